@@ -1,0 +1,104 @@
+//! Names of the things a decision is about. All are cheap to clone and have a total order, so that
+//! every collection of them is walked in one and the same order.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// One `VariantAutoscaling` object, which is one variant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct VariantKey {
+    /// Kubernetes namespace of the object.
+    pub namespace: Arc<str>,
+    /// Name of the object; also the value of the `variant_name` label.
+    pub name: Arc<str>,
+}
+
+impl VariantKey {
+    /// Names a variant.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for VariantKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One model in one namespace: the unit that every analyzer decides on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ModelKey {
+    /// Kubernetes namespace.
+    pub namespace: Arc<str>,
+    /// `spec.modelID`, which equals the `model_name` label of the engine's series.
+    pub model: Arc<str>,
+}
+
+impl ModelKey {
+    /// Names a model group.
+    pub fn new(namespace: impl Into<Arc<str>>, model: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            model: model.into(),
+        }
+    }
+}
+
+impl fmt::Display for ModelKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}|{}", self.model, self.namespace)
+    }
+}
+
+/// One object with replicas that a variant scales.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TargetKey {
+    /// Kubernetes namespace.
+    pub namespace: Arc<str>,
+    /// Kind of the object.
+    pub kind: TargetKind,
+    /// Name of the object.
+    pub name: Arc<str>,
+}
+
+impl TargetKey {
+    /// Names a scale target.
+    pub fn new(
+        namespace: impl Into<Arc<str>>,
+        kind: TargetKind,
+        name: impl Into<Arc<str>>,
+    ) -> Self {
+        Self {
+            namespace: namespace.into(),
+            kind,
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for TargetKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// Kinds of scale target that can be resolved today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TargetKind {
+    /// `apps/v1` Deployment: one replica is one pod.
+    Deployment,
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deployment => formatter.write_str("Deployment"),
+        }
+    }
+}

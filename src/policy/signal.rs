@@ -1,0 +1,148 @@
+//! What is known about one measured quantity: four states that stay four up to the decision record.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// One measured quantity of one replica.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Signal {
+    /// A fresh, non-zero value.
+    Known {
+        /// The value, finite.
+        value: f64,
+        /// Age of the raw sample.
+        age: Duration,
+    },
+    /// A fresh sample that reads exactly zero.
+    KnownZero {
+        /// Age of the raw sample.
+        age: Duration,
+    },
+    /// A value too old to act on freely.
+    Stale {
+        /// The value, finite.
+        value: f64,
+        /// Age of the raw sample.
+        age: Duration,
+        /// What may still be done with it.
+        band: StaleBand,
+    },
+    /// Nothing usable.
+    Failed {
+        /// Why.
+        why: Failure,
+    },
+}
+
+/// What a stale value may still be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum StaleBand {
+    /// Older than the fresh threshold: may justify growth, may not shrink anything.
+    NoShrink,
+    /// Older than the stale threshold: decides nothing, the variant is held.
+    Hold,
+}
+
+/// Why there is nothing usable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Failure {
+    /// The query that should have brought the value failed.
+    QueryFailed,
+    /// The query succeeded and had no sample for the replica.
+    Absent,
+    /// The newest sample is older than the unavailable threshold.
+    TooOld,
+    /// The sample is not a finite number or outside the quantity's range.
+    Invalid,
+}
+
+impl Signal {
+    /// The value, unless the signal failed.
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Self::Known { value, .. } | Self::Stale { value, .. } => Some(value),
+            Self::KnownZero { .. } => Some(0.0),
+            Self::Failed { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known { value, age } => write!(formatter, "{value} ({}s old)", age.as_secs()),
+            Self::KnownZero { age } => write!(formatter, "zero ({}s old)", age.as_secs()),
+            Self::Stale { value, age, .. } => {
+                write!(formatter, "{value} (stale, {}s old)", age.as_secs())
+            }
+            Self::Failed { why } => write!(formatter, "unknown ({why})"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::QueryFailed => "query failed",
+            Self::Absent => "no sample",
+            Self::TooOld => "too old",
+            Self::Invalid => "not a usable number",
+        })
+    }
+}
+
+/// How old a sample may be for what. Source: `PROMETHEUS_METRICS_CACHE_{FRESH,STALE,UNAVAILABLE}_THRESHOLD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreshnessBands {
+    /// Younger than this is known.
+    pub fresh: Duration,
+    /// Younger than this may not shrink anything.
+    pub stale: Duration,
+    /// Younger than this is held; beyond it the safety net takes over.
+    pub unavailable: Duration,
+}
+
+impl Default for FreshnessBands {
+    fn default() -> Self {
+        Self {
+            fresh: Duration::from_secs(60),
+            stale: Duration::from_secs(120),
+            unavailable: Duration::from_secs(300),
+        }
+    }
+}
+
+impl FreshnessBands {
+    /// Judges one sample. `value` must lie in `range`, which the caller knows.
+    pub fn judge(&self, value: f64, age: Duration, range: std::ops::RangeInclusive<f64>) -> Signal {
+        if !value.is_finite() || !range.contains(&value) {
+            Signal::Failed {
+                why: Failure::Invalid,
+            }
+        } else if age < self.fresh {
+            if value == 0.0 {
+                Signal::KnownZero { age }
+            } else {
+                Signal::Known { value, age }
+            }
+        } else if age < self.stale {
+            Signal::Stale {
+                value,
+                age,
+                band: StaleBand::NoShrink,
+            }
+        } else if age < self.unavailable {
+            Signal::Stale {
+                value,
+                age,
+                band: StaleBand::Hold,
+            }
+        } else {
+            Signal::Failed {
+                why: Failure::TooOld,
+            }
+        }
+    }
+}

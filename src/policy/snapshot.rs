@@ -1,0 +1,257 @@
+//! Everything one decision is made from: sorted values that can be printed, stored and compared.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::{ModelKey, TargetKey, VariantKey};
+use super::moment::{Moment, WallTime};
+use super::units::{Cost, Replicas};
+
+/// The whole input of one planning cycle, apart from settings and learned state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClusterSnapshot {
+    /// Number of the cycle, for the decision record.
+    pub cycle: CycleId,
+    /// What every variant's actor published last.
+    pub variants: BTreeMap<VariantKey, Arc<VariantView>>,
+    /// What the collector read last.
+    pub metrics: Arc<MetricsSnapshot>,
+}
+
+/// Number of a planning cycle; grows within one process.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct CycleId(pub u64);
+
+impl fmt::Display for CycleId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// One variant as its actor sees it: the object, its target and its pods, joined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantView {
+    /// The object.
+    pub key: VariantKey,
+    /// The model it serves.
+    pub model: ModelKey,
+    /// Cost of one replica.
+    pub cost: Cost,
+    /// Accelerator of one replica.
+    pub accelerator: Accelerator,
+    /// Bounds as written on the object; `None` where the object says nothing.
+    pub bounds: DeclaredBounds,
+    /// The replica count published last (`status.desiredOptimizedAlloc.numReplicas`); `None` if
+    /// none ever was.
+    pub desired: Option<Replicas>,
+    /// The scale target.
+    pub target: TargetView,
+    /// Live pods of the target, by name: those in the pod mirror that are not being deleted.
+    pub pods: Arc<[PodView]>,
+    /// Since when `current > ready` or the target lags behind its own specification.
+    pub pending_since: Option<Moment>,
+    /// Since when the published count differs from the current one.
+    pub unapplied_since: Option<Moment>,
+}
+
+/// Bounds as the object states them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredBounds {
+    /// `spec.minReplicas`; absent means 0 where scale to zero is enabled for the model, else 1.
+    pub min: Option<Replicas>,
+    /// `spec.maxReplicas`; absent means not bounded by us.
+    pub max: Option<Replicas>,
+}
+
+/// The accelerator of a variant, the value of the `accelerator_type` label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Accelerator {
+    /// Read from the target's node selector, its node affinity or the object's label.
+    Named(Arc<str>),
+    /// Nowhere stated.
+    Unresolved,
+}
+
+impl Accelerator {
+    /// The label value; `unresolved` where nothing is stated.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Unresolved => "unresolved",
+        }
+    }
+}
+
+/// What is known about a scale target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TargetView {
+    /// Found, and this variant alone claims it.
+    Resolved(ResolvedTarget),
+    /// The mirror of its kind is synced and does not hold it.
+    NotFound {
+        /// The target looked for.
+        target: TargetKey,
+    },
+    /// The mirror of its kind has not been synced yet, or was just found without it.
+    Unknown {
+        /// The target looked for.
+        target: TargetKey,
+    },
+    /// Several variants name the target; none of them scales it.
+    Contested {
+        /// The target.
+        target: TargetKey,
+        /// All variants that name it, sorted, this one included.
+        claimants: Arc<[VariantKey]>,
+    },
+    /// The object names a kind that cannot be scaled.
+    UnsupportedKind {
+        /// The kind as written.
+        kind: Arc<str>,
+        /// The name as written.
+        name: Arc<str>,
+    },
+}
+
+impl TargetView {
+    /// The resolved target, if this variant may scale one.
+    pub fn resolved(&self) -> Option<&ResolvedTarget> {
+        match self {
+            Self::Resolved(target) => Some(target),
+            Self::NotFound { .. }
+            | Self::Unknown { .. }
+            | Self::Contested { .. }
+            | Self::UnsupportedKind { .. } => None,
+        }
+    }
+}
+
+/// Replica state of a target that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolvedTarget {
+    /// The target.
+    pub key: TargetKey,
+    /// `status.replicas`, or `spec.replicas` where the status says 0.
+    pub current: Replicas,
+    /// `status.readyReplicas`.
+    pub ready: Replicas,
+    /// Whether the workload controller has seen the newest specification.
+    pub generation: GenerationState,
+}
+
+/// Whether a status belongs to the newest specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GenerationState {
+    /// `status.observedGeneration` has caught up.
+    Observed,
+    /// The status is older than the specification: the target counts as pending.
+    Lagging,
+}
+
+impl ResolvedTarget {
+    /// Replicas that exist and are not ready.
+    pub fn pending(&self) -> Replicas {
+        self.current.saturating_sub(self.ready)
+    }
+
+    /// Whether replicas are on their way up.
+    pub fn is_pending(&self) -> bool {
+        self.pending() > Replicas::ZERO || self.generation == GenerationState::Lagging
+    }
+}
+
+/// One live pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PodView {
+    /// Name of the pod.
+    pub name: Arc<str>,
+    /// Whether its Ready condition is true.
+    pub readiness: Readiness,
+    /// When it was created, by the API server's clock.
+    pub created: WallTime,
+}
+
+/// Readiness of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Readiness {
+    /// Serves.
+    Ready,
+    /// Loads, or is unhealthy.
+    NotReady,
+}
+
+/// One collection: raw samples with their ages, and one error per query that failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricsSnapshot {
+    /// When the collection ended; `None` before the first one.
+    pub collected: Option<Moment>,
+    /// Samples by model, then pod.
+    pub models: BTreeMap<ModelKey, BTreeMap<Arc<str>, PodSamples>>,
+    /// Queries that failed, with the error.
+    pub failures: BTreeMap<SignalName, Arc<str>>,
+    /// How many pods each source name supplied, per signal: the resolver's choice.
+    pub sources: BTreeMap<SignalName, BTreeMap<Arc<str>, u64>>,
+}
+
+impl MetricsSnapshot {
+    /// The state before anything was collected: every signal has failed.
+    pub fn never() -> Self {
+        let why: Arc<str> = Arc::from("nothing has been collected yet");
+        Self {
+            collected: None,
+            models: BTreeMap::new(),
+            failures: SignalName::ALL
+                .iter()
+                .map(|name| (*name, Arc::clone(&why)))
+                .collect(),
+            sources: BTreeMap::new(),
+        }
+    }
+}
+
+/// Samples of one pod for one model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PodSamples {
+    /// Peak share of KV cache in use, 0 to 1.
+    pub kv_usage: Option<Sample>,
+    /// Peak number of requests waiting in the engine.
+    pub queue_length: Option<Sample>,
+}
+
+/// One raw value with the age of the newest raw sample behind it when it was collected.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The value as read; may be outside its range.
+    pub value: f64,
+    /// Age at collection, by the clock of Prometheus alone.
+    pub age: Duration,
+}
+
+/// The signals that are collected, each by its own query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum SignalName {
+    /// Share of the KV cache in use.
+    KvUsage,
+    /// Requests waiting in the engine.
+    QueueLength,
+}
+
+impl SignalName {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::KvUsage, Self::QueueLength];
+
+    /// The name in logs, metrics and the debug page.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::KvUsage => "kv_cache_usage",
+            Self::QueueLength => "queue_length",
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Quantities. A number without its unit does not cross a function boundary of the decision core.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A number of replicas of one variant.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Replicas(pub u32);
+
+impl Replicas {
+    /// No replicas.
+    pub const ZERO: Self = Self(0);
+    /// One replica.
+    pub const ONE: Self = Self(1);
+
+    /// Reads a count of a Kubernetes object; the API server never stores a negative one.
+    pub fn from_count(count: i32) -> Self {
+        Self(u32::try_from(count).unwrap_or(0))
+    }
+
+    /// As the signed count that Kubernetes objects carry, capped at its largest value.
+    pub fn to_count(self) -> i32 {
+        i32::try_from(self.0).unwrap_or(i32::MAX)
+    }
+
+    /// One more.
+    #[must_use]
+    pub fn plus_one(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// One less, never below zero.
+    #[must_use]
+    pub fn minus_one(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
+    /// What is left after taking `other` away, never below zero.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// As a floating-point number; exact.
+    pub fn to_f64(self) -> f64 {
+        f64::from(self.0)
+    }
+}
+
+impl fmt::Display for Replicas {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Cost of one replica in the user's own unit, as millionths, so that equal costs compare equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cost(u64);
+
+impl Cost {
+    /// The cost of a variant that states none: 10.0, the default of the CRD's `variantCost`.
+    pub const DEFAULT: Self = Self(10_000_000);
+
+    /// Parses what the pattern of `variantCost` allows: digits, optionally a point and more digits.
+    /// Digits beyond the sixth decimal are dropped.
+    ///
+    /// # Errors
+    /// Names the text when it is no such number or too large to hold.
+    pub fn parse(text: &str) -> Result<Self, InvalidCost> {
+        let invalid = || InvalidCost {
+            text: text.to_owned(),
+        };
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let digits =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !digits(whole) || !digits(decimals) {
+            return Err(invalid());
+        }
+        let mut millionths = whole
+            .parse::<u64>()
+            .ok()
+            .and_then(|whole| whole.checked_mul(1_000_000));
+        let mut weight = 100_000;
+        for digit in decimals.bytes().take(6) {
+            millionths =
+                millionths.and_then(|sum| sum.checked_add(u64::from(digit - b'0') * weight));
+            weight /= 10;
+        }
+        millionths.map(Self).ok_or_else(invalid)
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimals = format!("{:06}", self.0 % 1_000_000);
+        let decimals = decimals.trim_end_matches('0');
+        let decimals = if decimals.is_empty() { "0" } else { decimals };
+        write!(formatter, "{}.{decimals}", self.0 / 1_000_000)
+    }
+}
+
+/// A `variantCost` that is not a decimal number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("variantCost {text:?} is not a decimal number such as \"10.0\"; 10.0 is used instead")]
+pub struct InvalidCost {
+    /// What was written.
+    pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cost;
+
+    #[test]
+    fn cost_reads_what_the_schema_pattern_allows_and_prints_it_back() {
+        for (text, printed) in [
+            ("10.0", "10.0"),
+            ("5", "5.0"),
+            ("0.25", "0.25"),
+            ("0", "0.0"),
+            ("1.0000009", "1.0"),
+        ] {
+            assert_eq!(Cost::parse(text).unwrap().to_string(), printed, "{text}");
+        }
+        assert_eq!(Cost::parse("10").unwrap(), Cost::DEFAULT);
+    }
+
+    #[test]
+    fn cost_refuses_everything_else() {
+        for text in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "-1",
+            "+1",
+            "1e3",
+            "NaN",
+            " 1",
+            "1,5",
+            "99999999999999999999",
+        ] {
+            assert!(Cost::parse(text).is_err(), "{text}");
+        }
+    }
+}
