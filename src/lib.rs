@@ -1,4 +1,16 @@
 //! Autoscaler for LLM inference on Kubernetes. See `actors.md` for the structure.
 
+pub mod actors;
+pub mod api;
+pub mod app;
+pub mod claim;
+pub mod cli;
+pub mod cluster;
+pub mod env;
+pub mod kit;
+pub mod metrics;
 pub mod policy;
+pub mod serve;
 pub mod settings;
+pub mod signals;
+pub mod telemetry;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 /// One `VariantAutoscaling` object, which is one variant.
+///
+/// Serialised as `namespace/name`, so that it can be the key of a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct VariantKey {
     /// Kubernetes namespace of the object.
     pub namespace: Arc<str>,
@@ -32,7 +35,10 @@ impl fmt::Display for VariantKey {
 }
 
 /// One model in one namespace: the unit that every analyzer decides on.
+///
+/// Serialised as `namespace/model`; a namespace holds no slash, a model name may.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct ModelKey {
     /// Kubernetes namespace.
     pub namespace: Arc<str>,
@@ -54,6 +60,48 @@ impl fmt::Display for ModelKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}|{}", self.model, self.namespace)
     }
+}
+
+impl From<VariantKey> for String {
+    fn from(key: VariantKey) -> Self {
+        format!("{}/{}", key.namespace, key.name)
+    }
+}
+
+impl TryFrom<String> for VariantKey {
+    type Error = InvalidKey;
+
+    fn try_from(text: String) -> Result<Self, InvalidKey> {
+        match text.split_once('/') {
+            Some((namespace, name)) => Ok(Self::new(namespace, name)),
+            None => Err(InvalidKey { text }),
+        }
+    }
+}
+
+impl From<ModelKey> for String {
+    fn from(key: ModelKey) -> Self {
+        format!("{}/{}", key.namespace, key.model)
+    }
+}
+
+impl TryFrom<String> for ModelKey {
+    type Error = InvalidKey;
+
+    fn try_from(text: String) -> Result<Self, InvalidKey> {
+        match text.split_once('/') {
+            Some((namespace, model)) => Ok(Self::new(namespace, model)),
+            None => Err(InvalidKey { text }),
+        }
+    }
+}
+
+/// A text that names neither a variant nor a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not of the form namespace/name")]
+pub struct InvalidKey {
+    /// What was written.
+    pub text: String,
 }
 
 /// One object with replicas that a variant scales.

@@ -1,10 +1,39 @@
 //! Every decision, as pure functions and plain state machines. Nothing below this module waits,
 //! asks for the time, draws a random number or depends on the order of a hash map.
 
+pub mod accelerator;
+pub mod attribution;
+pub mod backoff;
+pub mod bounds;
+pub mod condition;
+mod draft;
+pub mod filter;
+pub mod invariant;
 pub mod key;
 pub mod learned;
+mod learner;
+pub mod lease;
+pub mod ledger;
 pub mod moment;
+pub mod object;
 pub mod plan;
+mod planner;
+pub mod readiness;
+pub mod record;
+pub mod safety_net;
+mod saturation;
+pub mod schedule;
+pub mod series;
 pub mod signal;
 pub mod snapshot;
+mod transition;
 pub mod units;
+pub mod variant;
+mod why;
+
+#[cfg(test)]
+mod tests;
+
+pub use invariant::check_plan;
+pub use learner::learn;
+pub use planner::plan;

@@ -32,3 +32,66 @@ impl WallTime {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
+
+/// The start of a state that lasts. It may lie before this process existed, which a [`Moment`]
+/// cannot express: its monotonic clock starts at zero with the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Since {
+    /// When this process first saw the state.
+    pub first_seen: Moment,
+    /// How long the state had already lasted by then.
+    pub before: Duration,
+}
+
+impl Since {
+    /// A state that begins now.
+    pub fn at(now: Moment) -> Self {
+        Self {
+            first_seen: now,
+            before: Duration::ZERO,
+        }
+    }
+
+    /// A state that began at a time which another machine wrote; a time ahead of ours means now.
+    pub fn written(began: WallTime, now: Moment) -> Self {
+        Self {
+            first_seen: now,
+            before: now.wall.since(began),
+        }
+    }
+
+    /// How long the state has lasted.
+    pub fn elapsed(self, now: Moment) -> Duration {
+        now.since(self.first_seen).saturating_add(self.before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Moment, Since, WallTime};
+
+    fn moment(seconds: u64, wall: i64) -> Moment {
+        Moment {
+            monotonic: Duration::from_secs(seconds),
+            wall: WallTime(wall),
+        }
+    }
+
+    #[test]
+    fn a_state_can_be_older_than_the_process() {
+        let seen = moment(3, 600_000);
+        assert_eq!(Since::at(seen).elapsed(seen), Duration::ZERO);
+        let since = Since::written(WallTime(120_000), seen);
+        assert_eq!(since.elapsed(seen), Duration::from_mins(8));
+        assert_eq!(since.elapsed(moment(63, 0)), Duration::from_mins(9));
+    }
+
+    #[test]
+    fn a_time_ahead_of_our_clock_means_now() {
+        let seen = moment(3, 600_000);
+        let since = Since::written(WallTime(900_000), seen);
+        assert_eq!(since.elapsed(moment(4, 601_000)), Duration::from_secs(1));
+    }
+}

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +10,8 @@ use super::key::{ModelKey, VariantKey};
 use super::moment::Moment;
 use super::snapshot::{Accelerator, CycleId};
 use super::units::{Cost, Replicas};
+
+pub use super::why::{BoundSource, Spare, SpareTrigger, TargetProblem, Transition, Why};
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,8 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Whether the metrics behind it were usable.
     pub metrics: MetricsState,
+    /// What the variant's own replicas reported.
+    pub figures: VariantFigures,
     /// Every stage that touched it, in order.
     pub steps: Vec<Step>,
 }
@@ -60,9 +63,23 @@ impl Decision {
         }
     }
 
-    /// The last step's reason, in words.
+    /// The step that says most: the last one that changed the count, else the one that judged it.
+    pub fn decisive(&self) -> Option<&Step> {
+        self.steps
+            .iter()
+            .rev()
+            .find(|step| step.from != step.to)
+            .or_else(|| {
+                self.steps
+                    .iter()
+                    .rev()
+                    .find(|step| step.stage != Stage::Bounds)
+            })
+    }
+
+    /// The decisive step's reason, in words and with its numbers.
     pub fn reason(&self) -> String {
-        self.steps.last().map_or_else(
+        self.decisive().map_or_else(
             || "no step was taken".to_owned(),
             |step| step.why.to_string(),
         )
@@ -93,7 +110,7 @@ impl fmt::Display for Action {
 /// How a decision came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Outcome {
-    /// An analyzer decided on usable metrics.
+    /// An analyzer decided on usable metrics, or there are no replicas to measure.
     Analyzed,
     /// The safety net kept the last desired value, else the current one.
     SafetyNet,
@@ -106,12 +123,29 @@ pub enum Outcome {
 pub enum MetricsState {
     /// Its model was analysed and at least one replica of the variant reported.
     Available,
-    /// Its model was analysed, and none of the variant's own replicas reported.
+    /// No sample of its ready replicas, or none that is a number in its range.
     Missing,
     /// Only samples too old to act on.
     Stale,
     /// The query failed.
     QueryFailed,
+    /// It has no replicas that could report.
+    NoReplicas,
+    /// Nobody looked, since the target is not resolved.
+    NotEvaluated,
+}
+
+impl fmt::Display for MetricsState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Available => "metrics are available",
+            Self::Missing => "metrics are missing",
+            Self::Stale => "metrics are too old to act on",
+            Self::QueryFailed => "the metrics query failed",
+            Self::NoReplicas => "no replica to measure",
+            Self::NotEvaluated => "metrics were not looked at",
+        })
+    }
 }
 
 /// One stage that looked at a variant.
@@ -140,124 +174,19 @@ pub enum Stage {
     Bounds,
 }
 
-/// Why a stage did what it did. `Display` is the text that people read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Why {
-    /// Starts from the count published last.
-    LastDesired,
-    /// Starts from what exists, since nothing was ever published.
-    CurrentReplicas,
-    /// Grown by one: the cheapest eligible variant of a model that lacks spare capacity.
-    Grown {
-        /// Which spare capacity is low.
-        trigger: SpareTrigger,
-    },
-    /// The model lacks spare capacity, and another variant was grown.
-    GrownElsewhere {
-        /// The variant that was grown.
-        chosen: VariantKey,
-    },
-    /// The model lacks spare capacity, and no variant can grow.
-    NothingCanGrow,
-    /// At its maximum while the model lacks spare capacity.
-    AtMaximum,
-    /// Shrunk by one: the dearest variant with more than one replica, and the rest carries the load.
-    Shrunk,
-    /// The model could shrink, and another variant was shrunk.
-    ShrunkElsewhere {
-        /// The variant that was shrunk.
-        chosen: VariantKey,
-    },
-    /// The model could shrink, and waits for these variants.
-    ShrinkWaits {
-        /// Variants in transition.
-        transitions: Vec<VariantKey>,
-    },
-    /// The model could shrink by its load, but some samples are too old to shrink on.
-    ShrinkOnStale,
-    /// Neither short of capacity nor over-provisioned.
-    Steady,
-    /// In transition: keeps its own target.
-    InTransition {
-        /// All causes that hold it.
-        causes: Vec<Transition>,
-    },
-    /// A cause of transition lasted longer than its limit and no longer holds growth back.
-    TransitionExpired {
-        /// The causes that expired.
-        causes: Vec<Transition>,
-    },
-    /// No usable metrics: nothing is lowered.
-    NoUsableMetrics {
-        /// What is wrong with them.
-        state: MetricsState,
-    },
-    /// Raised to the minimum.
-    RaisedToMinimum {
-        /// The minimum.
-        min: Replicas,
-        /// Where it comes from.
-        source: BoundSource,
-    },
-    /// Cut to the maximum.
-    CutToMaximum {
-        /// The maximum.
-        max: Replicas,
-    },
-    /// The target is not there, is contested, or is of an unsupported kind.
-    TargetUnusable,
-}
+impl Stage {
+    /// All stages.
+    pub const ALL: [Self; 4] = [Self::Base, Self::Saturation, Self::SafetyNet, Self::Bounds];
 
-/// Where a bound comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum BoundSource {
-    /// Written on the object.
-    Object,
-    /// `minReplicas` absent, scale to zero not enabled for the model: 1.
-    ScaleToZeroDisabled,
-    /// `minReplicas` absent, scale to zero enabled for the model: 0.
-    ScaleToZeroEnabled,
-}
-
-/// Why a variant is in transition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Transition {
-    /// Replicas exist that are not ready, or the target's status lags behind its specification.
-    Pending {
-        /// How long.
-        since: Duration,
-        /// Replicas that exist.
-        current: Replicas,
-        /// Replicas that are ready.
-        ready: Replicas,
-    },
-    /// The published count is not the current one.
-    Unapplied {
-        /// How long.
-        since: Duration,
-        /// The published count.
-        desired: Replicas,
-        /// Replicas that exist.
-        current: Replicas,
-    },
-    /// Not every replica reports.
-    Silent {
-        /// How long.
-        since: Duration,
-        /// Replicas with usable metrics.
-        reporting: Replicas,
-        /// Replicas that exist.
-        current: Replicas,
-    },
-}
-
-/// Which spare capacity triggered growth, with the figures compared.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SpareTrigger {
-    /// Mean spare KV share and its trigger, where it is below.
-    pub kv: Option<(f64, f64)>,
-    /// Mean spare queue and its trigger, where it is below.
-    pub queue: Option<(f64, f64)>,
+    /// The name in logs and in the `reason` label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Saturation => "saturation",
+            Self::SafetyNet => "safety-net",
+            Self::Bounds => "bounds",
+        }
+    }
 }
 
 /// Figures of the V1 analysis of one model.
@@ -267,6 +196,12 @@ pub struct SaturationFigures {
     pub replicas: u32,
     /// Of these, not saturated.
     pub non_saturated: u32,
+    /// Of these, with a sample too old to shrink on.
+    pub stale: u32,
+    /// Of these, without a usable KV sample; counted as 0.
+    pub without_kv: u32,
+    /// Of these, without a usable queue sample; counted as 0.
+    pub without_queue: u32,
     /// Mean of threshold minus KV share over the non-saturated.
     pub spare_kv: f64,
     /// Mean of threshold minus queue length over the non-saturated.
@@ -277,42 +212,32 @@ pub struct SaturationFigures {
     pub scale_down_safe: bool,
 }
 
-/// What a stage could not do, for the log; never a reason to stop the others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
-    /// The model it concerns.
-    pub model: ModelKey,
-    /// What happened, in words.
-    pub text: Arc<str>,
-}
-
-impl fmt::Display for SpareTrigger {
-    /// The reason texts of the original's analysis.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.kv, self.queue) {
-            (Some((kv, kv_trigger)), Some((queue, queue_trigger))) => write!(
-                formatter,
-                "both KV spare ({kv:.3} < {kv_trigger:.3}) and queue spare ({queue:.1} < {queue_trigger:.1})"
-            ),
-            (Some((kv, trigger)), None) => {
-                write!(
-                    formatter,
-                    "KV spare Saturation low ({kv:.3} < {trigger:.3})"
-                )
-            }
-            (None, Some((queue, trigger))) => {
-                write!(
-                    formatter,
-                    "queue spare Saturation low ({queue:.1} < {trigger:.1})"
-                )
-            }
-            (None, None) => formatter.write_str("spare capacity is sufficient"),
-        }
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{self:?}")
-    }
+/// What the replicas of one variant reported. The figures of a variant that was not measured are
+/// all zero.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VariantFigures {
+    /// Ready pods.
+    pub ready: u32,
+    /// Of these, with usable metrics.
+    pub reporting: u32,
+    /// Of the ready pods, with a sample too old to act on.
+    pub outdated: u32,
+    /// Of the reporting, with a sample too old to shrink on.
+    pub stale: u32,
+    /// Of the reporting, without a usable KV sample; counted as 0.
+    pub without_kv: u32,
+    /// Of the reporting, without a usable queue sample; counted as 0.
+    pub without_queue: u32,
+    /// Of the reporting, not saturated.
+    pub non_saturated: u32,
+    /// The saturated pods, by name.
+    pub saturated: Vec<Arc<str>>,
+    /// Highest KV share.
+    pub max_kv: f64,
+    /// Longest queue.
+    pub max_queue: f64,
+    /// Mean of threshold minus KV share over the non-saturated: the variant's free capacity.
+    pub spare_kv: f64,
+    /// Mean of threshold minus queue length over the non-saturated.
+    pub spare_queue: f64,
 }

@@ -107,9 +107,9 @@ pub struct FreshnessBands {
 impl Default for FreshnessBands {
     fn default() -> Self {
         Self {
-            fresh: Duration::from_secs(60),
-            stale: Duration::from_secs(120),
-            unavailable: Duration::from_secs(300),
+            fresh: Duration::from_mins(1),
+            stale: Duration::from_mins(2),
+            unavailable: Duration::from_mins(5),
         }
     }
 }

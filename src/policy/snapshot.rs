@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::key::{ModelKey, TargetKey, VariantKey};
-use super::moment::{Moment, WallTime};
+use super::moment::{Moment, Since, WallTime};
 use super::units::{Cost, Replicas};
 
 /// The whole input of one planning cycle, apart from settings and learned state.
@@ -55,10 +55,23 @@ pub struct VariantView {
     pub target: TargetView,
     /// Live pods of the target, by name: those in the pod mirror that are not being deleted.
     pub pods: Arc<[PodView]>,
-    /// Since when `current > ready` or the target lags behind its own specification.
-    pub pending_since: Option<Moment>,
-    /// Since when the published count differs from the current one.
-    pub unapplied_since: Option<Moment>,
+    /// Since when `current > ready` or the target lags behind its own specification. Starts anew
+    /// when replicas are added: those deserve the whole limit.
+    pub pending_since: Option<Since>,
+    /// Since when the published count differs from the current one. Starts anew when either
+    /// changes: a new count deserves the whole limit, and a moving one is being applied.
+    pub unapplied_since: Option<Since>,
+    /// What had to be read differently from how the object says it, in words.
+    pub notes: Arc<[Arc<str>]>,
+}
+
+impl VariantView {
+    /// Where every step starts: the count published last, else the replicas that exist; `None` if
+    /// neither is known.
+    pub fn base(&self) -> Option<Replicas> {
+        self.desired
+            .or_else(|| self.target.resolved().map(|target| target.current))
+    }
 }
 
 /// Bounds as the object states them.
@@ -118,6 +131,11 @@ pub enum TargetView {
         /// The name as written.
         name: Arc<str>,
     },
+    /// The object itself breaks its schema; what it last said in good order stays in force.
+    Malformed {
+        /// The field, its value and the remedy.
+        why: Arc<str>,
+    },
 }
 
 impl TargetView {
@@ -128,7 +146,8 @@ impl TargetView {
             Self::NotFound { .. }
             | Self::Unknown { .. }
             | Self::Contested { .. }
-            | Self::UnsupportedKind { .. } => None,
+            | Self::UnsupportedKind { .. }
+            | Self::Malformed { .. } => None,
         }
     }
 }

@@ -1,79 +1,49 @@
 //! Every setting: where it may come from, what it means, and what may change while running.
+//!
+//! Everything here is pure. `schema` is the one table of settings; `layers` resolves it from
+//! [`Sources`]; `generation` decides what a change of the sources leads to; `saturation`,
+//! `scale_to_zero`, `queueing_model` and `service_class` read the policy ConfigMaps.
 
-use std::time::Duration;
+pub mod address;
+pub mod boolean;
+pub mod config_maps;
+pub mod docs;
+pub mod duration;
+pub mod dynamic;
+mod entries;
+pub mod generation;
+pub mod help;
+pub mod layers;
+pub mod logging;
+pub mod namespace;
+mod nearest;
+pub mod pool_group;
+pub mod print;
+pub mod problem;
+pub mod queueing_model;
+pub mod rejection;
+pub mod saturation;
+pub mod scale_to_zero;
+pub mod schema;
+pub mod secret;
+pub mod selector;
+pub mod service_class;
+pub mod sources;
+pub mod statics;
+pub mod url;
+pub mod value;
+pub mod values;
+pub mod yaml;
 
-use crate::policy::key::ModelKey;
-use crate::policy::signal::FreshnessBands;
+pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, TransitionLimits};
+pub use generation::{Change, Generation, Start, Transition, start, transition};
+pub(crate) use nearest::nearest;
+pub use problem::{EntryProblem, Findings, Notice, Problem, SettingError};
+pub use rejection::{REJECTION_LOG, REJECTION_REASON, Rejected, rejection_error, rejection_event};
+pub use saturation::{SaturationLayers, SaturationPolicy, SaturationThresholds};
+pub use scale_to_zero::ScaleToZeroLayers;
+pub use sources::{Flags, GivenFlag, MainConfigMap, PolicySources, Sources};
+pub use statics::{PrometheusSettings, PrometheusTls, StaticSettings};
 
-/// The part of the settings that may change while the process runs; replaced as a whole.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DynamicSettings {
-    /// `GLOBAL_OPT_INTERVAL`.
-    pub interval: Duration,
-    /// `PROMETHEUS_METRICS_CACHE_{FRESH,STALE,UNAVAILABLE}_THRESHOLD`.
-    pub freshness: FreshnessBands,
-    /// How long each cause of transition may hold growth back.
-    pub transition_limits: TransitionLimits,
-    /// Saturation thresholds by layer.
-    pub saturation: SaturationLayers,
-    /// Scale-to-zero policy by layer.
-    pub scale_to_zero: ScaleToZeroLayers,
-}
-
-/// Time limits on the causes of transition; 10 minutes each by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TransitionLimits {
-    /// Replicas that do not become ready.
-    pub pending: Duration,
-    /// A published count that nobody applies.
-    pub unapplied: Duration,
-    /// Replicas that do not report.
-    pub silent: Duration,
-}
-
-/// Saturation thresholds, layered: namespace entry, namespace `default`, global entry, global
-/// `default`, built-in; field by field.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SaturationLayers {}
-
-impl SaturationLayers {
-    /// Thresholds in force for one model.
-    pub fn resolve(&self, _model: &ModelKey) -> SaturationThresholds {
-        SaturationThresholds::default()
-    }
-}
-
-/// Thresholds of the V1 analysis.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SaturationThresholds {
-    /// KV share from which a replica is saturated.
-    pub kv_cache_threshold: f64,
-    /// Queue length from which a replica is saturated.
-    pub queue_length_threshold: f64,
-    /// Spare KV share below which the model grows.
-    pub kv_spare_trigger: f64,
-    /// Spare queue below which the model grows.
-    pub queue_spare_trigger: f64,
-}
-
-impl Default for SaturationThresholds {
-    fn default() -> Self {
-        Self {
-            kv_cache_threshold: 0.80,
-            queue_length_threshold: 5.0,
-            kv_spare_trigger: 0.10,
-            queue_spare_trigger: 3.0,
-        }
-    }
-}
-
-/// Scale-to-zero policy, layered.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ScaleToZeroLayers {}
-
-impl ScaleToZeroLayers {
-    /// Whether the model may go to zero.
-    pub fn enabled(&self, _model: &ModelKey) -> bool {
-        false
-    }
-}
+#[cfg(test)]
+mod vectors;

@@ -1,0 +1,59 @@
+//! The board: what every variant's actor knows, one entry per variant. It outlives the actors.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+
+use crate::kit::{Guard, Superseded, Tenure};
+use crate::policy::key::VariantKey;
+use crate::policy::snapshot::VariantView;
+
+/// Views by variant. Each entry is written by that variant's actor alone, and removed by the
+/// registry when the variant is gone.
+#[derive(Debug, Clone, Default)]
+pub struct Board(Arc<DashMap<VariantKey, Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    guard: Guard,
+    view: Arc<VariantView>,
+}
+
+impl Board {
+    /// Puts a view up and hands back the one it replaces.
+    ///
+    /// # Errors
+    /// When a younger incarnation of the variant has written already.
+    pub fn put(
+        &self,
+        tenure: &Tenure,
+        view: Arc<VariantView>,
+    ) -> Result<Option<Arc<VariantView>>, Superseded> {
+        let mut entry = self.0.entry(view.key.clone()).or_insert_with(|| Entry {
+            guard: Guard::new(),
+            view: Arc::clone(&view),
+        });
+        let Entry { guard, view: shown } = entry.value_mut();
+        let first = Arc::ptr_eq(shown, &view);
+        guard.admit(tenure, || {
+            let replaced = std::mem::replace(shown, view);
+            (!first).then_some(replaced)
+        })
+    }
+
+    /// The view of one variant.
+    pub fn get(&self, key: &VariantKey) -> Option<Arc<VariantView>> {
+        self.0.get(key).map(|entry| Arc::clone(&entry.view))
+    }
+
+    /// Takes a variant down.
+    pub fn remove(&self, key: &VariantKey) {
+        self.0.remove(key);
+    }
+
+    /// All views, sorted.
+    pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<VariantView>> {
+        self.0.iter().map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view))).collect()
+    }
+}

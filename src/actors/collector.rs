@@ -1,0 +1,146 @@
+//! Reads Prometheus at every tick and publishes what it saw, then what was learned from it.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use crate::actors::facts::{Facts, InForce};
+use crate::actors::optimizer;
+use crate::kit::{Address, Behaviour, Context, Delivery, Occasion, Trouble};
+use crate::policy;
+use crate::policy::snapshot::{CycleId, MetricsSnapshot};
+use crate::signals::{CollectionReport, CollectionSettings, Namespace, PromApi, collect};
+
+/// Messages of the collector.
+#[derive(Debug)]
+pub enum Message {
+    /// To itself: a tick of the schedule with this epoch.
+    Collect {
+        /// Ticks of an older epoch belong to a schedule that no longer exists.
+        epoch: u64,
+    },
+    /// Settings changed; the schedule may have.
+    GenerationChanged,
+}
+
+/// The pump behind the role.
+#[derive(Debug)]
+pub struct Collector {
+    facts: Facts,
+    prometheus: Arc<dyn PromApi>,
+    namespace: Option<Namespace>,
+    optimizer: Address<optimizer::Message>,
+    epoch: u64,
+}
+
+impl Collector {
+    /// A new life of the role.
+    pub fn new(
+        facts: Facts,
+        prometheus: Arc<dyn PromApi>,
+        namespace: Option<Namespace>,
+        optimizer: Address<optimizer::Message>,
+    ) -> Self {
+        Self { facts, prometheus, namespace, optimizer, epoch: 0 }
+    }
+
+    fn arm(&mut self, cx: &Context<Message>) {
+        self.epoch += 1;
+        let wait = self.facts.settings.load().schedule.until_next(cx.now());
+        cx.arm(wait, Message::Collect { epoch: self.epoch });
+    }
+
+    async fn collect(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+        let in_force = self.facts.settings.load();
+        let began = cx.now();
+        let collection = collect(&*self.prometheus, &self.settings(&in_force)).await;
+        let took = cx.now().since(began).as_secs_f64();
+        self.count(&collection.report, took);
+        let snapshot = Arc::new(collection.into_snapshot(cx.now()));
+        self.count_pods(&snapshot);
+        self.facts.metrics.publish(cx.tenure(), snapshot)?;
+        let learned = policy::learn(
+            &self.facts.snapshot(CycleId::default()),
+            &self.facts.learned.load(),
+            &in_force.generation.dynamic,
+            cx.now(),
+        );
+        self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
+        // An absent optimizer finds the snapshot when it is back.
+        let _: Delivery = self.optimizer.tell(optimizer::Message::SnapshotReady);
+        Ok(())
+    }
+
+    fn settings(&self, in_force: &InForce) -> CollectionSettings {
+        let dynamic = &in_force.generation.dynamic;
+        CollectionSettings {
+            freshness: dynamic.freshness,
+            namespace: self.namespace.clone(),
+            deadline: in_force.schedule.query_deadline(),
+            max_samples: dynamic.cache.max_samples.and_then(NonZeroU64::new),
+        }
+    }
+
+    fn count(&self, report: &CollectionReport, took: f64) {
+        for query in &report.queries {
+            let name = query.signal.as_str();
+            self.facts.series.collection_duration.with_label_values(&[name]).observe(took);
+            if let Err(error) = &query.outcome {
+                let labels = [name, error.reason()];
+                self.facts.series.collection_errors.with_label_values(&labels).inc();
+                tracing::warn!(query = name, %error, "metrics query failed");
+            }
+            for warning in &query.warnings {
+                tracing::warn!(query = name, warning, "Prometheus warns");
+            }
+        }
+        for (reason, count) in &report.ignored {
+            tracing::debug!(?reason, count, "samples ignored");
+        }
+    }
+
+    fn count_pods(&self, snapshot: &MetricsSnapshot) {
+        let mut pods: BTreeMap<&str, i64> = BTreeMap::new();
+        for (model, samples) in &snapshot.models {
+            *pods.entry(&model.namespace).or_default() +=
+                i64::try_from(samples.len()).unwrap_or(i64::MAX);
+        }
+        self.facts.series.pods_discovered.reset();
+        for (namespace, count) in pods {
+            self.facts.series.pods_discovered.with_label_values(&[namespace]).set(count);
+        }
+        self.facts.series.source_pods.reset();
+        for (signal, sources) in &snapshot.sources {
+            for (source, count) in sources {
+                let gauge = self.facts.series.source_pods.with_label_values(&[signal.as_str(), source]);
+                gauge.set(i64::try_from(*count).unwrap_or(i64::MAX));
+            }
+        }
+    }
+}
+
+impl Behaviour for Collector {
+    type Msg = Message;
+
+    async fn handle(
+        &mut self,
+        cx: &Context<Message>,
+        occasion: Occasion<Message>,
+    ) -> Result<(), Trouble> {
+        match occasion {
+            Occasion::Wake => {
+                if self.facts.metrics.load().collected.is_none() {
+                    self.collect(cx).await?;
+                }
+                self.arm(cx);
+            }
+            Occasion::Message(Message::Collect { epoch }) if epoch == self.epoch => {
+                self.collect(cx).await?;
+                self.arm(cx);
+            }
+            Occasion::Message(Message::Collect { .. }) => {}
+            Occasion::Message(Message::GenerationChanged) => self.arm(cx),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,283 @@
+//! The one place that judges settings: builds the next generation from all sources, refuses what
+//! may not change, and says so.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::{Facts, InForce};
+use crate::actors::{collector, optimizer};
+use crate::cluster::event::{Notice as EventNotice, Regarding, Severity};
+use crate::cluster::mirror::ObjectKey;
+use crate::cluster::project::config_map::ConfigMapObject;
+use crate::kit::{Address, Context, Delivery, Doorbell, Duty, Occasion, Tenure};
+use crate::policy::filter::{ConfigReach, Scope, Tracking};
+use crate::policy::moment::Moment;
+use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
+use crate::settings::generation::{Generation, Transition, transition};
+use crate::settings::problem::{Findings, Notice, Problem};
+use crate::settings::rejection::{REJECTION_LOG, REJECTION_REASON, Rejected, rejection_event};
+use crate::settings::sources::Sources;
+use crate::telemetry::LevelHandle;
+
+/// Messages of config.
+#[derive(Debug)]
+pub enum Message {
+    /// A ConfigMap or a namespace changed, or variants came or went.
+    SourceChanged,
+}
+
+/// What may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// ConfigMaps.
+    ConfigMaps,
+    /// Labels and annotations of namespaces.
+    Namespaces,
+    /// Which namespaces hold variants.
+    Variants,
+}
+
+/// Version of the main ConfigMap and the edits of it that were refused last. Outlives config, so
+/// that each version is told once.
+pub type Refusals = Arc<Mutex<Option<(Arc<str>, Vec<Rejected>)>>>;
+
+/// What config asks its shell to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Put a generation in force.
+    Publish(Generation),
+    /// Log what changed.
+    Changed(Vec<crate::settings::generation::Change>),
+    /// Refuse edits of immutable keys.
+    Refuse(Vec<Rejected>),
+    /// Say what was found on the way.
+    Report(Findings),
+}
+
+/// The machine behind the role.
+#[derive(Debug)]
+pub struct Config {
+    facts: Facts,
+    tenure: Tenure,
+    scope: Scope,
+    /// Flags, environment and file; the rest is read from the mirrors.
+    fixed: Sources,
+    connections: Connections,
+    reported: Findings,
+}
+
+/// What config is connected to.
+#[derive(Debug, Clone)]
+pub struct Connections {
+    /// Rung by watchers.
+    pub sources: Doorbell<Source>,
+    /// What was refused last.
+    pub refusals: Refusals,
+    /// Kubernetes events.
+    pub events: Events,
+    /// Re-arms its timer.
+    pub collector: Address<collector::Message>,
+    /// Re-arms its timer.
+    pub optimizer: Address<optimizer::Message>,
+    /// The level of the log.
+    pub levels: Option<LevelHandle>,
+}
+
+impl Config {
+    /// A new life of the role.
+    pub fn new(
+        facts: Facts,
+        tenure: &Tenure,
+        scope: Scope,
+        fixed: Sources,
+        connections: Connections,
+    ) -> Self {
+        Self {
+            facts,
+            tenure: tenure.clone(),
+            scope,
+            fixed,
+            connections,
+            reported: Findings::default(),
+        }
+    }
+
+    /// All sources as they are now, or `None` while ConfigMaps have not been listed: what is
+    /// missing then may exist.
+    fn sources(&self) -> Option<(Sources, Vec<Notice>)> {
+        let mirrors = &self.facts.mirrors;
+        let namespaces = self.scope.watch_namespace.is_some() || mirrors.namespaces.synced();
+        if !mirrors.config_maps.synced() || !namespaces {
+            return None;
+        }
+        let in_force = self.facts.settings.load();
+        let names = &in_force.generation.statics.config_maps;
+        let objects = mirrors.config_maps.all();
+        let views = objects.iter().map(|(_, object)| ConfigMapView {
+            namespace: &object.namespace,
+            name: &object.name,
+            data: &object.data,
+        });
+        let mut sources = self.fixed.clone();
+        let local = |namespace: &str| self.reach(namespace) == ConfigReach::Local;
+        let notices = gather(&mut sources, names, &self.scope.system_namespace, local, views);
+        Some((sources, notices))
+    }
+
+    fn reach(&self, namespace: &str) -> ConfigReach {
+        let mirrors = &self.facts.mirrors;
+        let object = mirrors.namespaces.get(&ObjectKey::new("", namespace));
+        let has_variants = mirrors.variants.in_namespace(namespace).iter().any(|(_, record)| {
+            mirrors.managed(&record.object.key).is_some()
+        });
+        let tracking = if has_variants { Tracking::Tracked } else { Tracking::Untracked };
+        self.scope.reach(namespace, object.as_deref(), tracking)
+    }
+
+    fn review(&mut self, effects: &mut Vec<Effect>) {
+        let Some((sources, notices)) = self.sources() else { return };
+        let current = self.facts.settings.load();
+        let Transition { next, changes, rejected, mut findings } =
+            transition(&current.generation, &sources);
+        findings.notices.extend(notices);
+        if let Some(next) = next {
+            effects.push(Effect::Publish(next));
+            effects.push(Effect::Changed(changes));
+        }
+        effects.push(Effect::Refuse(rejected));
+        if findings != self.reported {
+            self.reported = findings.clone();
+            effects.push(Effect::Report(findings));
+        }
+    }
+
+    fn publish(&self, now: Moment, generation: Generation) {
+        let schedule = self.facts.settings.load().schedule;
+        let schedule = schedule.with_interval(now, generation.dynamic.interval);
+        if let Some(levels) = &self.connections.levels {
+            levels.set(generation.dynamic.log_level.as_str());
+        }
+        self.facts.series.config_interval.set(generation.dynamic.interval.as_secs_f64());
+        let in_force = Arc::new(InForce { generation, schedule });
+        if self.facts.settings.publish(&self.tenure, in_force).is_ok() {
+            // Both read the settings when they come back.
+            let _: Delivery = self.connections.collector.tell(collector::Message::GenerationChanged);
+            let _: Delivery = self.connections.optimizer.tell(optimizer::Message::GenerationChanged);
+        }
+    }
+
+    fn main_config_map(&self) -> Option<Arc<ConfigMapObject>> {
+        let in_force = self.facts.settings.load();
+        let name = in_force.generation.statics.config_maps.current(Purpose::Main);
+        let key = ObjectKey::new(Arc::clone(&self.scope.system_namespace), name);
+        self.facts.mirrors.config_maps.get(&key)
+    }
+
+    /// Once per version of the ConfigMap, all refused keys together.
+    fn refuse(&self, rejected: &[Rejected]) {
+        let Some(object) = self.main_config_map() else { return };
+        let known = Some((Arc::clone(&object.resource_version), rejected.to_vec()));
+        {
+            let mut told =
+                self.connections.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            if *told == known {
+                return;
+            }
+            *told = known;
+        }
+        if rejected.is_empty() {
+            return;
+        }
+        let note = rejection_event(&object.namespace, &object.name, rejected);
+        tracing::error!(config_map = &*object.name, note, "{REJECTION_LOG}");
+        for key in rejected {
+            self.facts.series.config_rejected.with_label_values(&[key.key]).inc();
+        }
+        let event = notice(&object, REJECTION_REASON, "Reject", note);
+        self.connections.events.throw_always(event);
+    }
+
+    fn report(&self, now: Moment, findings: &Findings) {
+        self.facts.series.config_entries_invalid.reset();
+        for ((purpose, namespace), count) in findings.invalid_entries() {
+            let place = namespace.as_deref().unwrap_or("");
+            let gauge = &self.facts.series.config_entries_invalid;
+            gauge
+                .with_label_values(&[purpose.as_str(), place])
+                .set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        for problem in &findings.problems {
+            tracing::error!(%problem, "setting refused");
+            if let Some(object) = self.config_map_of(problem) {
+                self.connections.events.throw(now, notice(&object, "InvalidConfigEntry", "Parse", problem.to_string()));
+            }
+        }
+        for remark in &findings.notices {
+            tracing::info!(%remark, "about settings");
+        }
+    }
+
+    fn config_map_of(&self, problem: &Problem) -> Option<Arc<ConfigMapObject>> {
+        match problem {
+            Problem::Setting { .. } => self.main_config_map(),
+            Problem::Entry(entry) => {
+                let in_force = self.facts.settings.load();
+                let name = in_force.generation.statics.config_maps.current(entry.place.purpose);
+                let system = &self.scope.system_namespace;
+                let namespace = entry.place.namespace.as_ref().unwrap_or(system);
+                self.facts.mirrors.config_maps.get(&ObjectKey::new(Arc::clone(namespace), name))
+            }
+        }
+    }
+}
+
+fn notice(object: &ConfigMapObject, reason: &'static str, action: &'static str, note: String) -> EventNotice {
+    EventNotice {
+        regarding: Regarding {
+            api_version: Arc::from("v1"),
+            kind: Arc::from("ConfigMap"),
+            namespace: Arc::clone(&object.namespace),
+            name: Arc::clone(&object.name),
+            uid: Arc::clone(&object.uid),
+        },
+        severity: Severity::Warning,
+        reason,
+        action,
+        note,
+    }
+}
+
+impl Duty for Config {
+    type Msg = Message;
+    type Effect = Effect;
+
+    fn step(&mut self, _now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
+        match occasion {
+            Occasion::Wake | Occasion::Message(Message::SourceChanged) => {
+                drop(self.connections.sources.answer());
+                self.review(effects);
+            }
+        }
+    }
+
+    fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+        match effect {
+            Effect::Publish(generation) => self.publish(cx.now(), generation),
+            Effect::Changed(changes) => {
+                for change in changes {
+                    tracing::info!(
+                        key = change.key,
+                        namespace = change.namespace.as_deref(),
+                        old = change.old,
+                        new = change.new,
+                        entries = ?change.entries,
+                        "{}",
+                        change.message
+                    );
+                }
+            }
+            Effect::Refuse(rejected) => self.refuse(&rejected),
+            Effect::Report(findings) => self.report(cx.now(), &findings),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Publishes decisions: gauges, status intents, events, one log line per change.
+
+use std::sync::Arc;
+
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::intents::Intents;
+use crate::cluster::event::{Notice, Severity};
+use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
+use crate::metrics::VariantLabels;
+use crate::policy::key::VariantKey;
+use crate::policy::moment::Moment;
+use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan, Stage, Why};
+use crate::policy::record::Record;
+use crate::policy::snapshot::VariantView;
+use crate::policy::units::Replicas;
+
+/// Messages of the emitter.
+#[derive(Debug)]
+pub enum Message {
+    /// A plan is in the slot.
+    PlanReady,
+    /// Views changed, or variants are gone.
+    ViewsChanged,
+    /// This process gained or lost the right to write.
+    ClaimChanged,
+}
+
+/// What the emitter asks its shell to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Keep, show and write one record.
+    Publish {
+        /// The new record.
+        record: Arc<Record>,
+        /// The one it replaces.
+        previous: Option<Arc<Record>>,
+    },
+    /// Take everything of one variant down.
+    Forget {
+        /// The record that goes.
+        previous: Arc<Record>,
+    },
+    /// Count and tell a change of the desired count.
+    Announce {
+        /// The record with the new count.
+        record: Arc<Record>,
+        /// The decision that changed it.
+        decision: Decision,
+        /// Direction from the count published before.
+        action: Action,
+    },
+    /// Keep a plan, and show whether it had usable metrics.
+    Keep(Arc<Plan>),
+}
+
+/// The machine behind the role.
+#[derive(Debug)]
+pub struct Emitter {
+    facts: Facts,
+    tenure: Tenure,
+    plans: Slot<Arc<Plan>>,
+    changed: Doorbell<VariantKey>,
+    statuses: Intents<VariantKey>,
+    events: Events,
+    plan: Option<Arc<Plan>>,
+}
+
+/// The bells and slots that the emitter answers, and those that it rings.
+#[derive(Debug, Clone)]
+pub struct Connections {
+    /// Latest plan.
+    pub plans: Slot<Arc<Plan>>,
+    /// Variants whose view changed or that are gone.
+    pub changed: Doorbell<VariantKey>,
+    /// Variants whose status may have to be written.
+    pub statuses: Intents<VariantKey>,
+    /// Kubernetes events.
+    pub events: Events,
+}
+
+impl Emitter {
+    /// A new life of the role.
+    pub fn new(facts: Facts, tenure: &Tenure, connections: Connections) -> Self {
+        let Connections { plans, changed, statuses, events } = connections;
+        let plan = facts.plan.load().as_ref().clone();
+        Self { facts, tenure: tenure.clone(), plans, changed, statuses, events, plan }
+    }
+
+    /// Everything: after a restart, and when the right to write comes or goes.
+    fn full_pass(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        drop(self.changed.answer());
+        let may_write = self.facts.claim.may_write(now);
+        let views = self.facts.board.snapshot();
+        for (key, record) in self.facts.records.snapshot() {
+            if !may_write || !views.contains_key(&key) {
+                effects.push(Effect::Forget { previous: record });
+            }
+        }
+        if !may_write {
+            self.plan = None;
+            return;
+        }
+        for view in views.values() {
+            self.publish(view, now, effects);
+        }
+    }
+
+    fn take_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        let Some(plan) = self.plans.take() else { return };
+        if !self.facts.claim.may_write(now) {
+            return;
+        }
+        let overtaken = self.plan.as_ref().is_some_and(|last| last.cycle >= plan.cycle);
+        if overtaken {
+            return;
+        }
+        self.plan = Some(Arc::clone(&plan));
+        for key in plan.decisions.keys() {
+            if let Some(view) = self.facts.board.get(key) {
+                self.publish(&view, now, effects);
+            }
+        }
+        effects.push(Effect::Keep(plan));
+    }
+
+    fn refresh(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        let may_write = self.facts.claim.may_write(now);
+        for key in self.changed.answer() {
+            match self.facts.board.get(&key) {
+                Some(view) if may_write => self.publish(&view, now, effects),
+                Some(_) => {}
+                None => {
+                    if let Some(previous) = self.facts.records.get(&key) {
+                        effects.push(Effect::Forget { previous });
+                    }
+                }
+            }
+        }
+    }
+
+    fn publish(&self, view: &Arc<VariantView>, now: Moment, effects: &mut Vec<Effect>) {
+        let previous = self.facts.records.get(&view.key);
+        let plan = self.plan.as_deref();
+        let quarantine = self.facts.quarantine_of(&view.key);
+        let record = Record::of(view, plan, previous.as_deref(), quarantine.as_deref(), now);
+        let record = Arc::new(record);
+        if let Some(decision) = plan.and_then(|plan| plan.decisions.get(&view.key))
+            && let Some(action) = record.change_from(previous.as_deref())
+        {
+            effects.push(Effect::Announce {
+                record: Arc::clone(&record),
+                decision: decision.clone(),
+                action,
+            });
+        }
+        if previous.as_ref() != Some(&record) {
+            effects.push(Effect::Publish { record, previous });
+        }
+    }
+
+    fn show(&self, record: &Arc<Record>, previous: Option<&Arc<Record>>) {
+        if self.facts.records.put(&self.tenure, &record.key, Some(Arc::clone(record))).is_err() {
+            return;
+        }
+        let shown_before = previous.filter(|previous| previous.values.is_some()).map(|previous| labels(previous));
+        match record.values {
+            Some(values) => self.facts.series.expose(&labels(record), shown_before.as_ref(), values),
+            None => {
+                if let Some(shown_before) = shown_before {
+                    self.facts.series.withdraw(&shown_before);
+                }
+            }
+        }
+        self.statuses.add(record.key.clone());
+    }
+
+    /// One log line, one count and one event per change of a published count.
+    fn announce(&self, now: Moment, record: &Record, decision: &Decision, action: Action) {
+        let Some(values) = record.values else { return };
+        let stage = decision.decisive().map_or(Stage::Base, |step| step.stage);
+        self.facts.series.count_scaling(&labels(record), action, stage);
+        tracing::info!(
+            variant = %record.key,
+            model = %decision.model,
+            desired = values.desired.0,
+            current = values.current.0,
+            %action,
+            stage = stage.as_str(),
+            reason = decision.reason(),
+            "scaling-decision"
+        );
+        if let Some(regarding) = self.facts.regarding(&record.key) {
+            let note = format!("Desired replicas {}: {}", values.desired, decision.reason());
+            self.events.throw(
+                now,
+                Notice {
+                    regarding,
+                    severity: Severity::Normal,
+                    reason: event_reason(action, values.desired),
+                    action: "Scale",
+                    note,
+                },
+            );
+        }
+    }
+
+    fn keep(&mut self, plan: Arc<Plan>) {
+        let before = self.facts.plan.load();
+        for (key, decision) in &plan.decisions {
+            let up = matches!(decision.metrics, MetricsState::Available | MetricsState::NoReplicas);
+            self.facts.series.expose_metrics_up(key, up);
+            let was = (*before).as_ref().and_then(|plan| plan.decisions.get(key)).map(|was| was.outcome);
+            if decision.outcome == Outcome::SafetyNet && was != Some(Outcome::SafetyNet) {
+                log_safety_net(decision);
+            }
+        }
+        self.facts.series.models_processed.set(i64::try_from(plan.models.len()).unwrap_or(i64::MAX));
+        tracing::debug!(cycle = %plan.cycle, variants = plan.decisions.len(), "plan published");
+        // A younger emitter has published a newer one then.
+        let _: Result<(), crate::kit::Superseded> =
+            self.facts.plan.publish(&self.tenure, Arc::new(Some(plan)));
+    }
+}
+
+/// The original's line, once when the safety net takes over.
+fn log_safety_net(decision: &Decision) {
+    let from_desired = matches!(decision.steps.first().map(|step| &step.why), Some(Why::LastDesired));
+    tracing::warn!(
+        variant = %decision.key,
+        currentReplicas = decision.current.map(|current| current.0),
+        desiredReplicas = decision.target.map(|target| target.0),
+        accelerator = decision.accelerator.label(),
+        fallbackSource = if from_desired { "previous-desired" } else { "current-replicas" },
+        reason = decision.reason(),
+        "Safety net activated: emitted fallback metrics"
+    );
+}
+
+/// How an action is called in events.
+fn event_reason(action: Action, desired: Replicas) -> &'static str {
+    match action {
+        Action::ScaleUp => "ScaledUp",
+        Action::ScaleDown if desired == Replicas::ZERO => "ScaledToZero",
+        Action::ScaleDown => "ScaledDown",
+        Action::NoChange => "Unchanged",
+    }
+}
+
+fn labels(record: &Record) -> VariantLabels {
+    VariantLabels { key: record.key.clone(), accelerator: record.accelerator.label().to_owned() }
+}
+
+impl Duty for Emitter {
+    type Msg = Message;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
+        match occasion {
+            Occasion::Wake => {
+                self.take_plan(now, effects);
+                self.full_pass(now, effects);
+            }
+            Occasion::Message(Message::ClaimChanged) => self.full_pass(now, effects),
+            Occasion::Message(Message::PlanReady) => self.take_plan(now, effects),
+            Occasion::Message(Message::ViewsChanged) => self.refresh(now, effects),
+        }
+    }
+
+    fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+        match effect {
+            Effect::Publish { record, previous } => self.show(&record, previous.as_ref()),
+            Effect::Forget { previous } => {
+                if self.facts.records.put(&self.tenure, &previous.key, None).is_ok() {
+                    self.facts.series.withdraw(&labels(&previous));
+                }
+            }
+            Effect::Announce { record, decision, action } => {
+                self.announce(cx.now(), &record, &decision, action);
+            }
+            Effect::Keep(plan) => self.keep(plan),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Everything that actors share: facts that outlive their writers, and the series.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::actors::board::Board;
+use crate::actors::mirrors::{self, Mirrors};
+use crate::actors::records::Records;
+use crate::claim::ClaimReader;
+use crate::cluster::event::Regarding;
+use crate::env::Clock;
+use crate::kit::{Cell, Census, WatchedKind};
+use crate::metrics::Metrics;
+use crate::policy::key::VariantKey;
+use crate::policy::learned::Learned;
+use crate::policy::moment::Moment;
+use crate::policy::plan::Plan;
+use crate::policy::readiness::{Reason, State};
+use crate::policy::schedule::Schedule;
+use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot, VariantView};
+use crate::policy::variant::{self, Pods, Refreshed, VariantState};
+use crate::settings::generation::Generation;
+
+/// Kinds without which nothing can be decided; the others make a difference only when they are there.
+const REQUIRED: [WatchedKind; 6] = [
+    WatchedKind::VariantAutoscaling,
+    WatchedKind::Deployment,
+    WatchedKind::ConfigMap,
+    WatchedKind::Namespace,
+    WatchedKind::Pod,
+    WatchedKind::ReplicaSet,
+];
+
+/// Settings in force, with the beat that they set.
+#[derive(Debug, Clone)]
+pub struct InForce {
+    /// The settings.
+    pub generation: Generation,
+    /// The beat of collector and optimizer.
+    pub schedule: Schedule,
+}
+
+/// Facts, shared. Clones are handles on the same ones.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The time.
+    pub clock: Clock,
+    /// Objects of the cluster.
+    pub mirrors: Mirrors,
+    /// One view per variant.
+    pub board: Board,
+    /// What is published per variant.
+    pub records: Records,
+    /// Settings.
+    pub settings: Cell<InForce>,
+    /// The last collection.
+    pub metrics: Cell<MetricsSnapshot>,
+    /// What was learned from all of them.
+    pub learned: Cell<Learned>,
+    /// The right to write.
+    pub claim: ClaimReader,
+    /// The last plan that was published.
+    pub plan: Cell<Option<Arc<Plan>>>,
+    /// The series.
+    pub series: Arc<Metrics>,
+    /// Number of the last planning cycle.
+    pub cycles: Arc<AtomicU64>,
+    /// Variants whose actor keeps failing, with the reason.
+    pub quarantined: Arc<RwLock<BTreeMap<VariantKey, Arc<str>>>>,
+}
+
+impl Facts {
+    /// Nothing is known yet but the settings.
+    pub fn new(clock: Clock, mirrors: Mirrors, generation: Generation, series: Arc<Metrics>) -> Self {
+        let schedule = Schedule::starting(clock.now(), generation.dynamic.interval);
+        Self {
+            mirrors,
+            board: Board::default(),
+            records: Records::default(),
+            settings: Cell::new(InForce { generation, schedule }),
+            metrics: Cell::new(MetricsSnapshot::never()),
+            learned: Cell::new(Learned::default()),
+            claim: ClaimReader::new(),
+            plan: Cell::new(None),
+            series,
+            cycles: Arc::default(),
+            quarantined: Arc::default(),
+            clock,
+        }
+    }
+
+    /// Joins what the mirrors hold about a variant; `None` if this controller does not manage it.
+    pub fn refresh(&self, key: &VariantKey, state: &mut VariantState, now: Moment) -> Option<Refreshed> {
+        let record = self.mirrors.managed(key)?;
+        let target = self.mirrors.target_of(&record);
+        let found = target.as_ref().and_then(|target| self.mirrors.target(target));
+        let pods = found.as_ref().and_then(|target| self.mirrors.pods(target));
+        let claimants =
+            target.as_ref().map_or_else(Vec::new, |target| self.mirrors.claimants(target));
+        let facts = variant::Facts {
+            object: &record.object,
+            target: self.mirrors.lookup(found.as_ref()),
+            pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
+            claimants: &claimants,
+            published: self.records.desired(key),
+        };
+        Some(state.refresh(&facts, now))
+    }
+
+    /// The object of a variant, as an event refers to it.
+    pub fn regarding(&self, key: &VariantKey) -> Option<Regarding> {
+        let record = self.mirrors.variants.get(&mirrors::variant_object_key(key))?;
+        Some(Regarding {
+            api_version: Arc::from("llmd.ai/v1alpha1"),
+            kind: Arc::from("VariantAutoscaling"),
+            namespace: Arc::clone(&key.namespace),
+            name: Arc::clone(&key.name),
+            uid: Arc::clone(&record.object.uid),
+        })
+    }
+
+    /// The input of a planning cycle: the board, with the counts that were published last. The
+    /// status of an object may lag behind its gauge, and a step must be neither taken twice nor
+    /// taken back for that.
+    pub fn snapshot(&self, cycle: CycleId) -> ClusterSnapshot {
+        let mut variants = self.board.snapshot();
+        for (key, view) in &mut variants {
+            let published = self.records.desired(key);
+            if published.is_some() && published != view.desired && view.target.resolved().is_some() {
+                *view = Arc::new(VariantView { desired: published, ..(**view).clone() });
+            }
+        }
+        ClusterSnapshot { cycle, variants, metrics: self.metrics.load() }
+    }
+
+    /// Why a variant's own actor keeps failing, if it does.
+    pub fn quarantine_of(&self, key: &VariantKey) -> Option<Arc<str>> {
+        self.quarantined.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// Notes that a variant's actor keeps failing, or that it runs again.
+    pub fn set_quarantine(&self, key: &VariantKey, why: Option<&str>) {
+        let mut quarantined = self.quarantined.write().unwrap_or_else(PoisonError::into_inner);
+        match why {
+            Some(why) => quarantined.insert(key.clone(), Arc::from(why)),
+            None => quarantined.remove(key),
+        };
+    }
+
+    /// Brings the series up to date that are read off something else at each scrape.
+    pub fn refresh_process_series(&self, census: &Census, now: Moment) {
+        for (kind, _, contact) in self.mirrors.contacts() {
+            if let Some(contact) = contact {
+                let age = now.since(contact).as_secs_f64();
+                self.series.mirror_age.with_label_values(&[kind.as_str()]).set(age);
+            }
+        }
+        let mut roles: BTreeMap<&'static str, (u64, u64, u64)> = BTreeMap::new();
+        for report in census.report() {
+            let sums = roles.entry(report.role.label()).or_default();
+            sums.0 += report.told;
+            sums.1 += report.handled;
+            sums.2 += report.restarts;
+        }
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        for (role, (told, handled, restarts)) in roles {
+            self.series.actor_told.with_label_values(&[role]).set(count(told));
+            self.series.actor_handled.with_label_values(&[role]).set(count(handled));
+            self.series.actor_restarts.with_label_values(&[role]).set(count(restarts));
+        }
+        self.series.config_generation.set(count(self.settings.load().generation.number));
+    }
+
+    /// Whether this process is ready, and what it is blind to.
+    pub fn readiness(&self) -> Vec<Reason> {
+        let now = self.clock.now();
+        let number = self.settings.load().generation.number;
+        let mut reasons = vec![Reason {
+            name: "config".to_owned(),
+            state: State::Ok,
+            detail: format!("generation {number} in force"),
+        }];
+        reasons.extend(self.mirrors.contacts().into_iter().map(|(kind, synced, contact)| {
+            mirror_reason(kind, synced, contact.map(|contact| now.since(contact)))
+        }));
+        reasons.push(self.prometheus_reason(now));
+        let leading = self.claim.may_write(now);
+        reasons.push(Reason {
+            name: "leadership".to_owned(),
+            state: State::Ok,
+            detail: if leading { "leading" } else { "following" }.to_owned(),
+        });
+        reasons
+    }
+
+    fn prometheus_reason(&self, now: Moment) -> Reason {
+        let metrics = self.metrics.load();
+        let (state, detail) = match (metrics.collected, metrics.failures.first_key_value()) {
+            (_, Some((signal, why))) => (State::Degraded, format!("{}: {why}", signal.as_str())),
+            (Some(at), None) => (State::Ok, format!("read {} s ago", now.since(at).as_secs())),
+            (None, None) => (State::Degraded, "not read yet".to_owned()),
+        };
+        Reason { name: "prometheus".to_owned(), state, detail }
+    }
+
+    /// The input of a planning cycle as it would be now, for the debug page.
+    pub fn debug_snapshot(&self) -> DebugSnapshot {
+        DebugSnapshot {
+            now: self.clock.now(),
+            snapshot: self.snapshot(CycleId::default()),
+            learned: self.learned.load(),
+            records: self.records.snapshot(),
+        }
+    }
+}
+
+/// Everything that a decision is made from.
+#[derive(Debug, Serialize)]
+pub struct DebugSnapshot {
+    now: Moment,
+    snapshot: ClusterSnapshot,
+    learned: Arc<Learned>,
+    records: BTreeMap<VariantKey, Arc<crate::policy::record::Record>>,
+}
+
+fn mirror_reason(kind: WatchedKind, synced: bool, age: Option<Duration>) -> Reason {
+    let required = REQUIRED.contains(&kind);
+    let state = match (synced, required) {
+        (true, _) => State::Ok,
+        (false, true) => State::NotReady,
+        (false, false) => State::Degraded,
+    };
+    let detail = match age {
+        Some(age) if synced => format!("heard from {} s ago", age.as_secs()),
+        Some(age) => format!("not complete yet, heard from {} s ago", age.as_secs()),
+        None => "never heard from; is the kind allowed by the ClusterRole?".to_owned(),
+    };
+    Reason { name: format!("mirror/{}", kind.as_str()), state, detail }
+}

@@ -1,0 +1,146 @@
+//! A set of things to do, at most one entry per key, that survives the actor that does them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::policy::moment::Moment;
+
+/// Work to be done per key. Adding a key that waits already changes nothing; a failed attempt puts
+/// the key back with a delay.
+pub struct Intents<K>(Arc<Inner<K>>);
+
+struct Inner<K> {
+    waiting: Mutex<BTreeMap<K, Intent>>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Intent {
+    /// Attempts that failed so far.
+    pub failures: u32,
+    /// Not before this moment; `None` means at once.
+    pub not_before: Option<Moment>,
+}
+
+impl<K> Clone for Intents<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: fmt::Debug> fmt::Debug for Intents<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Intents").field(&self.0.waiting).finish()
+    }
+}
+
+impl<K: Ord + Clone> Intents<K> {
+    /// An empty set whose owner is woken by `wake` when the set stops being empty or a key is added.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner { waiting: Mutex::default(), wake: Box::new(wake) }))
+    }
+
+    /// Adds a key, to be done at once; what is known of its failures is forgotten.
+    pub fn add(&self, key: K) {
+        let was_idle = {
+            let mut waiting = self.waiting();
+            let was_idle = waiting.values().all(|intent| intent.not_before.is_some());
+            waiting.insert(key, Intent { failures: 0, not_before: None });
+            was_idle
+        };
+        if was_idle {
+            (self.0.wake)();
+        }
+    }
+
+    /// Puts a key back after a failed attempt, unless it was added again meanwhile.
+    pub fn put_back(&self, key: K, intent: Intent) {
+        self.waiting().entry(key).or_insert(intent);
+    }
+
+    /// Takes up to `limit` keys that are due.
+    pub fn take_due(&self, now: Moment, limit: usize) -> Vec<(K, Intent)> {
+        let mut waiting = self.waiting();
+        let due: Vec<_> = waiting
+            .iter()
+            .filter(|(_, intent)| intent.not_before.is_none_or(|at| at <= now))
+            .take(limit)
+            .map(|(key, intent)| (key.clone(), *intent))
+            .collect();
+        for (key, _) in &due {
+            waiting.remove(key);
+        }
+        due
+    }
+
+    /// When the next key becomes due, if any waits for its time.
+    pub fn next_due(&self) -> Option<Moment> {
+        self.waiting().values().filter_map(|intent| intent.not_before).min()
+    }
+
+    /// How many keys wait.
+    pub fn len(&self) -> usize {
+        self.waiting().len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Drops everything: what was intended under another claim is not ours to do.
+    pub fn clear(&self) {
+        self.waiting().clear();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, Intent>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::{Intent, Intents};
+    use crate::policy::moment::{Moment, WallTime};
+
+    fn at(seconds: u64) -> Moment {
+        Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(0) }
+    }
+
+    #[test]
+    fn a_storm_of_one_key_is_one_intent_and_one_wake() {
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&wakes);
+        let intents = Intents::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        for _ in 0..1000 {
+            intents.add("a");
+        }
+        assert_eq!((intents.len(), wakes.load(Ordering::Relaxed)), (1, 1));
+        assert_eq!(intents.take_due(at(0), 8).len(), 1);
+        assert!(intents.is_empty());
+        intents.add("a");
+        assert_eq!(wakes.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_failed_attempt_waits_for_its_time_and_gives_way_to_a_newer_intent() {
+        let intents = Intents::new(|| {});
+        let later = Intent { failures: 3, not_before: Some(at(10)) };
+        intents.put_back("a", later);
+        assert_eq!(intents.take_due(at(9), 8), []);
+        assert_eq!(intents.next_due(), Some(at(10)));
+        assert_eq!(intents.take_due(at(10), 8), [("a", later)]);
+
+        intents.add("a");
+        intents.put_back("a", later);
+        assert_eq!(intents.take_due(at(0), 8), [("a", Intent { failures: 0, not_before: None })]);
+    }
+}

@@ -1,0 +1,161 @@
+//! The mirrors of all kinds, and the questions that are asked of several of them.
+
+use std::sync::Arc;
+
+use crate::cluster::mirror::{Mirror, ObjectKey};
+use crate::cluster::project::config_map::ConfigMapObject;
+use crate::cluster::project::pool::PoolObject;
+use crate::cluster::project::service_monitor::ServiceMonitorObject;
+use crate::cluster::project::variant::VariantRecord;
+use crate::kit::WatchedKind;
+use crate::policy::attribution;
+use crate::policy::filter::{Admission, NamespaceObject, Scope};
+use crate::policy::key::{TargetKey, VariantKey};
+use crate::policy::moment::Moment;
+use crate::policy::object::{PodObject, ReplicaSetObject, SpecReading, TargetObject};
+use crate::policy::snapshot::PodView;
+use crate::policy::variant::Lookup;
+
+/// One mirror per kind; each is written by its watcher alone.
+#[derive(Debug, Clone)]
+pub struct Mirrors {
+    /// VariantAutoscalings, found by the target they name.
+    pub variants: Mirror<VariantRecord>,
+    /// Deployments.
+    pub deployments: Mirror<TargetObject>,
+    /// ConfigMaps with settings.
+    pub config_maps: Mirror<ConfigMapObject>,
+    /// Namespaces.
+    pub namespaces: Mirror<NamespaceObject>,
+    /// Pods, found by their ReplicaSet.
+    pub pods: Mirror<PodObject>,
+    /// ReplicaSets, found by their Deployment.
+    pub replica_sets: Mirror<ReplicaSetObject>,
+    /// InferencePools of `inference.networking.k8s.io/v1`.
+    pub pools_v1: Mirror<PoolObject>,
+    /// InferencePools of `inference.networking.x-k8s.io/v1alpha2`.
+    pub pools_v1alpha2: Mirror<PoolObject>,
+    /// ServiceMonitors.
+    pub service_monitors: Mirror<ServiceMonitorObject>,
+    scope: Scope,
+}
+
+impl Mirrors {
+    /// Empty mirrors; `scope` says which variants are ours.
+    pub fn new(scope: Scope) -> Self {
+        Self {
+            variants: Mirror::indexed(|record| Some(object_key(&target_of(record)?))),
+            deployments: Mirror::default(),
+            config_maps: Mirror::default(),
+            namespaces: Mirror::default(),
+            pods: Mirror::indexed(|pod| {
+                let owner = pod.controller.as_ref().filter(|owner| &*owner.kind == "ReplicaSet")?;
+                Some(ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&owner.name)))
+            }),
+            replica_sets: Mirror::indexed(|set| {
+                let owner = set.controller.as_ref().filter(|owner| &*owner.kind == "Deployment")?;
+                Some(ObjectKey::new(Arc::clone(&set.namespace), Arc::clone(&owner.name)))
+            }),
+            pools_v1: Mirror::default(),
+            pools_v1alpha2: Mirror::default(),
+            service_monitors: Mirror::default(),
+            scope,
+        }
+    }
+
+    /// The object of a variant, if this controller manages it.
+    pub fn managed(&self, key: &VariantKey) -> Option<Arc<VariantRecord>> {
+        let record = self.variants.get(&variant_object_key(key))?;
+        self.admits(&record).then_some(record)
+    }
+
+    fn admits(&self, record: &VariantRecord) -> bool {
+        let key = &record.object.key;
+        let namespace = self.namespaces.get(&ObjectKey::new("", Arc::clone(&key.namespace)));
+        let instance = record.instance.as_deref();
+        self.scope.admits(&key.namespace, instance, namespace.as_deref()) == Admission::Ours
+    }
+
+    /// All variants of this controller that name a target, sorted.
+    pub fn claimants(&self, target: &TargetKey) -> Vec<VariantKey> {
+        let naming = self.variants.naming(&object_key(target));
+        naming
+            .into_iter()
+            .filter(|(_, record)| self.admits(record))
+            .map(|(_, record)| record.object.key.clone())
+            .collect()
+    }
+
+    /// The target that a variant names, if its kind can be scaled.
+    pub fn target_of(&self, record: &VariantRecord) -> Option<TargetKey> {
+        target_of(record)
+    }
+
+    /// Looks a target up.
+    pub fn target(&self, key: &TargetKey) -> Option<Arc<TargetObject>> {
+        self.deployments.get(&object_key(key))
+    }
+
+    /// What the lookup of a target came to.
+    pub fn lookup<'a>(&self, found: Option<&'a Arc<TargetObject>>) -> Lookup<'a> {
+        match found {
+            Some(target) => Lookup::Found(target),
+            None if self.deployments.synced() => Lookup::Missing,
+            None => Lookup::Unsynced,
+        }
+    }
+
+    /// The live pods of a target; `None` until pods and ReplicaSets have been listed once.
+    pub fn pods(&self, target: &TargetObject) -> Option<Arc<[PodView]>> {
+        if !self.pods.synced() || !self.replica_sets.synced() {
+            return None;
+        }
+        let sets = self.replica_sets.naming(&object_key(&target.key));
+        let pods: Vec<_> = sets.iter().flat_map(|(key, _)| self.pods.naming(key)).collect();
+        Some(attribution::pods_of(target, pods.iter().map(|(_, pod)| &**pod), |_, name| {
+            sets.iter().find(|(key, _)| &*key.name == name).map(|(_, set)| &**set)
+        }))
+    }
+
+    /// The Deployment that a ReplicaSet belongs to.
+    pub fn deployment_of(&self, replica_set: &ObjectKey) -> Option<Arc<str>> {
+        let set = self.replica_sets.get(replica_set)?;
+        set.controller.as_ref().map(|owner| Arc::clone(&owner.name))
+    }
+
+    /// Every kind with whether its mirror has been complete, and when its watcher last heard from
+    /// the API server.
+    pub fn contacts(&self) -> [(WatchedKind, bool, Option<Moment>); 9] {
+        fn contact<V>(kind: WatchedKind, mirror: &Mirror<V>) -> (WatchedKind, bool, Option<Moment>) {
+            (kind, mirror.synced(), mirror.last_contact())
+        }
+        [
+            contact(WatchedKind::VariantAutoscaling, &self.variants),
+            contact(WatchedKind::Deployment, &self.deployments),
+            contact(WatchedKind::ConfigMap, &self.config_maps),
+            contact(WatchedKind::Namespace, &self.namespaces),
+            contact(WatchedKind::Pod, &self.pods),
+            contact(WatchedKind::ReplicaSet, &self.replica_sets),
+            contact(WatchedKind::InferencePoolV1, &self.pools_v1),
+            contact(WatchedKind::InferencePoolV1Alpha2, &self.pools_v1alpha2),
+            contact(WatchedKind::ServiceMonitor, &self.service_monitors),
+        ]
+    }
+}
+
+/// Key of a variant's object in its mirror.
+pub fn variant_object_key(key: &VariantKey) -> ObjectKey {
+    ObjectKey::new(Arc::clone(&key.namespace), Arc::clone(&key.name))
+}
+
+fn object_key(target: &TargetKey) -> ObjectKey {
+    ObjectKey::new(Arc::clone(&target.namespace), Arc::clone(&target.name))
+}
+
+/// The target that an object names, if its kind can be scaled.
+pub fn target_of(record: &VariantRecord) -> Option<TargetKey> {
+    match &record.object.spec {
+        SpecReading::Read(spec) => spec.target.resolve(&record.object.key.namespace),
+        SpecReading::Malformed { .. } => None,
+    }
+}

@@ -1,0 +1,20 @@
+//! One file per role, and the facts they share.
+
+pub mod board;
+pub mod collector;
+pub mod config;
+pub mod emitter;
+pub mod event_recorder;
+pub mod facts;
+pub mod http;
+pub mod intents;
+pub mod leadership;
+pub mod mirrors;
+pub mod optimizer;
+pub mod records;
+pub mod status;
+pub mod status_writer;
+pub mod subjects;
+pub mod variant;
+pub mod variants;
+pub mod watcher;

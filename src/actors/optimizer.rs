@@ -1,0 +1,146 @@
+//! Makes one plan per tick, as soon as the tick's snapshot is there or its deadline has passed, and
+//! an early one when a variant becomes resolved.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::actors::facts::Facts;
+use crate::kit::{Context, Duty, Occasion, Slot};
+use crate::policy;
+use crate::policy::moment::Moment;
+use crate::policy::plan::Plan;
+use crate::policy::snapshot::CycleId;
+
+/// Early cycles are at least this far from any other.
+const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
+
+/// Messages of the optimizer.
+#[derive(Debug)]
+pub enum Message {
+    /// The snapshot of this tick is published.
+    SnapshotReady,
+    /// To itself: the tick's query deadline has passed.
+    Deadline {
+        /// Deadlines of an older epoch are overtaken.
+        epoch: u64,
+    },
+    /// Settings changed; the schedule may have.
+    GenerationChanged,
+    /// This process gained or lost the right to write.
+    ClaimChanged,
+    /// A variant became resolved: plan it without waiting for the tick.
+    VariantResolved,
+    /// To itself: the gap between early cycles is over.
+    EarlyCycle,
+}
+
+/// What the optimizer asks its shell to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Hand a plan to the emitter.
+    Publish(Arc<Plan>),
+    /// Come back.
+    Arm(Duration, Message),
+}
+
+/// The machine behind the role.
+#[derive(Debug)]
+pub struct Optimizer {
+    facts: Facts,
+    plans: Slot<Arc<Plan>>,
+    epoch: u64,
+    planned: Option<Moment>,
+    early: Early,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Early {
+    NotAsked,
+    Armed,
+}
+
+impl Optimizer {
+    /// A new life of the role.
+    pub fn new(facts: Facts, plans: Slot<Arc<Plan>>) -> Self {
+        Self { facts, plans, epoch: 0, planned: None, early: Early::NotAsked }
+    }
+
+    /// Waits for the end of the next tick's collection, should its snapshot never come.
+    fn arm(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        self.epoch += 1;
+        let schedule = self.facts.settings.load().schedule;
+        let wait = schedule.until_next(now) + schedule.query_deadline();
+        effects.push(Effect::Arm(wait, Message::Deadline { epoch: self.epoch }));
+    }
+
+    fn plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        if !self.facts.claim.may_write(now) {
+            return;
+        }
+        let duration = self.facts.series.optimization_duration.with_label_values(&["success"]);
+        let timer = duration.start_timer();
+        let in_force = self.facts.settings.load();
+        let cycle = self.facts.cycles.fetch_add(1, Ordering::Relaxed) + 1;
+        let snapshot = self.facts.snapshot(CycleId(cycle));
+        let settings = &in_force.generation.dynamic;
+        let learned = self.facts.learned.load();
+        let plan = policy::plan(&snapshot, &learned, settings, in_force.generation.number, now);
+        if let Err(violation) = policy::check_plan(&snapshot, settings, &plan) {
+            tracing::error!(cycle = %plan.cycle, %violation, "plan breaks an invariant");
+            let counter = &self.facts.series.invariant_violations;
+            counter.with_label_values(&[violation.number()]).inc();
+        }
+        timer.observe_duration();
+        self.planned = Some(now);
+        effects.push(Effect::Publish(Arc::new(plan)));
+    }
+
+    fn ask_early(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        if self.early == Early::Armed {
+            return;
+        }
+        let since = self.planned.map_or(EARLY_CYCLE_GAP, |planned| now.since(planned));
+        self.early = Early::Armed;
+        effects.push(Effect::Arm(EARLY_CYCLE_GAP.saturating_sub(since), Message::EarlyCycle));
+    }
+}
+
+impl Duty for Optimizer {
+    type Msg = Message;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
+        match occasion {
+            Occasion::Wake | Occasion::Message(Message::ClaimChanged) => {
+                if self.facts.metrics.load().collected.is_some() {
+                    self.plan(now, effects);
+                }
+                self.arm(now, effects);
+            }
+            Occasion::Message(Message::SnapshotReady) => {
+                self.plan(now, effects);
+                self.arm(now, effects);
+            }
+            Occasion::Message(Message::Deadline { epoch }) => {
+                if epoch == self.epoch {
+                    self.plan(now, effects);
+                    self.arm(now, effects);
+                }
+            }
+            Occasion::Message(Message::GenerationChanged) => self.arm(now, effects),
+            Occasion::Message(Message::VariantResolved) => self.ask_early(now, effects),
+            Occasion::Message(Message::EarlyCycle) => {
+                self.early = Early::NotAsked;
+                self.plan(now, effects);
+            }
+        }
+    }
+
+    fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+        match effect {
+            Effect::Publish(plan) => self.plans.put(plan),
+            Effect::Arm(after, message) => cx.arm(after, message),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What has been published per variant: one record is gauge, status, condition and debug page.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::kit::{Guard, Superseded, Tenure};
+use crate::policy::key::VariantKey;
+use crate::policy::record::Record;
+use crate::policy::units::Replicas;
+
+/// Records by variant. Written by the emitter alone; outlives it.
+#[derive(Debug, Clone)]
+pub struct Records(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    guard: Guard,
+    records: RwLock<BTreeMap<VariantKey, Arc<Record>>>,
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self(Arc::new(Inner { guard: Guard::new(), records: RwLock::new(BTreeMap::new()) }))
+    }
+}
+
+impl Records {
+    /// The count published last for a variant.
+    pub fn desired(&self, key: &VariantKey) -> Option<Replicas> {
+        self.get(key)?.values.map(|values| values.desired)
+    }
+
+    /// The record of one variant.
+    pub fn get(&self, key: &VariantKey) -> Option<Arc<Record>> {
+        self.read().get(key).map(Arc::clone)
+    }
+
+    /// All records, sorted.
+    pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<Record>> {
+        self.read().clone()
+    }
+
+    /// Keeps or drops a record; `None` drops it.
+    ///
+    /// # Errors
+    /// When a younger emitter has written already.
+    pub fn put(
+        &self,
+        tenure: &Tenure,
+        key: &VariantKey,
+        record: Option<Arc<Record>>,
+    ) -> Result<(), Superseded> {
+        self.0.guard.admit(tenure, || {
+            let mut records = self.0.records.write().unwrap_or_else(PoisonError::into_inner);
+            match record {
+                Some(record) => records.insert(key.clone(), record),
+                None => records.remove(key),
+            };
+        })
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<VariantKey, Arc<Record>>> {
+        self.0.records.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,275 @@
+//! What is watched, where, and who is told of what.
+
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::actors::config;
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::variants::Dirty;
+use crate::actors::watcher::{News, Subject, Watcher};
+use crate::api::inference_pool::{v1, v1alpha2};
+use crate::api::pod::SlimPod;
+use crate::api::service_monitor::ServiceMonitor;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::event::{Notice, Regarding, Severity};
+use crate::cluster::mirror::{Changed, Mirror, ObjectKey};
+use crate::cluster::project::service_monitor::ServiceMonitorObject;
+use crate::cluster::project::variant::{self, VariantRecord};
+use crate::cluster::project::{Interner, Projected};
+use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
+use crate::kit::{self, Address, ChildSpec, Doorbell, Role, WatchedKind};
+use crate::policy::object::{PodObject, ReplicaSetObject};
+use crate::settings::StaticSettings;
+use crate::settings::pool_group::PoolGroup;
+
+/// Name of the ServiceMonitor that makes Prometheus scrape this controller, by installation.
+const OWN_SERVICE_MONITORS: [&str; 2] =
+    ["workload-variant-autoscaler-controller-manager-metrics-monitor", "controller-manager-metrics-monitor"];
+/// ConfigMaps and pods are large; their pages are small.
+const LARGE_OBJECT_PAGE: u32 = 100;
+
+/// What every watcher is built from.
+#[derive(Clone)]
+pub struct Wiring {
+    /// The API server.
+    pub client: Client,
+    /// Where facts go.
+    pub facts: Facts,
+    /// The registry of variants.
+    pub dirty: Doorbell<Dirty>,
+    /// Config.
+    pub config: Doorbell<config::Source>,
+    /// Kubernetes events.
+    pub events: Events,
+    /// Fixed settings.
+    pub statics: Arc<StaticSettings>,
+}
+
+impl fmt::Debug for Wiring {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Wiring").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+/// The watchers, in the order in which they start.
+pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
+    let mirrors = &wiring.facts.mirrors;
+    let mut children = vec![
+        wiring.variants(),
+        wiring.plain::<Deployment, _>(WatchedKind::Deployment, &mirrors.deployments, |changed| {
+            let known = changed.after.as_ref().or(changed.before.as_ref());
+            known.map(|target| Dirty::Target(target.key.clone()))
+        }),
+        wiring.config_maps(),
+    ];
+    if wiring.statics.scope.watch_namespace.is_none() {
+        children.push(wiring.namespaces());
+    }
+    children.push(wiring.pods());
+    children.push(wiring.replica_sets());
+    let group = wiring.statics.scope.pool_group;
+    if matches!(group, PoolGroup::Discovered | PoolGroup::Stable) {
+        children.push(wiring.plain::<v1::InferencePool, _>(
+            WatchedKind::InferencePoolV1,
+            &mirrors.pools_v1,
+            |_| None,
+        ));
+    }
+    if matches!(group, PoolGroup::Discovered | PoolGroup::Alpha) {
+        children.push(wiring.plain::<v1alpha2::InferencePool, _>(
+            WatchedKind::InferencePoolV1Alpha2,
+            &mirrors.pools_v1alpha2,
+            |_| None,
+        ));
+    }
+    children.push(wiring.service_monitors());
+    children
+}
+
+impl Wiring {
+    fn api<K>(&self) -> Api<Guarded<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        match &self.statics.scope.watch_namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+
+    /// A subject of which every object is wanted and a malformed one is treated as absent.
+    fn subject<K: Projected>(
+        &self,
+        kind: WatchedKind,
+        api: Api<Guarded<K>>,
+        mirror: &Mirror<K::View>,
+        ring: impl Fn(News<'_, K::View>) + Send + Sync + 'static,
+    ) -> Subject<K> {
+        Subject {
+            kind,
+            api: Arc::new(api),
+            options: WatchOptions::default(),
+            wanted: Arc::new(|_| true),
+            malformed: |_, _| None,
+            mirror: mirror.clone(),
+            ring: Arc::new(ring),
+        }
+    }
+
+    fn watcher<K>(&self, subject: Subject<K>) -> ChildSpec
+    where
+        K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let facts = self.facts.clone();
+        kit::child(Role::Watcher(subject.kind), &Address::vacant(), move |_tenure| {
+            Watcher::new(subject.clone(), facts.clone())
+        })
+    }
+
+    /// A namespaced kind whose changes concern the variants that `concerned` names.
+    fn plain<K, F>(&self, kind: WatchedKind, mirror: &Mirror<K::View>, concerned: F) -> ChildSpec
+    where
+        K: Projected
+            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + fmt::Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+        F: Fn(&Changed<K::View>) -> Option<Dirty> + Send + Sync + 'static,
+    {
+        let dirty = self.dirty.clone();
+        self.watcher(self.subject::<K>(kind, self.api(), mirror, move |news| match news {
+            News::Changed(changed) => dirty.ring_all(concerned(changed)),
+            News::Synced => dirty.ring(Dirty::Everything),
+        }))
+    }
+
+    fn variants(&self) -> ChildSpec {
+        let (dirty, config) = (self.dirty.clone(), self.config.clone());
+        let mirror = &self.facts.mirrors.variants;
+        let ring = move |news: News<'_, VariantRecord>| match news {
+            News::Changed(changed) => {
+                for record in changed.before.iter().chain(&changed.after) {
+                    dirty.ring(Dirty::Variant(record.object.key.clone()));
+                    dirty.ring_all(crate::actors::mirrors::target_of(record).map(Dirty::Target));
+                }
+                // Whether a namespace has variants decides whether its ConfigMaps count.
+                if changed.before.is_none() || changed.after.is_none() {
+                    config.ring(config::Source::Variants);
+                }
+            }
+            News::Synced => {
+                dirty.ring(Dirty::Everything);
+                config.ring(config::Source::Variants);
+            }
+        };
+        let kind = WatchedKind::VariantAutoscaling;
+        self.watcher(Subject::<VariantAutoscaling> {
+            malformed: |malformed: &Malformed, texts: &mut Interner| {
+                Some(variant::malformed(malformed, texts))
+            },
+            ..self.subject(kind, self.api(), mirror, ring)
+        })
+    }
+
+    fn config_maps(&self) -> ChildSpec {
+        let config = self.config.clone();
+        let names = self.statics.config_maps.clone();
+        let mirror = &self.facts.mirrors.config_maps;
+        let ring = move |_: News<'_, _>| config.ring(config::Source::ConfigMaps);
+        self.watcher(Subject::<ConfigMap> {
+            wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
+            options: WatchOptions { page_size: LARGE_OBJECT_PAGE, ..WatchOptions::default() },
+            ..self.subject(WatchedKind::ConfigMap, self.api(), mirror, ring)
+        })
+    }
+
+    fn namespaces(&self) -> ChildSpec {
+        let (dirty, config) = (self.dirty.clone(), self.config.clone());
+        let mirror = &self.facts.mirrors.namespaces;
+        let ring = move |news: News<'_, _>| {
+            config.ring(config::Source::Namespaces);
+            match news {
+                News::Changed(changed) => dirty.ring(Dirty::Namespace(Arc::clone(&changed.key.name))),
+                News::Synced => dirty.ring(Dirty::Everything),
+            }
+        };
+        let api: Api<Guarded<PartialObjectMeta<Namespace>>> = Api::all(self.client.clone());
+        self.watcher(self.subject(WatchedKind::Namespace, api, mirror, ring))
+    }
+
+    fn pods(&self) -> ChildSpec {
+        let dirty = self.dirty.clone();
+        let mirror = &self.facts.mirrors.pods;
+        let owner = |pod: &Arc<PodObject>| {
+            let owner = pod.controller.as_ref().filter(|owner| &*owner.kind == "ReplicaSet")?;
+            let name = ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&owner.name));
+            Some(Dirty::ReplicaSet(name))
+        };
+        let ring = move |news: News<'_, PodObject>| match news {
+            News::Changed(changed) => {
+                dirty.ring_all(changed.before.iter().chain(&changed.after).filter_map(owner));
+            }
+            News::Synced => dirty.ring(Dirty::Everything),
+        };
+        self.watcher(Subject::<SlimPod> {
+            options: WatchOptions { page_size: LARGE_OBJECT_PAGE, ..WatchOptions::default() },
+            ..self.subject(WatchedKind::Pod, self.api(), mirror, ring)
+        })
+    }
+
+    fn replica_sets(&self) -> ChildSpec {
+        self.plain::<PartialObjectMeta<ReplicaSet>, _>(
+            WatchedKind::ReplicaSet,
+            &self.facts.mirrors.replica_sets,
+            |changed: &Changed<ReplicaSetObject>| Some(Dirty::ReplicaSet(changed.key.clone())),
+        )
+    }
+
+    /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still.
+    fn service_monitors(&self) -> ChildSpec {
+        let (events, clock) = (self.events.clone(), self.facts.clock.clone());
+        let system = self.statics.scope.system_namespace.clone();
+        let mirror = &self.facts.mirrors.service_monitors;
+        let ring = move |news: News<'_, ServiceMonitorObject>| {
+            if let News::Changed(Changed { before: Some(gone), after: None, .. }) = news
+                && *gone.namespace == *system
+                && OWN_SERVICE_MONITORS.contains(&&*gone.name)
+            {
+                events.throw(clock.now(), service_monitor_deleted(gone));
+            }
+        };
+        self.watcher(self.subject::<PartialObjectMeta<ServiceMonitor>>(
+            WatchedKind::ServiceMonitor,
+            self.api(),
+            mirror,
+            ring,
+        ))
+    }
+}
+
+fn service_monitor_deleted(gone: &ServiceMonitorObject) -> Notice {
+    Notice {
+        regarding: Regarding {
+            api_version: Arc::from("monitoring.coreos.com/v1"),
+            kind: Arc::from("ServiceMonitor"),
+            namespace: Arc::clone(&gone.namespace),
+            name: Arc::clone(&gone.name),
+            uid: Arc::clone(&gone.uid),
+        },
+        severity: Severity::Warning,
+        reason: "ServiceMonitorDeleted",
+        action: "Watch",
+        note: "Prometheus no longer scrapes the controller, so no scaler can read its decisions; create the ServiceMonitor again".to_owned(),
+    }
+}

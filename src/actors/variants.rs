@@ -1,0 +1,160 @@
+//! The registry: one actor per variant, and who must look again when something changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::{optimizer, variant};
+use crate::cluster::event::{Notice, Severity};
+use crate::cluster::mirror::ObjectKey;
+use crate::kit::{self, Address, ChildSpec, Context, Delivery, Doorbell, Occasion, Order, Registry, Role};
+use crate::policy::key::{TargetKey, TargetKind, VariantKey};
+
+/// Messages of the registry.
+#[derive(Debug)]
+pub enum Message {
+    /// The bell of changed objects rang.
+    KeysDirty,
+}
+
+/// Something changed that variants depend on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dirty {
+    /// A VariantAutoscaling.
+    Variant(VariantKey),
+    /// A scale target, or the claim of a variant on it.
+    Target(TargetKey),
+    /// Pods of a ReplicaSet.
+    ReplicaSet(ObjectKey),
+    /// Everything in a namespace.
+    Namespace(Arc<str>),
+    /// A whole mirror became synced.
+    Everything,
+}
+
+/// The keyed supervisor's domain part.
+#[derive(Debug)]
+pub struct Variants {
+    facts: Facts,
+    dirty: Doorbell<Dirty>,
+    changed: Doorbell<VariantKey>,
+    optimizer: Address<optimizer::Message>,
+    events: Events,
+    children: BTreeMap<VariantKey, Address<variant::Message>>,
+}
+
+impl Variants {
+    /// A new life of the role.
+    pub fn new(
+        facts: Facts,
+        dirty: Doorbell<Dirty>,
+        changed: Doorbell<VariantKey>,
+        optimizer: Address<optimizer::Message>,
+        events: Events,
+    ) -> Self {
+        Self { facts, dirty, changed, optimizer, events, children: BTreeMap::new() }
+    }
+
+    /// Variants that must look again.
+    fn affected(&self, dirty: BTreeSet<Dirty>) -> BTreeSet<VariantKey> {
+        let mut keys = BTreeSet::new();
+        for dirty in dirty {
+            match dirty {
+                Dirty::Variant(key) => {
+                    keys.insert(key);
+                }
+                Dirty::Target(target) => keys.extend(self.facts.mirrors.claimants(&target)),
+                Dirty::ReplicaSet(name) => {
+                    if let Some(owner) = self.facts.mirrors.deployment_of(&name) {
+                        let target = TargetKey::new(name.namespace, TargetKind::Deployment, owner);
+                        keys.extend(self.facts.mirrors.claimants(&target));
+                    }
+                }
+                Dirty::Namespace(namespace) => {
+                    let variants = self.facts.mirrors.variants.in_namespace(&namespace);
+                    keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
+                }
+                Dirty::Everything => {
+                    let variants = self.facts.mirrors.variants.all();
+                    keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
+                    keys.extend(self.children.keys().cloned());
+                    keys.extend(self.facts.board.snapshot().into_keys());
+                }
+            }
+        }
+        keys
+    }
+
+    fn order(&mut self, key: VariantKey) -> Order<VariantKey> {
+        if self.facts.mirrors.managed(&key).is_none() {
+            return Order::End(key);
+        }
+        self.children.entry(key.clone()).or_insert_with(Address::vacant);
+        Order::Run(key)
+    }
+}
+
+impl Registry for Variants {
+    type Key = VariantKey;
+    type Msg = Message;
+
+    fn reconcile(&mut self, _cx: &Context<Message>, occasion: Occasion<Message>) -> Vec<Order<VariantKey>> {
+        let mut dirty = self.dirty.answer();
+        if matches!(occasion, Occasion::Wake) {
+            dirty.insert(Dirty::Everything);
+        }
+        let keys = self.affected(dirty);
+        for key in &keys {
+            if let Some(child) = self.children.get(key) {
+                // A variant that is not there looks at everything when it comes back.
+                let _: Delivery = child.tell(variant::Message::Refresh);
+            }
+        }
+        keys.into_iter().map(|key| self.order(key)).collect()
+    }
+
+    fn child(&self, key: &VariantKey) -> ChildSpec {
+        let address = self.children.get(key).cloned().unwrap_or_else(Address::vacant);
+        let (facts, changed, optimizer) = (self.facts.clone(), self.changed.clone(), self.optimizer.clone());
+        let name = key.clone();
+        kit::machine(Role::Variant(key.clone()), &address, move |tenure| {
+            variant::Variant::new(name.clone(), facts.clone(), tenure, changed.clone(), optimizer.clone())
+        })
+    }
+
+    fn started(&mut self, _key: &VariantKey) {}
+
+    fn ended(&mut self, key: &VariantKey) {
+        self.children.remove(key);
+        self.facts.board.remove(key);
+        self.changed.ring(key.clone());
+    }
+
+    fn quarantined(&mut self, key: &VariantKey, failures: usize, why: &str, retry_in: Duration) {
+        tracing::error!(variant = %key, failures, why, ?retry_in, "variant keeps failing and is quarantined");
+        self.facts.set_quarantine(key, Some(why));
+        if let Some(regarding) = self.facts.regarding(key) {
+            let note = format!(
+                "The controller's own handling of this object failed {failures} times ({why}); its last replica count is kept. Tried again in {} s, or when the object changes.",
+                retry_in.as_secs()
+            );
+            let notice = Notice {
+                regarding,
+                severity: Severity::Warning,
+                reason: "VariantQuarantined",
+                action: "Refresh",
+                note,
+            };
+            self.events.throw(self.facts.clock.now(), notice);
+        }
+        self.changed.ring(key.clone());
+    }
+
+    fn released(&mut self, key: &VariantKey) {
+        tracing::info!(variant = %key, "variant runs again");
+        self.facts.set_quarantine(key, None);
+        self.changed.ring(key.clone());
+    }
+}

@@ -1,0 +1,209 @@
+//! One watcher per kind: keeps a mirror and rings for every difference.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kube::Api;
+use serde::de::DeserializeOwned;
+
+use crate::actors::facts::Facts;
+use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
+use crate::cluster::project::{Interner, Projected};
+use crate::cluster::watch::{Guarded, Malformed, Watch, WatchEvent, WatchOptions, key_of};
+use crate::kit::{Behaviour, Context, Occasion, Trouble, WatchedKind};
+
+/// Messages of a watcher.
+#[derive(Debug)]
+pub enum Message {
+    /// To itself: take the next event. There is never more than one in the mailbox, so back pressure
+    /// reaches the connection.
+    Pull,
+}
+
+/// What one kind needs to be watched.
+pub struct Subject<K: Projected> {
+    /// The kind.
+    pub kind: WatchedKind,
+    /// Where its objects are listed and watched.
+    pub api: Arc<Api<Guarded<K>>>,
+    /// What is watched, and how patiently.
+    pub options: WatchOptions,
+    /// Whether somebody here reads the object.
+    pub wanted: Arc<dyn Fn(&K::View) -> bool + Send + Sync>,
+    /// What is kept of an object that cannot be read; `None` treats it as absent.
+    pub malformed: fn(&Malformed, &mut Interner) -> Option<K::View>,
+    /// Where it is kept.
+    pub mirror: Mirror<K::View>,
+    /// Who is told.
+    pub ring: Arc<dyn Fn(News<'_, K::View>) + Send + Sync>,
+}
+
+impl<K: Projected> Clone for Subject<K> {
+    fn clone(&self) -> Self {
+        Self {
+            kind: self.kind,
+            api: Arc::clone(&self.api),
+            options: self.options.clone(),
+            wanted: Arc::clone(&self.wanted),
+            malformed: self.malformed,
+            mirror: self.mirror.clone(),
+            ring: Arc::clone(&self.ring),
+        }
+    }
+}
+
+impl<K: Projected> fmt::Debug for Subject<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Subject").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// What there is to tell.
+#[derive(Debug)]
+pub enum News<'a, V> {
+    /// One object came, changed or went.
+    Changed(&'a Changed<V>),
+    /// The mirror holds a complete list for the first time: what is missing does not exist.
+    Synced,
+}
+
+/// The pump behind the role.
+#[derive(Debug)]
+pub struct Watcher<K: Projected> {
+    subject: Subject<K>,
+    facts: Facts,
+    watch: Option<Watch<K>>,
+    relist: Option<Relist<K::View>>,
+    texts: Interner,
+}
+
+impl<K> Watcher<K>
+where
+    K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    /// A new life of the role.
+    pub fn new(subject: Subject<K>, facts: Facts) -> Self {
+        Self { subject, facts, watch: None, relist: None, texts: Interner::default() }
+    }
+
+    fn open(&self, cx: &Context<Message>) -> Watch<K> {
+        let mut generator = cx.seed().child(&cx.role().to_string());
+        let jitter = move |delay| generator.jitter(delay, 0.2);
+        Watch::new((*self.subject.api).clone(), self.subject.options.clone(), jitter)
+    }
+
+    fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), Trouble> {
+        let heard = !matches!(event, WatchEvent::Failed { .. });
+        match event {
+            WatchEvent::Restarted => self.relist = Some(self.subject.mirror.relist()),
+            WatchEvent::Listed(object) => {
+                let key = key_of(object.meta());
+                let view = object.project(&mut self.texts);
+                self.list(key, view);
+            }
+            WatchEvent::ListDone => self.swap(cx)?,
+            WatchEvent::Applied(object) => {
+                let key = key_of(object.meta());
+                let view = object.project(&mut self.texts);
+                self.apply(cx, key, view)?;
+            }
+            WatchEvent::Deleted(key) => self.delete(cx, &key)?,
+            WatchEvent::Malformed(malformed) => self.malformed(cx, &malformed)?,
+            WatchEvent::Alive => {}
+            WatchEvent::Absent { retry_in } => {
+                tracing::debug!(kind = self.subject.kind.as_str(), ?retry_in, "kind is not served");
+                let first = !self.subject.mirror.synced();
+                for changed in self.subject.mirror.kind_absent(cx.tenure())? {
+                    (self.subject.ring)(News::Changed(&changed));
+                }
+                if first {
+                    (self.subject.ring)(News::Synced);
+                }
+            }
+            WatchEvent::Failed { error, retry_in } => {
+                tracing::warn!(kind = self.subject.kind.as_str(), %error, ?retry_in, "watch failed");
+                let labels = ["watcher", self.subject.kind.as_str()];
+                self.facts.series.errors.with_label_values(&labels).inc();
+            }
+        }
+        if heard {
+            self.subject.mirror.touch(cx.tenure(), cx.now())?;
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, key: ObjectKey, view: K::View) {
+        if let Some(relist) = &mut self.relist
+            && (self.subject.wanted)(&view)
+            && let Err(error) = relist.add(key, view)
+        {
+            tracing::error!(kind = self.subject.kind.as_str(), %error, "object left out");
+        }
+    }
+
+    fn swap(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+        let Some(relist) = self.relist.take() else { return Ok(()) };
+        let first = !self.subject.mirror.synced();
+        for changed in self.subject.mirror.replace(cx.tenure(), relist)? {
+            (self.subject.ring)(News::Changed(&changed));
+        }
+        self.texts.sweep();
+        if first {
+            (self.subject.ring)(News::Synced);
+        }
+        Ok(())
+    }
+
+    fn apply(&self, cx: &Context<Message>, key: ObjectKey, view: K::View) -> Result<(), Trouble> {
+        if !(self.subject.wanted)(&view) {
+            return self.delete(cx, &key);
+        }
+        match self.subject.mirror.apply(cx.tenure(), key, view) {
+            Ok(Some(changed)) => (self.subject.ring)(News::Changed(&changed)),
+            Ok(None) => {}
+            Err(error @ MirrorError::Full { .. }) => {
+                tracing::error!(kind = self.subject.kind.as_str(), %error, "object left out");
+            }
+            Err(error @ MirrorError::Superseded(_)) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn delete(&self, cx: &Context<Message>, key: &ObjectKey) -> Result<(), Trouble> {
+        if let Some(changed) = self.subject.mirror.delete(cx.tenure(), key)? {
+            (self.subject.ring)(News::Changed(&changed));
+        }
+        Ok(())
+    }
+
+    fn malformed(&mut self, cx: &Context<Message>, malformed: &Malformed) -> Result<(), Trouble> {
+        let key = malformed.key();
+        tracing::warn!(kind = self.subject.kind.as_str(), error = %malformed, "object cannot be read");
+        match ((self.subject.malformed)(malformed, &mut self.texts), self.relist.is_some()) {
+            (Some(view), true) => self.list(key, view),
+            (Some(view), false) => self.apply(cx, key, view)?,
+            (None, true) => {}
+            (None, false) => self.delete(cx, &key)?,
+        }
+        Ok(())
+    }
+}
+
+impl<K> Behaviour for Watcher<K>
+where
+    K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    type Msg = Message;
+
+    async fn handle(&mut self, cx: &Context<Message>, _occasion: Occasion<Message>) -> Result<(), Trouble> {
+        let mut watch = match self.watch.take() {
+            Some(watch) => watch,
+            None => self.open(cx),
+        };
+        let event = watch.next().await;
+        self.watch = Some(watch);
+        self.take_in(cx, event)?;
+        cx.tell_self(Message::Pull);
+        Ok(())
+    }
+}

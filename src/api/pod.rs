@@ -1,0 +1,36 @@
+//! The few fields of a `Pod` that we read. The full type costs several times the time and memory,
+//! and a cluster has more pods than anything else.
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::{Deserialize, Serialize};
+
+/// A pod without its specification.
+#[derive(Debug, Clone, Default, Resource, Serialize, Deserialize)]
+#[resource(inherit = Pod)]
+pub struct SlimPod {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Its state.
+    #[serde(default)]
+    pub status: SlimPodStatus,
+}
+
+/// The state of a pod.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SlimPodStatus {
+    /// What is judged of it.
+    #[serde(default)]
+    pub conditions: Vec<PodCondition>,
+}
+
+/// One judgement, without its times and words.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PodCondition {
+    /// What is judged.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+}

@@ -1,0 +1,334 @@
+//! The whole controller, wired from top to bottom in the order of the tree.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+
+use crate::actors::event_recorder::{EventRecorder, Events};
+use crate::actors::facts::Facts;
+use crate::actors::http::{Http, Listeners};
+use crate::actors::intents::Intents;
+use crate::actors::leadership::{Election, Leadership};
+use crate::actors::mirrors::Mirrors;
+use crate::actors::subjects::{self, Wiring};
+use crate::actors::{
+    collector, config, emitter, event_recorder, leadership, optimizer, status_writer, variants,
+};
+use crate::cluster::event::EventApi;
+use crate::cluster::lease::LeaseApi;
+use crate::cluster::status::{StatusApi, manager_name};
+use crate::kit::{self, Address, ChildSpec, Delivery, Doorbell, ExitReason, Kit, Role, Slot};
+use crate::metrics::Metrics;
+use crate::policy::filter::Scope;
+use crate::policy::lease::LeaseRules;
+use crate::serve::routes::{MetricsRoutes, ProbeRoutes};
+use crate::settings::StaticSettings;
+use crate::settings::address::BindAddress;
+use crate::settings::generation::Generation;
+use crate::settings::sources::Sources;
+use crate::signals::{Namespace, PromApi};
+use crate::telemetry::LevelHandle;
+
+/// Longest write; less where leases are short.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest lease request.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The world around the controller. In a simulation all of it is virtual.
+pub struct Env {
+    /// Clock, randomness, census.
+    pub kit: Kit,
+    /// The API server.
+    pub kube: Client,
+    /// Prometheus.
+    pub prometheus: Arc<dyn PromApi>,
+    /// Unique name of this process, usually that of its pod.
+    pub identity: Arc<str>,
+    /// The level of the log, where it can be changed.
+    pub levels: Option<LevelHandle>,
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Env").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+/// What the controller starts with.
+#[derive(Debug, Clone)]
+pub struct Startup {
+    /// The first settings generation.
+    pub generation: Generation,
+    /// Flags, environment and file, which every later generation is built from as well.
+    pub fixed: Sources,
+}
+
+/// Runs the controller until `shutdown` resolves or the tree gives up.
+///
+/// # Errors
+/// When its series cannot be registered.
+pub async fn run(
+    env: Env,
+    startup: Startup,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<ExitReason, prometheus::Error> {
+    let instance = startup.generation.statics.scope.controller_instance.clone();
+    let series = Arc::new(Metrics::new(instance.as_deref())?);
+    let plant = Plant::new(&env, &startup, series);
+    Ok(kit::run(env.kit.clone(), plant.tree(&env, &startup), shutdown).await)
+}
+
+/// Addresses, bells, slots and facts: everything that outlives the actors.
+struct Plant {
+    facts: Facts,
+    scope: Scope,
+    statics: Arc<StaticSettings>,
+    addresses: Addresses,
+    plans: Slot<Arc<crate::policy::plan::Plan>>,
+    changed: Doorbell<crate::policy::key::VariantKey>,
+    dirty: Doorbell<variants::Dirty>,
+    config: Doorbell<config::Source>,
+    statuses: Intents<crate::policy::key::VariantKey>,
+    events: Events,
+    refusals: config::Refusals,
+}
+
+#[derive(Clone)]
+struct Addresses {
+    config: Address<config::Message>,
+    leadership: Address<leadership::Message>,
+    emitter: Address<emitter::Message>,
+    status_writer: Address<status_writer::Message>,
+    event_recorder: Address<event_recorder::Message>,
+    collector: Address<collector::Message>,
+    optimizer: Address<optimizer::Message>,
+    variants: Address<variants::Message>,
+}
+
+/// A bell's rope: tells an address, which finds what there is to do when it comes if it is not
+/// there now.
+fn rope<M: Send + 'static>(address: &Address<M>, message: fn() -> M) -> impl Fn() + Send + Sync + 'static {
+    let address = address.clone();
+    move || {
+        let _: Delivery = address.tell(message());
+    }
+}
+
+impl Plant {
+    fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
+        let statics = Arc::clone(&startup.generation.statics);
+        let scope = Scope {
+            system_namespace: Arc::from(&*statics.scope.system_namespace),
+            watch_namespace: statics.scope.watch_namespace.as_deref().map(Arc::from),
+            instance: statics.scope.controller_instance.as_deref().map(Arc::from),
+        };
+        let addresses = Addresses {
+            config: Address::vacant(),
+            leadership: Address::vacant(),
+            emitter: Address::vacant(),
+            status_writer: Address::vacant(),
+            event_recorder: Address::vacant(),
+            collector: Address::vacant(),
+            optimizer: Address::vacant(),
+            variants: Address::vacant(),
+        };
+        let dropped = series.events_dropped.clone();
+        series.config_interval.set(startup.generation.dynamic.interval.as_secs_f64());
+        let mirrors = Mirrors::new(scope.clone());
+        let clock = env.kit.clock.clone();
+        Self {
+            facts: Facts::new(clock, mirrors, startup.generation.clone(), series),
+            plans: Slot::new(rope(&addresses.emitter, || emitter::Message::PlanReady)),
+            changed: Doorbell::new(rope(&addresses.emitter, || emitter::Message::ViewsChanged)),
+            dirty: Doorbell::new(rope(&addresses.variants, || variants::Message::KeysDirty)),
+            config: Doorbell::new(rope(&addresses.config, || config::Message::SourceChanged)),
+            statuses: Intents::new(rope(&addresses.status_writer, || status_writer::Message::Work)),
+            events: Events::new(
+                dropped,
+                rope(&addresses.event_recorder, || event_recorder::Message::Publish),
+            ),
+            refusals: config::Refusals::default(),
+            scope,
+            statics,
+            addresses,
+        }
+    }
+
+    fn tree(&self, env: &Env, startup: &Startup) -> Vec<ChildSpec> {
+        vec![
+            self.config(env, startup),
+            self.leadership(env),
+            kit::supervisor(
+                Role::Egress,
+                vec![self.emitter(), self.status_writer(env), self.event_recorder(env)],
+            ),
+            kit::supervisor(Role::Engine, vec![self.collector(env), self.optimizer()]),
+            self.variants(),
+            kit::supervisor(Role::Ingress, self.watchers(env)),
+            self.http(env),
+        ]
+    }
+
+    fn config(&self, env: &Env, startup: &Startup) -> ChildSpec {
+        let (facts, scope, fixed) = (self.facts.clone(), self.scope.clone(), startup.fixed.clone());
+        let connections = config::Connections {
+            sources: self.config.clone(),
+            refusals: self.refusals.clone(),
+            events: self.events.clone(),
+            collector: self.addresses.collector.clone(),
+            optimizer: self.addresses.optimizer.clone(),
+            levels: env.levels.clone(),
+        };
+        kit::machine(Role::Config, &self.addresses.config, move |tenure| {
+            config::Config::new(facts.clone(), tenure, scope.clone(), fixed.clone(), connections.clone())
+        })
+    }
+
+    fn leadership(&self, env: &Env) -> ChildSpec {
+        let election = self.election(env);
+        let claim = self.facts.claim.clone();
+        let generator = env.kit.seed.clone();
+        let listeners = leadership::Listeners {
+            optimizer: self.addresses.optimizer.clone(),
+            emitter: self.addresses.emitter.clone(),
+            status_writer: self.addresses.status_writer.clone(),
+        };
+        kit::child(Role::Leadership, &self.addresses.leadership, move |_tenure| {
+            let generator = generator.child("leadership");
+            Leadership::new(claim.clone(), election.clone(), listeners.clone(), generator)
+        })
+    }
+
+    fn election(&self, env: &Env) -> Election {
+        let settings = &self.statics.leader_election;
+        if !settings.enabled {
+            return Election::Off;
+        }
+        let timeout = LEASE_TIMEOUT.min(settings.retry_period / 2);
+        let namespace = &self.statics.scope.system_namespace;
+        Election::On {
+            rules: LeaseRules {
+                identity: Arc::clone(&env.identity),
+                duration: settings.lease_duration,
+                renew_deadline: settings.renew_deadline,
+                retry_period: settings.retry_period,
+            },
+            api: LeaseApi::new(env.kube.clone(), namespace, &settings.id, timeout),
+        }
+    }
+
+    /// A write must end well within the time that the right to write is renewed in.
+    fn write_timeout(&self) -> Duration {
+        let election = &self.statics.leader_election;
+        let most = WRITE_TIMEOUT.min(self.statics.rest_client_timeout);
+        if election.enabled { most.min(election.renew_deadline / 10) } else { most }
+    }
+
+    fn emitter(&self) -> ChildSpec {
+        let facts = self.facts.clone();
+        let connections = emitter::Connections {
+            plans: self.plans.clone(),
+            changed: self.changed.clone(),
+            statuses: self.statuses.clone(),
+            events: self.events.clone(),
+        };
+        kit::machine(Role::Emitter, &self.addresses.emitter, move |tenure| {
+            emitter::Emitter::new(facts.clone(), tenure, connections.clone())
+        })
+    }
+
+    fn status_writer(&self, env: &Env) -> ChildSpec {
+        let (facts, statuses) = (self.facts.clone(), self.statuses.clone());
+        let scope = &self.statics.scope;
+        let lease = &self.statics.leader_election.id;
+        let instance = scope.controller_instance.as_deref();
+        let api = StatusApi {
+            client: env.kube.clone(),
+            manager: Arc::from(manager_name(&scope.system_namespace, lease, instance)),
+            timeout: self.write_timeout(),
+        };
+        let seed = env.kit.seed.clone();
+        kit::child(Role::StatusWriter, &self.addresses.status_writer, move |_tenure| {
+            let generator = seed.child("status-writer");
+            status_writer::StatusWriter::new(facts.clone(), statuses.clone(), api.clone(), generator)
+        })
+    }
+
+    fn event_recorder(&self, env: &Env) -> ChildSpec {
+        let (facts, events) = (self.facts.clone(), self.events.clone());
+        let api = EventApi {
+            client: env.kube.clone(),
+            controller: Arc::from("llmd.ai/workload-variant-autoscaler"),
+            instance: Arc::clone(&env.identity),
+            timeout: self.write_timeout(),
+        };
+        kit::child(Role::EventRecorder, &self.addresses.event_recorder, move |_tenure| {
+            EventRecorder::new(facts.clone(), events.clone(), api.clone())
+        })
+    }
+
+    fn collector(&self, env: &Env) -> ChildSpec {
+        let (facts, prometheus) = (self.facts.clone(), Arc::clone(&env.prometheus));
+        let optimizer = self.addresses.optimizer.clone();
+        // Settings have validated it already.
+        let namespace = self.statics.scope.watch_namespace.as_deref();
+        let namespace = namespace.and_then(|namespace| Namespace::parse(namespace).ok());
+        kit::child(Role::Collector, &self.addresses.collector, move |_tenure| {
+            collector::Collector::new(
+                facts.clone(),
+                Arc::clone(&prometheus),
+                namespace.clone(),
+                optimizer.clone(),
+            )
+        })
+    }
+
+    fn optimizer(&self) -> ChildSpec {
+        let (facts, plans) = (self.facts.clone(), self.plans.clone());
+        kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_tenure| {
+            optimizer::Optimizer::new(facts.clone(), plans.clone())
+        })
+    }
+
+    fn variants(&self) -> ChildSpec {
+        let facts = self.facts.clone();
+        let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
+        let (optimizer, events) = (self.addresses.optimizer.clone(), self.events.clone());
+        kit::keyed(Role::Variants, &self.addresses.variants, move |_tenure| {
+            variants::Variants::new(
+                facts.clone(),
+                dirty.clone(),
+                changed.clone(),
+                optimizer.clone(),
+                events.clone(),
+            )
+        })
+    }
+
+    fn watchers(&self, env: &Env) -> Vec<ChildSpec> {
+        subjects::watchers(&Wiring {
+            client: env.kube.clone(),
+            facts: self.facts.clone(),
+            dirty: self.dirty.clone(),
+            config: self.config.clone(),
+            events: self.events.clone(),
+            statics: Arc::clone(&self.statics),
+        })
+    }
+
+    fn http(&self, env: &Env) -> ChildSpec {
+        let address = |address: BindAddress| address.candidates();
+        let listeners = Listeners {
+            metrics: address(self.statics.serving.metrics),
+            probes: address(self.statics.serving.probes),
+        };
+        let census = &env.kit.census;
+        let metrics = Arc::new(MetricsRoutes::new(self.facts.clone(), census.clone()));
+        let probes = Arc::new(ProbeRoutes::new(self.facts.clone(), census.clone()));
+        kit::child(Role::Http, &Address::vacant(), move |_tenure| {
+            Http::new(listeners.clone(), Arc::clone(&metrics), Arc::clone(&probes))
+        })
+    }
+}

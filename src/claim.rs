@@ -1,0 +1,93 @@
+//! The right to write: a value with an expiry, asked for again at every request.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::cluster::permit::WritePermit;
+use crate::kit::{Cell, Superseded, Tenure};
+use crate::policy::moment::Moment;
+
+/// How far ahead a permit reaches whose claim has no end.
+const UNLIMITED: Duration = Duration::from_secs(3600);
+
+/// What leadership knows about the right to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// Grows with every change of hands that this process sees.
+    pub term: u64,
+    /// How long this process may write.
+    pub hold: Hold,
+}
+
+/// How long a claim lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Somebody else's, or nobody's.
+    NotOurs,
+    /// Ours until this time on the monotonic clock.
+    Until(Duration),
+    /// Ours: leader election is off.
+    Unlimited,
+}
+
+impl Hold {
+    fn covers(self, now: Moment) -> bool {
+        match self {
+            Self::NotOurs => false,
+            Self::Until(end) => now.monotonic < end,
+            Self::Unlimited => true,
+        }
+    }
+}
+
+/// The claim, for everybody to read. Leadership alone writes it.
+#[derive(Debug, Clone)]
+pub struct ClaimReader(Cell<Claim>);
+
+impl Default for ClaimReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ClaimReader {
+    /// Nobody's claim.
+    pub fn new() -> Self {
+        Self(Cell::new(Claim { term: 0, hold: Hold::NotOurs }))
+    }
+
+    /// Whether this process may write at `now`.
+    pub fn may_write(&self, now: Moment) -> bool {
+        self.0.load().hold.covers(now)
+    }
+
+    /// The current term.
+    pub fn term(&self) -> u64 {
+        self.0.load().term
+    }
+
+    /// `None` unless the claim outlives a request of this length.
+    pub fn permit(&self, now: Moment, request_timeout: Duration) -> Option<WritePermit> {
+        let claim = self.0.load();
+        let left = match claim.hold {
+            Hold::NotOurs => return None,
+            Hold::Until(end) => end.checked_sub(now.monotonic)?,
+            Hold::Unlimited => UNLIMITED,
+        };
+        (left > request_timeout).then(|| WritePermit::new(claim.term, Instant::now() + left))
+    }
+
+    /// Publishes a claim; for leadership.
+    ///
+    /// # Errors
+    /// When a younger incarnation of leadership has written already.
+    pub fn publish(&self, tenure: &Tenure, claim: Claim) -> Result<(), Superseded> {
+        self.0.publish(tenure, std::sync::Arc::new(claim))
+    }
+
+    /// The claim as it stands.
+    pub fn load(&self) -> Claim {
+        *self.0.load()
+    }
+}

@@ -1,0 +1,349 @@
+//! Flags of the controller, in the forms that Go programs accept.
+
+use crate::settings::help::help;
+use crate::settings::schema::{self, Spec};
+use crate::settings::value::Kind;
+use crate::settings::{Flags, GivenFlag, nearest};
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arguments {
+    /// Flags that are settings.
+    pub flags: Flags,
+    /// What to do with them.
+    pub action: Action,
+}
+
+impl Arguments {
+    /// The file that `--config-file` names.
+    pub fn config_file(&self) -> Option<&str> {
+        self.flags
+            .0
+            .get(schema::CONFIG_FILE.name)
+            .map(|given| given.text.as_str())
+            .filter(|path| !path.is_empty())
+    }
+}
+
+/// What to do with the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Run the controller.
+    Run,
+    /// Show every setting and exit.
+    PrintConfig(PrintFormat),
+    /// Show the help and exit.
+    Help,
+}
+
+/// The form of `--print-config`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrintFormat {
+    /// A table.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// An argument that is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentError {
+    /// No flag has this name.
+    #[error("unknown flag {flag}{}; --help lists all flags", suggestion(.nearest.as_deref()))]
+    UnknownFlag {
+        /// As written, without its value.
+        flag: String,
+        /// The flag that was probably meant, with dashes.
+        nearest: Option<String>,
+    },
+    /// The flag needs a value and none follows.
+    #[error("flag {flag} needs a value; write {flag}=<{kind}>")]
+    MissingValue {
+        /// The flag.
+        flag: String,
+        /// What it takes.
+        kind: &'static str,
+    },
+    /// Something that is no flag.
+    #[error("unexpected argument {argument:?}; flags start with --{}", after_switch(.after.as_deref(), .argument))]
+    Unexpected {
+        /// As written.
+        argument: String,
+        /// The switch before it, if it looks like its value.
+        after: Option<String>,
+    },
+    /// A value of `--print-config`.
+    #[error("--print-config={0:?} is not a format; write text or json")]
+    Format(String),
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |flag| format!(", did you mean {flag}?"))
+}
+
+fn after_switch(switch: Option<&str>, argument: &str) -> String {
+    switch.map_or_else(String::new, |switch| {
+        format!(", and a value is joined to its switch: {switch}={argument}")
+    })
+}
+
+/// Reads the arguments after the command. One dash is as good as two; a value follows after `=` or
+/// as the next argument; switches take a value after `=` only. The last of several counts.
+///
+/// # Errors
+/// Every argument that is not accepted.
+pub fn parse<I>(arguments: I) -> Result<Arguments, Vec<ArgumentError>>
+where
+    I: IntoIterator<Item = String>,
+{
+    let mut parser = Parser {
+        parsed: Arguments {
+            flags: Flags::default(),
+            action: Action::Run,
+        },
+        errors: Vec::new(),
+        switch: None,
+    };
+    let mut rest = arguments.into_iter();
+    while let Some(argument) = rest.next() {
+        parser.take(argument, &mut rest);
+    }
+    if parser.parsed.action == Action::Help || parser.errors.is_empty() {
+        Ok(parser.parsed)
+    } else {
+        Err(parser.errors)
+    }
+}
+
+/// The text for `--help`.
+pub fn help_text() -> String {
+    help()
+}
+
+struct Parser {
+    parsed: Arguments,
+    errors: Vec<ArgumentError>,
+    /// The switch that the argument before was, if it had no value.
+    switch: Option<String>,
+}
+
+impl Parser {
+    fn take(&mut self, argument: String, rest: &mut impl Iterator<Item = String>) {
+        let before = self.switch.take();
+        let Some(body) = argument
+            .strip_prefix("--")
+            .or_else(|| argument.strip_prefix('-'))
+            .filter(|body| !body.is_empty() && !body.starts_with(['-', '=']))
+        else {
+            self.errors.push(ArgumentError::Unexpected {
+                argument,
+                after: before,
+            });
+            return;
+        };
+        let (name, value) = match body.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (body, None),
+        };
+        match (name, find(name)) {
+            ("h" | "help", _) => self.parsed.action = Action::Help,
+            ("print-config", _) => self.print_config(value.as_deref()),
+            (_, Some((spec, flag))) => self.setting(spec, flag, value, rest),
+            (_, None) => self.errors.push(ArgumentError::UnknownFlag {
+                flag: dashed(name),
+                nearest: nearest_flag(name),
+            }),
+        }
+    }
+
+    fn setting(
+        &mut self,
+        spec: &'static Spec,
+        flag: &'static str,
+        value: Option<String>,
+        rest: &mut impl Iterator<Item = String>,
+    ) {
+        let text = match (value, spec.kind) {
+            (Some(value), _) => Some(value),
+            (None, Kind::Bool) => {
+                self.switch = Some(dashed(flag));
+                Some("true".to_owned())
+            }
+            (None, _) => rest.next(),
+        };
+        match text {
+            Some(text) => {
+                let given = GivenFlag { name: flag, text };
+                self.parsed.flags.0.insert(spec.name, given);
+            }
+            None => self.errors.push(ArgumentError::MissingValue {
+                flag: dashed(flag),
+                kind: spec.kind.as_str(),
+            }),
+        }
+    }
+
+    fn print_config(&mut self, format: Option<&str>) {
+        let format = match format {
+            None | Some("text" | "true") => PrintFormat::Text,
+            Some("json") => PrintFormat::Json,
+            Some("false") => return,
+            Some(other) => {
+                self.errors.push(ArgumentError::Format(other.to_owned()));
+                return;
+            }
+        };
+        if self.parsed.action == Action::Run {
+            self.parsed.action = Action::PrintConfig(format);
+        }
+    }
+}
+
+fn find(name: &str) -> Option<(&'static Spec, &'static str)> {
+    schema::all().find_map(|spec| {
+        let flag = spec.flags.iter().copied().find(|flag| *flag == name)?;
+        Some((spec, flag))
+    })
+}
+
+fn nearest_flag(name: &str) -> Option<String> {
+    let known = schema::all().flat_map(|spec| spec.flags.iter().copied());
+    nearest(name, known.chain(["help", "print-config"])).map(dashed)
+}
+
+fn dashed(name: &str) -> String {
+    if name.len() == 1 {
+        format!("-{name}")
+    } else {
+        format!("--{name}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Arguments, Vec<ArgumentError>> {
+        parse(arguments.iter().map(|argument| (*argument).to_owned()))
+    }
+
+    fn texts(arguments: &[&str]) -> Vec<(&'static str, String)> {
+        let flags = parsed(arguments).unwrap().flags.0;
+        flags
+            .into_iter()
+            .map(|(key, given)| (key, given.text))
+            .collect()
+    }
+
+    #[test]
+    fn every_go_form_gives_the_same_flag() {
+        assert_eq!(texts(&[]), []);
+        for form in [
+            vec!["--leader-elect"],
+            vec!["-leader-elect"],
+            vec!["--leader-elect=true"],
+            vec!["-leader-elect=true"],
+            vec!["--leader-elect=false", "--leader-elect"],
+            vec!["--enable-leader-election"],
+        ] {
+            assert_eq!(
+                texts(&form),
+                [("LEADER_ELECT", "true".to_owned())],
+                "{form:?}"
+            );
+        }
+        for form in [
+            vec!["--watch-namespace=a"],
+            vec!["-watch-namespace=a"],
+            vec!["--watch-namespace", "a"],
+            vec!["-watch-namespace", "a"],
+        ] {
+            assert_eq!(
+                texts(&form),
+                [("WATCH_NAMESPACE", "a".to_owned())],
+                "{form:?}"
+            );
+        }
+        assert_eq!(texts(&["-v=2"]), [("V", "2".to_owned())]);
+        assert_eq!(texts(&["-v", "2"]), [("V", "2".to_owned())]);
+        assert_eq!(
+            texts(&["--watch-namespace="]),
+            [("WATCH_NAMESPACE", String::new())]
+        );
+        assert_eq!(
+            texts(&[
+                "--zap-devel",
+                "--zap-encoder=console",
+                "--zap-log-level",
+                "debug"
+            ]),
+            [
+                ("LOG_FORMAT", "console".to_owned()),
+                ("LOG_LEVEL", "debug".to_owned()),
+                ("ZAP_DEVEL", "true".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn actions_are_recognised() {
+        let action = |arguments: &[&str]| parsed(arguments).unwrap().action;
+        assert_eq!(action(&[]), Action::Run);
+        assert_eq!(
+            action(&["--print-config"]),
+            Action::PrintConfig(PrintFormat::Text)
+        );
+        assert_eq!(
+            action(&["--print-config=json"]),
+            Action::PrintConfig(PrintFormat::Json)
+        );
+        assert_eq!(action(&["--nonsense", "-h"]), Action::Help);
+        let arguments = parsed(&["--config-file", "/etc/wva/config.yaml"]).unwrap();
+        assert_eq!(arguments.config_file(), Some("/etc/wva/config.yaml"));
+        assert_eq!(parsed(&["--config-file="]).unwrap().config_file(), None);
+    }
+
+    #[test]
+    fn all_errors_are_named_at_once_with_their_remedy() {
+        let errors = parsed(&[
+            "--leader-elct",
+            "--leader-elect",
+            "true",
+            "--print-config=xml",
+            "-v",
+        ])
+        .unwrap_err();
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "unknown flag --leader-elct, did you mean --leader-elect?; --help lists all flags",
+                "unexpected argument \"true\"; flags start with --, and a value is joined to its \
+                 switch: --leader-elect=true",
+                "--print-config=\"xml\" is not a format; write text or json",
+                "flag -v needs a value; write -v=<number>",
+            ]
+        );
+        for argument in ["-", "--", "---v=2", "--=x", "positional"] {
+            assert!(parsed(&[argument]).is_err(), "{argument}");
+        }
+    }
+
+    #[test]
+    fn every_flag_of_the_schema_is_found() {
+        for spec in schema::all() {
+            for flag in spec.flags {
+                let flags = parsed(&[&format!("--{flag}=x")]).unwrap().flags.0;
+                assert_eq!(flags.get(spec.name).map(|given| given.name), Some(*flag));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_arguments_make_the_parser_panic(arguments in prop::collection::vec("-{0,3}[a-z=-]{0,12}|\\PC{0,20}", 0..6)) {
+            drop(parse(arguments));
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `wva controller`: reads the settings, connects, runs the tree, and turns its end into an exit
+//! code.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::{self, Action, Arguments, PrintFormat};
+use super::{complain, fail, print};
+use crate::app::{self, Env, Startup};
+use crate::cluster::client::{Source, connect, within};
+use crate::env::{Clock, SeedTree};
+use crate::kit::{Census, ExitReason, Kit};
+use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
+use crate::settings::layers::resolve;
+use crate::settings::logging::LogFormat;
+use crate::settings::print::Report;
+use crate::settings::schema::{self, Spec};
+use crate::settings::statics::{PrometheusSettings, StaticSettings};
+use crate::settings::{Findings, Sources, start};
+use crate::signals::{
+    DEFAULT_RESPONSE_LIMIT, HttpPrometheus, PlainHttp, PromApi, Secret, TlsSettings, TokenSource,
+    Verification,
+};
+use crate::telemetry;
+
+/// How long the first look at the ConfigMaps may take.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
+
+/// Runs the command.
+pub fn run(arguments: impl Iterator<Item = String>, environment: BTreeMap<String, String>) -> ExitCode {
+    let arguments = match args::parse(arguments) {
+        Ok(arguments) => arguments,
+        Err(errors) => return fail(errors),
+    };
+    if arguments.action == Action::Help {
+        return print(&args::help_text());
+    }
+    let sources = match sources(&arguments, environment) {
+        Ok(sources) => sources,
+        Err(error) => return fail([error]),
+    };
+    if let Action::PrintConfig(format) = arguments.action {
+        return print_config(&sources, format);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(serve(sources)),
+        Err(error) => fail([format!("the runtime cannot start: {error}")]),
+    }
+}
+
+fn sources(
+    arguments: &Arguments,
+    environment: BTreeMap<String, String>,
+) -> Result<Sources, String> {
+    let config_file = match arguments.config_file() {
+        None => None,
+        Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
+            format!("failed to load config: failed to read config file {path}: {error}")
+        })?),
+    };
+    Ok(Sources {
+        flags: arguments.flags.clone(),
+        environment,
+        config_file,
+        ..Sources::default()
+    })
+}
+
+fn print_config(sources: &Sources, format: PrintFormat) -> ExitCode {
+    let report = Report::new(&resolve(sources, None), sources);
+    match format {
+        PrintFormat::Text => print(&report.to_text()),
+        PrintFormat::Json => match report.to_json() {
+            Ok(text) => print(&text),
+            Err(error) => fail([error]),
+        },
+    }
+}
+
+async fn serve(fixed: Sources) -> ExitCode {
+    let client = match connect(&Source::Infer).await {
+        Ok(client) => client,
+        Err(error) => return fail([error]),
+    };
+    let mut sources = fixed.clone();
+    if let Err(error) = read_config_maps(&client, &mut sources).await {
+        return fail([error]);
+    }
+    let (generation, findings) = match start(&sources) {
+        Ok(start) => (start.generation, start.findings),
+        Err(errors) => return fail(errors),
+    };
+    let statics = Arc::clone(&generation.statics);
+    let prometheus = match prometheus(&statics) {
+        Ok(prometheus) => prometheus,
+        Err(errors) => return fail(errors),
+    };
+    let format = match statics.log_format {
+        LogFormat::Json => telemetry::LogFormat::Json,
+        LogFormat::Text => telemetry::LogFormat::Text,
+    };
+    let levels = match telemetry::install(format, generation.dynamic.log_level.as_str()) {
+        Ok(levels) => levels,
+        Err(error) => return fail([error]),
+    };
+    tell(&findings);
+    let seed = SeedTree::from_entropy();
+    let identity = identity(&fixed, &seed);
+    let env = Env {
+        kit: Kit { clock: Clock::real(), seed, census: Census::new() },
+        kube: client,
+        prometheus,
+        identity,
+        levels: Some(levels),
+    };
+    tracing::info!(identity = &*env.identity, generation = generation.number, "controller starts");
+    match app::run(env, Startup { generation, fixed }, stop_signal()).await {
+        Ok(ExitReason::Shutdown) => ExitCode::SUCCESS,
+        Ok(ExitReason::Failed(why)) => {
+            tracing::error!(why, "controller gives up");
+            ExitCode::FAILURE
+        }
+        Err(error) => fail([format!("failed to initialize metrics: {error}")]),
+    }
+}
+
+fn tell(findings: &Findings) {
+    for problem in &findings.problems {
+        tracing::error!(%problem, "setting refused");
+    }
+    for notice in &findings.notices {
+        tracing::info!(%notice, "about settings");
+    }
+}
+
+/// The name of the pod, and something that tells this process from the one before in it.
+fn identity(sources: &Sources, seed: &SeedTree) -> Arc<str> {
+    let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| sources.environment.get(*name));
+    let host = host.map_or("wva", String::as_str);
+    Arc::from(format!("{host}_{:016x}", seed.child("identity").next_u64()))
+}
+
+/// Required keys may be in the main ConfigMap only, so it is read before anything else.
+async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), String> {
+    let values = resolve(sources, None).values;
+    let text = |spec: &Spec| values.get(spec).value.to_string();
+    let system = text(&schema::POD_NAMESPACE);
+    let names = ConfigMapNames {
+        main: text(&schema::CONFIG_MAP_NAME),
+        saturation: text(&schema::SATURATION_CONFIG_MAP_NAME),
+        queueing_model: text(&schema::QUEUEING_MODEL_CONFIG_MAP_NAME),
+        service_classes: text(&schema::SERVICE_CLASSES_CONFIG_MAP_NAME),
+    };
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &system);
+    let list = within(FIRST_LOOK, api.list(&ListParams::default())).await.map_err(|error| {
+        format!("unable to bootstrap initial ConfigMaps in namespace {system}: {error}")
+    })?;
+    let objects: Vec<(String, BTreeMap<String, String>)> = list
+        .items
+        .into_iter()
+        .filter_map(|object| Some((object.metadata.name?, object.data.unwrap_or_default())))
+        .collect();
+    let views = objects.iter().map(|(name, data)| ConfigMapView { namespace: &system, name, data });
+    gather(sources, &names, &system, |_| false, views);
+    Ok(())
+}
+
+fn prometheus(
+    statics: &StaticSettings,
+) -> Result<Arc<dyn PromApi>, Vec<crate::signals::InvalidPrometheusSettings>> {
+    let PrometheusSettings { base_url, allow_http, bearer_token, token_path, tls } =
+        &statics.prometheus;
+    let token = match (bearer_token, token_path) {
+        (Some(token), _) => TokenSource::Value(Secret::new(token.expose())),
+        (None, Some(path)) => TokenSource::File(path.clone()),
+        (None, None) => TokenSource::None,
+    };
+    let settings = crate::signals::PrometheusSettings {
+        base_url: base_url.expose().to_owned(),
+        plain_http: if *allow_http { PlainHttp::Allowed } else { PlainHttp::Refused },
+        token,
+        tls: TlsSettings {
+            verification: if tls.insecure_skip_verify {
+                Verification::Skipped
+            } else {
+                Verification::Full
+            },
+            ca: tls.ca_path.clone(),
+            client_certificate: tls.client.as_ref().map(|client| client.certificate.clone()),
+            client_key: tls.client.as_ref().map(|client| client.key.clone()),
+            server_name: tls.server_name.clone(),
+        },
+        response_limit: DEFAULT_RESPONSE_LIMIT,
+    };
+    Ok(Arc::new(HttpPrometheus::new(settings)?))
+}
+
+/// SIGTERM, as the kubelet sends it, or SIGINT, as a person does.
+async fn stop_signal() {
+    let (terminate, interrupt) =
+        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+            (Err(error), _) | (_, Err(error)) => {
+                complain(&format!("signals cannot be received: {error}\n"));
+                return std::future::pending().await;
+            }
+        };
+    let (mut terminate, mut interrupt) = (terminate, interrupt);
+    let either = futures::future::select(
+        Box::pin(async move { terminate.recv().await }),
+        Box::pin(async move { interrupt.recv().await }),
+    );
+    either.await;
+    tracing::info!("asked to stop");
+}

@@ -1,0 +1,61 @@
+//! Commands of the one binary.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+pub mod args;
+pub mod controller;
+pub mod crds;
+
+const USAGE: &str = "\
+wva: autoscaler for LLM inference on Kubernetes
+
+commands:
+  wva controller [FLAGS]                  run the controller
+  wva controller --help                   list its flags and settings
+  wva controller --print-config[=json]    show every setting, its value and where it comes from
+  wva crds                                print the custom resource definition
+";
+
+/// Runs the command that the arguments name.
+pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitCode {
+    let mut rest = arguments.iter().cloned();
+    match rest.next().as_deref() {
+        Some("controller") => controller::run(rest, environment),
+        Some("crds") => match crds::text() {
+            Ok(text) => print(&text),
+            Err(error) => fail([error]),
+        },
+        Some("help" | "--help" | "-h") => print(USAGE),
+        Some(other) => {
+            complain(&format!("unknown command {other:?}\n\n{USAGE}"));
+            ExitCode::from(2)
+        }
+        None => {
+            complain(USAGE);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Writes to standard output.
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_reader_is_gone) => ExitCode::FAILURE,
+    }
+}
+
+/// Says everything that is wrong, one line each, and fails.
+fn fail<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
+    for error in errors {
+        complain(&format!("error: {error}\n"));
+    }
+    ExitCode::FAILURE
+}
+
+/// Writes to standard error; nobody is left to tell if that fails.
+fn complain(text: &str) {
+    drop(std::io::stderr().write_all(text.as_bytes()));
+}

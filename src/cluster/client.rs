@@ -1,0 +1,148 @@
+//! The way to the API server: one client, and a deadline on every request.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
+use kube::{Client, Config};
+
+/// Longest wait for a connection. Requests have shorter deadlines of their own.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where the address and the credentials of the API server come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The environment's kubeconfig if there is one, else the pod's service account.
+    Infer,
+    /// The pod's service account.
+    InCluster,
+    /// A kubeconfig file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The context to use instead of the file's own.
+        context: Option<String>,
+    },
+}
+
+/// Makes a client.
+///
+/// It never repeats a request by itself: callers know what may be repeated and how long it may
+/// take, while the library's retries could hold one request for minutes. That makes it fit for
+/// leases too.
+///
+/// # Errors
+/// Says which source could not be used, and why.
+pub async fn connect(source: &Source) -> Result<Client, ConnectError> {
+    let mut config = configuration(source).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+}
+
+async fn configuration(source: &Source) -> Result<Config, ConnectError> {
+    match source {
+        Source::Infer => Config::infer()
+            .await
+            .map_err(|error| ConnectError::Infer(error.to_string())),
+        Source::InCluster => {
+            Config::incluster().map_err(|error| ConnectError::InCluster(error.to_string()))
+        }
+        Source::File { path, context } => {
+            let refuse = |error: kube::config::KubeconfigError| ConnectError::File {
+                path: path.clone(),
+                why: error.to_string(),
+            };
+            let file = Kubeconfig::read_from(path).map_err(refuse)?;
+            let options = KubeConfigOptions {
+                context: context.clone(),
+                ..KubeConfigOptions::default()
+            };
+            Config::from_custom_kubeconfig(file, &options)
+                .await
+                .map_err(refuse)
+        }
+    }
+}
+
+/// Why no client could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Neither a kubeconfig nor a service account.
+    #[error(
+        "no way to the API server: {0}; set KUBECONFIG, or run in a pod with a service account"
+    )]
+    Infer(String),
+    /// No service account.
+    #[error("the service account of this pod cannot be used: {0}")]
+    InCluster(String),
+    /// The kubeconfig file does not serve.
+    #[error("kubeconfig {path:?} cannot be used: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The credentials or certificates do not serve.
+    #[error("the client for the API server cannot be built: {0}")]
+    Client(#[source] Box<kube::Error>),
+}
+
+/// Sends one request and waits for its answer, no longer than `deadline`.
+///
+/// # Errors
+/// See [`RequestError`].
+pub async fn within<T>(
+    deadline: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, RequestError> {
+    match tokio::time::timeout(deadline, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) => Err(RequestError::Refused(status)),
+        Ok(Err(error)) => Err(RequestError::Transport(Box::new(error))),
+        Err(_) => Err(RequestError::TimedOut { deadline }),
+    }
+}
+
+/// Why a request brought no answer that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The API server answered, and declined.
+    #[error("the API server answered {}: {}", .0.code, .0.message)]
+    Refused(Box<Status>),
+    /// No answer in time. What was asked may have been done all the same.
+    #[error("the API server did not answer within {}", humantime::format_duration(*deadline))]
+    TimedOut {
+        /// The deadline.
+        deadline: Duration,
+    },
+    /// No connection, or an answer that cannot be read. What was asked may have been done all the
+    /// same.
+    #[error("the API server cannot be reached: {0}")]
+    Transport(#[source] Box<kube::Error>),
+}
+
+impl RequestError {
+    /// The status code of a refusal.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused(status) => Some(status.code),
+            Self::TimedOut { .. } | Self::Transport(_) => None,
+        }
+    }
+
+    /// How long the server asked to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(status) => status
+                .details
+                .as_ref()
+                .map(|details| details.retry_after_seconds)
+                .filter(|seconds| *seconds > 0)
+                .map(|seconds| Duration::from_secs(seconds.into())),
+            Self::TimedOut { .. } | Self::Transport(_) => None,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Kubernetes events: what people see of us in `kubectl describe` and `kubectl get events`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use super::client::{RequestError, within};
+use super::fingerprint::fingerprint;
+use super::permit::WritePermit;
+use crate::api::text::bounded;
+use crate::policy::moment::WallTime;
+
+/// Longest note, in bytes; the limit of the API.
+const NOTE_LIMIT: usize = 1024;
+/// Longest name of the reporting instance, in bytes; the limit of the API.
+const INSTANCE_LIMIT: usize = 128;
+/// Longest part of an object's name that goes into the name of its event, in bytes.
+const STEM_LIMIT: usize = 200;
+/// Where events about objects without a namespace live.
+const CLUSTER_NAMESPACE: &str = "default";
+
+/// How events are written: by whom, and how patiently.
+#[derive(Clone)]
+pub struct EventApi {
+    /// The API server.
+    pub client: Client,
+    /// The program, as a qualified name.
+    pub controller: Arc<str>,
+    /// The process, usually the name of its pod.
+    pub instance: Arc<str>,
+    /// Longest wait for one request.
+    pub timeout: Duration,
+}
+
+impl std::fmt::Debug for EventApi {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("EventApi")
+            .field("controller", &self.controller)
+            .field("instance", &self.instance)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The object that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Regarding {
+    /// Its API version, such as `apps/v1`.
+    pub api_version: Arc<str>,
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// Its namespace; empty for kinds that have none.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its unique id: events of a former object of this name are not shown with it.
+    pub uid: Arc<str>,
+}
+
+/// How bad the news is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// As it should be.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+impl Severity {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// What to say about an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The object.
+    pub regarding: Regarding,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Why, in one word of at most 128 letters.
+    pub reason: &'static str,
+    /// What we did or tried, in one word of at most 128 letters.
+    pub action: &'static str,
+    /// The whole story; cut at 1 kB.
+    pub note: String,
+}
+
+/// An event that is stored, and how often it has happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    namespace: String,
+    name: String,
+    count: i32,
+}
+
+impl Posted {
+    /// How often it has happened.
+    pub fn count(&self) -> i32 {
+        self.count
+    }
+}
+
+/// Why an event is not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// The right to write would end before the request. Nothing is in flight.
+    #[error("event: the right to write ends too soon for another request")]
+    Expired,
+    /// The API server does not take it, for lack of a rule or since its namespace is going away.
+    #[error("event is refused: {0}; the role needs create and patch on events in events.k8s.io")]
+    Refused(#[source] RequestError),
+    /// Worth another try. The event may have been stored all the same.
+    #[error("event: {0}")]
+    Retry(#[source] RequestError),
+}
+
+/// Stores an event, or counts up the `earlier` one of the same kind. An earlier one that the server
+/// has since forgotten is stored anew. Two calls with the same notice and time store one event.
+///
+/// # Errors
+/// See [`EventError`].
+pub async fn publish(
+    permit: WritePermit,
+    api: &EventApi,
+    notice: &Notice,
+    earlier: Option<&Posted>,
+    now: WallTime,
+) -> Result<Posted, EventError> {
+    if let Some(earlier) = earlier
+        && let Some(posted) = repeat(&permit, api, earlier, now).await?
+    {
+        return Ok(posted);
+    }
+    create(&permit, api, notice, now).await
+}
+
+/// Counts up; `None` if the event is no longer there.
+async fn repeat(
+    permit: &WritePermit,
+    api: &EventApi,
+    earlier: &Posted,
+    now: WallTime,
+) -> Result<Option<Posted>, EventError> {
+    let posted = Posted {
+        count: earlier.count.saturating_add(1),
+        ..earlier.clone()
+    };
+    let series = EventSeries {
+        count: posted.count,
+        last_observed_time: micro_time(now),
+    };
+    let patch = Patch::Merge(json!({ "series": series }));
+    let parameters = PatchParams::default();
+    let events: Api<Event> = Api::namespaced(api.client.clone(), &posted.namespace);
+    check(permit, api)?;
+    match within(api.timeout, events.patch(&posted.name, &parameters, &patch)).await {
+        Ok(_) => Ok(Some(posted)),
+        Err(error) if error.code() == Some(404) => Ok(None),
+        Err(error) => Err(failure(error)),
+    }
+}
+
+async fn create(
+    permit: &WritePermit,
+    api: &EventApi,
+    notice: &Notice,
+    now: WallTime,
+) -> Result<Posted, EventError> {
+    let event = document(api, notice, now);
+    let posted = Posted {
+        namespace: event.metadata.namespace.clone().unwrap_or_default(),
+        name: event.metadata.name.clone().unwrap_or_default(),
+        count: 1,
+    };
+    let events: Api<Event> = Api::namespaced(api.client.clone(), &posted.namespace);
+    let parameters = PostParams::default();
+    check(permit, api)?;
+    match within(api.timeout, events.create(&parameters, &event)).await {
+        Ok(_) => Ok(posted),
+        // An earlier try arrived after all.
+        Err(error) if error.code() == Some(409) => Ok(posted),
+        Err(error) => Err(failure(error)),
+    }
+}
+
+fn document(api: &EventApi, notice: &Notice, now: WallTime) -> Event {
+    let regarding = &notice.regarding;
+    let namespace = if regarding.namespace.is_empty() {
+        CLUSTER_NAMESPACE
+    } else {
+        &regarding.namespace
+    };
+    let identity = fingerprint(&[
+        &regarding.uid,
+        &regarding.kind,
+        notice.reason,
+        notice.action,
+        &notice.note,
+        &now.0.to_string(),
+    ]);
+    let stem: String = regarding.name.chars().take(STEM_LIMIT).collect();
+    Event {
+        metadata: ObjectMeta {
+            namespace: Some(namespace.to_owned()),
+            name: Some(format!("{}.{identity:016x}", stem.trim_end_matches(['.', '-']))),
+            ..ObjectMeta::default()
+        },
+        regarding: Some(ObjectReference {
+            api_version: Some(regarding.api_version.to_string()),
+            kind: Some(regarding.kind.to_string()),
+            namespace: (!regarding.namespace.is_empty()).then(|| regarding.namespace.to_string()),
+            name: Some(regarding.name.to_string()),
+            uid: Some(regarding.uid.to_string()),
+            ..ObjectReference::default()
+        }),
+        type_: Some(notice.severity.as_str().to_owned()),
+        reason: Some(notice.reason.to_owned()),
+        action: Some(notice.action.to_owned()),
+        note: Some(bounded(&notice.note, NOTE_LIMIT)),
+        event_time: Some(micro_time(now)),
+        reporting_controller: Some(api.controller.to_string()),
+        reporting_instance: Some(bounded(&api.instance, INSTANCE_LIMIT)),
+        ..Event::default()
+    }
+}
+
+fn check(permit: &WritePermit, api: &EventApi) -> Result<(), EventError> {
+    if permit.covers(api.timeout) {
+        Ok(())
+    } else {
+        Err(EventError::Expired)
+    }
+}
+
+fn failure(error: RequestError) -> EventError {
+    match error.code() {
+        Some(code) if code != 429 && code < 500 => EventError::Refused(error),
+        _ => EventError::Retry(error),
+    }
+}
+
+fn micro_time(at: WallTime) -> MicroTime {
+    let fallback = if at.0 < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
+    MicroTime(Timestamp::from_millisecond(at.0).unwrap_or(fallback))
+}
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+mod tests;

@@ -1,0 +1,117 @@
+//! An API server that answers what a test tells it to, in order, and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use futures::stream;
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Frame};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// What the server does with one request.
+pub(super) enum Answer {
+    /// Answers with a status code and a document.
+    Json(u16, Value),
+    /// Answers 200 and then sends these lines as they come.
+    Lines(mpsc::UnboundedReceiver<String>),
+    /// Never answers.
+    Hang,
+    /// Breaks the connection.
+    Break,
+}
+
+/// One request as it arrived.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) content_type: String,
+    pub(super) accept: String,
+    pub(super) body: Value,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct FakeServer {
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+type Wire = UnsyncBoxBody<Bytes, Infallible>;
+
+impl FakeServer {
+    pub(super) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let server = Self::default();
+        server.answers.lock().unwrap().extend(answers);
+        server
+    }
+
+    pub(super) fn then(&self, answer: Answer) {
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    /// Every request so far, oldest first.
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(super) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move { server.answer(request).await }
+        });
+        Client::new(service, "default")
+    }
+
+    async fn answer(&self, request: Request<Body>) -> io::Result<Response<Wire>> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let header = |name: &str| {
+            let value = head.headers.get(name).map(|value| value.to_str().unwrap());
+            value.unwrap_or_default().to_owned()
+        };
+        self.asked.lock().unwrap().push(Asked {
+            method: head.method.to_string(),
+            path: head.uri.path().to_owned(),
+            query: head.uri.query().unwrap_or_default().to_owned(),
+            content_type: header("content-type"),
+            accept: header("accept"),
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+        });
+        let answer = self.answers.lock().unwrap().pop_front();
+        match answer.unwrap_or_else(|| panic!("not told what to answer to {}", head.uri)) {
+            Answer::Json(code, document) => {
+                let body = Full::new(Bytes::from(document.to_string())).boxed_unsync();
+                Ok(Response::builder().status(code).body(body).unwrap())
+            }
+            Answer::Lines(lines) => {
+                let frames = stream::unfold(lines, |mut lines| async move {
+                    let line = lines.recv().await? + "\n";
+                    Some((Ok(Frame::data(Bytes::from(line))), lines))
+                });
+                Ok(Response::new(StreamBody::new(frames).boxed_unsync()))
+            }
+            Answer::Hang => std::future::pending().await,
+            Answer::Break => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+        }
+    }
+}
+
+/// A refusal as Kubernetes words it.
+pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
+    Answer::Json(
+        code,
+        json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure",
+            "code": code, "reason": reason, "message": message,
+        }),
+    )
+}

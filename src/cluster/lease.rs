@@ -1,0 +1,148 @@
+//! Reads and writes the lease object of leader election.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+
+use crate::policy::lease::{LeaseMove, LeaseRecord, LeaseRules, Proposal, ProposalKind};
+use crate::policy::moment::WallTime;
+
+/// The lease of this controller.
+#[derive(Debug, Clone)]
+pub struct LeaseApi {
+    api: Api<Lease>,
+    name: String,
+    timeout: Duration,
+}
+
+/// Why a request about the lease did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// No answer in time; a write may have been applied all the same.
+    #[error("lease {lease}: no answer within {timeout:?}")]
+    TimedOut {
+        /// Name of the lease.
+        lease: String,
+        /// The time that was given.
+        timeout: Duration,
+    },
+    /// The API server refused, or could not be reached.
+    #[error("lease {lease}: {source}")]
+    Refused {
+        /// Name of the lease.
+        lease: String,
+        /// What it said.
+        source: kube::Error,
+    },
+}
+
+impl LeaseApi {
+    /// A lease by name. `timeout` bounds every request and lies well below the retry period.
+    pub fn new(client: kube::Client, namespace: &str, name: &str, timeout: Duration) -> Self {
+        Self { api: Api::namespaced(client, namespace), name: name.to_owned(), timeout }
+    }
+
+    /// The record, if the object exists.
+    ///
+    /// # Errors
+    /// When the API server refuses, fails or does not answer in time.
+    pub async fn read(&self) -> Result<Option<LeaseRecord>, LeaseError> {
+        let lease = self.within(self.api.get_opt(&self.name)).await?;
+        Ok(lease.map(record))
+    }
+
+    /// Carries a move out.
+    ///
+    /// # Errors
+    /// When the API server refuses (somebody else was faster), fails or does not answer in time.
+    pub async fn carry_out(
+        &self,
+        rules: &LeaseRules,
+        lease_move: &LeaseMove,
+        now: WallTime,
+    ) -> Result<(), LeaseError> {
+        match lease_move {
+            LeaseMove::Wait => {}
+            LeaseMove::Create(proposal) => {
+                let lease = self.lease(&rules.identity, rules.duration, *proposal, None, now);
+                self.within(self.api.create(&PostParams::default(), &lease)).await?;
+            }
+            LeaseMove::Replace { version, proposal } => {
+                let lease = self.lease(&rules.identity, rules.duration, *proposal, Some(version), now);
+                self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the record up, if it is still ours, so that another process need not wait.
+    ///
+    /// # Errors
+    /// When the API server refuses, fails or does not answer in time.
+    pub async fn release(&self, rules: &LeaseRules, now: WallTime) -> Result<(), LeaseError> {
+        let Some(record) = self.read().await? else { return Ok(()) };
+        if record.holder != rules.identity {
+            return Ok(());
+        }
+        let proposal = Proposal { kind: ProposalKind::Renew, transitions: record.transitions };
+        let second = Duration::from_secs(1);
+        let lease = self.lease("", second, proposal, Some(&record.version), now);
+        self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
+        Ok(())
+    }
+
+    fn lease(
+        &self,
+        holder: &str,
+        duration: Duration,
+        proposal: Proposal,
+        version: Option<&Arc<str>>,
+        now: WallTime,
+    ) -> Lease {
+        // Only for people: nobody compares these with a clock of its own.
+        let now = jiff::Timestamp::from_millisecond(now.0).ok().map(MicroTime);
+        Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                resource_version: version.map(ToString::to_string),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(holder.to_owned()),
+                lease_duration_seconds: i32::try_from(duration.as_secs().max(1)).ok(),
+                lease_transitions: i32::try_from(proposal.transitions).ok(),
+                acquire_time: now.clone().filter(|_| proposal.kind == ProposalKind::Acquire),
+                renew_time: now,
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+
+    async fn within<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>> + Send,
+    ) -> Result<T, LeaseError> {
+        match tokio::time::timeout(self.timeout, request).await {
+            Ok(answer) => answer
+                .map_err(|source| LeaseError::Refused { lease: self.name.clone(), source }),
+            Err(_elapsed) => {
+                Err(LeaseError::TimedOut { lease: self.name.clone(), timeout: self.timeout })
+            }
+        }
+    }
+}
+
+fn record(lease: Lease) -> LeaseRecord {
+    let spec = lease.spec.unwrap_or_default();
+    let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    LeaseRecord {
+        holder: Arc::from(spec.holder_identity.unwrap_or_default()),
+        duration: Duration::from_secs(seconds.unwrap_or(0)),
+        transitions: spec.lease_transitions.and_then(|count| u32::try_from(count).ok()).unwrap_or(0),
+        version: Arc::from(lease.metadata.resource_version.unwrap_or_default()),
+    }
+}

@@ -1,0 +1,420 @@
+//! What we know of the objects of one kind: projections, in order, written by one watcher and read
+//! by anybody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::kit::{Guard, Superseded, Tenure};
+use crate::policy::moment::Moment;
+
+/// Most objects that one mirror holds. At well below 1 kB for a projection that is 200 MB.
+pub const CAPACITY: usize = 200_000;
+
+/// Names one object of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// Its namespace; empty for kinds that have none.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl ObjectKey {
+    /// Names an object.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            formatter.write_str(&self.name)
+        } else {
+            write!(formatter, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// The mirror of one kind. Clones share their content. It outlives its writer: while a watcher is
+/// restarted, readers see the last state, and see it grow old.
+#[derive(Debug)]
+pub struct Mirror<V> {
+    shared: Arc<Shared<V>>,
+}
+
+#[derive(Debug)]
+struct Shared<V> {
+    guard: Guard,
+    capacity: usize,
+    state: RwLock<State<V>>,
+}
+
+#[derive(Debug)]
+struct State<V> {
+    objects: BTreeMap<ObjectKey, Arc<V>>,
+    index: Index<V>,
+    revision: u64,
+    sync: SyncState,
+    contact: Option<Moment>,
+}
+
+/// Whether a mirror has ever held a complete list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncState {
+    /// Not yet: what is missing here may exist.
+    Never,
+    /// It has: what is missing here did not exist at some moment since.
+    Complete,
+    /// The API server does not serve the kind, so that there are no objects of it.
+    KindAbsent,
+}
+
+/// What a write changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The projection is another one than before, so readers should look.
+    Changed,
+    /// Nothing that we read has changed.
+    Unchanged,
+}
+
+/// One object that came, changed or went. Both sides are told, since those who depended on the old
+/// one must look as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed<V> {
+    /// The object.
+    pub key: ObjectKey,
+    /// What was known before; absent if it is new.
+    pub before: Option<Arc<V>>,
+    /// What is known now; absent if it is gone.
+    pub after: Option<Arc<V>>,
+}
+
+/// Objects by something that they name, such as their owner.
+#[derive(Debug)]
+struct Index<V> {
+    named: fn(&V) -> Option<ObjectKey>,
+    naming: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+}
+
+impl<V> Index<V> {
+    fn add(&mut self, key: &ObjectKey, value: &V) {
+        if let Some(named) = (self.named)(value) {
+            self.naming.entry(named).or_default().insert(key.clone());
+        }
+    }
+
+    fn remove(&mut self, key: &ObjectKey, value: &V) {
+        if let Some(named) = (self.named)(value)
+            && let Some(naming) = self.naming.get_mut(&named)
+        {
+            naming.remove(key);
+            if naming.is_empty() {
+                self.naming.remove(&named);
+            }
+        }
+    }
+}
+
+/// Why a write was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MirrorError {
+    /// The writer's successor has written already.
+    #[error(transparent)]
+    Superseded(#[from] Superseded),
+    /// The object is one too many.
+    #[error(
+        "{key} is not mirrored: the mirror holds {capacity} objects of this kind already; \
+         limit the controller to a namespace or to labelled objects"
+    )]
+    Full {
+        /// The object that was left out.
+        key: ObjectKey,
+        /// The most objects that the mirror holds.
+        capacity: usize,
+    },
+}
+
+impl<V> Clone for Mirror<V> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<V> Default for Mirror<V> {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+}
+
+impl<V> Mirror<V> {
+    /// An empty mirror that was never synced and refuses more than `capacity` objects.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self::build(capacity, |_| None)
+    }
+
+    /// An empty mirror that also finds objects by what they name, see [`Mirror::naming`].
+    pub fn indexed(named: fn(&V) -> Option<ObjectKey>) -> Self {
+        Self::build(CAPACITY, named)
+    }
+
+    fn build(capacity: usize, named: fn(&V) -> Option<ObjectKey>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                guard: Guard::new(),
+                capacity,
+                state: RwLock::new(State {
+                    objects: BTreeMap::new(),
+                    index: Index { named, naming: BTreeMap::new() },
+                    revision: 0,
+                    sync: SyncState::Never,
+                    contact: None,
+                }),
+            }),
+        }
+    }
+
+    /// The projection of one object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
+        self.read().objects.get(key).cloned()
+    }
+
+    /// All objects that name `named`, in order; none unless the mirror was made by
+    /// [`Mirror::indexed`].
+    pub fn naming(&self, named: &ObjectKey) -> Vec<(ObjectKey, Arc<V>)> {
+        let state = self.read();
+        let keys = state.index.naming.get(named).into_iter().flatten();
+        keys.filter_map(|key| Some((key.clone(), Arc::clone(state.objects.get(key)?)))).collect()
+    }
+
+    /// All objects of one namespace, in order of their names.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<(ObjectKey, Arc<V>)> {
+        let first = ObjectKey::new(namespace, "");
+        self.read()
+            .objects
+            .range(first..)
+            .take_while(|(key, _)| &*key.namespace == namespace)
+            .map(|(key, value)| (key.clone(), Arc::clone(value)))
+            .collect()
+    }
+
+    /// All objects, in order of namespace and name.
+    pub fn all(&self) -> Vec<(ObjectKey, Arc<V>)> {
+        self.read()
+            .objects
+            .iter()
+            .map(|(key, value)| (key.clone(), Arc::clone(value)))
+            .collect()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.read().objects.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.read().objects.is_empty()
+    }
+
+    /// Whether the mirror has ever been complete.
+    pub fn sync(&self) -> SyncState {
+        self.read().sync
+    }
+
+    /// Whether an object that is missing here can be taken as not existing.
+    pub fn synced(&self) -> bool {
+        self.sync() != SyncState::Never
+    }
+
+    /// A number that grows with every change of content.
+    pub fn revision(&self) -> u64 {
+        self.read().revision
+    }
+
+    /// When the API server was last heard of; its age is `wva_mirror_age_seconds`.
+    pub fn last_contact(&self) -> Option<Moment> {
+        self.read().contact
+    }
+
+    /// Notes that the API server was heard of.
+    ///
+    /// # Errors
+    /// If a newer incarnation of the writer has written.
+    pub fn touch(&self, tenure: &Tenure, now: Moment) -> Result<(), Superseded> {
+        self.write(tenure, |state| state.contact = Some(now))
+    }
+
+    /// Forgets everything, since the API server does not serve the kind. Returns what was there.
+    ///
+    /// # Errors
+    /// If a newer incarnation of the writer has written.
+    pub fn kind_absent(&self, tenure: &Tenure) -> Result<Vec<Changed<V>>, Superseded> {
+        self.write(tenure, |state| {
+            let gone = std::mem::take(&mut state.objects);
+            state.index.naming.clear();
+            state.sync = SyncState::KindAbsent;
+            state.count(change_if(!gone.is_empty()));
+            gone.into_iter()
+                .map(|(key, value)| Changed { key, before: Some(value), after: None })
+                .collect()
+        })
+    }
+
+    /// Removes an object; returns what was there.
+    ///
+    /// # Errors
+    /// If a newer incarnation of the writer has written.
+    pub fn delete(&self, tenure: &Tenure, key: &ObjectKey) -> Result<Option<Changed<V>>, Superseded> {
+        self.write(tenure, |state| {
+            let before = state.objects.remove(key)?;
+            state.index.remove(key, &before);
+            state.count(Change::Changed);
+            Some(Changed { key: key.clone(), before: Some(before), after: None })
+        })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<V>> {
+        self.shared
+            .state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write<R>(
+        &self,
+        tenure: &Tenure,
+        change: impl FnOnce(&mut State<V>) -> R,
+    ) -> Result<R, Superseded> {
+        self.shared.guard.admit(tenure, || {
+            let mut state: RwLockWriteGuard<'_, _> = self
+                .shared
+                .state
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            change(&mut state)
+        })
+    }
+}
+
+impl<V: PartialEq> Mirror<V> {
+    /// Stores what is known of an object now; returns the change, if there is one.
+    ///
+    /// # Errors
+    /// If a newer incarnation of the writer has written, or if the object is new and one too many.
+    pub fn apply(
+        &self,
+        tenure: &Tenure,
+        key: ObjectKey,
+        value: V,
+    ) -> Result<Option<Changed<V>>, MirrorError> {
+        let capacity = self.shared.capacity;
+        self.write(tenure, |state| {
+            let before = state.objects.get(&key).cloned();
+            match &before {
+                Some(known) if **known == value => return Ok(None),
+                Some(known) => state.index.remove(&key, known),
+                None if state.objects.len() >= capacity => {
+                    return Err(MirrorError::Full { key, capacity });
+                }
+                None => {}
+            }
+            let after = Arc::new(value);
+            state.index.add(&key, &after);
+            state.objects.insert(key.clone(), Arc::clone(&after));
+            state.count(Change::Changed);
+            Ok(Some(Changed { key, before, after: Some(after) }))
+        })?
+    }
+
+    /// Begins a fresh list beside the content, which stays readable until [`Mirror::replace`].
+    pub fn relist(&self) -> Relist<V> {
+        Relist {
+            objects: BTreeMap::new(),
+            capacity: self.shared.capacity,
+        }
+    }
+
+    /// Puts a complete list in place of the content, at once. Returns all objects that came,
+    /// changed or went.
+    ///
+    /// # Errors
+    /// If a newer incarnation of the writer has written.
+    pub fn replace(&self, tenure: &Tenure, list: Relist<V>) -> Result<Vec<Changed<V>>, Superseded> {
+        self.write(tenure, |state| {
+            let mut before = std::mem::replace(&mut state.objects, list.objects);
+            let mut changed = Vec::new();
+            state.index.naming.clear();
+            for (key, value) in &mut state.objects {
+                match before.remove(key) {
+                    // The old allocation stays, so that readers that compare pointers see no change.
+                    Some(known) if known == *value => *value = known,
+                    known => changed.push(Changed {
+                        key: key.clone(),
+                        before: known,
+                        after: Some(Arc::clone(value)),
+                    }),
+                }
+                state.index.add(key, value);
+            }
+            let gone = before
+                .into_iter()
+                .map(|(key, value)| Changed { key, before: Some(value), after: None });
+            changed.extend(gone);
+            state.sync = SyncState::Complete;
+            state.count(change_if(!changed.is_empty()));
+            changed
+        })
+    }
+}
+
+impl<V> State<V> {
+    fn count(&mut self, change: Change) {
+        if change == Change::Changed {
+            self.revision = self.revision.saturating_add(1);
+        }
+    }
+}
+
+fn change_if(changed: bool) -> Change {
+    if changed {
+        Change::Changed
+    } else {
+        Change::Unchanged
+    }
+}
+
+/// A list that is being received. Dropped without effect if it never completes.
+#[derive(Debug)]
+pub struct Relist<V> {
+    objects: BTreeMap<ObjectKey, Arc<V>>,
+    capacity: usize,
+}
+
+impl<V> Relist<V> {
+    /// Adds an object of the list.
+    ///
+    /// # Errors
+    /// If it is one too many; the list goes on without it.
+    pub fn add(&mut self, key: ObjectKey, value: V) -> Result<(), MirrorError> {
+        if self.objects.len() >= self.capacity && !self.objects.contains_key(&key) {
+            return Err(MirrorError::Full {
+                key,
+                capacity: self.capacity,
+            });
+        }
+        self.objects.insert(key, Arc::new(value));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "mirror_tests.rs"]
+mod tests;

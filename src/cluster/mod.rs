@@ -1,0 +1,15 @@
+//! Conversations with the Kubernetes API server, and what is kept of its answers.
+
+pub mod client;
+pub mod discovery;
+pub mod event;
+mod fingerprint;
+pub mod lease;
+pub mod mirror;
+pub mod permit;
+pub mod project;
+pub mod status;
+pub mod watch;
+
+#[cfg(test)]
+mod fake;

@@ -1,0 +1,76 @@
+//! From Kubernetes objects to what is kept of them: pure functions, one file for each kind.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Resource;
+
+pub use self::intern::Interner;
+use crate::policy::moment::WallTime;
+use crate::policy::object::{Controller, Lifecycle};
+
+pub mod config_map;
+pub mod deployment;
+mod intern;
+pub mod namespace;
+pub mod pod;
+pub mod pool;
+pub mod replica_set;
+pub mod service_monitor;
+pub mod variant;
+
+/// An object of which we keep a part.
+pub trait Projected: Resource<DynamicType = ()> {
+    /// What is kept. Two equal views mean that nothing which concerns us has changed.
+    type View: PartialEq + std::fmt::Debug + Send + Sync + 'static;
+
+    /// Takes out what is kept. Texts that many objects share are stored once.
+    fn project(self, texts: &mut Interner) -> Self::View;
+}
+
+fn name(metadata: &ObjectMeta) -> Arc<str> {
+    Arc::from(metadata.name.as_deref().unwrap_or_default())
+}
+
+fn namespace_of(metadata: &ObjectMeta, texts: &mut Interner) -> Arc<str> {
+    texts.intern(metadata.namespace.as_deref().unwrap_or_default())
+}
+
+fn uid(metadata: &ObjectMeta) -> Arc<str> {
+    Arc::from(metadata.uid.as_deref().unwrap_or_default())
+}
+
+fn lifecycle(metadata: &ObjectMeta) -> Lifecycle {
+    match metadata.deletion_timestamp {
+        Some(_) => Lifecycle::Deleting,
+        None => Lifecycle::Live,
+    }
+}
+
+fn controller(metadata: &ObjectMeta, texts: &mut Interner) -> Option<Controller> {
+    let owner = metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true))?;
+    Some(Controller {
+        kind: texts.intern(&owner.kind),
+        name: texts.intern(&owner.name),
+        uid: texts.intern(&owner.uid),
+    })
+}
+
+fn label<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+fn wall_time(time: Option<&Time>) -> WallTime {
+    WallTime(time.map_or(0, |time| time.0.as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests;

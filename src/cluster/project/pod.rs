@@ -1,0 +1,30 @@
+//! `Pod`: to whom it belongs, and whether it serves.
+
+use super::{Interner, Projected, controller, lifecycle, name, namespace_of, wall_time};
+use crate::api::pod::SlimPod;
+use crate::policy::object::PodObject;
+use crate::policy::snapshot::Readiness;
+
+impl Projected for SlimPod {
+    type View = PodObject;
+
+    fn project(self, texts: &mut Interner) -> PodObject {
+        let ready = self
+            .status
+            .conditions
+            .iter()
+            .any(|condition| condition.kind == "Ready" && condition.status == "True");
+        PodObject {
+            namespace: namespace_of(&self.metadata, texts),
+            name: name(&self.metadata),
+            controller: controller(&self.metadata, texts),
+            readiness: if ready {
+                Readiness::Ready
+            } else {
+                Readiness::NotReady
+            },
+            created: wall_time(self.metadata.creation_timestamp.as_ref()),
+            lifecycle: lifecycle(&self.metadata),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Objects that may be malformed, so that one of them does not spoil the list it comes in.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::api::text::bounded;
+use crate::cluster::mirror::ObjectKey;
+
+/// Longest description of what is wrong with an object, in bytes: it may quote the object.
+const TEXT_LIMIT: usize = 512;
+
+/// An object, or its name and what is wrong with it.
+///
+/// `kube::core::DeserializeGuard` does the same, but copies every object on the way, and it hides
+/// from the client that only metadata is wanted.
+#[derive(Debug, Clone)]
+pub struct Guarded<K>(Result<K, Malformed>);
+
+/// An object that does not have the form of its kind.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{} cannot be read: {text}; correct the object, or delete it", key_of(metadata))]
+pub struct Malformed {
+    /// Its metadata, which can be read.
+    pub metadata: Box<ObjectMeta>,
+    /// What is wrong with the rest, and where.
+    pub text: String,
+}
+
+impl Malformed {
+    /// The object's key.
+    pub fn key(&self) -> ObjectKey {
+        key_of(&self.metadata)
+    }
+}
+
+impl<K: Resource> Guarded<K> {
+    /// The object's key.
+    pub fn key(&self) -> ObjectKey {
+        key_of(self.meta())
+    }
+
+    /// The object's version, empty if it has none.
+    pub fn resource_version(&self) -> String {
+        self.meta().resource_version.clone().unwrap_or_default()
+    }
+
+    /// The object, if it can be read.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn into_object(self) -> Result<K, Malformed> {
+        self.0
+    }
+}
+
+/// Names an object by its metadata.
+pub fn key_of(metadata: &ObjectMeta) -> ObjectKey {
+    ObjectKey::new(
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default(),
+    )
+}
+
+impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let document = Value::deserialize(deserializer)?;
+        let error = match K::deserialize(&document) {
+            Ok(object) => return Ok(Self(Ok(object))),
+            Err(error) => error.to_string(),
+        };
+        let metadata = document
+            .get("metadata")
+            .ok_or_else(|| D::Error::missing_field("metadata"))?;
+        Ok(Self(Err(Malformed {
+            metadata: Box::new(ObjectMeta::deserialize(metadata).map_err(D::Error::custom)?),
+            text: bounded(&with_place::<K>(document.clone(), error), TEXT_LIMIT),
+        })))
+    }
+}
+
+/// The parser's words, after the path of the field that they are about.
+///
+/// The parser does not name it. But it stops at the first field that has the wrong form, so that is
+/// the one without which it says something else. A missing field is named already.
+fn with_place<K: DeserializeOwned>(mut document: Value, error: String) -> String {
+    let complains = |document: &Value| {
+        K::deserialize(document).is_err_and(|other| other.to_string() == error)
+    };
+    let mut path = String::new();
+    while error.starts_with("invalid") {
+        let Some(Value::Object(fields)) = document.pointer_mut(&path) else {
+            break;
+        };
+        let names: Vec<String> = fields.keys().cloned().collect();
+        let culprit = names.into_iter().find(|name| {
+            let Some(value) = take(&mut document, &path, name) else {
+                return false;
+            };
+            let innocent = complains(&document);
+            put(&mut document, &path, name, value);
+            !innocent
+        });
+        let Some(culprit) = culprit else { break };
+        path = format!("{path}/{}", culprit.replace('~', "~0").replace('/', "~1"));
+    }
+    if path.is_empty() {
+        error
+    } else {
+        format!("{}: {error}", path.trim_start_matches('/').replace('/', "."))
+    }
+}
+
+fn take(document: &mut Value, path: &str, name: &str) -> Option<Value> {
+    document.pointer_mut(path)?.as_object_mut()?.remove(name)
+}
+
+fn put(document: &mut Value, path: &str, name: &str, value: Value) {
+    if let Some(Value::Object(fields)) = document.pointer_mut(path) {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+impl<K: Resource> Resource for Guarded<K> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn kind(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        K::kind(dynamic)
+    }
+
+    fn group(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        K::group(dynamic)
+    }
+
+    fn version(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        K::version(dynamic)
+    }
+
+    fn plural(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        K::plural(dynamic)
+    }
+
+    fn metadata_api() -> bool {
+        K::metadata_api()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        match &self.0 {
+            Ok(object) => object.meta(),
+            Err(malformed) => &malformed.metadata,
+        }
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match &mut self.0 {
+            Ok(object) => object.meta_mut(),
+            Err(malformed) => &mut malformed.metadata,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::ReplicaSet;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Resource;
+    use kube::core::PartialObjectMeta;
+    use serde_json::json;
+
+    use super::Guarded;
+    use crate::api::variant_autoscaling::VariantAutoscaling;
+    use crate::cluster::mirror::ObjectKey;
+
+    #[test]
+    fn a_good_object_comes_through() {
+        let guarded: Guarded<ConfigMap> = serde_json::from_value(json!({
+            "metadata": {"namespace": "a", "name": "b", "resourceVersion": "4"},
+            "data": {"key": "value"},
+        }))
+        .unwrap();
+        assert_eq!(guarded.key(), ObjectKey::new("a", "b"));
+        assert_eq!(guarded.resource_version(), "4");
+        let data = guarded.into_object().unwrap().data.unwrap();
+        assert_eq!(data["key"], "value");
+    }
+
+    #[test]
+    fn a_bad_object_keeps_its_name_and_says_where_and_why() {
+        for (spec, expected) in [
+            (
+                json!({"modelID": "m", "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
+                "spec.minReplicas: invalid type: string \"many\", expected i32",
+            ),
+            (
+                json!({"modelID": 5, "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
+                "spec.minReplicas: invalid type: string \"many\", expected i32",
+            ),
+            (
+                json!({"modelID": "m", "scaleTargetRef": {"name": ["d"]}}),
+                "spec.scaleTargetRef.name: invalid type: sequence, expected a string",
+            ),
+            (json!({"scaleTargetRef": {"name": "d"}}), "missing field `modelID`"),
+            (json!("text"), "spec: invalid type: string \"text\", expected"),
+        ] {
+            let metadata = json!({"namespace": "a", "name": "b", "uid": "u"});
+            let guarded: Guarded<VariantAutoscaling> =
+                serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+            let malformed = guarded.into_object().unwrap_err();
+            assert_eq!(malformed.key(), ObjectKey::new("a", "b"));
+            assert_eq!(malformed.metadata.uid.as_deref(), Some("u"));
+            assert!(malformed.text.starts_with(expected), "{spec}: {}", malformed.text);
+            assert!(malformed.to_string().starts_with("a/b cannot be read: "), "{malformed}");
+        }
+    }
+
+    #[test]
+    fn what_an_object_quotes_is_cut() {
+        let guarded: Guarded<ConfigMap> = serde_json::from_value(json!({
+            "metadata": {"namespace": "a", "name": "b"}, "data": "x".repeat(100_000),
+        }))
+        .unwrap();
+        let text = guarded.into_object().unwrap_err().text;
+        assert!(text.starts_with("data: invalid type") && text.len() <= 512, "{text}");
+    }
+
+    #[test]
+    fn only_what_has_no_metadata_fails_the_list() {
+        assert!(serde_json::from_value::<Guarded<ConfigMap>>(json!({"data": 1})).is_err());
+    }
+
+    #[test]
+    fn metadata_requests_stay_metadata_requests() {
+        assert!(Guarded::<PartialObjectMeta<ReplicaSet>>::metadata_api());
+        assert!(!Guarded::<ReplicaSet>::metadata_api());
+    }
+}

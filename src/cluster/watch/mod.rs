@@ -1,0 +1,416 @@
+//! The objects of one kind as a sequence of events: a list, then its changes, for ever.
+//!
+//! The steps are our own, over the client's single list and watch requests. The library's
+//! `watcher` gives no deadline to a list and none to the opening of a watch, hides the bookmarks
+//! that prove a quiet watch alive, takes a broken connection for a regular end, and after an answer
+//! of 410 asks for the same old version again.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::api::{Api, ListParams, WatchEvent as Notice, WatchParams};
+use kube::core::Status;
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+pub use self::guarded::{Guarded, Malformed, key_of};
+use super::client::{RequestError, within};
+use super::discovery;
+use super::mirror::ObjectKey;
+use crate::policy::backoff::Backoff;
+
+mod guarded;
+
+/// Delays after failures in a row: those of the library, but growing also while lists fail.
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_millis(800),
+    cap: Duration::from_secs(30),
+};
+
+/// Delays between questions for a kind that is not served.
+const ABSENCE: Backoff = Backoff {
+    base: Duration::from_secs(2),
+    cap: Duration::from_secs(30),
+};
+
+/// How far from its agreed length a watch may end and count as having ended regularly.
+const END_MARGIN: Duration = Duration::from_secs(5);
+
+/// What to watch, and how patiently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// Only objects with these labels, in the syntax of a label selector.
+    pub labels: Option<String>,
+    /// Objects in one page of a list; pages of large objects should be small.
+    pub page_size: u32,
+    /// Longest wait for one page of a list, or for a watch to open.
+    pub request_deadline: Duration,
+    /// How long one watch request lasts by agreement with the server.
+    pub watch_length: Duration,
+    /// How long after a list a fresh one is made, jitter apart. Only that finds out that the
+    /// server was set back to an older state: it accepts a watch from a version it has yet to
+    /// reach, and says nothing.
+    pub relist_every: Duration,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            labels: None,
+            page_size: 500,
+            request_deadline: Duration::from_secs(30),
+            watch_length: Duration::from_secs(290),
+            relist_every: Duration::from_secs(600),
+        }
+    }
+}
+
+/// What happened. A list is `Restarted`, then `Listed` or `Malformed` for each object, then
+/// `ListDone`; what is not in it does not exist. A list that fails half-way is not finished: the
+/// next `Restarted` begins again.
+#[derive(Debug)]
+pub enum WatchEvent<K> {
+    /// A list begins.
+    Restarted,
+    /// An object of the list.
+    Listed(K),
+    /// The list is complete.
+    ListDone,
+    /// An object was created or changed.
+    Applied(K),
+    /// An object was deleted.
+    Deleted(ObjectKey),
+    /// An object was listed, created or changed, and cannot be read.
+    Malformed(Malformed),
+    /// The server was heard of, and nothing changed.
+    Alive,
+    /// The server does not serve the kind. It is asked again, and listed once it does.
+    Absent {
+        /// When it is asked again.
+        retry_in: Duration,
+    },
+    /// Something went wrong; the next event comes after a delay.
+    Failed {
+        /// What.
+        error: WatchError,
+        /// The delay.
+        retry_in: Duration,
+    },
+}
+
+/// What goes wrong with a watch.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The list failed.
+    #[error("list: {0}")]
+    List(#[source] RequestError),
+    /// The list came without a version to watch from.
+    #[error("list: the API server named no resourceVersion")]
+    NoVersion,
+    /// The watch could not be opened.
+    #[error("watch: {0}")]
+    Open(#[source] RequestError),
+    /// The server ended the watch with an error.
+    #[error("watch: the API server ended it with {}: {}", .0.code, .0.message)]
+    Ended(Box<Status>),
+    /// The connection broke.
+    #[error("watch: the connection broke: {0}")]
+    Broken(#[source] Box<kube::Error>),
+    /// The stream ended long before the agreed time, as when a server or a proxy restarts.
+    #[error("watch: ended by the other side after {}", humantime::format_duration(*.0))]
+    Early(Duration),
+    /// The server neither said anything nor ended the watch.
+    #[error("watch: silent beyond its end, the connection is taken for dead")]
+    Silent,
+    /// The question whether the kind is served failed.
+    #[error("discovery: {0}")]
+    Discovery(#[source] RequestError),
+}
+
+type Notices<K> = BoxStream<'static, kube::Result<Notice<Guarded<K>>>>;
+
+enum Phase<K> {
+    /// Ask for a page: the first one, or the one that the token stands for.
+    Listing { token: Option<String> },
+    /// Hand out the objects of a page.
+    Handing {
+        page: std::vec::IntoIter<Guarded<K>>,
+        then: AfterPage,
+    },
+    /// Open a watch.
+    Opening { version: String },
+    /// Follow a watch.
+    Following {
+        version: String,
+        notices: Notices<K>,
+        since: Instant,
+    },
+    /// Wait for the kind to be served.
+    Absent,
+}
+
+/// What follows a page.
+enum AfterPage {
+    /// The next page.
+    Page { token: String },
+    /// Nothing: the list is complete and has this version.
+    Watch { version: String },
+}
+
+/// A list and watch of one kind that never ends.
+pub struct Watch<K> {
+    api: Api<Guarded<K>>,
+    client: Client,
+    options: WatchOptions,
+    jitter: Box<dyn FnMut(Duration) -> Duration + Send>,
+    phase: Phase<K>,
+    /// Failures since the server last said something on a watch. A list that succeeds is no sign
+    /// of health: the watch after it may fail for ever.
+    failures: usize,
+    absences: usize,
+    resume: Option<Instant>,
+    relist: Instant,
+}
+
+impl<K> fmt::Debug for Watch<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Watch")
+            .field("options", &self.options)
+            .field("failures", &self.failures)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> Watch<K>
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    /// Watches the objects that `api` covers. Every delay goes through `jitter`.
+    pub fn new(
+        api: Api<Guarded<K>>,
+        options: WatchOptions,
+        jitter: impl FnMut(Duration) -> Duration + Send + 'static,
+    ) -> Self {
+        Self {
+            client: api.clone().into_client(),
+            api,
+            options,
+            jitter: Box::new(jitter),
+            phase: Phase::Listing { token: None },
+            failures: 0,
+            absences: 0,
+            resume: None,
+            relist: Instant::now(),
+        }
+    }
+
+    /// The next event, however long it takes. Dropping the future loses no event: at most, a
+    /// request is made again.
+    pub async fn next(&mut self) -> WatchEvent<K> {
+        if let Some(resume) = self.resume {
+            sleep_until(resume).await;
+            self.resume = None;
+        }
+        loop {
+            let event = match &mut self.phase {
+                Phase::Listing { .. } => self.list().await,
+                Phase::Handing { .. } => self.hand_out(),
+                Phase::Opening { .. } => self.open().await,
+                Phase::Following { .. } => self.follow().await,
+                Phase::Absent => self.probe().await,
+            };
+            if let Some(event) = event {
+                return event;
+            }
+        }
+    }
+
+    async fn list(&mut self) -> Option<WatchEvent<K>> {
+        let Phase::Listing { token } = &self.phase else {
+            return None;
+        };
+        let first = token.is_none();
+        let parameters = ListParams {
+            label_selector: self.options.labels.clone(),
+            limit: Some(self.options.page_size),
+            continue_token: token.clone(),
+            ..ListParams::default()
+        };
+        let page = within(self.options.request_deadline, self.api.list(&parameters)).await;
+        let page = match page {
+            Ok(page) => page,
+            Err(error) if error.code() == Some(404) => return Some(self.absent()),
+            Err(error) => return Some(self.fail(WatchError::List(error))),
+        };
+        let present = |text: &String| !text.is_empty();
+        let then = match (
+            page.metadata.continue_.filter(present),
+            page.metadata.resource_version.filter(present),
+        ) {
+            (Some(token), _) => AfterPage::Page { token },
+            (None, Some(version)) => AfterPage::Watch { version },
+            (None, None) => return Some(self.fail(WatchError::NoVersion)),
+        };
+        self.absences = 0;
+        self.phase = Phase::Handing {
+            page: page.items.into_iter(),
+            then,
+        };
+        first.then_some(WatchEvent::Restarted)
+    }
+
+    fn hand_out(&mut self) -> Option<WatchEvent<K>> {
+        let Phase::Handing { page, then } = &mut self.phase else {
+            return None;
+        };
+        if let Some(object) = page.next() {
+            return Some(object.into_object().map_or_else(WatchEvent::Malformed, WatchEvent::Listed));
+        }
+        match then {
+            AfterPage::Page { token } => {
+                let token = Some(std::mem::take(token));
+                self.phase = Phase::Listing { token };
+                None
+            }
+            AfterPage::Watch { version } => {
+                let version = std::mem::take(version);
+                self.phase = Phase::Opening { version };
+                self.relist = Instant::now() + (self.jitter)(self.options.relist_every);
+                Some(WatchEvent::ListDone)
+            }
+        }
+    }
+
+    async fn open(&mut self) -> Option<WatchEvent<K>> {
+        let Phase::Opening { version } = &self.phase else {
+            return None;
+        };
+        let version = version.clone();
+        let mut parameters = WatchParams::default().timeout(whole_seconds(self.options.watch_length));
+        parameters.label_selector.clone_from(&self.options.labels);
+        let request = self.api.watch(&parameters, &version);
+        match within(self.options.request_deadline, request).await {
+            Ok(notices) => {
+                let notices = notices.boxed();
+                let since = Instant::now();
+                self.phase = Phase::Following {
+                    version,
+                    notices,
+                    since,
+                };
+                Some(WatchEvent::Alive)
+            }
+            // Throttled or not allowed: the server is there, and the version is still good.
+            Err(error) if matches!(error.code(), Some(403 | 429)) => {
+                let event = self.fail(WatchError::Open(error));
+                self.phase = Phase::Opening { version };
+                Some(event)
+            }
+            Err(error) => Some(self.fail(WatchError::Open(error))),
+        }
+    }
+
+    async fn follow(&mut self) -> Option<WatchEvent<K>> {
+        let Phase::Following {
+            version,
+            notices,
+            since,
+        } = &mut self.phase
+        else {
+            return None;
+        };
+        let agreed = self.options.watch_length;
+        let deadline = self.relist.min(*since + agreed + END_MARGIN);
+        let Ok(notice) = timeout_at(deadline, notices.next()).await else {
+            if Instant::now() < self.relist {
+                return Some(self.fail(WatchError::Silent));
+            }
+            self.phase = Phase::Listing { token: None };
+            return None;
+        };
+        let Some(notice) = notice else {
+            let lasted = since.elapsed();
+            if lasted + END_MARGIN < agreed {
+                return Some(self.fail(WatchError::Early(lasted)));
+            }
+            let version = std::mem::take(version);
+            self.phase = Phase::Opening { version };
+            return None;
+        };
+        let event = match notice {
+            Err(error) => return Some(self.fail(WatchError::Broken(Box::new(error)))),
+            Ok(Notice::Error(status)) => return Some(self.fail(WatchError::Ended(status))),
+            Ok(Notice::Added(object) | Notice::Modified(object)) => {
+                *version = object.resource_version();
+                object.into_object().map_or_else(WatchEvent::Malformed, WatchEvent::Applied)
+            }
+            Ok(Notice::Deleted(object)) => {
+                *version = object.resource_version();
+                WatchEvent::Deleted(object.key())
+            }
+            Ok(Notice::Bookmark(bookmark)) => {
+                *version = bookmark.metadata.resource_version;
+                WatchEvent::Alive
+            }
+        };
+        self.failures = 0;
+        Some(event)
+    }
+
+    async fn probe(&mut self) -> Option<WatchEvent<K>> {
+        match discovery::serves::<K>(&self.client, self.options.request_deadline).await {
+            Ok(true) => {
+                self.phase = Phase::Listing { token: None };
+                None
+            }
+            Ok(false) => Some(self.absent()),
+            Err(error) => {
+                let event = self.fail(WatchError::Discovery(error));
+                self.phase = Phase::Absent;
+                Some(event)
+            }
+        }
+    }
+
+    /// The kind is not there; ask discovery after a while.
+    fn absent(&mut self) -> WatchEvent<K> {
+        self.absences = self.absences.saturating_add(1);
+        self.failures = 0;
+        self.phase = Phase::Absent;
+        let retry_in = self.pause(ABSENCE.delay(self.absences));
+        WatchEvent::Absent { retry_in }
+    }
+
+    /// Something went wrong; list afresh after a while, since after a failure of the connection the
+    /// server may be another one.
+    fn fail(&mut self, error: WatchError) -> WatchEvent<K> {
+        self.failures = self.failures.saturating_add(1);
+        self.phase = Phase::Listing { token: None };
+        let asked = match &error {
+            WatchError::List(error) | WatchError::Open(error) | WatchError::Discovery(error) => {
+                error.retry_after()
+            }
+            _ => None,
+        };
+        let delay = BACKOFF.delay(self.failures);
+        let retry_in = self.pause(delay.max(asked.unwrap_or_default().min(BACKOFF.cap)));
+        WatchEvent::Failed { error, retry_in }
+    }
+
+    fn pause(&mut self, delay: Duration) -> Duration {
+        let delay = (self.jitter)(delay);
+        self.resume = Some(Instant::now() + delay);
+        delay
+    }
+}
+
+fn whole_seconds(length: Duration) -> u32 {
+    u32::try_from(length.as_secs()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

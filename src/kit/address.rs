@@ -1,0 +1,91 @@
+//! Where to reach a role, whichever life of it is running.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::behaviour::Occasion;
+use super::life::Life;
+
+/// Whether a message was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a message that nobody took is gone"]
+pub enum Delivery {
+    /// It is in the mailbox of the present life; that life may still end before it handles it.
+    Taken,
+    /// No life is running. The next one begins with [`Occasion::Wake`] and finds what waits in
+    /// doorbells and slots.
+    Vacant,
+}
+
+/// Reaches a role over all its lives. Vacant until a supervisor starts the role.
+pub struct Address<M>(Arc<RwLock<Option<Inbox<Occasion<M>>>>>);
+
+impl<M: Send + 'static> Address<M> {
+    /// An address that no life answers yet.
+    pub fn vacant() -> Self {
+        Self(Arc::new(RwLock::new(None)))
+    }
+
+    /// Sends a message to the present life.
+    pub fn tell(&self, message: M) -> Delivery {
+        let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match &*present {
+            Some(inbox) if inbox.deliver(Occasion::Message(message)) => Delivery::Taken,
+            Some(_) | None => Delivery::Vacant,
+        }
+    }
+
+    /// Leads to a new life from now on. Its wake-up is sent under the lock: no message can come
+    /// before it, and whoever was told that the address is vacant had rung before it.
+    pub(super) fn publish(&self, inbox: Inbox<Occasion<M>>) {
+        let mut present = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        inbox.deliver(Occasion::Wake);
+        *present = Some(inbox);
+    }
+}
+
+impl<M> Clone for Address<M> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<M> fmt::Debug for Address<M> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        formatter
+            .debug_tuple("Address")
+            .field(&present.as_ref().map(|inbox| inbox.life.tenure()))
+            .finish()
+    }
+}
+
+/// The counted mailbox of one life.
+pub(super) struct Inbox<M> {
+    send: Arc<dyn Fn(M) -> bool + Send + Sync>,
+    life: Arc<Life>,
+}
+
+impl<M> Inbox<M> {
+    /// `send` returns `false` if the life has ended.
+    pub(super) fn new(life: Arc<Life>, send: impl Fn(M) -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            send: Arc::new(send),
+            life,
+        }
+    }
+
+    /// `false` if the life has ended.
+    pub(super) fn deliver(&self, message: M) -> bool {
+        self.life.count_told(|| (self.send)(message))
+    }
+}
+
+impl<M> Clone for Inbox<M> {
+    fn clone(&self) -> Self {
+        Self {
+            send: Arc::clone(&self.send),
+            life: Arc::clone(&self.life),
+        }
+    }
+}

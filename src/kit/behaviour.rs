@@ -1,0 +1,141 @@
+//! What an actor does, free of how it is run.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::Inbox;
+use super::life::Life;
+use super::role::Role;
+use super::root::Kit;
+use super::tenure::Tenure;
+use super::timers::Timers;
+use crate::env::SeedTree;
+use crate::policy::moment::Moment;
+
+/// Why a handler is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion<M> {
+    /// Always the first of a life, and only the first: answer doorbells and slots, then make a full
+    /// pass. Whatever an earlier life left undone is found here.
+    Wake,
+    /// A message.
+    Message(M),
+}
+
+/// An actor that may await: a pump. Every await needs a deadline, and every await is a point at
+/// which it may be killed.
+pub trait Behaviour: Send + 'static {
+    /// What it can be told.
+    type Msg: Send + 'static;
+
+    /// Handles one occasion. An error ends this life, and the supervisor starts the next one.
+    fn handle(
+        &mut self,
+        cx: &Context<Self::Msg>,
+        occasion: Occasion<Self::Msg>,
+    ) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// Called in an orderly stop only, within the grace of the role: flush.
+    fn retire(&mut self, _cx: &Context<Self::Msg>) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+/// Why a life cannot go on.
+pub struct Trouble(Box<dyn Error + Send + Sync>);
+
+impl Trouble {
+    /// Trouble that no error value describes.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self(reason.into().into())
+    }
+
+    pub(super) fn into_inner(self) -> Box<dyn Error + Send + Sync> {
+        self.0
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for Trouble {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl fmt::Debug for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, formatter)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, formatter)
+    }
+}
+
+/// What an actor knows of its own life.
+pub struct Context<M> {
+    kit: Kit,
+    life: Arc<Life>,
+    inbox: Inbox<Occasion<M>>,
+    timers: Timers,
+}
+
+impl<M: Send + 'static> Context<M> {
+    pub(super) fn new(kit: Kit, life: Arc<Life>, inbox: Inbox<Occasion<M>>) -> Self {
+        Self {
+            kit,
+            life,
+            inbox,
+            timers: Timers::default(),
+        }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Moment {
+        self.kit.clock.now()
+    }
+
+    /// The role that is filled.
+    pub fn role(&self) -> &Role {
+        self.life.role()
+    }
+
+    /// The right to write of this life.
+    pub fn tenure(&self) -> &Tenure {
+        self.life.tenure()
+    }
+
+    /// The source of this process's randomness.
+    pub fn seed(&self) -> &SeedTree {
+        &self.kit.seed
+    }
+
+    /// Puts a message at the end of the own mailbox. Without progress in the outside world in
+    /// between this would be a busy loop, which stops virtual time: prefer [`Context::arm`].
+    pub fn tell_self(&self, message: M) {
+        self.inbox.deliver(Occasion::Message(message));
+    }
+
+    /// Puts a message into the own mailbox after a while. Timers end with this life and cannot be
+    /// taken back: number them where an older one must not count.
+    pub fn arm(&self, after: Duration, message: M) {
+        let inbox = self.inbox.clone();
+        self.timers.arm(after, move || {
+            inbox.deliver(Occasion::Message(message));
+        });
+    }
+}
+
+impl<M> fmt::Debug for Context<M> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Context")
+            .field("life", &self.life)
+            .field("timers", &self.timers)
+            .finish_non_exhaustive()
+    }
+}

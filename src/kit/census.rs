@@ -1,0 +1,413 @@
+//! Who is alive, since when, and how busy: the data of the debug tree, the metrics and the probes.
+//!
+//! The table is locked when a life begins or ends and when it is reported, never for a message:
+//! messages are counted by the atomics of the life that takes them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ractor::ActorCell;
+use serde::{Serialize, Serializer};
+use tokio::sync::watch;
+
+#[cfg(feature = "sim")]
+use super::chaos::{KillAt, KillHooks};
+use super::life::Life;
+use super::role::{Role, Shape};
+use super::tenure::Tenure;
+use crate::policy::moment::Moment;
+
+/// The roles of one process and their lives.
+#[derive(Clone, Default)]
+pub struct Census(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Last incarnation number given out; one sequence for all roles, so that a role which was
+    /// forgotten and comes back cannot start below its former lives.
+    incarnations: AtomicU64,
+    table: Mutex<BTreeMap<Role, Entry>>,
+    /// Lives that have not ended.
+    living: watch::Sender<usize>,
+    overdue: AtomicU64,
+    #[cfg(feature = "sim")]
+    hooks: Mutex<BTreeMap<Role, Arc<KillHooks>>>,
+}
+
+struct Entry {
+    life: Arc<Life>,
+    cell: Option<ActorCell>,
+    alive: bool,
+    restarts: u64,
+    past: Past,
+    state: RoleState,
+    last_failure: Option<String>,
+}
+
+/// Counters of the lives that have ended.
+#[derive(Clone, Copy, Default)]
+struct Past {
+    told: u64,
+    lost: u64,
+}
+
+/// What a role is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoleState {
+    /// A life is running.
+    Running,
+    /// A life was killed because it stood still, and has not ended yet.
+    Stalled,
+    /// A life ended, and the next one begins after a delay.
+    Restarting {
+        /// Delay between the two.
+        after: Duration,
+    },
+    /// Its lives keep failing; the next attempt is made after a long delay, or when its object
+    /// changes.
+    Quarantined,
+    /// No life is running, and none is planned.
+    Stopped,
+}
+
+/// One role, over all its lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RoleReport {
+    /// Which role.
+    pub role: Role,
+    /// Its supervisor.
+    pub parent: Option<Role>,
+    /// Number of the present life, or of the last one.
+    pub incarnation: u64,
+    /// Lives begun after the first.
+    pub restarts: u64,
+    /// Occasions that were delivered.
+    pub told: u64,
+    /// Occasions that no longer wait: handled, or lost.
+    pub handled: u64,
+    /// Occasions among `handled` that ended with the life that should have handled them.
+    pub lost: u64,
+    /// What it is doing.
+    pub state: RoleState,
+    /// When the present life, or the last one, finished its latest occasion.
+    pub last_progress: Option<Moment>,
+    /// Why a life last ended without being asked to.
+    pub last_failure: Option<String>,
+}
+
+/// Whether the process should be left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Aliveness {
+    /// The root is running and nothing stands still.
+    Alive,
+    /// The root is not running.
+    NoRoot,
+    /// These roles were killed for standing still and did not end: their handlers never await and
+    /// never return.
+    Stalled(Vec<Role>),
+}
+
+impl Census {
+    /// Nobody has lived yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Every role that has lived, in the order of the tree. Children of a key that has gone are
+    /// not listed any more.
+    pub fn report(&self) -> Vec<RoleReport> {
+        self.table()
+            .iter()
+            .map(|(role, entry)| entry.report(role))
+            .collect()
+    }
+
+    /// Whether the process should be left alone; the answer to a liveness probe.
+    pub fn alive(&self) -> Aliveness {
+        let table = self.table();
+        if !table.get(&Role::Root).is_some_and(|entry| entry.alive) {
+            return Aliveness::NoRoot;
+        }
+        let stalled: Vec<Role> = table
+            .iter()
+            .filter(|(_, entry)| entry.state == RoleState::Stalled)
+            .map(|(role, _)| role.clone())
+            .collect();
+        if stalled.is_empty() {
+            Aliveness::Alive
+        } else {
+            Aliveness::Stalled(stalled)
+        }
+    }
+
+    /// Lives that did not stop within their grace in a shutdown and had to be killed.
+    pub fn overdue(&self) -> u64 {
+        self.0.overdue.load(Ordering::Relaxed)
+    }
+
+    /// Kills the present life of a role now, with everything below it; `false` if there is none.
+    #[cfg(feature = "sim")]
+    pub fn kill(&self, role: &Role) -> bool {
+        let alive = self.table().get(role).is_some_and(|entry| entry.alive);
+        self.fell(role);
+        alive
+    }
+
+    /// Kills a role once, at a chosen occasion of it. One that has passed never comes.
+    #[cfg(feature = "sim")]
+    pub fn kill_at(&self, role: &Role, moment: KillAt) {
+        self.hooks(role).add(moment);
+    }
+
+    /// Begins a life; it ends when the guard is dropped.
+    pub(super) fn begin(&self, role: &Role) -> LifeGuard {
+        let number = self.0.incarnations.fetch_add(1, Ordering::AcqRel) + 1;
+        let life = Arc::new(Life::new(
+            Tenure::new(role.clone(), number),
+            #[cfg(feature = "sim")]
+            self.hooks(role),
+        ));
+        self.0.living.send_modify(|living| *living += 1);
+        self.table()
+            .entry(role.clone())
+            .and_modify(|entry| entry.begin(&life))
+            .or_insert_with(|| Entry::first(&life));
+        LifeGuard {
+            census: self.clone(),
+            life,
+        }
+    }
+
+    /// Notes that a life has ended; later calls for the same one change nothing.
+    pub(super) fn end(&self, life: &Arc<Life>) {
+        if !life.end() {
+            return;
+        }
+        let mut table = self.table();
+        if let Some(entry) = table.get_mut(life.role())
+            && Arc::ptr_eq(&entry.life, life)
+        {
+            entry.end();
+        }
+        if life.role().policy().shape == Shape::Supervisor {
+            // Nobody is left to restart those that were waiting for it.
+            for (role, entry) in table.iter_mut() {
+                if !entry.alive && descends(role, life.role()) {
+                    entry.state = RoleState::Stopped;
+                }
+            }
+        }
+        drop(table);
+        self.0.living.send_modify(|living| *living -= 1);
+    }
+
+    /// Notes that a life was killed for standing still.
+    pub(super) fn stalled(&self, role: &Role) {
+        self.set_state(role, RoleState::Stalled);
+    }
+
+    /// Notes what becomes of a role whose life has ended.
+    pub(super) fn set_state(&self, role: &Role, state: RoleState) {
+        if let Some(entry) = self.table().get_mut(role) {
+            entry.state = state;
+        }
+    }
+
+    /// Notes why a life ended without being asked to.
+    pub(super) fn failed(&self, role: &Role, why: &str) {
+        if let Some(entry) = self.table().get_mut(role) {
+            entry.last_failure = Some(why.to_owned());
+        }
+    }
+
+    /// Why the latest life that failed did so.
+    pub(super) fn last_failure(&self, role: &Role) -> Option<String> {
+        self.table().get(role)?.last_failure.clone()
+    }
+
+    /// Forgets a role that will not come back.
+    pub(super) fn forget(&self, role: &Role) {
+        self.table().remove(role);
+    }
+
+    /// Forgets the children of a keyed supervisor, of which some may not come back.
+    pub(super) fn forget_children(&self, parent: &Role) {
+        self.table()
+            .retain(|role, _| role.parent().as_ref() != Some(parent));
+    }
+
+    /// Kills a role with everything below it, in a fixed order: the deepest first, then as in the
+    /// tree.
+    pub(super) fn fell(&self, role: &Role) {
+        self.fell_children(role);
+        let cell = self.table().get(role).and_then(|entry| entry.cell.clone());
+        if let Some(cell) = cell {
+            cell.kill();
+        }
+    }
+
+    /// Kills everything below a role, in the same order.
+    pub(super) fn fell_children(&self, role: &Role) {
+        if role.policy().shape != Shape::Supervisor {
+            return;
+        }
+        let mut below: Vec<(usize, ActorCell)> = self
+            .table()
+            .iter()
+            .filter(|(candidate, _)| descends(candidate, role))
+            .filter_map(|(candidate, entry)| Some((depth(candidate), entry.cell.clone()?)))
+            .collect();
+        // Stable: the order of the tree stays within a depth.
+        below.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+        for (_, cell) in below {
+            cell.kill();
+        }
+    }
+
+    pub(super) fn count_overdue(&self) {
+        self.0.overdue.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until no life is left.
+    pub(super) async fn extinct(&self) {
+        let mut living = self.0.living.subscribe();
+        // It can only fail when the sender is gone, which lives as long as this census.
+        drop(living.wait_for(|living| *living == 0).await);
+    }
+
+    /// Roles that still have a life.
+    pub(super) fn survivors(&self) -> Vec<Role> {
+        self.table()
+            .iter()
+            .filter(|(_, entry)| entry.alive)
+            .map(|(role, _)| role.clone())
+            .collect()
+    }
+
+    fn table(&self) -> MutexGuard<'_, BTreeMap<Role, Entry>> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(feature = "sim")]
+    fn hooks(&self, role: &Role) -> Arc<KillHooks> {
+        let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(hooks.entry(role.clone()).or_default())
+    }
+}
+
+impl fmt::Debug for Census {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Census")
+            .field("living", &*self.0.living.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    fn first(life: &Arc<Life>) -> Self {
+        Self {
+            life: Arc::clone(life),
+            cell: None,
+            alive: true,
+            restarts: 0,
+            past: Past::default(),
+            state: RoleState::Running,
+            last_failure: None,
+        }
+    }
+
+    fn begin(&mut self, life: &Arc<Life>) {
+        // The former life may still be running, for somebody who died before it.
+        self.end();
+        self.life = Arc::clone(life);
+        self.alive = true;
+        self.restarts = self.restarts.saturating_add(1);
+        self.state = RoleState::Running;
+    }
+
+    fn end(&mut self) {
+        if !self.alive {
+            return;
+        }
+        self.alive = false;
+        self.cell = None;
+        let (handled, told) = (self.life.handled(), self.life.told());
+        self.past.told = self.past.told.saturating_add(told);
+        self.past.lost = self.past.lost.saturating_add(told.saturating_sub(handled));
+        if matches!(self.state, RoleState::Running | RoleState::Stalled) {
+            self.state = RoleState::Stopped;
+        }
+    }
+
+    fn report(&self, role: &Role) -> RoleReport {
+        let (handled, told) = if self.alive {
+            (self.life.handled(), self.life.told())
+        } else {
+            (0, 0)
+        };
+        RoleReport {
+            role: role.clone(),
+            parent: role.parent(),
+            incarnation: self.life.tenure().number(),
+            restarts: self.restarts,
+            told: self.past.told.saturating_add(told),
+            handled: self.past.told.saturating_add(handled),
+            lost: self.past.lost,
+            state: self.state.clone(),
+            last_progress: self.life.last_progress(),
+            last_failure: self.last_failure.clone(),
+        }
+    }
+}
+
+/// Holds a life open; part of everything that the life owns, so that its end is noticed however it
+/// comes.
+pub(super) struct LifeGuard {
+    census: Census,
+    life: Arc<Life>,
+}
+
+impl LifeGuard {
+    pub(super) fn life(&self) -> &Arc<Life> {
+        &self.life
+    }
+
+    /// Notes by which cell this life can be killed.
+    pub(super) fn seat(&self, cell: ActorCell) {
+        if let Some(entry) = self.census.table().get_mut(self.life.role())
+            && Arc::ptr_eq(&entry.life, &self.life)
+        {
+            entry.cell = Some(cell);
+        }
+    }
+}
+
+impl Drop for LifeGuard {
+    fn drop(&mut self) {
+        self.census.end(&self.life);
+    }
+}
+
+fn ancestors(role: &Role) -> impl Iterator<Item = Role> {
+    std::iter::successors(role.parent(), Role::parent)
+}
+
+fn descends(role: &Role, from: &Role) -> bool {
+    ancestors(role).any(|ancestor| ancestor == *from)
+}
+
+fn depth(role: &Role) -> usize {
+    ancestors(role).count()
+}
+
+/// As its name in the debug tree.
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,85 @@
+//! The outermost supervisor, from start to orderly end.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+
+use super::census::Census;
+use super::child::ChildSpec;
+use super::role::Role;
+use super::supervisor::supervisor;
+use crate::env::{Clock, SeedTree};
+
+/// What the kit needs of the environment.
+#[derive(Debug, Clone)]
+pub struct Kit {
+    /// The time.
+    pub clock: Clock,
+    /// Randomness: the jitter of restarts.
+    pub seed: SeedTree,
+    /// Who is alive.
+    pub census: Census,
+}
+
+/// Why the tree has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExitReason {
+    /// It was asked to.
+    Shutdown,
+    /// The root could not help itself. The process should end with an error, and whoever runs it
+    /// should start it again.
+    Failed(String),
+}
+
+/// How long the ends of killed lives are awaited before they are counted as left over.
+const EXTINCTION_WAIT: Duration = Duration::from_secs(1);
+
+/// Runs the tree: starts `children` in order under [`Role::Root`] until `shutdown` is ready or the
+/// root has failed, and then ends them. Dropping the future kills the whole tree.
+pub async fn run(
+    kit: Kit,
+    children: Vec<ChildSpec>,
+    shutdown: impl Future<Output = ()> + Send,
+) -> ExitReason {
+    let tree = KillOnDrop(&kit.census);
+    let reason = match supervisor(Role::Root, children).start(&kit, None).await {
+        Ok(root) => {
+            let ended = root.cell.wait(None);
+            match select(pin!(shutdown), pin!(ended)).await {
+                Either::Left(_) => {
+                    let end_by = kit
+                        .clock
+                        .now()
+                        .monotonic
+                        .saturating_add(Role::Root.policy().grace);
+                    root.ask_to_end(&kit, end_by);
+                    root.see_it_end(&kit, end_by).await;
+                    ExitReason::Shutdown
+                }
+                Either::Right(_) => ExitReason::Failed(
+                    kit.census
+                        .last_failure(&Role::Root)
+                        .unwrap_or_else(|| "the root was killed".to_owned()),
+                ),
+            }
+        }
+        Err(why) => ExitReason::Failed(why),
+    };
+    drop(tree);
+    let extinct = tokio::time::timeout(EXTINCTION_WAIT, kit.census.extinct()).await;
+    if extinct.is_err() {
+        let survivors = kit.census.survivors();
+        tracing::error!(?survivors, "killed and still running");
+    }
+    reason
+}
+
+struct KillOnDrop<'a>(&'a Census);
+
+impl Drop for KillOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.fell(&Role::Root);
+    }
+}

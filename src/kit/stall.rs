@@ -1,0 +1,64 @@
+//! Recognises a life that stands still.
+
+use std::time::Duration;
+
+/// Watches the counters of one life from outside.
+#[derive(Debug, Default)]
+pub(super) struct StallWatch {
+    suspicion: Option<Suspicion>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Suspicion {
+    handled: u64,
+    since: Duration,
+}
+
+impl StallWatch {
+    /// How long messages have waited without one being finished, as far as the observations tell;
+    /// zero for an idle life. A long idle time does not count: the clock starts at the first
+    /// observation with something waiting.
+    pub(super) fn observe(&mut self, now: Duration, told: u64, handled: u64) -> Duration {
+        if told <= handled {
+            self.suspicion = None;
+            return Duration::ZERO;
+        }
+        let suspicion = self
+            .suspicion
+            .filter(|suspicion| suspicion.handled == handled)
+            .unwrap_or(Suspicion {
+                handled,
+                since: now,
+            });
+        self.suspicion = Some(suspicion);
+        now.saturating_sub(suspicion.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_from_the_first_observation_without_progress() {
+        // (second, told, handled, seconds without progress)
+        let observations = [
+            (0, 0, 0, 0),
+            (3_600, 1, 0, 0),
+            (3_605, 2, 0, 5),
+            (3_606, 2, 1, 0),
+            (3_610, 9, 1, 4),
+            (3_611, 9, 9, 0),
+            (3_620, 10, 9, 0),
+            (3_621, 10, 9, 1),
+        ];
+        let mut watch = StallWatch::default();
+        for (second, told, handled, still) in observations {
+            assert_eq!(
+                watch.observe(Duration::from_secs(second), told, handled),
+                Duration::from_secs(still),
+                "at second {second}"
+            );
+        }
+    }
+}

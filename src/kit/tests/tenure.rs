@@ -1,0 +1,173 @@
+//! An old life cannot write over a newer one.
+
+use std::sync::{Arc, Mutex, mpsc};
+
+use super::stage::kit;
+use crate::kit::{
+    Address, Cell, Context, Delivery, Duty, ExitReason, Guard, Occasion, Role, Superseded, Tenure,
+    machine, run, supervisor,
+};
+use crate::policy::moment::Moment;
+
+fn tenure(number: u64) -> Tenure {
+    Tenure::new(Role::Optimizer, number)
+}
+
+#[test]
+fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
+    let cell = Cell::new("initial");
+    let mut reader = cell.subscribe();
+    assert_eq!(*cell.load(), "initial");
+    cell.publish(&tenure(3), Arc::new("third")).unwrap();
+    assert_eq!(*cell.load(), "third");
+    assert!(reader.has_changed().unwrap());
+    assert_eq!(**reader.borrow_and_update(), "third");
+    cell.publish(&tenure(3), Arc::new("third again")).unwrap();
+    cell.clone()
+        .publish(&tenure(4), Arc::new("fourth"))
+        .unwrap();
+    let refusal = cell.publish(&tenure(3), Arc::new("too late")).unwrap_err();
+    assert_eq!(
+        refusal,
+        Superseded {
+            role: Role::Optimizer,
+            number: 3,
+            newest: 4
+        }
+    );
+    assert!(refusal.to_string().contains("optimizer no. 3"), "{refusal}");
+    assert_eq!(*cell.load(), "fourth");
+}
+
+#[test]
+fn a_guard_does_not_run_a_refused_write_and_survives_a_panic_in_an_admitted_one() {
+    let guard = Guard::new();
+    assert_eq!(guard.admit(&tenure(2), || 20), Ok(20));
+    let mut ran = false;
+    guard.admit(&tenure(1), || ran = true).unwrap_err();
+    assert!(!ran);
+    let write = std::panic::AssertUnwindSafe(|| guard.admit(&tenure(5), || panic!("in a write")));
+    std::panic::catch_unwind(write).unwrap_err();
+    assert_eq!(guard.admit(&tenure(5), || 50), Ok(50));
+    guard.admit(&tenure(4), || 40).unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_lives_writing_at_once_are_seen_in_order() {
+    const LIVES: u64 = 64;
+    const WRITES: u64 = 500;
+    let cell = Cell::new((0, 0));
+    let guard = Arc::new(Guard::new());
+    let admitted = Arc::new(Mutex::new(Vec::new()));
+    let mut reader = cell.subscribe();
+    let watching = tokio::spawn(async move {
+        let mut seen = vec![(0, 0)];
+        while seen.last().is_some_and(|(number, _)| *number < LIVES) {
+            reader.changed().await.unwrap();
+            seen.push(**reader.borrow_and_update());
+        }
+        seen
+    });
+    let mut writers = tokio::task::JoinSet::new();
+    for number in 1..=LIVES {
+        let (cell, guard, admitted) = (cell.clone(), Arc::clone(&guard), Arc::clone(&admitted));
+        writers.spawn(async move {
+            let mut refused = 0;
+            for write in 0..WRITES {
+                if cell
+                    .publish(&tenure(number), Arc::new((number, write)))
+                    .is_err()
+                {
+                    refused += 1;
+                }
+                let note = || admitted.lock().unwrap().push(number);
+                drop(guard.admit(&tenure(number), note));
+                tokio::task::yield_now().await;
+            }
+            (number, refused)
+        });
+    }
+    let refused = writers.join_all().await;
+    let newest = refused.iter().find(|(number, _)| *number == LIVES);
+    assert_eq!(newest, Some(&(LIVES, 0)), "the newest is never refused");
+    assert_eq!(*cell.load(), (LIVES, WRITES - 1));
+    let seen = watching.await.unwrap();
+    assert!(seen.is_sorted(), "{seen:?}");
+    assert!(admitted.lock().unwrap().is_sorted());
+}
+
+/// Holds its first life in the middle of a handler, where it cannot be killed, until it is let go.
+struct Straggler {
+    tenure: Tenure,
+    cell: Cell<u64>,
+    gate: Arc<Mutex<Option<mpsc::Receiver<()>>>>,
+    outcomes: mpsc::Sender<(u64, Result<(), Superseded>)>,
+}
+
+impl Duty for Straggler {
+    type Msg = ();
+    type Effect = ();
+
+    fn step(&mut self, _now: Moment, occasion: Occasion<()>, effects: &mut Vec<()>) {
+        if let Occasion::Wake = occasion
+            && let Some(gate) = self.gate.lock().unwrap().take()
+        {
+            drop(gate.recv());
+        }
+        effects.push(());
+    }
+
+    fn perform(&mut self, _cx: &Context<()>, (): ()) {
+        let number = self.tenure.number();
+        let outcome = self.cell.publish(&self.tenure, Arc::new(number));
+        self.outcomes.send((number, outcome)).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_life_that_outlives_its_supervisor_cannot_write_over_its_successor() {
+    let (open, gate) = mpsc::channel();
+    let (outcomes, written) = mpsc::channel();
+    let cell = Cell::new(0);
+    let gate = Arc::new(Mutex::new(Some(gate)));
+    let address = Address::vacant();
+    let (value, closed) = (cell.clone(), Arc::clone(&gate));
+    let optimizer = machine(Role::Optimizer, &address, move |tenure| Straggler {
+        tenure: tenure.clone(),
+        cell: value.clone(),
+        gate: Arc::clone(&closed),
+        outcomes: outcomes.clone(),
+    });
+    let kit = kit();
+    let census = kit.census.clone();
+    let (curtain, fallen) = tokio::sync::oneshot::channel();
+    let engine = supervisor(Role::Engine, vec![optimizer]);
+    let play = tokio::spawn(run(kit, vec![engine], async {
+        drop::<Result<(), _>>(fallen.await);
+    }));
+    while gate.lock().unwrap().is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert!(census.kill(&Role::Engine));
+    let mut reader = cell.subscribe();
+    reader.changed().await.unwrap();
+    let (newer, outcome) = written.recv().unwrap();
+    assert_eq!((outcome, *cell.load()), (Ok(()), newer));
+
+    // The first life is still in its handler. Now it goes on, and tries to write.
+    open.send(()).unwrap();
+    let (older, outcome) = written.recv().unwrap();
+    assert!(older < newer);
+    let refusal = outcome.unwrap_err();
+    assert_eq!((refusal.number, refusal.newest), (older, newer));
+    assert_eq!(*cell.load(), newer);
+
+    assert_eq!(
+        address.tell(()),
+        Delivery::Taken,
+        "the successor is reached"
+    );
+    curtain.send(()).unwrap();
+    assert_eq!(play.await.unwrap(), ExitReason::Shutdown);
+    assert_eq!(census.survivors(), []);
+}

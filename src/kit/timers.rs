@@ -1,0 +1,33 @@
+//! Timers that end with their owner.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+/// Pending timers of one life; dropping it cancels them.
+#[derive(Default)]
+pub(super) struct Timers(Mutex<JoinSet<()>>);
+
+impl Timers {
+    /// Calls `fire` once `after` has passed.
+    pub(super) fn arm(&self, after: Duration, fire: impl FnOnce() + Send + 'static) {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while pending.try_join_next().is_some() {}
+        pending.spawn(async move {
+            tokio::time::sleep(after).await;
+            fire();
+        });
+    }
+}
+
+impl fmt::Debug for Timers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        formatter
+            .debug_tuple("Timers")
+            .field(&pending.len())
+            .finish()
+    }
+}

@@ -1,0 +1,423 @@
+//! The conditions of one variant, as they are judged now. Messages hold targets and reasons, never
+//! measurements, so that they stay the same while the situation does.
+
+use serde::Serialize;
+
+use super::plan::{Decision, MetricsState, Outcome, TargetProblem, Why};
+use super::snapshot::{DeclaredBounds, TargetView, VariantView};
+use super::units::Replicas;
+use super::why::listed;
+
+/// Types of condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum ConditionType {
+    /// The scale target was found and belongs to this variant alone.
+    TargetResolved,
+    /// There are metrics to decide on.
+    MetricsAvailable,
+    /// A decision was made on them.
+    OptimizationReady,
+    /// All of it together.
+    Ready,
+}
+
+impl ConditionType {
+    /// The text that Kubernetes stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TargetResolved => "TargetResolved",
+            Self::MetricsAvailable => "MetricsAvailable",
+            Self::OptimizationReady => "OptimizationReady",
+            Self::Ready => "Ready",
+        }
+    }
+}
+
+/// Whether a condition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The text that Kubernetes stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// One word why a condition has its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum ConditionReason {
+    /// The target was found.
+    TargetFound,
+    /// The target does not exist.
+    TargetNotFound,
+    /// The target has not been seen yet.
+    TargetUnknown,
+    /// Several variants name the target.
+    TargetContested,
+    /// The kind of the target cannot be scaled.
+    UnsupportedTargetKind,
+    /// The object breaks its schema.
+    MalformedObject,
+    /// `Ready` only: the target Deployment does not exist.
+    DeploymentNotFound,
+    /// Metrics are there.
+    MetricsFound,
+    /// Metrics are not there.
+    MetricsMissing,
+    /// Metrics are too old.
+    MetricsStale,
+    /// Prometheus did not answer.
+    PrometheusError,
+    /// The target has no replicas that could be measured.
+    NoReplicas,
+    /// V1 decided.
+    SaturationOnlyMode,
+    /// The safety net decided.
+    SafetyNetActivated,
+    /// Nothing is decided for this variant.
+    SkippedProcessing,
+    /// No cycle has looked at the variant yet.
+    AwaitingFirstDecision,
+    /// `Ready` only: target, metrics and decision are there.
+    VariantReady,
+    /// `Ready` only: the variant's own actor keeps failing.
+    VariantQuarantined,
+}
+
+impl ConditionReason {
+    /// The text that Kubernetes stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TargetFound => "TargetFound",
+            Self::TargetNotFound => "TargetNotFound",
+            Self::TargetUnknown => "TargetUnknown",
+            Self::TargetContested => "TargetContested",
+            Self::UnsupportedTargetKind => "UnsupportedTargetKind",
+            Self::MalformedObject => "MalformedObject",
+            Self::DeploymentNotFound => "DeploymentNotFound",
+            Self::MetricsFound => "MetricsFound",
+            Self::MetricsMissing => "MetricsMissing",
+            Self::MetricsStale => "MetricsStale",
+            Self::PrometheusError => "PrometheusError",
+            Self::NoReplicas => "NoReplicas",
+            Self::SaturationOnlyMode => "SaturationOnlyMode",
+            Self::SafetyNetActivated => "SafetyNetActivated",
+            Self::SkippedProcessing => "SkippedProcessing",
+            Self::AwaitingFirstDecision => "AwaitingFirstDecision",
+            Self::VariantReady => "VariantReady",
+            Self::VariantQuarantined => "VariantQuarantined",
+        }
+    }
+}
+
+/// One condition, without the times that its writer adds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Condition {
+    /// Its type.
+    pub kind: ConditionType,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Why, in one word.
+    pub reason: ConditionReason,
+    /// Why, in words.
+    pub message: String,
+}
+
+impl Condition {
+    fn new(
+        kind: ConditionType,
+        status: ConditionStatus,
+        reason: ConditionReason,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            status,
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+impl Condition {
+    /// `Ready` turned false, for a variant whose own actor keeps failing; the others stay.
+    #[must_use]
+    pub fn quarantined(self, why: &str) -> Self {
+        if self.kind != ConditionType::Ready {
+            return self;
+        }
+        let message = format!(
+            "The controller's own handling of this object keeps failing ({why}); its last replica count is kept, and it is tried again every 5 minutes or when the object changes"
+        );
+        Self::new(
+            self.kind,
+            ConditionStatus::False,
+            ConditionReason::VariantQuarantined,
+            message,
+        )
+    }
+}
+
+/// The four conditions of a variant, from its view and the newest decision about it.
+pub fn conditions(view: &VariantView, decision: Option<&Decision>) -> [Condition; 4] {
+    let target = target_resolved(view);
+    let metrics = metrics_available(decision);
+    let optimization = optimization_ready(view, decision);
+    let ready = ready(view, decision, &target, &metrics);
+    [target, metrics, optimization, ready]
+}
+
+fn target_resolved(view: &VariantView) -> Condition {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True, Unknown};
+    let (status, reason, message) = match &view.target {
+        TargetView::Resolved(target) => (
+            True,
+            Reason::TargetFound,
+            format!("Scale target {} {} found", target.key.kind, target.key.name),
+        ),
+        TargetView::NotFound { target } => (
+            False,
+            Reason::TargetNotFound,
+            format!("Scale target {} {} not found", target.kind, target.name),
+        ),
+        TargetView::Unknown { target } => (
+            Unknown,
+            Reason::TargetUnknown,
+            format!(
+                "Scale target {} {} has not been seen yet",
+                target.kind, target.name
+            ),
+        ),
+        TargetView::Contested { target, claimants } => {
+            let mut message = format!(
+                "Scale target {} {} is named by several VariantAutoscalings, and none of them scales it; keep one of: ",
+                target.kind, target.name
+            );
+            // Writing to a string does not fail.
+            listed(&mut message, claimants).unwrap_or_default();
+            (False, Reason::TargetContested, message)
+        }
+        TargetView::UnsupportedKind { kind, name } => (
+            False,
+            Reason::UnsupportedTargetKind,
+            format!(
+                "Scale target {kind} {name} cannot be scaled; set scaleTargetRef.kind to Deployment (apps/v1)"
+            ),
+        ),
+        TargetView::Malformed { why } => (False, Reason::MalformedObject, why.to_string()),
+    };
+    Condition::new(ConditionType::TargetResolved, status, reason, message)
+}
+
+fn metrics_available(decision: Option<&Decision>) -> Condition {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True, Unknown};
+    let (status, reason, message) = match decision.map(|decision| decision.metrics) {
+        None => (
+            Unknown,
+            Reason::AwaitingFirstDecision,
+            "No planning cycle has looked at this variant yet",
+        ),
+        Some(MetricsState::Available) => (
+            True,
+            Reason::MetricsFound,
+            "Saturation metrics data is available for scaling decisions",
+        ),
+        Some(MetricsState::Missing) => (
+            False,
+            Reason::MetricsMissing,
+            "No saturation metrics available - pods may not be ready or metrics not yet scraped",
+        ),
+        Some(MetricsState::Stale) => (
+            False,
+            Reason::MetricsStale,
+            "Saturation metrics are too old to act on - check that Prometheus still scrapes the pods",
+        ),
+        Some(MetricsState::QueryFailed) => (
+            False,
+            Reason::PrometheusError,
+            "Prometheus did not answer the saturation queries - see the controller's log for the error",
+        ),
+        Some(MetricsState::NoReplicas) => (
+            False,
+            Reason::NoReplicas,
+            "The scale target has no replicas, so there is nothing to measure",
+        ),
+        Some(MetricsState::NotEvaluated) => (
+            Unknown,
+            Reason::SkippedProcessing,
+            "Metrics are not looked at while the scale target is not resolved",
+        ),
+    };
+    Condition::new(ConditionType::MetricsAvailable, status, reason, message)
+}
+
+fn optimization_ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True, Unknown};
+    let (status, reason, mut message) = match decision {
+        None => (
+            Unknown,
+            Reason::AwaitingFirstDecision,
+            "No planning cycle has looked at this variant yet".to_owned(),
+        ),
+        Some(decision) => match decision.outcome {
+            Outcome::Analyzed => (True, Reason::SaturationOnlyMode, saturation_only(decision)),
+            Outcome::SafetyNet => (False, Reason::SafetyNetActivated, safety_net(decision)),
+            Outcome::Unmanaged => (
+                False,
+                Reason::SkippedProcessing,
+                format!("No decision is published: {}", unusable(decision)),
+            ),
+        },
+    };
+    for note in notes(view) {
+        message.push_str(". ");
+        message.push_str(&note);
+    }
+    Condition::new(ConditionType::OptimizationReady, status, reason, message)
+}
+
+/// `saturation-only decision: <reason> (target: <n> replicas)`, the reason being
+/// `saturation-only mode: <action>` and what holds the variant or bounds it.
+fn saturation_only(decision: &Decision) -> String {
+    let mut message = format!(
+        "saturation-only decision: saturation-only mode: {}",
+        decision.action()
+    );
+    if let Some(detail) = decision.decisive().and_then(|step| detail(&step.why)) {
+        message.push_str(", ");
+        message.push_str(detail);
+    }
+    message.push_str(&target_text(decision.target));
+    message
+}
+
+/// `Safety net activated: <what is kept> (target: <n> replicas)`.
+fn safety_net(decision: &Decision) -> String {
+    let kept = match decision.steps.first().map(|step| &step.why) {
+        Some(Why::LastDesired) => "the last desired count is kept",
+        Some(Why::CurrentReplicas) => "the current count is kept",
+        _ => unusable(decision),
+    };
+    format!(
+        "Safety net activated: {kept}{}",
+        target_text(decision.target)
+    )
+}
+
+fn target_text(target: Option<Replicas>) -> String {
+    target.map_or_else(String::new, |target| {
+        format!(" (target: {target} replicas)")
+    })
+}
+
+fn unusable(decision: &Decision) -> &'static str {
+    let problem = decision.steps.iter().find_map(|step| match step.why {
+        Why::TargetUnusable { problem } => Some(problem),
+        _ => None,
+    });
+    problem.map_or("there is nothing to decide on", TargetProblem::as_str)
+}
+
+/// What a reason adds to the bare action, without its numbers.
+fn detail(why: &Why) -> Option<&'static str> {
+    match why {
+        Why::InTransition { causes } => causes.first().map(|cause| cause.label()),
+        Why::AtMaximum { .. } | Why::CutToMaximum { .. } => Some("the maximum is reached"),
+        Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
+        Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),
+        Why::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),
+        Why::ShrinkOnStale { .. } => Some("metrics are too old to shrink on"),
+        Why::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
+        Why::ShrinkOnSilent { .. } => Some("not every replica reports"),
+        Why::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
+        Why::NoReplicas => Some("there are no replicas"),
+        Why::GrownElsewhere { .. } => Some("another variant of the model grows"),
+        Why::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
+        Why::LastDesired
+        | Why::CurrentReplicas
+        | Why::Grown { .. }
+        | Why::Shrunk { .. }
+        | Why::AtFloor { .. }
+        | Why::Steady { .. }
+        | Why::TransitionExpired { .. }
+        | Why::WithinBounds { .. }
+        | Why::TargetUnusable { .. } => None,
+    }
+}
+
+/// What the owner of the object should know about its fields.
+fn notes(view: &VariantView) -> Vec<String> {
+    let mut notes: Vec<String> = view.notes.iter().map(ToString::to_string).collect();
+    match view.bounds {
+        LEGACY_BOUNDS => notes.push(
+            "minReplicas 1 and maxReplicas 2 are the original's schema defaults, which it stored in objects that set neither; remove maxReplicas or set the one that you want"
+                .to_owned(),
+        ),
+        DeclaredBounds {
+            min: Some(min),
+            max: Some(max),
+        } if min > max => {
+            notes.push(format!(
+                "minReplicas {min} is above maxReplicas {max}: the maximum holds until one of them is changed"
+            ));
+        }
+        _ => {}
+    }
+    notes
+}
+
+/// What the original's schema wrote into every object that left its bounds out.
+const LEGACY_BOUNDS: DeclaredBounds = DeclaredBounds {
+    min: Some(Replicas(1)),
+    max: Some(Replicas(2)),
+};
+
+fn ready(
+    view: &VariantView,
+    decision: Option<&Decision>,
+    target: &Condition,
+    metrics: &Condition,
+) -> Condition {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True, Unknown};
+    let like = |condition: &Condition| {
+        (
+            condition.status,
+            condition.reason,
+            condition.message.clone(),
+        )
+    };
+    let (status, reason, message) = match (&view.target, decision) {
+        (TargetView::NotFound { target }, _) => (
+            False,
+            Reason::DeploymentNotFound,
+            format!("Target deployment '{}' no longer exists", target.name),
+        ),
+        (TargetView::Resolved(_), None) => (Unknown, metrics.reason, metrics.message.clone()),
+        (TargetView::Resolved(_), Some(decision)) => match decision.metrics {
+            MetricsState::Available | MetricsState::NoReplicas => (
+                True,
+                Reason::VariantReady,
+                "Scale target and metrics are there, and a decision is published".to_owned(),
+            ),
+            _ => like(metrics),
+        },
+        _ => like(target),
+    };
+    Condition::new(ConditionType::Ready, status, reason, message)
+}

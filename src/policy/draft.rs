@@ -1,0 +1,99 @@
+//! A decision in the making: one resolved variant on its way through the stages.
+
+use super::bounds::Bounds;
+use super::plan::{Decision, MetricsState, Outcome, Stage, Step, VariantFigures, Why};
+use super::snapshot::{ResolvedTarget, VariantView};
+use super::transition::Transitions;
+use super::units::Replicas;
+
+/// Stages of an ordinary decision: base, analysis, expired limits, bounds.
+const USUAL_STEPS: usize = 4;
+
+/// One resolved variant and what has been decided about it so far.
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    pub(super) view: &'a VariantView,
+    pub(super) scale: &'a ResolvedTarget,
+    pub(super) figures: VariantFigures,
+    pub(super) transitions: Transitions,
+    pub(super) bounds: Bounds,
+    pub(super) outcome: Outcome,
+    pub(super) metrics: MetricsState,
+    count: Replicas,
+    steps: Vec<Step>,
+}
+
+impl<'a> Draft<'a> {
+    /// Starts from the published count, else from what exists.
+    pub(super) fn new(
+        view: &'a VariantView,
+        scale: &'a ResolvedTarget,
+        figures: VariantFigures,
+        transitions: Transitions,
+        bounds: Bounds,
+    ) -> Self {
+        let (base, why) = match view.desired {
+            Some(desired) => (desired, Why::LastDesired),
+            None => (scale.current, Why::CurrentReplicas),
+        };
+        let mut draft = Self {
+            view,
+            scale,
+            figures,
+            transitions,
+            bounds,
+            outcome: Outcome::Analyzed,
+            metrics: MetricsState::Available,
+            count: base,
+            steps: Vec::with_capacity(USUAL_STEPS),
+        };
+        draft.step(Stage::Base, base, why);
+        draft
+    }
+
+    /// The count so far.
+    pub(super) fn count(&self) -> Replicas {
+        self.count
+    }
+
+    /// Whether there is nothing to measure and nothing is wanted.
+    pub(super) fn is_idle(&self) -> bool {
+        self.scale.current == Replicas::ZERO
+            && self.count == Replicas::ZERO
+            && self.figures.ready == 0
+    }
+
+    /// Records a stage that keeps the count.
+    pub(super) fn keep(&mut self, stage: Stage, why: Why) {
+        self.step(stage, self.count, why);
+    }
+
+    /// Records a stage that sets the count.
+    pub(super) fn step(&mut self, stage: Stage, to: Replicas, why: Why) {
+        self.steps.push(Step {
+            stage,
+            from: self.count,
+            to,
+            why,
+        });
+        self.count = to;
+    }
+
+    /// Applies the bounds and closes the record.
+    pub(super) fn finish(mut self) -> Decision {
+        let (count, why) = self.bounds.clamp(self.count);
+        self.step(Stage::Bounds, count, why);
+        Decision {
+            key: self.view.key.clone(),
+            model: self.view.model.clone(),
+            accelerator: self.view.accelerator.clone(),
+            cost: self.view.cost,
+            current: Some(self.scale.current),
+            target: Some(count),
+            outcome: self.outcome,
+            metrics: self.metrics,
+            figures: self.figures,
+            steps: self.steps,
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What every plan must satisfy, checked against the snapshot it was made from: by property tests,
+//! by the simulation after every cycle, and in production, where a violation is counted.
+
+use std::collections::BTreeMap;
+
+use super::bounds::{Bounds, ZeroPolicy};
+use super::key::{ModelKey, VariantKey};
+use super::moment::Moment;
+use super::plan::{Decision, Outcome, Plan, Stage, Step, Why};
+use super::saturation::Listener;
+use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
+use super::units::{Cost, Replicas};
+use crate::settings::DynamicSettings;
+
+/// A plan that breaks an invariant. Each text starts with the number of the invariant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// An analyzer grew a variant whose replicas are pending within the limit.
+    #[error("D1: {key} was grown to {target} while replicas of it are pending")]
+    GrownWhilePending {
+        /// The variant.
+        key: VariantKey,
+        /// Its target.
+        target: Replicas,
+    },
+    /// A target lies outside the bounds.
+    #[error("D2: {key} has target {target}, and its bounds allow {allowed}")]
+    OutOfBounds {
+        /// The variant.
+        key: VariantKey,
+        /// Its target.
+        target: Replicas,
+        /// The nearest count within the bounds.
+        allowed: Replicas,
+    },
+    /// A variant of the snapshot has no decision.
+    #[error("D3: {key} has no decision")]
+    NotDecided {
+        /// The variant.
+        key: VariantKey,
+    },
+    /// A decision is about a variant that the snapshot does not hold.
+    #[error("D3: {key} was decided and is not in the snapshot")]
+    NotInSnapshot {
+        /// The variant.
+        key: VariantKey,
+    },
+    /// A variant without usable metrics was moved by more than its bounds.
+    #[error("D4: {key} has no usable metrics, and its target is {target} instead of {kept}")]
+    MovedWithoutMetrics {
+        /// The variant.
+        key: VariantKey,
+        /// Its target.
+        target: Replicas,
+        /// The count to keep.
+        kept: Replicas,
+    },
+    /// The record does not follow from the snapshot.
+    #[error("D5: the record of {key} does not follow from the snapshot: {part}")]
+    RecordDiffers {
+        /// The variant.
+        key: VariantKey,
+        /// What differs.
+        part: &'static str,
+    },
+    /// More than one step in one model.
+    #[error("D6: {model} takes a second step with {key}")]
+    SecondStep {
+        /// The model.
+        model: ModelKey,
+        /// The variant that takes it.
+        key: VariantKey,
+    },
+    /// The step was not taken by the variant that the costs name.
+    #[error("D6: {key} takes the step of {model}, and {better} was eligible at a better cost")]
+    WrongChoice {
+        /// The model.
+        model: ModelKey,
+        /// The variant that takes it.
+        key: VariantKey,
+        /// The variant that should have.
+        better: VariantKey,
+    },
+}
+
+impl Violation {
+    /// Number of the invariant, as a metric label.
+    pub fn number(&self) -> &'static str {
+        match self {
+            Self::GrownWhilePending { .. } => "D1",
+            Self::OutOfBounds { .. } => "D2",
+            Self::NotDecided { .. } | Self::NotInSnapshot { .. } => "D3",
+            Self::MovedWithoutMetrics { .. } => "D4",
+            Self::RecordDiffers { .. } => "D5",
+            Self::SecondStep { .. } | Self::WrongChoice { .. } => "D6",
+        }
+    }
+}
+
+/// Checks a plan against the snapshot and the settings that it was made from.
+///
+/// # Errors
+/// The first violation, in the order of the variants:
+/// - D1 no analyzer grows a variant while replicas of it are pending within the limit;
+/// - D2 every target is within its bounds;
+/// - D3 the plan names every variant exactly once;
+/// - D4 a variant without usable metrics keeps its target, except for its bounds and a wake from
+///   zero;
+/// - D5 equal snapshots give equal plans: a record repeats the snapshot, and its steps lead from the
+///   base to the target without a gap;
+/// - D6 one model takes one step at a time, with its cheapest eligible variant upwards, with its
+///   dearest downwards.
+pub fn check_plan(
+    snapshot: &ClusterSnapshot,
+    settings: &DynamicSettings,
+    plan: &Plan,
+) -> Result<(), Violation> {
+    if let Some(key) = plan
+        .decisions
+        .keys()
+        .find(|key| !snapshot.variants.contains_key(*key))
+    {
+        return Err(Violation::NotInSnapshot { key: key.clone() });
+    }
+    let listener = Listener::new(&snapshot.metrics, &settings.freshness, plan.at);
+    for (key, view) in &snapshot.variants {
+        let Some(decision) = plan.decisions.get(key) else {
+            return Err(Violation::NotDecided { key: key.clone() });
+        };
+        let bounds = bounds_of(view, settings);
+        check_record(view, decision)?;
+        check_pending(view, decision, settings, plan.at)?;
+        check_bounds(decision, bounds.as_ref())?;
+        check_silent(view, decision, listener, bounds.as_ref())?;
+    }
+    check_models(plan)
+}
+
+fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Option<Bounds> {
+    let policy = ZeroPolicy::from(settings.scale_to_zero.enabled(&view.model));
+    match view.target {
+        TargetView::Malformed { .. } => None,
+        _ => Some(Bounds::effective(&view.bounds, policy)),
+    }
+}
+
+/// D5.
+fn check_record(view: &VariantView, decision: &Decision) -> Result<(), Violation> {
+    let differs = |part| {
+        Err(Violation::RecordDiffers {
+            key: view.key.clone(),
+            part,
+        })
+    };
+    let resolved = view.target.resolved();
+    if decision.key != view.key || decision.model != view.model {
+        return differs("key or model");
+    }
+    if decision.accelerator != view.accelerator || decision.cost != view.cost {
+        return differs("accelerator or cost");
+    }
+    if decision.current != resolved.map(|target| target.current) {
+        return differs("current");
+    }
+    let unmanaged = matches!(
+        view.target,
+        TargetView::NotFound { .. }
+            | TargetView::Contested { .. }
+            | TargetView::UnsupportedKind { .. }
+    );
+    if unmanaged != (decision.outcome == Outcome::Unmanaged) {
+        return differs("outcome");
+    }
+    let Some(base) = view.base().filter(|_| !unmanaged) else {
+        return match decision.target {
+            Some(_) => differs("target without a base"),
+            None => Ok(()),
+        };
+    };
+    let reached = decision
+        .steps
+        .iter()
+        .try_fold(base, |count, step| (step.from == count).then_some(step.to));
+    if reached.is_none() || reached != decision.target {
+        return differs("steps");
+    }
+    Ok(())
+}
+
+/// D1.
+fn check_pending(
+    view: &VariantView,
+    decision: &Decision,
+    settings: &DynamicSettings,
+    at: Moment,
+) -> Result<(), Violation> {
+    let is_pending = view
+        .target
+        .resolved()
+        .is_some_and(super::snapshot::ResolvedTarget::is_pending);
+    let expired = view
+        .pending_since
+        .is_some_and(|since| since.elapsed(at) >= settings.transition_limits.pending);
+    match step_of(decision) {
+        Some(step) if step.to > step.from && is_pending && !expired => {
+            Err(Violation::GrownWhilePending {
+                key: view.key.clone(),
+                target: step.to,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// D2.
+fn check_bounds(decision: &Decision, bounds: Option<&Bounds>) -> Result<(), Violation> {
+    let (Some(target), Some(bounds)) = (decision.target, bounds) else {
+        return Ok(());
+    };
+    let (allowed, _) = bounds.clamp(target);
+    if allowed == target {
+        Ok(())
+    } else {
+        Err(Violation::OutOfBounds {
+            key: decision.key.clone(),
+            target,
+            allowed,
+        })
+    }
+}
+
+/// D4.
+fn check_silent(
+    view: &VariantView,
+    decision: &Decision,
+    listener: Listener<'_>,
+    bounds: Option<&Bounds>,
+) -> Result<(), Violation> {
+    let (Some(base), Some(target)) = (view.base(), decision.target) else {
+        return Ok(());
+    };
+    let (_, reporting) = listener.count(view);
+    let heard = reporting > 0 && decision.current.is_some();
+    let wakes = step_of(decision).is_some_and(|step| step.from == Replicas::ZERO)
+        && decision.current == Some(Replicas::ZERO)
+        && !listener.has_failed();
+    let kept = if wakes { Replicas::ONE } else { base };
+    let kept = bounds.map_or(kept, |bounds| bounds.clamp(kept).0);
+    if heard || target == kept {
+        Ok(())
+    } else {
+        Err(Violation::MovedWithoutMetrics {
+            key: view.key.clone(),
+            target,
+            kept,
+        })
+    }
+}
+
+/// The steps of one model, as they are met.
+#[derive(Debug, Default)]
+struct Model<'a> {
+    /// The variant that moved, and its cost.
+    mover: Option<(&'a VariantKey, Cost, Move)>,
+    /// Eligible variants that were passed over: the cheapest and the dearest.
+    cheapest: Option<(Cost, &'a VariantKey)>,
+    dearest: Option<(Cost, &'a VariantKey)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Move {
+    Up,
+    Down,
+}
+
+/// D6.
+fn check_models(plan: &Plan) -> Result<(), Violation> {
+    let mut models: BTreeMap<&ModelKey, Model<'_>> = BTreeMap::new();
+    for (key, decision) in &plan.decisions {
+        let model = models.entry(&decision.model).or_default();
+        if let Some(step) = step_of(decision) {
+            let direction = if step.to > step.from {
+                Move::Up
+            } else {
+                Move::Down
+            };
+            let by_one = step.to == step.from.plus_one() || step.from == step.to.plus_one();
+            if model.mover.is_some() || !by_one {
+                return Err(Violation::SecondStep {
+                    model: decision.model.clone(),
+                    key: key.clone(),
+                });
+            }
+            model.mover = Some((key, decision.cost, direction));
+        }
+        let offer = (decision.cost, key);
+        if passed_over(decision, Move::Up) {
+            model.cheapest = Some(model.cheapest.map_or(offer, |best| best.min(offer)));
+        }
+        if passed_over(decision, Move::Down) {
+            model.dearest = Some(model.dearest.map_or(offer, |best| best.max(offer)));
+        }
+    }
+    models
+        .into_iter()
+        .try_for_each(|(name, model)| check_choice(name, &model))
+}
+
+fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), Violation> {
+    let Some((key, cost, direction)) = model.mover else {
+        return Ok(());
+    };
+    let better = match direction {
+        Move::Up => model.cheapest.filter(|(other, _)| *other < cost),
+        Move::Down => model.dearest.filter(|(other, _)| *other > cost),
+    };
+    match better {
+        Some((_, better)) => Err(Violation::WrongChoice {
+            model: name.clone(),
+            key: key.clone(),
+            better: better.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The step that an analyzer took, if it moved the count.
+fn step_of(decision: &Decision) -> Option<&Step> {
+    decision
+        .steps
+        .iter()
+        .find(|step| step.stage != Stage::Bounds && step.from != step.to)
+}
+
+fn passed_over(decision: &Decision, direction: Move) -> bool {
+    decision.steps.iter().any(|step| {
+        matches!(
+            (&step.why, direction),
+            (Why::GrownElsewhere { .. }, Move::Up) | (Why::ShrunkElsewhere { .. }, Move::Down)
+        )
+    })
+}

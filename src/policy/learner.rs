@@ -1,0 +1,75 @@
+//! What each collection teaches: which variants are silent, and since when.
+
+use super::learned::{LEARNED_VERSION, Learned, Reporting};
+use super::moment::{Moment, Since};
+use super::saturation::Listener;
+use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
+use super::transition::Hearing;
+use crate::settings::DynamicSettings;
+
+/// Takes one collection in.
+///
+/// A variant that is not heard in full is silent from now on, or, at its first collection of this
+/// process, since its oldest pod that is not ready was created. What cannot be judged (a failed
+/// query, a target not yet seen) leaves the record as it is.
+pub fn learn(
+    snapshot: &ClusterSnapshot,
+    learned: &Learned,
+    settings: &DynamicSettings,
+    now: Moment,
+) -> Learned {
+    let listener = Listener::new(&snapshot.metrics, &settings.freshness, now);
+    let reporting = snapshot
+        .variants
+        .iter()
+        .filter_map(|(key, view)| {
+            let before = learned.reporting.get(key).copied();
+            let after = match &view.target {
+                TargetView::Resolved(_) if listener.has_failed() => before,
+                TargetView::Resolved(target) => Some(hear(view, target, listener, before, now)),
+                TargetView::Unknown { .. } | TargetView::Malformed { .. } => before,
+                TargetView::NotFound { .. }
+                | TargetView::Contested { .. }
+                | TargetView::UnsupportedKind { .. } => None,
+            };
+            after.map(|after| (key.clone(), after))
+        })
+        .collect();
+    Learned {
+        version: LEARNED_VERSION,
+        reporting,
+    }
+}
+
+fn hear(
+    view: &VariantView,
+    target: &ResolvedTarget,
+    listener: Listener<'_>,
+    before: Option<Reporting>,
+    now: Moment,
+) -> Reporting {
+    let (ready, reporting) = listener.count(view);
+    let current = target.current;
+    if Hearing::of(target, ready, reporting) == Hearing::Complete {
+        return Reporting::Complete;
+    }
+    let since = match before {
+        Some(Reporting::Silent {
+            since,
+            current: known,
+        }) if current <= known => since,
+        Some(_) => Since::at(now),
+        None => oldest_unready(view, now),
+    };
+    Reporting::Silent { since, current }
+}
+
+/// Since when a variant that is met for the first time has been waiting for its oldest pod.
+fn oldest_unready(view: &VariantView, now: Moment) -> Since {
+    view.pods
+        .iter()
+        .filter(|pod| pod.readiness == Readiness::NotReady)
+        .map(|pod| pod.created)
+        .min()
+        .map_or_else(|| Since::at(now), |created| Since::written(created, now))
+}

@@ -1,0 +1,62 @@
+//! Whether the process is ready, and what is blind.
+
+use std::fmt::Write as _;
+
+/// One named reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// What it is about, e.g. `mirror/Pod`.
+    pub name: String,
+    /// Its state.
+    pub state: State,
+    /// Details for people.
+    pub detail: String,
+}
+
+/// State of one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Fine.
+    Ok,
+    /// Worth knowing; does not make the process unready.
+    Degraded,
+    /// The process is not ready.
+    NotReady,
+}
+
+/// Ready unless a reason says otherwise.
+pub fn is_ready(reasons: &[Reason]) -> bool {
+    reasons.iter().all(|reason| reason.state != State::NotReady)
+}
+
+/// One line per reason.
+pub fn render(reasons: &[Reason]) -> String {
+    let mut text = String::new();
+    for Reason { name, state, detail } in reasons {
+        let mark = match state {
+            State::Ok => "[+]",
+            State::Degraded => "[!]",
+            State::NotReady => "[-]",
+        };
+        // Writing to a string cannot fail.
+        drop(writeln!(text, "{mark} {name}: {detail}"));
+    }
+    text.push_str(if is_ready(reasons) { "ready" } else { "not ready" });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Reason, State, is_ready, render};
+
+    #[test]
+    fn a_degraded_reason_is_told_and_does_not_make_the_process_unready() {
+        let reason = |name: &str, state| Reason { name: name.to_owned(), state, detail: "x".to_owned() };
+        let degraded = [reason("config", State::Ok), reason("prometheus", State::Degraded)];
+        assert!(is_ready(&degraded));
+        assert_eq!(render(&degraded), "[+] config: x\n[!] prometheus: x\nready");
+        let blind = [reason("mirror/Pod", State::NotReady)];
+        assert!(!is_ready(&blind));
+        assert_eq!(render(&blind), "[-] mirror/Pod: x\nnot ready");
+    }
+}

@@ -1,0 +1,134 @@
+//! What is published about one variant. Gauge, status and conditions are made from one record, so
+//! they cannot disagree.
+
+use serde::Serialize;
+
+use super::condition::{Condition, conditions};
+use super::key::VariantKey;
+use super::moment::{Moment, WallTime};
+use super::plan::{Action, Decision, Plan};
+use super::series::Series;
+use super::snapshot::{Accelerator, CycleId, TargetView, VariantView};
+use super::units::Replicas;
+
+/// The published state of one variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Record {
+    /// The variant.
+    pub key: VariantKey,
+    /// Its accelerator, the value of the `accelerator_type` label.
+    pub accelerator: Accelerator,
+    /// What its gauges show; `None` if there is nothing to show.
+    pub values: Option<Values>,
+    /// Its conditions.
+    pub conditions: [Condition; 4],
+    /// The cycle and time of the last change of anything above that status shows.
+    pub decided: Decided,
+}
+
+/// Values of the gauges.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Values {
+    /// `wva_desired_replicas`.
+    pub desired: Replicas,
+    /// `wva_current_replicas`.
+    pub current: Replicas,
+    /// `wva_desired_ratio`.
+    pub ratio: f64,
+}
+
+/// When a record last changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Decided {
+    /// The planning cycle; `None` before the first.
+    pub cycle: Option<CycleId>,
+    /// Wall-clock time.
+    pub at: WallTime,
+}
+
+impl Record {
+    /// The record of a variant as it is now. `plan` is the newest plan; a decision that was made on
+    /// another state of the target than the view's is not used.
+    ///
+    /// `quarantine` says why the variant's own actor keeps failing, if it does: then the record
+    /// rests on the last view that it published.
+    pub fn of(
+        view: &VariantView,
+        plan: Option<&Plan>,
+        previous: Option<&Self>,
+        quarantine: Option<&str>,
+        now: Moment,
+    ) -> Self {
+        let decision = plan
+            .and_then(|plan| plan.decisions.get(&view.key))
+            .filter(|decision| decision.current.is_some() == view.target.resolved().is_some());
+        let record = Self {
+            key: view.key.clone(),
+            accelerator: view.accelerator.clone(),
+            values: values(view, decision, previous),
+            conditions: judged(view, decision, quarantine),
+            decided: Decided { cycle: plan.map(|plan| plan.cycle), at: now.wall },
+        };
+        match previous {
+            Some(previous) if record.shows_the_same_status_as(previous) => Self {
+                conditions: previous.conditions.clone(),
+                decided: previous.decided,
+                ..record
+            },
+            _ => record,
+        }
+    }
+
+    /// Direction of the change from the count published before, if there was one and it changed.
+    pub fn change_from(&self, previous: Option<&Self>) -> Option<Action> {
+        let before = previous?.values?.desired;
+        let after = self.values?.desired;
+        match after.cmp(&before) {
+            std::cmp::Ordering::Greater => Some(Action::ScaleUp),
+            std::cmp::Ordering::Less => Some(Action::ScaleDown),
+            std::cmp::Ordering::Equal => None,
+        }
+    }
+
+    /// Whether replicas, accelerator and every condition's status and reason are the same. Messages
+    /// are not compared: one that changes alone is not worth a write.
+    fn shows_the_same_status_as(&self, other: &Self) -> bool {
+        let desired = |record: &Self| record.values.map(|values| values.desired);
+        let essence = |record: &Self| {
+            record.conditions.each_ref().map(|condition| (condition.kind, condition.status, condition.reason))
+        };
+        self.accelerator == other.accelerator
+            && desired(self) == desired(other)
+            && essence(self) == essence(other)
+    }
+}
+
+fn judged(
+    view: &VariantView,
+    decision: Option<&Decision>,
+    quarantine: Option<&str>,
+) -> [Condition; 4] {
+    let conditions = conditions(view, decision);
+    match quarantine {
+        Some(why) => conditions.map(|condition| condition.quarantined(why)),
+        None => conditions,
+    }
+}
+
+fn values(view: &VariantView, decision: Option<&Decision>, previous: Option<&Record>) -> Option<Values> {
+    let series = match (&view.target, decision) {
+        (TargetView::Resolved(_), Some(decision)) => Series::of(decision),
+        (TargetView::Resolved(_), None) => Series::before_first_plan(view),
+        // What was shown stays while the target, or the object itself, cannot be read.
+        (TargetView::Unknown { .. } | TargetView::Malformed { .. }, _) => {
+            return previous.and_then(|previous| previous.values);
+        }
+        (
+            TargetView::NotFound { .. } | TargetView::Contested { .. } | TargetView::UnsupportedKind { .. },
+            _,
+        ) => None,
+    }?;
+    let current = view.target.resolved().map(|target| target.current).or(series.current)?;
+    let ratio = Series { current: Some(current), ..series }.ratio()?;
+    Some(Values { desired: series.desired, current, ratio })
+}

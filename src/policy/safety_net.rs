@@ -1,0 +1,115 @@
+//! The safety net: without usable metrics the count published last stays, else the current one.
+
+use serde::Serialize;
+
+use super::draft::Draft;
+use super::plan::{
+    Decision, MetricsState, Outcome, Stage, Step, TargetProblem, VariantFigures, Why,
+};
+use super::snapshot::VariantView;
+use super::units::Replicas;
+
+/// Log text of every use of the safety net.
+pub const LOG_TEXT: &str = "Safety net activated: emitted fallback metrics";
+
+/// Where a fallback count comes from; the `fallbackSource` of the log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FallbackSource {
+    /// The count published last, zero included.
+    PreviousDesired,
+    /// The replicas that exist.
+    CurrentReplicas,
+}
+
+impl FallbackSource {
+    /// The text in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PreviousDesired => "previous-desired",
+            Self::CurrentReplicas => "current-replicas",
+        }
+    }
+}
+
+/// Where the count of a decision of the safety net comes from; `None` for any other decision.
+pub fn fallback_source(decision: &Decision) -> Option<FallbackSource> {
+    if decision.outcome != Outcome::SafetyNet {
+        return None;
+    }
+    decision.steps.first().and_then(|step| match step.why {
+        Why::LastDesired => Some(FallbackSource::PreviousDesired),
+        Why::CurrentReplicas => Some(FallbackSource::CurrentReplicas),
+        _ => None,
+    })
+}
+
+/// Keeps every variant of a model whose metrics are not usable. One without replicas that wants
+/// none has not failed.
+pub(super) fn hold(drafts: &mut [Draft<'_>], state: MetricsState) {
+    for draft in drafts {
+        if draft.is_idle() {
+            draft.metrics = MetricsState::NoReplicas;
+            draft.keep(Stage::Saturation, Why::NoReplicas);
+        } else {
+            draft.metrics = state;
+            draft.outcome = Outcome::SafetyNet;
+            draft.keep(Stage::SafetyNet, Why::NoUsableMetrics { state });
+        }
+    }
+}
+
+/// Keeps a variant whose target is not known. `bounds` is absent where the object cannot be read.
+pub(super) fn hold_unseen(
+    view: &VariantView,
+    problem: TargetProblem,
+    bounds: Option<&super::bounds::Bounds>,
+) -> Decision {
+    let mut decision = unpublished(view, problem, Outcome::SafetyNet);
+    let Some(desired) = view.desired else {
+        return decision;
+    };
+    let step = |stage, to, why| Step {
+        stage,
+        from: desired,
+        to,
+        why,
+    };
+    decision.target = Some(desired);
+    decision.steps = vec![
+        step(Stage::Base, desired, Why::LastDesired),
+        step(Stage::SafetyNet, desired, Why::TargetUnusable { problem }),
+    ];
+    if let Some(bounds) = bounds {
+        let (count, why) = bounds.clamp(desired);
+        decision.target = Some(count);
+        decision.steps.push(step(Stage::Bounds, count, why));
+    }
+    decision
+}
+
+/// Publishes nothing for a variant.
+pub(super) fn unpublished(
+    view: &VariantView,
+    problem: TargetProblem,
+    outcome: Outcome,
+) -> Decision {
+    let count = view.desired.unwrap_or(Replicas::ZERO);
+    Decision {
+        key: view.key.clone(),
+        model: view.model.clone(),
+        accelerator: view.accelerator.clone(),
+        cost: view.cost,
+        current: None,
+        target: None,
+        outcome,
+        metrics: MetricsState::NotEvaluated,
+        figures: VariantFigures::default(),
+        steps: vec![Step {
+            stage: Stage::Base,
+            from: count,
+            to: count,
+            why: Why::TargetUnusable { problem },
+        }],
+    }
+}

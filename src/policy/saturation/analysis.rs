@@ -1,0 +1,138 @@
+//! The figures of one model: spare capacity now, and once one replica is gone.
+
+use std::sync::Arc;
+
+use super::report::{Listener, Load, Report};
+use crate::policy::plan::{SaturationFigures, Spare, VariantFigures};
+use crate::policy::snapshot::VariantView;
+use crate::settings::SaturationThresholds;
+
+/// The figures of one model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::policy) struct Analysis {
+    /// Figures of the model.
+    pub(in crate::policy) figures: SaturationFigures,
+    /// Spare capacity, beside its triggers.
+    pub(in crate::policy) spare: Spare,
+    /// Spare capacity once one replica is gone; `None` with fewer than two non-saturated ones.
+    pub(in crate::policy) after_shrink: Option<Spare>,
+}
+
+/// Sums of what is left below the thresholds, over non-saturated replicas.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    kv: f64,
+    queue: f64,
+}
+
+impl Sums {
+    /// Means over `count` replicas; zero over none.
+    fn means(self, count: u32) -> (f64, f64) {
+        if count == 0 {
+            (0.0, 0.0)
+        } else {
+            (self.kv / f64::from(count), self.queue / f64::from(count))
+        }
+    }
+}
+
+/// Measures one model over the ready pods of its variants, and each variant by itself, in the order
+/// in which they are given.
+pub(in crate::policy) fn analyze(
+    members: &[&VariantView],
+    listener: Listener<'_>,
+    thresholds: &SaturationThresholds,
+) -> (Analysis, Vec<VariantFigures>) {
+    let mut figures = SaturationFigures::default();
+    let mut sums = Sums::default();
+    let mut variants = Vec::with_capacity(members.len());
+    for view in members {
+        let (variant, own) = measure(view, listener, thresholds);
+        figures.replicas += variant.reporting;
+        figures.non_saturated += variant.non_saturated;
+        figures.stale += variant.stale;
+        figures.without_kv += variant.without_kv;
+        figures.without_queue += variant.without_queue;
+        sums.kv += own.kv;
+        sums.queue += own.queue;
+        variants.push(variant);
+    }
+    (figures.spare_kv, figures.spare_queue) = sums.means(figures.non_saturated);
+    let spare = compare(figures.spare_kv, figures.spare_queue, thresholds);
+    let after_shrink = after_shrink(&figures, thresholds);
+    figures.scale_up = figures.replicas > 0 && !spare.is_sufficient();
+    figures.scale_down_safe = after_shrink.is_some_and(Spare::is_sufficient);
+    let analysis = Analysis {
+        figures,
+        spare,
+        after_shrink,
+    };
+    (analysis, variants)
+}
+
+fn measure(
+    view: &VariantView,
+    listener: Listener<'_>,
+    thresholds: &SaturationThresholds,
+) -> (VariantFigures, Sums) {
+    let mut figures = VariantFigures::default();
+    let mut sums = Sums::default();
+    for (pod, report) in listener.reports(view) {
+        figures.ready += 1;
+        match report {
+            Report::Usable(load) => add(&mut figures, &mut sums, load, &pod.name, thresholds),
+            Report::Outdated => figures.outdated += 1,
+            Report::Nothing => {}
+        }
+    }
+    (figures.spare_kv, figures.spare_queue) = sums.means(figures.non_saturated);
+    (figures, sums)
+}
+
+fn add(
+    figures: &mut VariantFigures,
+    sums: &mut Sums,
+    load: Load,
+    pod: &Arc<str>,
+    thresholds: &SaturationThresholds,
+) {
+    let kv = load.kv.unwrap_or(0.0);
+    let queue = load.queue.unwrap_or(0.0);
+    figures.reporting += 1;
+    figures.stale += u32::from(load.stale);
+    figures.without_kv += u32::from(load.kv.is_none());
+    figures.without_queue += u32::from(load.queue.is_none());
+    figures.max_kv = figures.max_kv.max(kv);
+    figures.max_queue = figures.max_queue.max(queue);
+    if kv >= thresholds.kv_cache_threshold || queue >= thresholds.queue_length_threshold {
+        figures.saturated.push(Arc::clone(pod));
+    } else {
+        figures.non_saturated += 1;
+        sums.kv += thresholds.kv_cache_threshold - kv;
+        sums.queue += thresholds.queue_length_threshold - queue;
+    }
+}
+
+fn compare(kv: f64, queue: f64, thresholds: &SaturationThresholds) -> Spare {
+    Spare {
+        kv,
+        kv_trigger: thresholds.kv_spare_trigger,
+        queue,
+        queue_trigger: thresholds.queue_spare_trigger,
+    }
+}
+
+/// Spreads the load of the non-saturated replicas over one fewer of them.
+fn after_shrink(figures: &SaturationFigures, thresholds: &SaturationThresholds) -> Option<Spare> {
+    if figures.non_saturated < 2 {
+        return None;
+    }
+    let replicas = f64::from(figures.non_saturated);
+    let left =
+        |threshold: f64, spare: f64| threshold - (threshold - spare) * replicas / (replicas - 1.0);
+    Some(compare(
+        left(thresholds.kv_cache_threshold, figures.spare_kv),
+        left(thresholds.queue_length_threshold, figures.spare_queue),
+        thresholds,
+    ))
+}

@@ -1,0 +1,13 @@
+//! V1: percentage-based saturation analysis of one model, and the one step it leads to.
+//!
+//! A replica is saturated when its KV share or its queue reaches a threshold. A model grows when the
+//! mean spare capacity of the other replicas falls below a trigger, and shrinks when the load of one
+//! replica fits on the rest without that.
+
+mod analysis;
+mod report;
+mod targets;
+
+pub(super) use analysis::{Analysis, analyze};
+pub(super) use report::Listener;
+pub(super) use targets::decide;

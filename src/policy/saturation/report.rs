@@ -1,0 +1,187 @@
+//! What the replicas of a variant say about themselves, judged by age and range.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::policy::moment::Moment;
+use crate::policy::signal::{Failure, FreshnessBands, Signal, StaleBand};
+use crate::policy::snapshot::{
+    MetricsSnapshot, PodSamples, PodView, Readiness, Sample, SignalName, VariantView,
+};
+
+/// Shares of the KV cache.
+const KV_RANGE: RangeInclusive<f64> = 0.0..=1.0;
+/// Requests in a queue.
+const QUEUE_RANGE: RangeInclusive<f64> = 0.0..=f64::MAX;
+
+/// Reads one collection as of one moment.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::policy) struct Listener<'a> {
+    metrics: &'a MetricsSnapshot,
+    bands: &'a FreshnessBands,
+    /// Time since the samples were collected, which adds to their age.
+    lag: Duration,
+    collection: Collection,
+}
+
+/// Whether a collection can be read at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Collection {
+    /// It can.
+    Complete,
+    /// A query failed that no model can do without, or nothing was collected: nobody is heard.
+    Failed,
+}
+
+/// What one ready pod reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Report {
+    /// Something to act on.
+    Usable(Load),
+    /// A sample that is too old to act on: what it was taken from may be under any load by now.
+    Outdated,
+    /// No sample, or none that is a number in its range.
+    Nothing,
+}
+
+/// Load of one replica; at least one of the two is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Load {
+    /// Share of the KV cache in use.
+    pub(super) kv: Option<f64>,
+    /// Requests waiting.
+    pub(super) queue: Option<f64>,
+    /// Whether one of them is too old to shrink on.
+    pub(super) stale: bool,
+}
+
+impl<'a> Listener<'a> {
+    /// Reads `metrics` as of `now`.
+    pub(in crate::policy) fn new(
+        metrics: &'a MetricsSnapshot,
+        bands: &'a FreshnessBands,
+        now: Moment,
+    ) -> Self {
+        let lag = metrics
+            .collected
+            .map_or(Duration::ZERO, |collected| now.since(collected));
+        let needed = [SignalName::KvUsage, SignalName::QueueLength];
+        let has_failure = needed
+            .iter()
+            .any(|signal| metrics.failures.contains_key(signal));
+        let collection = if has_failure || metrics.collected.is_none() {
+            Collection::Failed
+        } else {
+            Collection::Complete
+        };
+        Self {
+            metrics,
+            bands,
+            lag,
+            collection,
+        }
+    }
+
+    /// Whether a query failed that no model can do without, or nothing was collected at all.
+    pub(in crate::policy) fn has_failed(&self) -> bool {
+        self.collection == Collection::Failed
+    }
+
+    /// The report of every ready pod of a variant, under the variant's own model.
+    pub(super) fn reports<'v>(
+        self,
+        view: &'v VariantView,
+    ) -> impl Iterator<Item = (&'v PodView, Report)> + use<'a, 'v> {
+        let samples = match self.collection {
+            Collection::Complete => self.metrics.models.get(&view.model),
+            Collection::Failed => None,
+        };
+        view.pods
+            .iter()
+            .filter(|pod| pod.readiness == Readiness::Ready)
+            .map(move |pod| {
+                let found = samples.and_then(|by_pod| by_pod.get(&pod.name));
+                (pod, self.report(found))
+            })
+    }
+
+    /// Ready pods, and how many of them report something to act on.
+    pub(in crate::policy) fn count(self, view: &VariantView) -> (u32, u32) {
+        self.reports(view)
+            .fold((0, 0), |(ready, reporting), (_, report)| {
+                let heard = u32::from(matches!(report, Report::Usable(_)));
+                (ready + 1, reporting + heard)
+            })
+    }
+
+    fn report(&self, samples: Option<&PodSamples>) -> Report {
+        let samples = samples.copied().unwrap_or_default();
+        let kv = self.judge(samples.kv_usage, KV_RANGE);
+        let queue = self.judge(samples.queue_length, QUEUE_RANGE);
+        if is_outdated(kv) || is_outdated(queue) {
+            return Report::Outdated;
+        }
+        match (usable(kv), usable(queue)) {
+            (None, None) => Report::Nothing,
+            (kv, queue) => Report::Usable(Load {
+                stale: [kv, queue].iter().flatten().any(|value| value.stale),
+                kv: kv.map(|value| value.value),
+                queue: queue.map(|value| value.value),
+            }),
+        }
+    }
+
+    fn judge(&self, sample: Option<Sample>, range: RangeInclusive<f64>) -> Signal {
+        sample.map_or(
+            Signal::Failed {
+                why: Failure::Absent,
+            },
+            |sample| {
+                let age = sample.age.saturating_add(self.lag);
+                self.bands.judge(sample.value, age, range)
+            },
+        )
+    }
+}
+
+/// A value that may be acted on.
+#[derive(Debug, Clone, Copy)]
+struct Usable {
+    value: f64,
+    stale: bool,
+}
+
+fn usable(signal: Signal) -> Option<Usable> {
+    match signal {
+        Signal::Known { value, .. } => Some(Usable {
+            value,
+            stale: false,
+        }),
+        Signal::KnownZero { .. } => Some(Usable {
+            value: 0.0,
+            stale: false,
+        }),
+        Signal::Stale {
+            value,
+            band: StaleBand::NoShrink,
+            ..
+        } => Some(Usable { value, stale: true }),
+        Signal::Stale {
+            band: StaleBand::Hold,
+            ..
+        }
+        | Signal::Failed { .. } => None,
+    }
+}
+
+fn is_outdated(signal: Signal) -> bool {
+    matches!(
+        signal,
+        Signal::Stale {
+            band: StaleBand::Hold,
+            ..
+        } | Signal::Failed {
+            why: Failure::TooOld
+        }
+    )
+}

@@ -1,0 +1,194 @@
+//! The one step of a model: the cheapest eligible variant grows by one, or the dearest shrinks by
+//! one, or nothing moves.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::analysis::Analysis;
+use crate::policy::draft::Draft;
+use crate::policy::key::VariantKey;
+use crate::policy::plan::{MetricsState, Spare, Stage, Why};
+use crate::policy::transition::Hearing;
+use crate::policy::units::Replicas;
+
+/// Decides the step of one model. `unseen` are its variants whose target is not known; nothing
+/// shrinks while there are any.
+pub(in crate::policy) fn decide(
+    drafts: &mut [Draft<'_>],
+    analysis: &Analysis,
+    unseen: &[&VariantKey],
+) {
+    for draft in drafts.iter_mut() {
+        draft.metrics = own_metrics(draft);
+        if !draft.transitions.expired.is_empty() {
+            let causes = draft.transitions.expired.clone();
+            draft.keep(Stage::Saturation, Why::TransitionExpired { causes });
+        }
+    }
+    let fits = analysis.after_shrink.filter(|left| left.is_sufficient());
+    match (analysis.figures.scale_up, fits) {
+        (true, _) => grow(drafts, analysis.spare),
+        (false, Some(left)) => shrink(drafts, analysis, left, unseen),
+        (false, None) => {
+            let spare = analysis.spare;
+            for draft in drafts {
+                let why = standing(draft).unwrap_or(Why::Steady { spare });
+                draft.keep(Stage::Saturation, why);
+            }
+        }
+    }
+}
+
+/// State of the metrics of one variant whose model could be analysed.
+fn own_metrics(draft: &Draft<'_>) -> MetricsState {
+    if draft.figures.reporting > 0 {
+        MetricsState::Available
+    } else if draft.is_idle() {
+        MetricsState::NoReplicas
+    } else if draft.figures.outdated > 0 {
+        MetricsState::Stale
+    } else {
+        MetricsState::Missing
+    }
+}
+
+fn grow(drafts: &mut [Draft<'_>], spare: Spare) {
+    take_step(
+        drafts,
+        growth_obstacle,
+        cheapest_first,
+        |draft| {
+            let trigger = spare.trigger();
+            (draft.count().plus_one(), Why::Grown { trigger })
+        },
+        |chosen| Why::GrownElsewhere { chosen },
+    );
+}
+
+fn shrink(drafts: &mut [Draft<'_>], analysis: &Analysis, left: Spare, unseen: &[&VariantKey]) {
+    let model = model_obstacle(drafts, analysis, unseen);
+    take_step(
+        drafts,
+        |draft| {
+            standing(draft)
+                .or_else(|| silence(draft))
+                .or_else(|| model.clone())
+                .or_else(|| at_floor(draft))
+        },
+        dearest_first,
+        |draft| (draft.count().minus_one(), Why::Shrunk { left }),
+        |chosen| Why::ShrunkElsewhere { chosen },
+    );
+}
+
+/// Lets the first variant without an obstacle take the step; every other one says why it does not.
+fn take_step(
+    drafts: &mut [Draft<'_>],
+    obstacle: impl Fn(&Draft<'_>) -> Option<Why>,
+    order: impl Fn(&Draft<'_>, &Draft<'_>) -> Ordering,
+    step: impl Fn(&Draft<'_>) -> (Replicas, Why),
+    passed_over: impl Fn(VariantKey) -> Why,
+) {
+    let chosen = drafts
+        .iter()
+        .filter(|draft| obstacle(draft).is_none())
+        .min_by(|one, other| order(one, other))
+        .map(|draft| draft.view.key.clone());
+    for draft in drafts {
+        let (to, why) = match (obstacle(draft), &chosen) {
+            (Some(why), _) => (draft.count(), why),
+            (None, Some(chosen)) if *chosen != draft.view.key => {
+                (draft.count(), passed_over(chosen.clone()))
+            }
+            (None, _) => step(draft),
+        };
+        draft.step(Stage::Saturation, to, why);
+    }
+}
+
+/// Why a variant stands still whatever its model needs.
+fn standing(draft: &Draft<'_>) -> Option<Why> {
+    if draft.transitions.holds() {
+        let causes = draft.transitions.holding.clone();
+        Some(Why::InTransition { causes })
+    } else if draft.is_idle() {
+        Some(Why::NoReplicas)
+    } else if draft.figures.reporting == 0 {
+        let state = draft.metrics;
+        Some(Why::NoUsableMetrics { state })
+    } else {
+        None
+    }
+}
+
+/// A variant without replicas may grow: that is how load spills over to one that was at zero.
+fn growth_obstacle(draft: &Draft<'_>) -> Option<Why> {
+    standing(draft)
+        .filter(|why| *why != Why::NoReplicas)
+        .or_else(|| match draft.bounds.max {
+            Some(max) if draft.count() >= max => Some(Why::AtMaximum { max }),
+            _ => None,
+        })
+}
+
+/// What keeps every variant of a model from shrinking: variants in transition or not fully heard,
+/// and samples that are old or incomplete.
+fn model_obstacle(
+    drafts: &[Draft<'_>],
+    analysis: &Analysis,
+    unseen: &[&VariantKey],
+) -> Option<Why> {
+    let transitions: Arc<[VariantKey]> = drafts
+        .iter()
+        .filter(|draft| draft.transitions.hold_shrink_of_model())
+        .map(|draft| &draft.view.key)
+        .chain(unseen.iter().copied())
+        .cloned()
+        .collect();
+    let figures = &analysis.figures;
+    if !transitions.is_empty() {
+        Some(Why::ShrinkWaits { transitions })
+    } else if figures.stale > 0 {
+        Some(Why::ShrinkOnStale {
+            replicas: figures.stale,
+        })
+    } else if figures.without_kv > 0 || figures.without_queue > 0 {
+        Some(Why::ShrinkOnPartial {
+            without_kv: figures.without_kv,
+            without_queue: figures.without_queue,
+        })
+    } else {
+        None
+    }
+}
+
+fn silence(draft: &Draft<'_>) -> Option<Why> {
+    (draft.transitions.hearing != Hearing::Complete).then_some(Why::ShrinkOnSilent {
+        reporting: Replicas(draft.figures.reporting),
+        current: draft.scale.current,
+    })
+}
+
+fn at_floor(draft: &Draft<'_>) -> Option<Why> {
+    let floor = draft.bounds.floor();
+    (draft.count() <= floor).then_some(Why::AtFloor { floor })
+}
+
+/// Cost, then most free capacity, then name.
+fn cheapest_first(one: &Draft<'_>, other: &Draft<'_>) -> Ordering {
+    one.view
+        .cost
+        .cmp(&other.view.cost)
+        .then_with(|| other.figures.spare_kv.total_cmp(&one.figures.spare_kv))
+        .then_with(|| one.view.key.cmp(&other.view.key))
+}
+
+/// Highest cost, then most free capacity, then last name, so that shrinking undoes what growing did.
+fn dearest_first(one: &Draft<'_>, other: &Draft<'_>) -> Ordering {
+    other
+        .view
+        .cost
+        .cmp(&one.view.cost)
+        .then_with(|| other.figures.spare_kv.total_cmp(&one.figures.spare_kv))
+        .then_with(|| other.view.key.cmp(&one.view.key))
+}

@@ -1,0 +1,86 @@
+//! What a decision shows on the metrics page, where an HPA or KEDA reads it.
+
+use super::key::VariantKey;
+use super::plan::Decision;
+use super::snapshot::VariantView;
+use super::units::Replicas;
+
+/// Gauge with the count that the scaler should follow.
+pub const DESIRED: &str = "wva_desired_replicas";
+/// Gauge with the replicas that the target has.
+pub const CURRENT: &str = "wva_current_replicas";
+/// Gauge with the quotient of both.
+pub const RATIO: &str = "wva_desired_ratio";
+
+/// The gauges of one variant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Series<'a> {
+    /// Labels of all three.
+    pub labels: Labels<'a>,
+    /// Value of [`DESIRED`].
+    pub desired: Replicas,
+    /// Value of [`CURRENT`]; absent where the target has not been seen.
+    pub current: Option<Replicas>,
+}
+
+/// Labels of the gauges of one variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Labels<'a> {
+    /// `variant_name`.
+    pub variant_name: &'a str,
+    /// `namespace`.
+    pub namespace: &'a str,
+    /// `accelerator_type`; `unresolved` where no accelerator is stated.
+    pub accelerator_type: &'a str,
+}
+
+impl<'a> Series<'a> {
+    /// What a decision shows; `None` if it publishes nothing.
+    pub fn of(decision: &'a Decision) -> Option<Self> {
+        decision.target.map(|desired| Self {
+            labels: Labels::new(&decision.key, decision.accelerator.label()),
+            desired,
+            current: decision.current,
+        })
+    }
+
+    /// What a resolved variant shows before any cycle has looked at it: the count published last,
+    /// else the replicas that exist.
+    pub fn before_first_plan(view: &'a VariantView) -> Option<Self> {
+        let target = view.target.resolved()?;
+        Some(Self {
+            labels: Labels::new(&view.key, view.accelerator.label()),
+            desired: view.desired.unwrap_or(target.current),
+            current: Some(target.current),
+        })
+    }
+
+    /// Value of [`RATIO`]: desired by current, or desired where there is nothing to divide by.
+    pub fn ratio(&self) -> Option<f64> {
+        self.current.map(|current| match current {
+            Replicas::ZERO => self.desired.to_f64(),
+            current => self.desired.to_f64() / current.to_f64(),
+        })
+    }
+}
+
+impl<'a> Labels<'a> {
+    fn new(key: &'a VariantKey, accelerator_type: &'a str) -> Self {
+        Self {
+            variant_name: &key.name,
+            namespace: &key.namespace,
+            accelerator_type,
+        }
+    }
+
+    /// Names and values; `controller_instance` only where one is configured.
+    pub fn pairs(&self, controller_instance: Option<&'a str>) -> Vec<(&'static str, &'a str)> {
+        let mut pairs = vec![
+            ("variant_name", self.variant_name),
+            ("namespace", self.namespace),
+            ("accelerator_type", self.accelerator_type),
+        ];
+        pairs.extend(controller_instance.map(|instance| ("controller_instance", instance)));
+        pairs
+    }
+}

@@ -1,0 +1,191 @@
+//! Conditions: every state of a variant has its own truthful words.
+
+use super::world::{START, Variant, World, at};
+use crate::policy::condition::{Condition, conditions};
+use crate::policy::key::{TargetKey, TargetKind, VariantKey};
+use crate::policy::learned::Learned;
+use crate::policy::moment::WallTime;
+use crate::policy::snapshot::{SignalName, TargetView};
+
+fn target() -> TargetKey {
+    TargetKey::new("ns", TargetKind::Deployment, "d")
+}
+
+/// The conditions of the only variant of a world after one cycle, as `status/reason: message`.
+fn after_cycle(world: &World) -> [String; 4] {
+    let plan = world.plan(at(0));
+    let view = &world.variants[0].view;
+    conditions(view, plan.decisions.get(&view.key)).map(|condition| words(&condition))
+}
+
+fn words(condition: &Condition) -> String {
+    format!(
+        "{}/{}: {}",
+        condition.status.as_str(),
+        condition.reason.as_str(),
+        condition.message
+    )
+}
+
+#[test]
+fn a_resolved_variant_waits_for_its_first_decision_and_is_ready_after_it() {
+    let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
+    let before = conditions(&world.variants[0].view, None).map(|condition| words(&condition));
+    let waiting = "Unknown/AwaitingFirstDecision: No planning cycle has looked at this variant yet";
+    assert_eq!(
+        before,
+        [
+            "True/TargetFound: Scale target Deployment d found",
+            waiting,
+            waiting,
+            waiting
+        ]
+    );
+    assert_eq!(
+        after_cycle(&world),
+        [
+            "True/TargetFound: Scale target Deployment d found",
+            "True/MetricsFound: Saturation metrics data is available for scaling decisions",
+            "True/SaturationOnlyMode: saturation-only decision: saturation-only mode: scale-up (target: 3 replicas)",
+            "True/VariantReady: Scale target and metrics are there, and a decision is published",
+        ]
+    );
+}
+
+#[test]
+fn a_target_that_cannot_be_scaled_says_so_in_its_own_way() {
+    let claimants: Vec<VariantKey> = (0..7)
+        .map(|number| VariantKey::new("ns", format!("v{number}")))
+        .collect();
+    for (view, resolved, ready) in [
+        (
+            TargetView::NotFound { target: target() },
+            "False/TargetNotFound: Scale target Deployment d not found",
+            "False/DeploymentNotFound: Target deployment 'd' no longer exists",
+        ),
+        (
+            TargetView::Unknown { target: target() },
+            "Unknown/TargetUnknown: Scale target Deployment d has not been seen yet",
+            "Unknown/TargetUnknown: Scale target Deployment d has not been seen yet",
+        ),
+        (
+            TargetView::Contested {
+                target: target(),
+                claimants: claimants.into(),
+            },
+            "False/TargetContested: Scale target Deployment d is named by several VariantAutoscalings, and none of them scales it; keep one of: ns/v0, ns/v1, ns/v2, ns/v3, ns/v4 and 2 more",
+            "False/TargetContested: Scale target Deployment d is named by several VariantAutoscalings, and none of them scales it; keep one of: ns/v0, ns/v1, ns/v2, ns/v3, ns/v4 and 2 more",
+        ),
+        (
+            TargetView::UnsupportedKind {
+                kind: "StatefulSet".into(),
+                name: "d".into(),
+            },
+            "False/UnsupportedTargetKind: Scale target StatefulSet d cannot be scaled; set scaleTargetRef.kind to Deployment (apps/v1)",
+            "False/UnsupportedTargetKind: Scale target StatefulSet d cannot be scaled; set scaleTargetRef.kind to Deployment (apps/v1)",
+        ),
+        (
+            TargetView::Malformed {
+                why: "ns/d: spec.modelID is empty".into(),
+            },
+            "False/MalformedObject: ns/d: spec.modelID is empty",
+            "False/MalformedObject: ns/d: spec.modelID is empty",
+        ),
+    ] {
+        let said = after_cycle(&World::of([Variant::new("d").target(view)]));
+        assert_eq!(said[0], resolved);
+        assert_eq!(
+            said[1],
+            "Unknown/SkippedProcessing: Metrics are not looked at while the scale target is not resolved"
+        );
+        assert_eq!(said[3], ready);
+    }
+}
+
+#[test]
+fn the_safety_net_says_what_it_keeps_and_why() {
+    let variant = Variant::new("d").desired(Some(4)).replicas(4, 0.1, 0.0);
+    let mut silent = variant.clone();
+    for pod in &mut silent.pods {
+        (pod.kv, pod.queue) = (None, None);
+    }
+    let mut old = variant.clone();
+    for pod in &mut old.pods {
+        (pod.kv, pod.queue) = (Some((0.1, 150)), Some((0.0, 400)));
+    }
+    let mut failed = World::of([variant.desired(None)]);
+    failed.failed = vec![SignalName::QueueLength];
+    let last = "False/SafetyNetActivated: Safety net activated: the last desired count is kept (target: 4 replicas)";
+    let current = "False/SafetyNetActivated: Safety net activated: the current count is kept (target: 4 replicas)";
+    for (world, reason, optimization) in [
+        (World::of([silent]), "False/MetricsMissing", last),
+        (World::of([old]), "False/MetricsStale", last),
+        (failed, "False/PrometheusError", current),
+    ] {
+        let said = after_cycle(&world);
+        assert!(said[1].starts_with(reason), "{said:?}");
+        assert_eq!(said[2], optimization);
+        assert_eq!(said[3], said[1], "readiness is what is missing");
+    }
+    let unseen = Variant::new("d").target(TargetView::Unknown { target: target() });
+    assert_eq!(
+        after_cycle(&World::of([unseen]))[2],
+        "False/SafetyNetActivated: Safety net activated: the scale target has not been seen yet"
+    );
+    let gone = Variant::new("d").target(TargetView::NotFound { target: target() });
+    assert_eq!(
+        after_cycle(&World::of([gone]))[2],
+        "False/SkippedProcessing: No decision is published: the scale target does not exist"
+    );
+}
+
+#[test]
+fn a_variant_at_zero_is_ready_although_there_is_nothing_to_measure() {
+    let said = after_cycle(&World::of([Variant::new("d").bounds(Some(0), None)]));
+    assert!(said[1].starts_with("False/NoReplicas: "), "{said:?}");
+    assert!(said[2].starts_with("True/SaturationOnlyMode: "), "{said:?}");
+    assert!(said[3].starts_with("True/VariantReady: "), "{said:?}");
+}
+
+#[test]
+fn messages_do_not_change_with_measurements_or_time() {
+    let loading = |kv: f64, since: u64| {
+        let variant = Variant::new("d")
+            .replicas(2, kv, 0.0)
+            .loading(WallTime(START))
+            .pending_since(at(since));
+        World::of([variant])
+    };
+    let first = after_cycle(&loading(0.75, 0));
+    assert!(
+        first[2].ends_with("no-change, replicas are not ready yet (target: 3 replicas)"),
+        "{first:?}"
+    );
+    let world = loading(0.78, 0);
+    let (_, later) = world.plan_after(&Learned::default(), at(60));
+    let view = &world.variants[0].view;
+    let second = conditions(view, later.decisions.get(&view.key)).map(|said| words(&said));
+    // A minute later the samples are as fresh as before: the world is collected anew.
+    assert_eq!(first, second);
+}
+
+#[test]
+fn notes_name_legacy_bounds_and_crossed_bounds() {
+    let note = |min, max| {
+        let variant = Variant::new("d").bounds(min, max).replicas(1, 0.5, 1.0);
+        after_cycle(&World::of([variant]))[2].clone()
+    };
+    assert!(
+        note(Some(1), Some(2))
+            .contains("minReplicas 1 and maxReplicas 2 are the original's schema defaults")
+    );
+    assert!(note(Some(5), Some(3)).contains("minReplicas 5 is above maxReplicas 3"));
+    for (min, max) in [
+        (None, None),
+        (Some(1), Some(3)),
+        (Some(0), Some(2)),
+        (Some(1), None),
+    ] {
+        assert!(!note(min, max).contains("minReplicas"), "{min:?} {max:?}");
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests of the decision core as a whole: published cases, properties, timelines.
+
+mod conditions;
+mod properties;
+mod timeline;
+mod variant_state;
+mod vectors;
+mod vectors_analysis;
+mod vectors_object;
+mod vectors_plan;
+mod violations;
+mod world;

@@ -1,0 +1,384 @@
+//! Tables TGT, ACT, RCL and IDX: scale targets, series, what becomes of an object, attribution.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::variant_state::{deployment, facts, object};
+use super::vectors::{Tally, run};
+use super::world::{Variant, World, at, settings};
+use crate::policy::accelerator;
+use crate::policy::attribution::{Claims, attribute};
+use crate::policy::bounds::{Bounds, ZeroPolicy};
+use crate::policy::condition::{Condition, conditions};
+use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use crate::policy::learned::Learned;
+use crate::policy::moment::WallTime;
+use crate::policy::object::{
+    Controller, Lifecycle, NodeExpression, Placement, PodObject, ReplicaSetObject, SpecReading,
+    TargetReference,
+};
+use crate::policy::plan;
+use crate::policy::series::Series;
+use crate::policy::snapshot::{Accelerator, Readiness};
+use crate::policy::units::Replicas;
+use crate::policy::variant::{Lookup, VariantState};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetGiven {
+    group: Option<GroupGiven>,
+    accelerator: Option<Stated>,
+    replicas: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupGiven {
+    namespace: String,
+    model: String,
+    variants: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stated {
+    #[serde(default)]
+    selector: BTreeMap<Arc<str>, Arc<str>>,
+    #[serde(default)]
+    required: Vec<(Arc<str>, Arc<str>, Arc<str>)>,
+    #[serde(default)]
+    preferred: Vec<(Arc<str>, Arc<str>, Arc<str>)>,
+    label: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Counts {
+    spec: Option<u32>,
+    status: u32,
+    ready: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetExpected {
+    groups: Option<Vec<String>>,
+    accelerator: Option<String>,
+    current: Option<u32>,
+    pending: Option<u32>,
+}
+
+fn expressions(given: Vec<(Arc<str>, Arc<str>, Arc<str>)>) -> Vec<NodeExpression> {
+    given
+        .into_iter()
+        .map(|(key, operator, value)| NodeExpression {
+            key,
+            operator,
+            values: vec![value],
+        })
+        .collect()
+}
+
+fn check_groups(id: &str, group: &GroupGiven, expected: &[String]) {
+    let variants = group.variants.iter().map(|name| {
+        let mut variant = Variant::new(name).replicas(1, 0.5, 1.0);
+        variant.view.key = VariantKey::new(&*group.namespace, &**name);
+        variant.view.model = ModelKey::new(&*group.namespace, &*group.model);
+        variant
+    });
+    let plan = World::of(variants).plan(at(0));
+    let groups: Vec<String> = plan.models.keys().map(ToString::to_string).collect();
+    assert_eq!(groups, expected, "{id}");
+}
+
+fn check_accelerator(id: &str, stated: Stated, expected: Option<String>) {
+    let placement = Placement {
+        selector: stated.selector,
+        required: expressions(stated.required),
+        preferred: expressions(stated.preferred),
+    };
+    let expected = expected.map_or(Accelerator::Unresolved, |name| {
+        Accelerator::Named(name.into())
+    });
+    let resolved = accelerator::resolve(&placement, stated.label.as_ref());
+    assert_eq!(resolved, expected, "{id}");
+}
+
+/// Current and pending replicas as the variant's actor sees them.
+fn replica_counts(counts: &Counts) -> (u32, u32) {
+    let mut target = deployment(counts.status, counts.ready);
+    target.spec_replicas = counts.spec.map(Replicas);
+    let object = object();
+    let mut state = VariantState::new(object.key.clone(), None);
+    let refreshed = state.refresh(&facts(&object, Lookup::Found(&target)), at(0));
+    let scale = refreshed.view.target.resolved().unwrap();
+    (scale.current.0, scale.pending().0)
+}
+
+#[test]
+fn tgt_groups_accelerators_and_counts() {
+    let tally = run(
+        include_str!("../../../tests/vectors/tgt.yaml"),
+        |id, given: TargetGiven, expect: TargetExpected| {
+            if let Some(group) = given.group {
+                check_groups(id, &group, &expect.groups.unwrap());
+            } else if let Some(stated) = given.accelerator {
+                check_accelerator(id, stated, expect.accelerator);
+            } else {
+                let counted = replica_counts(&given.replicas.unwrap());
+                assert_eq!(
+                    counted,
+                    (expect.current.unwrap(), expect.pending.unwrap()),
+                    "{id}"
+                );
+            }
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 11,
+            corrected: 0,
+            not_applicable: 11
+        }
+    );
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Emission {
+    current: u32,
+    desired: u32,
+    instance: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Emitted {
+    ratio: Option<f64>,
+    labels: Option<BTreeMap<String, String>>,
+    metrics_available: Option<(String, String)>,
+}
+
+#[test]
+fn act_series_of_a_decision() {
+    let tally = run(
+        include_str!("../../../tests/vectors/act.yaml"),
+        |id, given: Emission, expect: Emitted| {
+            let mut variant = Variant::new("va1")
+                .bounds(Some(0), None)
+                .desired(Some(given.desired))
+                .replicas(given.current, 0.65, 1.0);
+            variant.view.key = VariantKey::new("ns1", "va1");
+            let world = World::of([variant]);
+            let plan = world.plan(at(0));
+            let decision = &plan.decisions[&VariantKey::new("ns1", "va1")];
+            let series = Series::of(decision).unwrap();
+            assert_eq!(series.desired, Replicas(given.desired), "{id}");
+            assert_eq!(series.current, Some(Replicas(given.current)), "{id}");
+            if expect.ratio.is_some() {
+                assert_eq!(series.ratio(), expect.ratio, "{id}");
+            }
+            if let Some(expected) = expect.labels {
+                let labels: BTreeMap<String, String> = series
+                    .labels
+                    .pairs(given.instance.as_deref())
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect();
+                assert_eq!(labels, expected, "{id}");
+            }
+            if let Some(expected) = expect.metrics_available {
+                let [_, metrics, _, _] = conditions(&world.variants[0].view, Some(decision));
+                assert_eq!(said(&metrics), expected, "{id}");
+            }
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 5,
+            corrected: 0,
+            not_applicable: 4
+        }
+    );
+}
+
+fn said(condition: &Condition) -> (String, String) {
+    (
+        condition.status.as_str().to_owned(),
+        condition.reason.as_str().to_owned(),
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    target_appears: bool,
+    decided: Option<u32>,
+    min: Option<i32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Judged {
+    target_resolved: Option<(String, String)>,
+    message: Option<String>,
+    metrics_available: Option<(String, String)>,
+    published: Option<u32>,
+    cost: Option<String>,
+    min: Option<u32>,
+}
+
+#[test]
+fn rcl_an_object_and_its_conditions() {
+    let tally = run(
+        include_str!("../../../tests/vectors/rcl.yaml"),
+        |id, given: Written, expect: Judged| {
+            let mut object = object();
+            if let SpecReading::Read(spec) = &mut object.spec {
+                spec.min = given.min;
+            }
+            let replicas = given.decided.unwrap_or(1);
+            let target = deployment(replicas, replicas);
+            let mut state = VariantState::new(object.key.clone(), None);
+            if given.target_appears {
+                let view = state.refresh(&facts(&object, Lookup::Missing), at(0)).view;
+                let [resolved, ..] = conditions(&view, None);
+                assert_ne!(resolved.status.as_str(), "True", "{id}: before it appears");
+            }
+            let view = state
+                .refresh(&facts(&object, Lookup::Found(&target)), at(1))
+                .view;
+            let mut variant = Variant::new("va").replicas(replicas, 0.5, 1.0);
+            variant.view = (*view).clone();
+            let snapshot = World::of([variant]).snapshot(at(1));
+            let plan = plan(&snapshot, &Learned::default(), &settings(), 1, at(1));
+            let decision = &plan.decisions[&object.key];
+            let [resolved, metrics, ..] = conditions(&view, Some(decision));
+            if let Some(expected) = expect.target_resolved {
+                assert_eq!(said(&resolved), expected, "{id}");
+            }
+            if let Some(expected) = expect.message {
+                assert_eq!(resolved.message, expected, "{id}");
+            }
+            if let Some(expected) = expect.metrics_available {
+                assert_eq!(said(&metrics), expected, "{id}");
+                assert_eq!(view.accelerator, Accelerator::Unresolved, "{id}");
+            }
+            if let Some(expected) = expect.published {
+                assert_eq!(decision.target, Some(Replicas(expected)), "{id}");
+            }
+            if let Some(expected) = expect.cost {
+                assert_eq!(view.cost.to_string(), expected, "{id}");
+            }
+            if let Some(expected) = expect.min {
+                let bounds = Bounds::effective(&view.bounds, ZeroPolicy::Disabled);
+                assert_eq!((bounds.min, bounds.max), (Replicas(expected), None), "{id}");
+                let relaxed = Bounds::effective(&view.bounds, ZeroPolicy::Enabled);
+                assert_eq!(relaxed.min, Replicas::ZERO, "{id}");
+            }
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 3,
+            corrected: 2,
+            not_applicable: 4
+        }
+    );
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Indexed {
+    variants: Vec<(String, String, String, String, String)>,
+    target: Option<(String, String)>,
+    pod: Option<(String, String, String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Owner {
+    variant: Option<String>,
+    contested: Option<Vec<String>>,
+}
+
+#[test]
+fn idx_targets_and_pods_to_variants() {
+    let tally = run(
+        include_str!("../../../tests/vectors/idx.yaml"),
+        |id, given: Indexed, expect: Owner| {
+            let mut claims = Claims::default();
+            for (namespace, name, api_version, kind, target) in &given.variants {
+                let namespace: Arc<str> = (&**namespace).into();
+                let reference = TargetReference {
+                    api_version: Some((&**api_version).into()),
+                    kind: (&**kind).into(),
+                    name: (&**target).into(),
+                };
+                let target = reference.resolve(&namespace);
+                claims.set(&VariantKey::new(namespace, &**name), target);
+            }
+            let target = match (&given.target, &given.pod) {
+                (Some((namespace, name)), None) => Some(TargetKey::new(
+                    &**namespace,
+                    TargetKind::Deployment,
+                    &**name,
+                )),
+                (None, Some((namespace, name, controller, deployment))) => {
+                    owner_of(namespace, name, controller, deployment)
+                }
+                _ => panic!("{id}: either a target or a pod"),
+            };
+            let variant = target.as_ref().and_then(|target| claims.sole(target));
+            let variant = variant.map(|key| key.name.to_string());
+            assert_eq!(variant, expect.variant, "{id}");
+            if let Some(expected) = expect.contested {
+                let claimants: Vec<&str> =
+                    claims.of(&target.unwrap()).map(|key| &*key.name).collect();
+                assert_eq!(claimants, expected, "{id}");
+            }
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 10,
+            corrected: 0,
+            not_applicable: 1
+        }
+    );
+}
+
+fn owner_of(namespace: &str, name: &str, controller: &str, deployment: &str) -> Option<TargetKey> {
+    let set = ReplicaSetObject {
+        namespace: namespace.into(),
+        name: "set".into(),
+        uid: "set-uid".into(),
+        controller: Some(Controller {
+            kind: "Deployment".into(),
+            name: deployment.into(),
+            uid: "deployment-uid".into(),
+        }),
+    };
+    let pod = PodObject {
+        namespace: namespace.into(),
+        name: name.into(),
+        controller: Some(Controller {
+            kind: controller.into(),
+            name: "set".into(),
+            uid: "set-uid".into(),
+        }),
+        readiness: Readiness::Ready,
+        created: WallTime(0),
+        lifecycle: Lifecycle::Live,
+    };
+    attribute(&pod, |_, name| (name == "set").then_some(&set))
+        .ok()
+        .map(|owner| owner.target)
+}

@@ -1,0 +1,290 @@
+//! A small world to decide on: variants with their pods, and what those report.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use crate::policy::learned::Learned;
+use crate::policy::moment::{Moment, Since, WallTime};
+use crate::policy::plan::Plan;
+use crate::policy::signal::FreshnessBands;
+use crate::policy::snapshot::{
+    Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
+    PodSamples, PodView, Readiness, ResolvedTarget, Sample, SignalName, TargetView, VariantView,
+};
+use crate::policy::units::{Cost, Replicas};
+use crate::policy::{learn, plan};
+use crate::settings::{DynamicSettings, SaturationLayers, ScaleToZeroLayers, TransitionLimits};
+
+/// Wall-clock time of the start of every test world.
+pub(super) const START: i64 = 1_800_000_000_000;
+
+/// Settings with everything at its default.
+pub(super) fn settings() -> DynamicSettings {
+    let limit = Duration::from_mins(10);
+    DynamicSettings {
+        interval: Duration::from_secs(30),
+        freshness: FreshnessBands::default(),
+        transition_limits: TransitionLimits {
+            pending: limit,
+            unapplied: limit,
+            silent: limit,
+        },
+        saturation: SaturationLayers::default(),
+        scale_to_zero: ScaleToZeroLayers::default(),
+    }
+}
+
+/// The moment `seconds` after the start of an hour-old process.
+pub(super) fn at(seconds: u64) -> Moment {
+    Moment {
+        monotonic: Duration::from_secs(3_600 + seconds),
+        wall: WallTime(START + i64::try_from(seconds).unwrap() * 1_000),
+    }
+}
+
+/// One pod and its samples: value and age in seconds.
+#[derive(Debug, Clone)]
+pub(super) struct Pod {
+    pub(super) name: Arc<str>,
+    pub(super) readiness: Readiness,
+    pub(super) created: WallTime,
+    pub(super) kv: Option<(f64, u64)>,
+    pub(super) queue: Option<(f64, u64)>,
+    /// Whether the pod mirror holds it.
+    pub(super) mirrored: bool,
+}
+
+/// One variant.
+#[derive(Debug, Clone)]
+pub(super) struct Variant {
+    pub(super) view: VariantView,
+    pub(super) pods: Vec<Pod>,
+}
+
+impl Variant {
+    /// A variant of model `m` in `ns`: no replicas, nothing published.
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            view: VariantView {
+                key: VariantKey::new("ns", name),
+                model: ModelKey::new("ns", "m"),
+                cost: Cost::DEFAULT,
+                accelerator: Accelerator::Named("H100".into()),
+                bounds: DeclaredBounds::default(),
+                desired: None,
+                target: TargetView::Resolved(ResolvedTarget {
+                    key: TargetKey::new("ns", TargetKind::Deployment, name),
+                    current: Replicas::ZERO,
+                    ready: Replicas::ZERO,
+                    generation: GenerationState::Observed,
+                }),
+                pods: Arc::from([]),
+                pending_since: None,
+                unapplied_since: None,
+                notes: Arc::from([]),
+            },
+            pods: Vec::new(),
+        }
+    }
+
+    pub(super) fn model(mut self, model: &str) -> Self {
+        self.view.model = ModelKey::new("ns", model);
+        self
+    }
+
+    pub(super) fn cost(mut self, cost: &str) -> Self {
+        self.view.cost = Cost::parse(cost).unwrap();
+        self
+    }
+
+    pub(super) fn bounds(mut self, min: Option<u32>, max: Option<u32>) -> Self {
+        self.view.bounds = DeclaredBounds {
+            min: min.map(Replicas),
+            max: max.map(Replicas),
+        };
+        self
+    }
+
+    pub(super) fn desired(mut self, desired: Option<u32>) -> Self {
+        self.view.desired = desired.map(Replicas);
+        self
+    }
+
+    pub(super) fn pending_since(mut self, since: Moment) -> Self {
+        self.view.pending_since = Some(Since::at(since));
+        self
+    }
+
+    pub(super) fn unapplied_since(mut self, since: Moment) -> Self {
+        self.view.unapplied_since = Some(Since::at(since));
+        self
+    }
+
+    pub(super) fn target(mut self, target: TargetView) -> Self {
+        self.view.target = target;
+        self
+    }
+
+    /// Sets the replica counts of the target, without touching the pods.
+    pub(super) fn counts(mut self, current: u32, ready: u32) -> Self {
+        self.set_counts(current, ready);
+        self
+    }
+
+    /// That many replicas, all ready, each reporting this load.
+    pub(super) fn replicas(self, count: u32, kv: f64, queue: f64) -> Self {
+        let loads = vec![(kv, queue); usize::try_from(count).unwrap()];
+        self.loads(&loads)
+    }
+
+    /// One ready and reporting replica for each load.
+    pub(super) fn loads(mut self, loads: &[(f64, f64)]) -> Self {
+        let count = u32::try_from(loads.len()).unwrap();
+        self.set_counts(count, count);
+        self.pods = (1..)
+            .zip(loads)
+            .map(|(n, load)| self.pod(n, *load))
+            .collect();
+        self
+    }
+
+    /// Adds a replica that is not ready.
+    pub(super) fn loading(mut self, created: WallTime) -> Self {
+        let scale = self.scale();
+        let (current, ready) = (scale.current.0 + 1, scale.ready.0);
+        self.set_counts(current, ready);
+        let mut pod = self.pod(current, (0.0, 0.0));
+        pod.readiness = Readiness::NotReady;
+        pod.created = created;
+        (pod.kv, pod.queue) = (None, None);
+        self.pods.push(pod);
+        self
+    }
+
+    pub(super) fn scale(&self) -> &ResolvedTarget {
+        self.view.target.resolved().unwrap()
+    }
+
+    fn pod(&self, number: u32, (kv, queue): (f64, f64)) -> Pod {
+        Pod {
+            name: format!("{}-{number}", self.view.key.name).into(),
+            readiness: Readiness::Ready,
+            created: WallTime(START),
+            kv: Some((kv, 0)),
+            queue: Some((queue, 0)),
+            mirrored: true,
+        }
+    }
+
+    pub(super) fn set_counts(&mut self, current: u32, ready: u32) {
+        if let TargetView::Resolved(target) = &mut self.view.target {
+            target.current = Replicas(current);
+            target.ready = Replicas(ready);
+        }
+    }
+}
+
+/// Variants, and queries that failed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct World {
+    pub(super) variants: Vec<Variant>,
+    pub(super) failed: Vec<SignalName>,
+}
+
+impl World {
+    pub(super) fn of(variants: impl IntoIterator<Item = Variant>) -> Self {
+        Self {
+            variants: variants.into_iter().collect(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// The snapshot of a collection that ended now.
+    pub(super) fn snapshot(&self, now: Moment) -> ClusterSnapshot {
+        let mut metrics = MetricsSnapshot {
+            collected: Some(now),
+            models: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            sources: BTreeMap::new(),
+        };
+        for signal in &self.failed {
+            metrics
+                .failures
+                .insert(*signal, "connection refused".into());
+        }
+        let mut variants = BTreeMap::new();
+        for variant in &self.variants {
+            let mut view = variant.view.clone();
+            let mut pods: Vec<PodView> = Vec::new();
+            for pod in &variant.pods {
+                if pod.mirrored {
+                    pods.push(PodView {
+                        name: Arc::clone(&pod.name),
+                        readiness: pod.readiness,
+                        created: pod.created,
+                    });
+                }
+                if pod.kv.is_some() || pod.queue.is_some() {
+                    metrics
+                        .models
+                        .entry(view.model.clone())
+                        .or_default()
+                        .insert(
+                            Arc::clone(&pod.name),
+                            PodSamples {
+                                kv_usage: pod.kv.map(sample),
+                                queue_length: pod.queue.map(sample),
+                            },
+                        );
+                }
+            }
+            pods.sort();
+            view.pods = pods.into();
+            variants.insert(view.key.clone(), Arc::new(view));
+        }
+        ClusterSnapshot {
+            cycle: CycleId(1),
+            variants,
+            metrics: Arc::new(metrics),
+        }
+    }
+
+    /// Learns from nothing and plans.
+    pub(super) fn plan(&self, now: Moment) -> Plan {
+        self.plan_after(&Learned::default(), now).1
+    }
+
+    /// Learns and plans.
+    pub(super) fn plan_after(&self, learned: &Learned, now: Moment) -> (Learned, Plan) {
+        let snapshot = self.snapshot(now);
+        let learned = learn(&snapshot, learned, &settings(), now);
+        let plan = plan(&snapshot, &learned, &settings(), 1, now);
+        (learned, plan)
+    }
+}
+
+fn sample((value, age): (f64, u64)) -> Sample {
+    Sample {
+        value,
+        age: Duration::from_secs(age),
+    }
+}
+
+/// Targets by variant name; those that publish nothing are left out.
+pub(super) fn targets(plan: &Plan) -> BTreeMap<String, u32> {
+    plan.decisions
+        .values()
+        .filter_map(|decision| {
+            decision
+                .target
+                .map(|target| (decision.key.name.to_string(), target.0))
+        })
+        .collect()
+}
+
+/// The decisive reason of one variant of `ns`.
+pub(super) fn reason(plan: &Plan, name: &str) -> String {
+    plan.decisions[&VariantKey::new("ns", name)].reason()
+}

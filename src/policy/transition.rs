@@ -1,0 +1,120 @@
+//! What keeps a variant from taking a step: replicas that are not ready, a published count that
+//! nobody has applied, replicas that do not report. Each may hold it back for a limited time only.
+
+use std::time::Duration;
+
+use super::learned::Reporting;
+use super::moment::{Moment, Since};
+use super::plan::{Transition, VariantFigures};
+use super::snapshot::{ResolvedTarget, VariantView};
+use super::units::Replicas;
+use crate::settings::TransitionLimits;
+
+/// The causes of transition of one variant at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Transitions {
+    /// Causes within their limits: the variant keeps its target.
+    pub(super) holding: Vec<Transition>,
+    /// Causes beyond their limits: said, and otherwise without effect on growth.
+    pub(super) expired: Vec<Transition>,
+    /// What is not heard of the variant, limit or not.
+    pub(super) hearing: Hearing,
+}
+
+/// How much of a variant is heard. What is not heard may be under load, so silence never shrinks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Hearing {
+    /// As many replicas report as exist.
+    #[default]
+    Complete,
+    /// Fewer or more report than exist, but every ready one does: the others carry no load.
+    ReadyOnly,
+    /// A ready replica does not report.
+    Incomplete,
+}
+
+impl Transitions {
+    /// Collects the causes of one variant.
+    pub(super) fn of(
+        view: &VariantView,
+        target: &ResolvedTarget,
+        figures: &VariantFigures,
+        reporting: Option<&Reporting>,
+        limits: &TransitionLimits,
+        now: Moment,
+    ) -> Self {
+        let mut found = Self {
+            hearing: Hearing::of(target, figures.ready, figures.reporting),
+            ..Self::default()
+        };
+        if target.is_pending() {
+            let cause = Transition::Pending {
+                since: elapsed(view.pending_since, now),
+                current: target.current,
+                ready: target.ready,
+            };
+            found.sort_in(cause, limits.pending);
+        }
+        if let Some(desired) = view.desired.filter(|desired| *desired != target.current) {
+            let cause = Transition::Unapplied {
+                since: elapsed(view.unapplied_since, now),
+                desired,
+                current: target.current,
+            };
+            found.sort_in(cause, limits.unapplied);
+        }
+        if found.hearing != Hearing::Complete {
+            let since = match reporting {
+                Some(Reporting::Silent { since, .. }) => Some(*since),
+                Some(Reporting::Complete) | None => None,
+            };
+            let cause = Transition::Silent {
+                since: elapsed(since, now),
+                reporting: Replicas(figures.reporting),
+                current: target.current,
+            };
+            found.sort_in(cause, limits.silent);
+        }
+        found
+    }
+
+    /// Whether the variant keeps its own target and is not grown.
+    pub(super) fn holds(&self) -> bool {
+        !self.holding.is_empty()
+    }
+
+    /// Whether no variant of the model may shrink because of this one.
+    pub(super) fn hold_shrink_of_model(&self) -> bool {
+        self.holds() || self.hearing == Hearing::Incomplete
+    }
+
+    fn sort_in(&mut self, cause: Transition, limit: Duration) {
+        let (Transition::Pending { since, .. }
+        | Transition::Unapplied { since, .. }
+        | Transition::Silent { since, .. }) = cause;
+        if since < limit {
+            self.holding.push(cause);
+        } else {
+            self.expired.push(cause);
+        }
+    }
+}
+
+impl Hearing {
+    /// Compares the replicas that report with those that exist and those that serve.
+    pub(super) fn of(target: &ResolvedTarget, ready_pods: u32, reporting: u32) -> Self {
+        let serving = ready_pods.max(target.ready.min(target.current).0);
+        if reporting < serving {
+            Self::Incomplete
+        } else if reporting == target.current.0 {
+            Self::Complete
+        } else {
+            Self::ReadyOnly
+        }
+    }
+}
+
+/// A state whose beginning nobody noted is taken to begin now.
+fn elapsed(since: Option<Since>, now: Moment) -> Duration {
+    since.map_or(Duration::ZERO, |since| since.elapsed(now))
+}

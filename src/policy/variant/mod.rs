@@ -1,0 +1,6 @@
+//! What the actor of one variant keeps in mind.
+
+mod clock;
+mod state;
+
+pub use state::{Facts, Lookup, Pods, Refreshed, VariantState};

@@ -1,0 +1,343 @@
+//! From projected facts to the next view of one variant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::clock::Clocks;
+use crate::policy::accelerator;
+use crate::policy::key::{ModelKey, TargetKey, VariantKey};
+use crate::policy::moment::Moment;
+use crate::policy::object::{
+    Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec,
+};
+use crate::policy::snapshot::{
+    Accelerator, DeclaredBounds, GenerationState, PodView, ResolvedTarget, TargetView, VariantView,
+};
+use crate::policy::units::{Cost, Replicas};
+
+/// How long a target that is not there is looked for again before that is said. Object and target
+/// are seen through two watches, and either may be a moment ahead.
+const SECOND_LOOK: Duration = Duration::from_millis(250);
+
+/// Everything that concerns one variant, as its mirrors hold it now.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The object.
+    pub object: &'a VariantObject,
+    /// Its scale target.
+    pub target: Lookup<'a>,
+    /// The live pods of the target, sorted by name.
+    pub pods: Pods<'a>,
+    /// All variants that name the target, sorted, this one included.
+    pub claimants: &'a [VariantKey],
+    /// The count that this process exposed last for the variant; `None` before it exposed one and
+    /// once it withdrew it. It outranks the stored one, which lags behind, and for long where status
+    /// cannot be written.
+    pub published: Option<Replicas>,
+}
+
+/// The outcome of looking a target up.
+#[derive(Debug, Clone, Copy)]
+pub enum Lookup<'a> {
+    /// The mirror of its kind has not been filled yet.
+    Unsynced,
+    /// The mirror does not hold it.
+    Missing,
+    /// Here it is.
+    Found(&'a TargetObject),
+}
+
+/// The outcome of looking pods up.
+#[derive(Debug, Clone, Copy)]
+pub enum Pods<'a> {
+    /// The mirrors of pods and their owners have not been filled yet.
+    Unsynced,
+    /// Here they are.
+    Found(&'a Arc<[PodView]>),
+}
+
+/// The outcome of a refresh.
+#[derive(Debug, Clone)]
+pub struct Refreshed {
+    /// The view to publish; the same `Arc` as before where nothing has changed.
+    pub view: Arc<VariantView>,
+    /// After this time the facts want to be looked at again, changed or not.
+    pub look_again: Option<Duration>,
+}
+
+/// What one variant's actor remembers between refreshes.
+#[derive(Debug, Clone)]
+pub struct VariantState {
+    key: VariantKey,
+    last: Option<Arc<VariantView>>,
+    clocks: Clocks,
+    target_uid: Option<Arc<str>>,
+    search: Search,
+}
+
+/// How often in a row a target was looked for in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Search {
+    /// Not once.
+    Idle,
+    /// Once: it may only be late.
+    Repeated,
+}
+
+impl VariantState {
+    /// Begins a life. `published` is the view that an earlier life of the same variant published in
+    /// this process, if there was one: its clocks go on.
+    pub fn new(key: VariantKey, published: Option<Arc<VariantView>>) -> Self {
+        let clocks = published
+            .as_deref()
+            .map_or_else(Clocks::default, Clocks::resume);
+        let search = match published.as_deref().map(|view| &view.target) {
+            Some(TargetView::NotFound { .. }) => Search::Repeated,
+            _ => Search::Idle,
+        };
+        Self {
+            key,
+            last: published,
+            clocks,
+            target_uid: None,
+            search,
+        }
+    }
+
+    /// Joins the facts into the next view.
+    pub fn refresh(&mut self, facts: &Facts<'_>, now: Moment) -> Refreshed {
+        let spec = match read(facts.object) {
+            Ok(spec) => spec,
+            Err(why) => return self.malformed(facts, why),
+        };
+        let target = self.target(facts, spec);
+        let look_again = match (&target, facts.target) {
+            (TargetView::Unknown { .. }, Lookup::Missing | Lookup::Found(_)) => Some(SECOND_LOOK),
+            _ => None,
+        };
+        let (cost, notes) = cost(spec);
+        let mut view = VariantView {
+            key: self.key.clone(),
+            model: ModelKey::new(Arc::clone(&self.key.namespace), Arc::clone(&spec.model_id)),
+            cost,
+            accelerator: self.accelerator(facts, &target),
+            bounds: DeclaredBounds {
+                min: spec.min.map(Replicas::from_count),
+                max: spec.max.map(Replicas::from_count),
+            },
+            desired: facts.published.or(facts.object.stored.desired),
+            target,
+            pods: Arc::from([]),
+            pending_since: None,
+            unapplied_since: None,
+            notes,
+        };
+        self.complete(&mut view, facts, now);
+        Refreshed {
+            view: self.publish(view),
+            look_again,
+        }
+    }
+
+    /// Keeps what the object last said in good order, and says what is wrong with it now.
+    fn malformed(&mut self, facts: &Facts<'_>, why: Arc<str>) -> Refreshed {
+        let stored = &facts.object.stored;
+        let mut view = self
+            .last
+            .as_deref()
+            .cloned()
+            .unwrap_or_else(|| VariantView {
+                key: self.key.clone(),
+                model: ModelKey::new(Arc::clone(&self.key.namespace), ""),
+                cost: Cost::DEFAULT,
+                accelerator: stated(stored.accelerator.as_ref())
+                    .or_else(|| stated(facts.object.accelerator_label.as_ref()))
+                    .unwrap_or(Accelerator::Unresolved),
+                bounds: DeclaredBounds::default(),
+                desired: None,
+                target: TargetView::Malformed {
+                    why: Arc::clone(&why),
+                },
+                pods: Arc::from([]),
+                pending_since: None,
+                unapplied_since: None,
+                notes: Arc::from([]),
+            });
+        view.desired = facts.published.or(stored.desired).or(view.desired);
+        view.target = TargetView::Malformed { why };
+        view.pods = Arc::from([]);
+        view.pending_since = None;
+        view.unapplied_since = None;
+        Refreshed {
+            view: self.publish(view),
+            look_again: None,
+        }
+    }
+
+    fn target(&mut self, facts: &Facts<'_>, spec: &VariantSpec) -> TargetView {
+        let Some(key) = spec.target.resolve(&self.key.namespace) else {
+            return unsupported(spec);
+        };
+        if facts.claimants.len() > 1 {
+            return TargetView::Contested {
+                target: key,
+                claimants: facts.claimants.into(),
+            };
+        }
+        match facts.target {
+            Lookup::Found(target) if target.lifecycle == Lifecycle::Live => {
+                self.search = Search::Idle;
+                TargetView::Resolved(scale(target))
+            }
+            Lookup::Found(_) | Lookup::Missing => self.missing(key),
+            Lookup::Unsynced => TargetView::Unknown { target: key },
+        }
+    }
+
+    /// Not found is said at the second look; see [`SECOND_LOOK`].
+    fn missing(&mut self, target: TargetKey) -> TargetView {
+        match self.search {
+            Search::Idle => {
+                self.search = Search::Repeated;
+                TargetView::Unknown { target }
+            }
+            Search::Repeated => TargetView::NotFound { target },
+        }
+    }
+
+    /// Adds what depends on the target: pods and clocks.
+    fn complete(&mut self, view: &mut VariantView, facts: &Facts<'_>, now: Moment) {
+        match (&view.target, facts.target) {
+            (TargetView::Resolved(target), Lookup::Found(object)) => {
+                if self
+                    .target_uid
+                    .as_ref()
+                    .is_some_and(|uid| *uid != object.uid)
+                {
+                    }
+                self.target_uid = Some(Arc::clone(&object.uid));
+                let pods = match facts.pods {
+                    Pods::Unsynced => None,
+                    Pods::Found(pods) => Some(pods),
+                };
+                self.clocks
+                    .advance(target, view.desired, pods.map(|pods| &**pods), now);
+                view.pods = pods.cloned().unwrap_or_else(|| Arc::from([]));
+                view.pending_since = self.clocks.pending_since();
+                view.unapplied_since = self.clocks.unapplied_since();
+            }
+            (TargetView::NotFound { .. }, _) => {
+                self.clocks = Clocks::default();
+                self.target_uid = None;
+                view.desired = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// By the target where it is seen; otherwise what was known last stays, so that no series
+    /// changes its labels because a mirror is empty.
+    fn accelerator(&self, facts: &Facts<'_>, target: &TargetView) -> Accelerator {
+        let label = facts.object.accelerator_label.as_ref();
+        match (target, facts.target) {
+            (TargetView::Resolved(_), Lookup::Found(target)) => {
+                accelerator::resolve(&target.placement, label)
+            }
+            _ => self
+                .last
+                .as_deref()
+                .map(|view| view.accelerator.clone())
+                .or_else(|| stated(facts.object.stored.accelerator.as_ref()))
+                .unwrap_or_else(|| accelerator::resolve(&Placement::default(), label)),
+        }
+    }
+
+    fn publish(&mut self, view: VariantView) -> Arc<VariantView> {
+        match &self.last {
+            Some(last) if **last == view => Arc::clone(last),
+            _ => {
+                let view = Arc::new(view);
+                self.last = Some(Arc::clone(&view));
+                view
+            }
+        }
+    }
+}
+
+/// An accelerator that an earlier status or a label states.
+fn stated(name: Option<&Arc<str>>) -> Option<Accelerator> {
+    name.filter(|name| !name.is_empty() && &***name != Accelerator::Unresolved.label())
+        .map(|name| Accelerator::Named(Arc::clone(name)))
+}
+
+/// The parts of a specification that the schema guards, checked again: the schema may be an older
+/// one.
+fn read(object: &VariantObject) -> Result<&VariantSpec, Arc<str>> {
+    let spec = match &object.spec {
+        SpecReading::Read(spec) => spec,
+        SpecReading::Malformed { why } => return Err(Arc::clone(why)),
+    };
+    let key = &object.key;
+    if spec.model_id.is_empty() {
+        return Err(format!(
+            "{key}: spec.modelID is empty; set it to the model name that the engine reports"
+        )
+        .into());
+    }
+    if spec.target.name.is_empty() {
+        return Err(format!(
+            "{key}: spec.scaleTargetRef.name is empty; set it to the name of a Deployment in {}",
+            key.namespace
+        )
+        .into());
+    }
+    match (spec.min, spec.max) {
+        (Some(min), _) if min < 0 => {
+            Err(format!("{key}: spec.minReplicas is {min}; it must be at least 0").into())
+        }
+        (_, Some(max)) if max < 1 => {
+            Err(format!("{key}: spec.maxReplicas is {max}; it must be at least 1").into())
+        }
+        _ => Ok(spec),
+    }
+}
+
+/// The cost, and a note where it cannot be read.
+fn cost(spec: &VariantSpec) -> (Cost, Arc<[Arc<str>]>) {
+    match spec.cost.as_deref().filter(|text| !text.is_empty()) {
+        None => (Cost::DEFAULT, Arc::from([])),
+        Some(text) => match Cost::parse(text) {
+            Ok(cost) => (cost, Arc::from([])),
+            Err(invalid) => (Cost::DEFAULT, Arc::from([Arc::from(invalid.to_string())])),
+        },
+    }
+}
+
+fn unsupported(spec: &VariantSpec) -> TargetView {
+    let kind = match &spec.target.api_version {
+        Some(version) => format!("{} ({version})", spec.target.kind).into(),
+        None => Arc::clone(&spec.target.kind),
+    };
+    TargetView::UnsupportedKind {
+        kind,
+        name: Arc::clone(&spec.target.name),
+    }
+}
+
+/// The replica state of a target that is there.
+fn scale(target: &TargetObject) -> ResolvedTarget {
+    let current = match target.status_replicas {
+        Replicas::ZERO => target.spec_replicas.unwrap_or(Replicas::ONE),
+        replicas => replicas,
+    };
+    ResolvedTarget {
+        key: target.key.clone(),
+        current,
+        ready: target.ready_replicas,
+        generation: if target.observed_generation < target.generation {
+            GenerationState::Lagging
+        } else {
+            GenerationState::Observed
+        },
+    }
+}

@@ -1,0 +1,418 @@
+//! Why a stage did what it did, with the numbers that it compared. `Display` is what people read.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::VariantKey;
+use super::plan::MetricsState;
+use super::units::Replicas;
+
+/// How many names a text lists before it counts the rest.
+const LISTED: usize = 5;
+
+/// Why a stage did what it did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Why {
+    /// Starts from the count published last.
+    LastDesired,
+    /// Starts from what exists, since nothing was ever published.
+    CurrentReplicas,
+    /// Grown by one: the cheapest eligible variant of a model that lacks spare capacity.
+    Grown {
+        /// Which spare capacity is low.
+        trigger: SpareTrigger,
+    },
+    /// The model lacks spare capacity, and another variant was grown.
+    GrownElsewhere {
+        /// The variant that was grown.
+        chosen: VariantKey,
+    },
+    /// At its maximum while the model lacks spare capacity.
+    AtMaximum {
+        /// The maximum.
+        max: Replicas,
+    },
+    /// Shrunk by one: the dearest variant above its floor, and the rest carries the load.
+    Shrunk {
+        /// Spare capacity once the replica is gone.
+        left: Spare,
+    },
+    /// The model could shrink, and another variant was shrunk.
+    ShrunkElsewhere {
+        /// The variant that was shrunk.
+        chosen: VariantKey,
+    },
+    /// The model could shrink, and this variant stands at the count it keeps: its minimum, or one.
+    AtFloor {
+        /// The count.
+        floor: Replicas,
+    },
+    /// The model could shrink, and waits for these variants.
+    ShrinkWaits {
+        /// Variants in transition, silent or unseen.
+        transitions: Arc<[VariantKey]>,
+    },
+    /// The model could shrink by its load, but some samples are too old to shrink on.
+    ShrinkOnStale {
+        /// Replicas with such samples.
+        replicas: u32,
+    },
+    /// The model could shrink by its load, but some replicas report only half of it.
+    ShrinkOnPartial {
+        /// Replicas without a usable KV sample.
+        without_kv: u32,
+        /// Replicas without a usable queue sample.
+        without_queue: u32,
+    },
+    /// The model could shrink, but not by this variant: not every replica of it reports.
+    ShrinkOnSilent {
+        /// Replicas with usable metrics.
+        reporting: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+    /// Neither short of capacity nor over-provisioned.
+    Steady {
+        /// Spare capacity of the model.
+        spare: Spare,
+    },
+    /// No replicas, none wanted, nothing to measure.
+    NoReplicas,
+    /// In transition: keeps its own target.
+    InTransition {
+        /// All causes that hold it.
+        causes: Vec<Transition>,
+    },
+    /// A cause of transition lasted longer than its limit and no longer holds growth back.
+    TransitionExpired {
+        /// The causes that expired.
+        causes: Vec<Transition>,
+    },
+    /// No usable metrics: nothing is lowered.
+    NoUsableMetrics {
+        /// What is wrong with them.
+        state: MetricsState,
+    },
+    /// Raised to the minimum.
+    RaisedToMinimum {
+        /// The minimum.
+        min: Replicas,
+        /// Where it comes from.
+        source: BoundSource,
+    },
+    /// Cut to the maximum.
+    CutToMaximum {
+        /// The maximum.
+        max: Replicas,
+    },
+    /// The minimum is above the maximum: the maximum holds.
+    BoundsConflict {
+        /// The minimum.
+        min: Replicas,
+        /// The maximum.
+        max: Replicas,
+    },
+    /// Inside its bounds.
+    WithinBounds {
+        /// The minimum.
+        min: Replicas,
+        /// The maximum, if there is one.
+        max: Option<Replicas>,
+    },
+    /// The target cannot be scaled by this variant, or is not known.
+    TargetUnusable {
+        /// What is wrong with it.
+        problem: TargetProblem,
+    },
+}
+
+/// Where a bound comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum BoundSource {
+    /// Written on the object.
+    Object,
+    /// `minReplicas` absent, scale to zero not enabled for the model: 1.
+    ScaleToZeroDisabled,
+    /// `minReplicas` absent, scale to zero enabled for the model: 0.
+    ScaleToZeroEnabled,
+}
+
+/// What is wrong with a scale target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TargetProblem {
+    /// It does not exist.
+    NotFound,
+    /// Several variants name it.
+    Contested,
+    /// Its kind cannot be scaled.
+    UnsupportedKind,
+    /// It has not been seen yet.
+    Unknown,
+    /// The object that names it is malformed.
+    Malformed,
+}
+
+/// Why a variant is in transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Transition {
+    /// Replicas exist that are not ready, or the target's status lags behind its specification.
+    Pending {
+        /// How long.
+        since: Duration,
+        /// Replicas that exist.
+        current: Replicas,
+        /// Replicas that are ready.
+        ready: Replicas,
+    },
+    /// The published count is not the current one.
+    Unapplied {
+        /// How long.
+        since: Duration,
+        /// The published count.
+        desired: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+    /// Not every replica reports.
+    Silent {
+        /// How long.
+        since: Duration,
+        /// Replicas with usable metrics.
+        reporting: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+}
+
+impl Transition {
+    /// The cause without its numbers.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Pending { .. } => "replicas are not ready yet",
+            Self::Unapplied { .. } => "the published count is not applied yet",
+            Self::Silent { .. } => "not every replica reports",
+        }
+    }
+}
+
+/// Mean spare capacity per non-saturated replica, and the triggers that it is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spare {
+    /// KV share below the saturation threshold.
+    pub kv: f64,
+    /// KV share below which the model grows.
+    pub kv_trigger: f64,
+    /// Requests below the saturation threshold.
+    pub queue: f64,
+    /// Requests below which the model grows.
+    pub queue_trigger: f64,
+}
+
+/// Which spare capacity triggered growth, with the figures compared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SpareTrigger {
+    /// Mean spare KV share and its trigger, where it is below.
+    pub kv: Option<(f64, f64)>,
+    /// Mean spare queue and its trigger, where it is below.
+    pub queue: Option<(f64, f64)>,
+}
+
+impl Spare {
+    /// The parts that are below their trigger.
+    pub fn trigger(self) -> SpareTrigger {
+        SpareTrigger {
+            kv: (self.kv < self.kv_trigger).then_some((self.kv, self.kv_trigger)),
+            queue: (self.queue < self.queue_trigger).then_some((self.queue, self.queue_trigger)),
+        }
+    }
+
+    /// Whether no part is below its trigger.
+    pub fn is_sufficient(self) -> bool {
+        self.kv >= self.kv_trigger && self.queue >= self.queue_trigger
+    }
+}
+
+impl fmt::Display for Spare {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "KV spare {:.3} (trigger {:.3}), queue spare {:.1} (trigger {:.1})",
+            self.kv, self.kv_trigger, self.queue, self.queue_trigger
+        )
+    }
+}
+
+impl fmt::Display for SpareTrigger {
+    /// The reason texts of the original's analysis.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.kv, self.queue) {
+            (Some((kv, kv_trigger)), Some((queue, queue_trigger))) => write!(
+                formatter,
+                "both KV spare ({kv:.3} < {kv_trigger:.3}) and queue spare ({queue:.1} < {queue_trigger:.1})"
+            ),
+            (Some((kv, trigger)), None) => {
+                write!(
+                    formatter,
+                    "KV spare Saturation low ({kv:.3} < {trigger:.3})"
+                )
+            }
+            (None, Some((queue, trigger))) => {
+                write!(
+                    formatter,
+                    "queue spare Saturation low ({queue:.1} < {trigger:.1})"
+                )
+            }
+            (None, None) => formatter.write_str("spare capacity is sufficient"),
+        }
+    }
+}
+
+impl fmt::Display for BoundSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Object => "minReplicas",
+            Self::ScaleToZeroDisabled => "minReplicas absent, scale to zero not enabled",
+            Self::ScaleToZeroEnabled => "minReplicas absent, scale to zero enabled",
+        })
+    }
+}
+
+impl TargetProblem {
+    /// The problem in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "the scale target does not exist",
+            Self::Contested => "several variants name the scale target",
+            Self::UnsupportedKind => "the kind of the scale target is not supported",
+            Self::Unknown => "the scale target has not been seen yet",
+            Self::Malformed => "the object is malformed",
+        }
+    }
+}
+
+impl fmt::Display for TargetProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Transition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending {
+                since,
+                current,
+                ready,
+            } => write!(
+                formatter,
+                "pending for {}s ({ready} of {current} replicas ready)",
+                since.as_secs()
+            ),
+            Self::Unapplied {
+                since,
+                desired,
+                current,
+            } => write!(
+                formatter,
+                "not applied for {}s (desired({desired})!=current({current}))",
+                since.as_secs()
+            ),
+            Self::Silent {
+                since,
+                reporting,
+                current,
+            } => write!(
+                formatter,
+                "silent for {}s (metrics({reporting})!=current({current}))",
+                since.as_secs()
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LastDesired => f.write_str("starts from the count published last"),
+            Self::CurrentReplicas => f.write_str("starts from what exists: none was published yet"),
+            Self::Grown { trigger } => write!(f, "{trigger}: the cheapest eligible variant grows"),
+            Self::GrownElsewhere { chosen } => {
+                write!(f, "spare capacity is low: {chosen} grows instead")
+            }
+            Self::AtMaximum { max } => write!(f, "spare capacity is low, but the maximum is {max}"),
+            Self::Shrunk { left } => write!(f, "the dearest variant shrinks, which leaves {left}"),
+            Self::ShrunkElsewhere { chosen } => {
+                write!(f, "capacity to spare: {chosen} shrinks instead")
+            }
+            Self::AtFloor { floor } => write!(f, "capacity to spare, but the floor is {floor}"),
+            Self::ShrinkWaits { transitions } => {
+                f.write_str("capacity to spare, but shrinking waits for ")?;
+                listed(f, transitions)
+            }
+            Self::ShrinkOnStale { replicas } => {
+                write!(
+                    f,
+                    "no shrinking on old samples: {replicas} replicas report such"
+                )
+            }
+            Self::ShrinkOnPartial {
+                without_kv,
+                without_queue,
+            } => {
+                write!(
+                    f,
+                    "no shrinking on half reports: replicas without KV sample {without_kv}, "
+                )?;
+                write!(f, "without queue sample {without_queue}")
+            }
+            Self::ShrinkOnSilent { reporting, current } => {
+                write!(
+                    f,
+                    "no shrinking while only {reporting} of {current} replicas report"
+                )
+            }
+            Self::Steady { spare } => write!(f, "capacity is in balance: {spare}"),
+            Self::NoReplicas => f.write_str("no replicas, nothing to measure"),
+            Self::InTransition { causes } => {
+                f.write_str("in transition, keeps its own target: ")?;
+                listed(f, causes)
+            }
+            Self::TransitionExpired { causes } => {
+                f.write_str("limit reached, no longer held back: ")?;
+                listed(f, causes)
+            }
+            Self::NoUsableMetrics { state } => write!(f, "{state}: nothing is lowered"),
+            Self::RaisedToMinimum { min, source } => {
+                write!(f, "raised to the minimum of {min} ({source})")
+            }
+            Self::CutToMaximum { max } => write!(f, "cut to the maximum of {max} (maxReplicas)"),
+            Self::BoundsConflict { min, max } => {
+                write!(
+                    f,
+                    "minReplicas {min} is above maxReplicas {max}: the maximum holds"
+                )
+            }
+            Self::WithinBounds { min, max: None } => write!(f, "within bounds: at least {min}"),
+            Self::WithinBounds {
+                min,
+                max: Some(max),
+            } => write!(f, "within bounds: {min} to {max}"),
+            Self::TargetUnusable { problem } => problem.fmt(f),
+        }
+    }
+}
+
+/// Writes the first names of a list and counts the others.
+pub(super) fn listed<T: fmt::Display>(formatter: &mut impl fmt::Write, items: &[T]) -> fmt::Result {
+    for (position, item) in items.iter().take(LISTED).enumerate() {
+        let separator = if position == 0 { "" } else { ", " };
+        write!(formatter, "{separator}{item}")?;
+    }
+    match items.len().saturating_sub(LISTED) {
+        0 => Ok(()),
+        more => write!(formatter, " and {more} more"),
+    }
+}

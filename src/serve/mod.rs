@@ -1,0 +1,4 @@
+//! HTTP: metrics, probes and the debug page.
+
+pub mod routes;
+pub mod server;

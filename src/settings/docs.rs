@@ -1,0 +1,179 @@
+//! The page `docs/user-guide/configuration.md`, made from the schema.
+
+use std::fmt::Write as _;
+
+use super::schema::{self, Change, Group, Reach, Spec, State};
+use super::yaml::Field;
+use super::{queueing_model, saturation, scale_to_zero, service_class};
+
+const INTRODUCTION: &str = "\
+# Configuration
+
+<!-- Made from the schema in src/settings/schema. Do not edit: run the tests with UPDATE=1. -->
+
+A setting is looked for in this order, and the first place that has it wins:
+
+1. flags of `wva controller`
+2. environment variables (an empty one counts as unset)
+3. the main ConfigMap, or the YAML file that `--config-file` names in its place
+4. the default
+
+Names are found in any letter case. `wva controller --print-config` shows every setting with its
+value, its source and whether it acts; it needs no cluster.
+
+Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations need a unit: `90s`,
+`1m30s`, `1.5h`, `2 min`; `M`, months and years are refused.
+
+At start, a value that is not accepted ends the process with exit code 1 and a text that names every
+such key, except a live one in the ConfigMap: it takes the layer below and is reported. While running,
+a live value that is not accepted keeps the previous one. An edit of a setting that is not live is
+rejected with the event `ImmutableConfigChangeRejected`; the rest of the same edit is applied.
+
+State: **active**, **not yet** (read and checked; what it steers is still to come), **inert**
+(accepted for compatibility).
+";
+
+const ENTRIES: &str = "
+## Policy ConfigMaps
+
+Each key of `data` holds a YAML document. The entry `default` is for every model; any other key is
+legal for the entry of one model, which its body names (`modelId`, `modelID` or `model_id`, and
+`namespace`). A model takes each field from the first of these that states it: its namespace's entry
+for it, its namespace's `default`, the global entry, the global `default`, the built-in value. A
+global ConfigMap is in the system namespace; a namespace's own counts while a variant lives there or
+the namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
+`wva.llmd.ai/exclude: \"true\"`. An entry that is not accepted is reported and leaves the others in
+force. Service classes are global only; a variant names its class with the label
+`wva.llmd.ai/service-class`.
+";
+
+/// The whole page.
+pub fn page() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for group in Group::ALL {
+        write!(
+            text,
+            "\n## {}\n\n| Key | Flags | Other names | Type | Default | Live | State | Meaning | \
+             Effect |\n|---|---|---|---|---|---|---|---|---|\n",
+            group.title()
+        )
+        .unwrap_or_default();
+        for spec in schema::all().filter(|spec| spec.group == *group) {
+            text.push_str(&row(spec));
+        }
+    }
+    text.push_str(ENTRIES);
+    for (title, fields) in [
+        ("Saturation", saturation::FIELDS),
+        ("Scale to zero", scale_to_zero::FIELDS),
+        ("Queueing model", queueing_model::FIELDS),
+        ("Service classes", service_class::FIELDS),
+    ] {
+        write!(
+            text,
+            "\n### {title}\n\n| Field | Other spellings | State |\n|---|---|---|\n"
+        )
+        .unwrap_or_default();
+        push_fields(&mut text, "", fields);
+    }
+    text
+}
+
+fn row(spec: &Spec) -> String {
+    let key = match spec.reach {
+        Reach::Everywhere => code(spec.name),
+        Reach::Process => format!("{} (environment only)", code(spec.name)),
+        Reach::Flag => "flag only".to_owned(),
+    };
+    let flags: Vec<String> = spec
+        .flags
+        .iter()
+        .map(|flag| {
+            code(&format!(
+                "{}{flag}",
+                if flag.len() == 1 { "-" } else { "--" }
+            ))
+        })
+        .collect();
+    let aliases: Vec<String> = spec.aliases.iter().map(|alias| code(alias)).collect();
+    let default = match spec.default {
+        "" => String::new(),
+        default => code(default),
+    };
+    let live = match spec.change {
+        Change::Live => "yes",
+        Change::Static => "no",
+    };
+    format!(
+        "| {key} | {} | {} | {} | {default} | {live} | {} | {} | {} |\n",
+        flags.join(", "),
+        aliases.join(", "),
+        spec.kind.as_str(),
+        word(spec.state),
+        spec.meaning,
+        spec.effect,
+    )
+}
+
+fn push_fields(text: &mut String, parent: &str, fields: &[Field]) {
+    for field in fields {
+        let path = format!("{parent}{}", field.name);
+        let also: Vec<String> = field.also.iter().map(|name| code(name)).collect();
+        writeln!(
+            text,
+            "| {} | {} | {} |",
+            code(&path),
+            also.join(", "),
+            word(field.state)
+        )
+        .unwrap_or_default();
+        push_fields(text, &format!("{path}."), field.fields);
+    }
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Active => "active",
+        State::NotYetActive => "not yet",
+        State::Inert => "inert",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_page_in_the_repository_is_the_one_made_from_the_schema() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/user-guide/configuration.md");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, page()).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == page(),
+            "{} is out of date: run with UPDATE=1",
+            path.display()
+        );
+    }
+
+    #[test]
+    fn the_page_names_every_key_flag_and_field() {
+        let page = page();
+        for spec in schema::all() {
+            if spec.reach != Reach::Flag {
+                assert!(page.contains(&code(spec.name)), "{}", spec.name);
+            }
+            for flag in spec.flags {
+                assert!(page.contains(&format!("-{flag}`")), "{flag}");
+            }
+        }
+        assert!(page.contains("`analyzers.scaleUpThreshold`"));
+    }
+}

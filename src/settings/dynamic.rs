@@ -1,0 +1,235 @@
+//! Settings that may change while the process runs, typed.
+
+use std::time::Duration;
+
+use super::logging::LogLevel;
+use super::problem::{Findings, Notice};
+use super::queueing_model::{LatencyTargets, QueueingModelLayers};
+use super::saturation::SaturationLayers;
+use super::scale_to_zero::ScaleToZeroLayers;
+use super::schema;
+use super::service_class::ServiceClasses;
+use super::sources::Sources;
+use super::statics::StaticSettings;
+use super::values::Values;
+use crate::policy::key::ModelKey;
+use crate::policy::signal::FreshnessBands;
+
+/// The part of the settings that may change while the process runs; replaced as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DynamicSettings {
+    /// `GLOBAL_OPT_INTERVAL`.
+    pub interval: Duration,
+    /// `PROMETHEUS_METRICS_CACHE_{FRESH,STALE,UNAVAILABLE}_THRESHOLD`.
+    pub freshness: FreshnessBands,
+    /// The other `PROMETHEUS_METRICS_CACHE_` settings.
+    pub cache: CacheSettings,
+    /// How long each cause of transition may hold growth back.
+    pub transition_limits: TransitionLimits,
+    /// `SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY`; at least 1.
+    pub scale_from_zero_concurrency: usize,
+    /// The more verbose of `LOG_LEVEL` and `V`.
+    pub log_level: LogLevel,
+    /// Saturation thresholds by layer.
+    pub saturation: SaturationLayers,
+    /// Scale-to-zero policy by layer.
+    pub scale_to_zero: ScaleToZeroLayers,
+    /// Queueing-model settings by layer.
+    pub queueing_model: QueueingModelLayers,
+    /// Service classes.
+    pub service_classes: ServiceClasses,
+}
+
+/// When metrics are collected, and how many are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// How long a snapshot may be used again; zero queries every time.
+    pub ttl: Duration,
+    /// How often samples that nothing can use are purged.
+    pub cleanup_interval: Duration,
+    /// Collection between cycles; `None` collects with a cycle only.
+    pub fetch_interval: Option<Duration>,
+    /// Most samples held; `None` sets no limit.
+    pub max_samples: Option<u64>,
+}
+
+/// Time limits on the causes of transition; 10 minutes each by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransitionLimits {
+    /// Replicas that do not become ready.
+    pub pending: Duration,
+    /// A published count that nobody applies.
+    pub unapplied: Duration,
+    /// Replicas that do not report.
+    pub silent: Duration,
+}
+
+/// Where a model's latency targets come from, strongest first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LatencyGoal<'a> {
+    /// The model's own entry of the queueing-model ConfigMap.
+    Explicit(LatencyTargets),
+    /// Its service class.
+    Class {
+        /// Name of the class.
+        class: &'a str,
+        /// Its targets.
+        targets: LatencyTargets,
+    },
+    /// To be inferred from an idle server's latency.
+    Inferred {
+        /// Factor on that latency.
+        slo_multiplier: f64,
+    },
+}
+
+impl DynamicSettings {
+    /// Types the live values and reads the policy ConfigMaps. An entry that is refused keeps its
+    /// content of `previous`.
+    pub(super) fn build(
+        values: &Values,
+        statics: &StaticSettings,
+        sources: &Sources,
+        previous: Option<&Self>,
+        findings: &mut Findings,
+    ) -> Self {
+        let freshness = FreshnessBands {
+            fresh: values.duration(&schema::CACHE_FRESH_THRESHOLD),
+            stale: values.duration(&schema::CACHE_STALE_THRESHOLD),
+            unavailable: values.duration(&schema::CACHE_UNAVAILABLE_THRESHOLD),
+        };
+        mention_band_order(freshness, findings);
+        Self {
+            interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
+            freshness,
+            cache: cache(values),
+            transition_limits: TransitionLimits {
+                pending: values.duration(&schema::PENDING_TIME_LIMIT),
+                unapplied: values.duration(&schema::UNAPPLIED_TIME_LIMIT),
+                silent: values.duration(&schema::SILENT_TIME_LIMIT),
+            },
+            scale_from_zero_concurrency: usize::try_from(
+                values.count(&schema::SCALE_FROM_ZERO_CONCURRENCY),
+            )
+            .unwrap_or(usize::MAX),
+            log_level: log_level(values),
+            saturation: SaturationLayers::read(
+                &sources.saturation,
+                previous.map(|settings| &settings.saturation),
+                findings,
+            ),
+            scale_to_zero: ScaleToZeroLayers::read(
+                &sources.scale_to_zero,
+                statics.scale_to_zero_by_default,
+                previous.map(|settings| &settings.scale_to_zero),
+                findings,
+            ),
+            queueing_model: QueueingModelLayers::read(
+                &sources.queueing_model,
+                previous.map(|settings| &settings.queueing_model),
+                findings,
+            ),
+            service_classes: ServiceClasses::read(
+                sources.service_classes.as_ref(),
+                previous.map(|settings| &settings.service_classes),
+                findings,
+            ),
+        }
+    }
+
+    /// Where a model's latency targets come from: explicit ones beat those of its class, which beat
+    /// inferred ones. `class_label` is the value of [`CLASS_LABEL`](super::service_class::CLASS_LABEL) on its variant.
+    pub fn latency_goal(&self, model: &ModelKey, class_label: Option<&str>) -> LatencyGoal<'_> {
+        let policy = self.queueing_model.policy(model);
+        if let Some(targets) = policy.targets {
+            return LatencyGoal::Explicit(targets);
+        }
+        match self.service_classes.targets(&model.model, class_label) {
+            Some(found) => LatencyGoal::Class {
+                class: &found.class.name,
+                targets: found.targets,
+            },
+            None => LatencyGoal::Inferred {
+                slo_multiplier: policy.slo_multiplier,
+            },
+        }
+    }
+}
+
+impl Default for DynamicSettings {
+    /// What is in force when no source states anything.
+    fn default() -> Self {
+        let values = Values::default();
+        Self {
+            interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
+            freshness: FreshnessBands::default(),
+            cache: cache(&values),
+            transition_limits: TransitionLimits::default(),
+            scale_from_zero_concurrency: 10,
+            log_level: LogLevel::default(),
+            saturation: SaturationLayers::default(),
+            scale_to_zero: ScaleToZeroLayers::default(),
+            queueing_model: QueueingModelLayers::default(),
+            service_classes: ServiceClasses::default(),
+        }
+    }
+}
+
+impl Default for TransitionLimits {
+    fn default() -> Self {
+        let limit = Duration::from_secs(600);
+        Self {
+            pending: limit,
+            unapplied: limit,
+            silent: limit,
+        }
+    }
+}
+
+fn cache(values: &Values) -> CacheSettings {
+    let fetch_interval = values.duration(&schema::CACHE_FETCH_INTERVAL);
+    let max_samples = values.count(&schema::CACHE_MAX_SIZE);
+    CacheSettings {
+        ttl: values.duration(&schema::CACHE_TTL),
+        cleanup_interval: values.duration(&schema::CACHE_CLEANUP_INTERVAL),
+        fetch_interval: (!fetch_interval.is_zero()).then_some(fetch_interval),
+        max_samples: (max_samples > 0).then_some(max_samples),
+    }
+}
+
+/// Verbosity 0 adds nothing, also to a level below info.
+fn log_level(values: &Values) -> LogLevel {
+    let level = values.log_level(&schema::LOG_LEVEL);
+    match values.count(&schema::VERBOSITY) {
+        0 => level,
+        verbosity => level.max(LogLevel::from_verbosity(verbosity)),
+    }
+}
+
+/// Each threshold does what its row says in any order, but a band may then be empty.
+fn mention_band_order(bands: FreshnessBands, findings: &mut Findings) {
+    let fresh = schema::CACHE_FRESH_THRESHOLD.name;
+    let stale = schema::CACHE_STALE_THRESHOLD.name;
+    let unavailable = schema::CACHE_UNAVAILABLE_THRESHOLD.name;
+    for (lower, upper, wrong, effect) in [
+        (
+            fresh,
+            stale,
+            bands.fresh > bands.stale,
+            "no sample is kept from shrinking only",
+        ),
+        (
+            stale,
+            unavailable,
+            bands.stale > bands.unavailable,
+            "no sample holds its variant",
+        ),
+    ] {
+        if wrong {
+            findings.notices.push(Notice::Advice {
+                subject: lower.to_owned(),
+                text: format!("it is above {upper}, so that {effect}"),
+            });
+        }
+    }
+}

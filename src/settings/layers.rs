@@ -1,0 +1,316 @@
+//! From sources to values: flags beat the environment, that beats the main ConfigMap (or the file in
+//! its place), that beats the defaults.
+
+use std::collections::BTreeMap;
+
+use super::nearest::nearest;
+use super::problem::{Findings, Instead, Layer, Notice, Origin, Problem, SettingError};
+use super::schema::{self, Change, Reach, Spec, State};
+use super::sources::{Data, MainConfigMap, Sources};
+use super::value::{Refusal, Value};
+use super::values::{Resolved, Values};
+use super::yaml::flat_yaml;
+
+/// Key of a main ConfigMap that holds further keys as one YAML document, as the original's chart
+/// ships it.
+const NESTED_FILE: &str = "config.yaml";
+
+/// What came out of the sources.
+#[derive(Debug, Clone)]
+pub struct Resolution {
+    /// A value for every setting.
+    pub values: Values,
+    /// What forbids to start.
+    pub fatal: Vec<SettingError>,
+    /// What is refused or worth a line without forbidding it.
+    pub findings: Findings,
+}
+
+/// Resolves every setting. Without `previous` this is a start: a live value of the ConfigMap that is
+/// not accepted takes the layer below, and everything else that is not accepted is fatal. With
+/// `previous` static settings keep their value, and so does a live one whose new text is refused.
+pub fn resolve(sources: &Sources, previous: Option<&Values>) -> Resolution {
+    let mut resolver = Resolver {
+        previous,
+        values: previous.cloned().unwrap_or_default(),
+        fatal: Vec::new(),
+        findings: Findings::default(),
+    };
+    let base = match base_texts(sources) {
+        Ok(base) => base,
+        Err(error) if previous.is_some() => {
+            resolver.report(error, Instead::Previous);
+            return resolver.finish();
+        }
+        Err(error) => {
+            resolver.fatal.push(error);
+            Base::default()
+        }
+    };
+    let layers = [
+        Texts::of_flags(sources),
+        Texts::new(Layer::Environment, &sources.environment),
+        Texts::new(base.layer, &base.texts),
+    ];
+    for spec in schema::all() {
+        if previous.is_none() || spec.change == Change::Live {
+            resolver.resolve(spec, &layers);
+        }
+    }
+    resolver.strangers(&base);
+    if previous.is_none() {
+        resolver.check_required();
+        resolver.mention_effectless();
+    }
+    if sources.config_file.is_some() && matches!(sources.main, MainConfigMap::Present(_)) {
+        resolver
+            .findings
+            .notices
+            .push(Notice::FileInPlaceOfConfigMap);
+    }
+    resolver.finish()
+}
+
+struct Resolver<'a> {
+    previous: Option<&'a Values>,
+    values: Values,
+    fatal: Vec<SettingError>,
+    findings: Findings,
+}
+
+impl Resolver<'_> {
+    fn resolve(&mut self, spec: &'static Spec, layers: &[Texts<'_>]) {
+        let mut chosen: Option<Resolved> = None;
+        for texts in layers {
+            let Some((origin, text)) = texts.find(spec) else {
+                continue;
+            };
+            self.mention_alias(spec, &origin);
+            match spec.parse(text) {
+                Ok(value) if chosen.is_none() => chosen = Some(Resolved { value, origin }),
+                Ok(_) => {}
+                Err(refusal) => {
+                    let error = SettingError {
+                        key: spec.name,
+                        value: spec.show(text),
+                        origin,
+                        refusal,
+                    };
+                    self.refuse(spec, error, &mut chosen);
+                }
+            }
+        }
+        let resolved = chosen.unwrap_or_else(|| Values::default().get(spec));
+        self.values.put(spec, resolved);
+    }
+
+    /// Decides what a refused text means: the end, the previous value, or the layer below.
+    fn refuse(&mut self, spec: &Spec, error: SettingError, chosen: &mut Option<Resolved>) {
+        let own_process = matches!(error.origin.layer, Layer::Flag | Layer::Environment);
+        match self.previous {
+            None if own_process => self.fatal.push(error),
+            _ if chosen.is_some() => self.report(error, Instead::Above),
+            None if spec.change == Change::Static => self.fatal.push(error),
+            None => self.report(error, Instead::Below),
+            Some(previous) => {
+                *chosen = Some(previous.get(spec));
+                self.report(error, Instead::Previous);
+            }
+        }
+    }
+
+    fn report(&mut self, error: SettingError, instead: Instead) {
+        self.findings
+            .problems
+            .push(Problem::Setting { error, instead });
+    }
+
+    fn mention_alias(&mut self, spec: &'static Spec, origin: &Origin) {
+        let recommended = match origin.layer {
+            Layer::Flag => spec.flags.first().copied().unwrap_or(spec.name),
+            _ => spec.name,
+        };
+        let used = origin.name.trim_start_matches('-');
+        if !used.eq_ignore_ascii_case(recommended) {
+            self.findings.notices.push(Notice::AliasUsed {
+                origin: origin.clone(),
+                key: recommended,
+            });
+        }
+    }
+
+    /// Names keys of the ConfigMap or file that no setting has, or that act elsewhere only.
+    fn strangers(&mut self, base: &Base) {
+        for name in base.texts.keys() {
+            let origin = Origin {
+                layer: base.layer,
+                name: name.clone(),
+            };
+            match schema::all().find(|spec| spec.is_named(name)) {
+                Some(spec) if spec.reach == Reach::Everywhere => {}
+                Some(_) => self.findings.notices.push(Notice::OutOfReach { origin }),
+                None => {
+                    let nearest = nearest(name, schema::all().flat_map(Spec::names));
+                    self.findings
+                        .notices
+                        .push(Notice::UnknownKey { origin, nearest });
+                }
+            }
+        }
+    }
+
+    fn check_required(&mut self) {
+        let spec = &schema::PROMETHEUS_BASE_URL;
+        let refused = self.fatal.iter().any(|error| error.key == spec.name);
+        let resolved = self.values.get(spec);
+        if resolved.value == Value::Unset && !refused {
+            self.fatal.push(SettingError {
+                key: spec.name,
+                value: String::new(),
+                origin: resolved.origin,
+                refusal: Refusal::new(
+                    "prometheus configuration is required but not found. set \
+                     PROMETHEUS_BASE_URL in config file or environment variable",
+                    "the main ConfigMap will do as well; write for example \
+                     https://prometheus.monitoring.svc:9090",
+                ),
+            });
+        }
+    }
+
+    /// Settings that somebody wrote and that do not act.
+    fn mention_effectless(&mut self) {
+        for spec in schema::all().filter(|spec| spec.state != State::Active) {
+            if self.values.get(spec).origin.layer != Layer::Default {
+                self.findings.notices.push(Notice::WithoutEffect {
+                    key: spec.name,
+                    state: spec.state,
+                });
+            }
+        }
+    }
+
+    fn finish(self) -> Resolution {
+        Resolution {
+            values: self.values,
+            fatal: self.fatal,
+            findings: self.findings,
+        }
+    }
+}
+
+/// The texts of one layer, found by name in any letter case.
+struct Texts<'a> {
+    layer: Layer,
+    by_name: BTreeMap<String, (&'a str, &'a str)>,
+}
+
+impl<'a> Texts<'a> {
+    /// Of several spellings of one name the first in byte order counts; upper case comes first. An
+    /// empty text is no text.
+    fn new(layer: Layer, data: &'a Data) -> Self {
+        let mut by_name = BTreeMap::new();
+        for (name, text) in data.iter().filter(|(_, text)| !text.is_empty()) {
+            by_name
+                .entry(name.to_ascii_uppercase())
+                .or_insert((name.as_str(), text.as_str()));
+        }
+        Self { layer, by_name }
+    }
+
+    fn of_flags(sources: &'a Sources) -> Self {
+        let by_name = sources
+            .flags
+            .0
+            .iter()
+            .map(|(key, given)| ((*key).to_owned(), (given.name, given.text.as_str())))
+            .collect();
+        Self {
+            layer: Layer::Flag,
+            by_name,
+        }
+    }
+
+    /// The text for a setting, under its own name or an older one.
+    fn find(&self, spec: &Spec) -> Option<(Origin, &'a str)> {
+        let reached = match self.layer {
+            Layer::Flag | Layer::Default => true,
+            Layer::Environment => spec.reach != Reach::Flag,
+            Layer::ConfigMap | Layer::ConfigFile => spec.reach == Reach::Everywhere,
+        };
+        let (name, text) = spec
+            .names()
+            .filter(|_| reached)
+            .find_map(|name| self.by_name.get(name).copied())?;
+        let name = match self.layer {
+            Layer::Flag => format!("--{name}"),
+            _ => name.to_owned(),
+        };
+        let layer = self.layer;
+        Some((Origin { layer, name }, text))
+    }
+}
+
+/// The layer under the environment: keys of the main ConfigMap, or of the file in its place.
+#[derive(Debug)]
+pub(super) struct Base {
+    pub(super) layer: Layer,
+    pub(super) texts: Data,
+}
+
+impl Default for Base {
+    fn default() -> Self {
+        Self {
+            layer: Layer::ConfigMap,
+            texts: Data::new(),
+        }
+    }
+}
+
+impl Base {
+    /// The text for a setting as the cluster says it, under any of its names; empty texts count.
+    pub(super) fn written(&self, spec: &Spec) -> Option<&str> {
+        spec.names().find_map(|known| {
+            self.texts
+                .iter()
+                .find(|(name, _)| known.eq_ignore_ascii_case(name))
+                .map(|(_, text)| text.as_str())
+        })
+    }
+}
+
+pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
+    let unreadable = |layer, name: &str, why: String| SettingError {
+        key: schema::CONFIG_FILE.name,
+        value: String::new(),
+        origin: Origin {
+            layer,
+            name: name.to_owned(),
+        },
+        refusal: Refusal::new(
+            format!("failed to load config: {why}"),
+            "write one KEY: value per line",
+        ),
+    };
+    if let Some(text) = &sources.config_file {
+        let layer = Layer::ConfigFile;
+        let texts = flat_yaml(text)
+            .map_err(|error| unreadable(layer, "--config-file", error.to_string()))?;
+        return Ok(Base { layer, texts });
+    }
+    let MainConfigMap::Present(data) = &sources.main else {
+        return Ok(Base::default());
+    };
+    let mut texts = match data.get(NESTED_FILE) {
+        Some(text) => flat_yaml(text)
+            .map_err(|error| unreadable(Layer::ConfigMap, NESTED_FILE, error.to_string()))?,
+        None => Data::new(),
+    };
+    for (name, text) in data.iter().filter(|(name, _)| *name != NESTED_FILE) {
+        texts.insert(name.clone(), text.clone());
+    }
+    Ok(Base {
+        layer: Layer::ConfigMap,
+        texts,
+    })
+}

@@ -1,0 +1,120 @@
+//! What is logged, and in which form.
+
+use std::fmt;
+
+/// The least severe line that is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Failures only.
+    Error,
+    /// And what needs attention.
+    Warn,
+    /// And what happens.
+    #[default]
+    Info,
+    /// And why.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// Reads a level by name or, as the flags of other controllers do, by verbosity.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "error" | "panic" | "fatal" => Some(Self::Error),
+            "warn" | "warning" => Some(Self::Warn),
+            "info" => Some(Self::Info),
+            "debug" => Some(Self::Debug),
+            "trace" => Some(Self::Trace),
+            number => number.parse().ok().map(Self::from_verbosity),
+        }
+    }
+
+    /// The level that `-v` asks for: 0 is the usual, from 4 on everything is wanted.
+    pub fn from_verbosity(verbosity: u64) -> Self {
+        match verbosity {
+            0 => Self::Info,
+            1..4 => Self::Debug,
+            _ => Self::Trace,
+        }
+    }
+
+    /// The name that subscribers know.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object per line.
+    #[default]
+    Json,
+    /// For people.
+    Text,
+}
+
+impl LogFormat {
+    /// Reads a format; `console` is what the flags of other controllers call text.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "json" => Some(Self::Json),
+            "text" | "console" | "human" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Json => "json",
+            Self::Text => "text",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_read_by_name_and_by_verbosity() {
+        for (text, level) in [
+            ("error", Some(LogLevel::Error)),
+            ("WARN", Some(LogLevel::Warn)),
+            ("info", Some(LogLevel::Info)),
+            ("0", Some(LogLevel::Info)),
+            ("1", Some(LogLevel::Debug)),
+            ("debug", Some(LogLevel::Debug)),
+            ("5", Some(LogLevel::Trace)),
+            ("loud", None),
+            ("-1", None),
+            ("", None),
+        ] {
+            assert_eq!(LogLevel::parse(text), level, "{text}");
+        }
+        assert!(LogLevel::Trace > LogLevel::Error);
+    }
+
+    #[test]
+    fn formats_are_read_by_name() {
+        assert_eq!(LogFormat::parse("console"), Some(LogFormat::Text));
+        assert_eq!(LogFormat::parse("JSON"), Some(LogFormat::Json));
+        assert_eq!(LogFormat::parse("xml"), None);
+    }
+}

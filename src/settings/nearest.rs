@@ -1,0 +1,94 @@
+//! The known word that an unknown one was probably meant to be.
+
+/// Words longer than this are not compared; no name of ours comes near.
+const MAX_WORD: usize = 80;
+
+/// The candidate closest to `word`, letter case ignored, if at most a third of it differs. The first
+/// of several equally close ones wins.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    if word.len() > MAX_WORD {
+        return None;
+    }
+    let word = letters(word);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&word, &letters(candidate)), candidate))
+        .min_by_key(|(steps, _)| *steps)
+        .filter(|(steps, _)| *steps <= (word.len() / 3).max(1))
+        .map(|(_, candidate)| candidate)
+}
+
+/// `"x"; did you mean "y"?` or `"x"`, for messages.
+pub(super) fn with_suggestion<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> String {
+    match nearest(word, candidates) {
+        Some(candidate) => format!("{word:?}; did you mean {candidate:?}?"),
+        None => format!("{word:?}"),
+    }
+}
+
+fn letters(word: &str) -> Vec<char> {
+    word.to_ascii_lowercase().chars().collect()
+}
+
+/// Levenshtein distance: the fewest insertions, deletions and replacements.
+fn distance(left: &[char], right: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (line, from) in left.iter().enumerate() {
+        let mut diagonal = line;
+        let mut before = line + 1;
+        let mut next = Vec::with_capacity(row.len());
+        next.push(before);
+        for (above, to) in row.iter().skip(1).zip(right) {
+            before = (diagonal + usize::from(from != to))
+                .min(above + 1)
+                .min(before + 1);
+            diagonal = *above;
+            next.push(before);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(left.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_counts_edits() {
+        for (left, right, steps) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+            ("same", "same", 0),
+        ] {
+            assert_eq!(
+                distance(&letters(left), &letters(right)),
+                steps,
+                "{left} {right}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_typo_is_recognised_and_a_stranger_is_not() {
+        let known = ["kvCacheThreshold", "kvSpareTrigger", "priority"];
+        assert_eq!(nearest("kvCacheTreshold", known), Some("kvCacheThreshold"));
+        assert_eq!(nearest("PRIORITY", known), Some("priority"));
+        assert_eq!(nearest("replicas", known), None);
+        assert_eq!(nearest(&"x".repeat(10_000), known), None);
+        assert_eq!(
+            with_suggestion("prioritty", known),
+            "\"prioritty\"; did you mean \"priority\"?"
+        );
+        assert_eq!(with_suggestion("zzz", known), "\"zzz\"");
+    }
+}

@@ -1,0 +1,240 @@
+//! `--print-config`: every setting with the value in force, where it came from, and whether it acts.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::layers::Resolution;
+use super::problem::{Layer, SettingError};
+use super::schema::{self, Change, State};
+use super::sources::{MainConfigMap, Sources};
+use super::yaml::Field;
+use super::{queueing_model, saturation, scale_to_zero, service_class};
+
+/// The report, in the order of the schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Whether the main ConfigMap was looked at, and what was found.
+    pub main_config_map: &'static str,
+    /// One row per setting.
+    pub settings: Vec<Row>,
+    /// Fields of the policy ConfigMaps that are checked and steer nothing yet.
+    pub fields_not_yet_active: Vec<PolicyFields>,
+    /// What forbids to start with these sources.
+    pub errors: Vec<String>,
+}
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// Its key.
+    pub key: &'static str,
+    /// The value in force, secrets masked.
+    pub value: String,
+    /// The layer and, if not a default, the name used there.
+    pub source: String,
+    /// Whether it may change while running.
+    pub live: bool,
+    /// Whether it acts.
+    pub state: String,
+}
+
+/// Fields of one policy ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyFields {
+    /// Which one.
+    pub config_map: &'static str,
+    /// The fields.
+    pub fields: Vec<&'static str>,
+}
+
+impl Report {
+    /// Reports on what was resolved from `sources`.
+    pub fn new(resolution: &Resolution, sources: &Sources) -> Self {
+        let not_read = sources.main == MainConfigMap::NotRead && sources.config_file.is_none();
+        // What is missing everywhere else may stand in the ConfigMap that was not read.
+        let may_be_there = |error: &&SettingError| not_read && error.origin.layer == Layer::Default;
+        Self {
+            main_config_map: match &sources.main {
+                _ if sources.config_file.is_some() => "replaced by the configuration file",
+                MainConfigMap::NotRead => "not read",
+                MainConfigMap::Absent => "absent",
+                MainConfigMap::Present(_) => "read",
+            },
+            settings: schema::all()
+                .map(|spec| {
+                    let resolved = resolution.values.get(spec);
+                    Row {
+                        key: spec.name,
+                        value: resolved.value.to_string(),
+                        source: resolved.origin.to_string(),
+                        live: spec.change == Change::Live,
+                        state: spec.state.to_string(),
+                    }
+                })
+                .collect(),
+            fields_not_yet_active: policy_fields(),
+            errors: resolution
+                .fatal
+                .iter()
+                .filter(|error| !may_be_there(error))
+                .map(ToString::to_string)
+                .collect(),
+        }
+    }
+
+    /// As a table for people.
+    pub fn to_text(&self) -> String {
+        let header = ["KEY", "VALUE", "SOURCE", "LIVE", "STATE"].map(str::to_owned);
+        let rows = self.settings.iter().map(|row| {
+            [
+                row.key.to_owned(),
+                if row.value.is_empty() {
+                    "-".to_owned()
+                } else {
+                    row.value.clone()
+                },
+                row.source.clone(),
+                if row.live { "yes" } else { "no" }.to_owned(),
+                row.state.clone(),
+            ]
+        });
+        let mut text = format!("main ConfigMap: {}\n\n", self.main_config_map);
+        text.push_str(&aligned(
+            &std::iter::once(header).chain(rows).collect::<Vec<_>>(),
+        ));
+        text.push_str("\nConfigMap fields that are checked and not yet active:\n");
+        for policy in &self.fields_not_yet_active {
+            writeln!(
+                text,
+                "  {}: {}",
+                policy.config_map,
+                policy.fields.join(", ")
+            )
+            .unwrap_or_default();
+        }
+        if !self.errors.is_empty() {
+            text.push_str("\nerrors:\n");
+            for error in &self.errors {
+                writeln!(text, "  {error}").unwrap_or_default();
+            }
+        }
+        text
+    }
+
+    /// As one JSON document.
+    ///
+    /// # Errors
+    /// Never in practice: every part is plain data.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self)
+    }
+}
+
+/// Columns as wide as their widest cell.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (width, cell) in widths.iter().zip(row) {
+            write!(line, "{cell:width$}  ").unwrap_or_default();
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn policy_fields() -> Vec<PolicyFields> {
+    let not_yet = |fields: &'static [Field]| {
+        fields
+            .iter()
+            .filter(|field| field.state != State::Active)
+            .map(|field| field.name)
+            .collect()
+    };
+    [
+        ("saturation", saturation::FIELDS),
+        ("scale-to-zero", scale_to_zero::FIELDS),
+        ("queueing-model", queueing_model::FIELDS),
+        ("service-classes", service_class::FIELDS),
+    ]
+    .into_iter()
+    .map(|(config_map, fields)| PolicyFields {
+        config_map,
+        fields: not_yet(fields),
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layers::resolve;
+    use super::*;
+
+    fn sources() -> Sources {
+        let mut sources = Sources::default();
+        for (name, text) in [
+            ("PROMETHEUS_BASE_URL", "https://user:pw@prom:9090"),
+            ("PROMETHEUS_BEARER_TOKEN", "s3cret"),
+            ("GLOBAL_OPT_INTERVAL", "90s"),
+        ] {
+            sources.environment.insert(name.to_owned(), text.to_owned());
+        }
+        sources
+    }
+
+    #[test]
+    fn every_key_is_shown_with_value_source_and_state_and_secrets_are_not() {
+        let sources = sources();
+        let report = Report::new(&resolve(&sources, None), &sources);
+        assert_eq!(report.settings.len(), schema::all().count());
+        assert_eq!(report.main_config_map, "not read");
+        let row = |key: &str| report.settings.iter().find(|row| row.key == key).unwrap();
+        assert_eq!(row("GLOBAL_OPT_INTERVAL").value, "1m30s");
+        assert_eq!(
+            row("GLOBAL_OPT_INTERVAL").source,
+            "environment GLOBAL_OPT_INTERVAL"
+        );
+        assert!(row("GLOBAL_OPT_INTERVAL").live);
+        assert_eq!(row("PROMETHEUS_BASE_URL").value, "https://****@prom:9090");
+        assert_eq!(row("REST_CLIENT_TIMEOUT").source, "default");
+        assert!(!row("REST_CLIENT_TIMEOUT").live);
+        assert_eq!(row("WEBHOOK_CERT_NAME").state, "accepted, inert");
+        assert_eq!(report.errors, Vec::<String>::new());
+        for shown in [report.to_text(), report.to_json().unwrap()] {
+            assert!(
+                shown.contains("****") && shown.contains("GLOBAL_OPT_INTERVAL"),
+                "{shown}"
+            );
+            assert!(
+                !shown.contains("s3cret") && !shown.contains("pw@"),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_address_is_an_error_only_if_the_config_map_was_read() {
+        let mut sources = Sources::default();
+        let report = Report::new(&resolve(&sources, None), &sources);
+        assert_eq!(report.errors, Vec::<String>::new());
+        sources.main = MainConfigMap::Absent;
+        let report = Report::new(&resolve(&sources, None), &sources);
+        assert_eq!(report.errors.len(), 1);
+        assert!(
+            report
+                .to_text()
+                .contains("prometheus configuration is required"),
+            "{report:?}"
+        );
+    }
+}

@@ -1,0 +1,306 @@
+//! What is said about settings: values and entries that are refused, and things worth a line that
+//! are in force all the same. All of it is ordered, so that a reader can tell new from old findings.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::config_maps::Purpose;
+use super::nearest::with_suggestion;
+use super::value::Refusal;
+
+/// A layer of sources; an earlier one wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// The command line.
+    Flag,
+    /// The environment of the process.
+    Environment,
+    /// The main ConfigMap.
+    ConfigMap,
+    /// The file in its place.
+    ConfigFile,
+    /// Built in.
+    Default,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::ConfigMap => "main ConfigMap",
+            Self::ConfigFile => "configuration file",
+            Self::Default => "default",
+        })
+    }
+}
+
+/// Where exactly a text was found: the layer and the name used there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// The layer.
+    pub layer: Layer,
+    /// Flag with dashes, or key as written.
+    pub name: String,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.layer == Layer::Default {
+            return self.layer.fmt(formatter);
+        }
+        write!(formatter, "{} {}", self.layer, self.name)
+    }
+}
+
+/// A value that is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{key}={value:?} ({origin}): {why}; {remedy}", why = .refusal.why, remedy = .refusal.remedy)]
+pub struct SettingError {
+    /// Key of the schema.
+    pub key: &'static str,
+    /// The value as people may see it.
+    pub value: String,
+    /// Where it was found.
+    pub origin: Origin,
+    /// Why, and what to write instead.
+    pub refusal: Refusal,
+}
+
+/// What is in force instead of an entry or value that was refused while running or at start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Instead {
+    /// What was in force before the edit.
+    Previous,
+    /// The layers below.
+    Below,
+    /// A layer above, which shadows it anyway.
+    Above,
+}
+
+impl fmt::Display for Instead {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Previous => "the previous content stays in force",
+            Self::Below => "the layers below apply",
+            Self::Above => "a flag or the environment is in force",
+        })
+    }
+}
+
+/// Where an entry of a policy ConfigMap is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryPlace {
+    /// Which ConfigMap.
+    pub purpose: Purpose,
+    /// The namespace that overrides, or `None` for the global one.
+    pub namespace: Option<Arc<str>>,
+    /// Key in its data.
+    pub entry: String,
+}
+
+impl fmt::Display for EntryPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(formatter, "{} of namespace {namespace}", self.purpose)?,
+            None => write!(formatter, "global {}", self.purpose)?,
+        }
+        write!(formatter, ", entry {:?}", self.entry)
+    }
+}
+
+/// An entry of a policy ConfigMap, or a part of it, that is not accepted; the others are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{place}: {why}; {instead}")]
+pub struct EntryProblem {
+    /// Where.
+    pub place: EntryPlace,
+    /// Every fault of the entry.
+    pub why: String,
+    /// What is in force instead.
+    pub instead: Instead,
+}
+
+/// Something that is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Problem {
+    /// A value of the main ConfigMap.
+    #[error("{error}; {instead}")]
+    Setting {
+        /// What is wrong with it.
+        error: SettingError,
+        /// What is in force instead.
+        instead: Instead,
+    },
+    /// An entry of a policy ConfigMap.
+    #[error(transparent)]
+    Entry(#[from] EntryProblem),
+}
+
+/// Something worth a line in the log that refuses nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notice {
+    /// An older documented name was used.
+    AliasUsed {
+        /// Where.
+        origin: Origin,
+        /// The name to use.
+        key: &'static str,
+    },
+    /// A key of the main ConfigMap that no setting has.
+    UnknownKey {
+        /// Where.
+        origin: Origin,
+        /// The key it was probably meant to be.
+        nearest: Option<&'static str>,
+    },
+    /// A key that has no effect in this layer.
+    OutOfReach {
+        /// Where.
+        origin: Origin,
+    },
+    /// A setting is set that does not act, or not yet.
+    WithoutEffect {
+        /// The setting.
+        key: &'static str,
+        /// Whether it will act.
+        state: super::schema::State,
+    },
+    /// A field that no entry of this kind has.
+    UnknownField {
+        /// The entry.
+        place: EntryPlace,
+        /// Path of the field.
+        field: String,
+        /// The field it was probably meant to be.
+        nearest: Option<&'static str>,
+    },
+    /// Fields that are read and checked, and steer nothing yet.
+    FieldsNotYetActive {
+        /// The entry.
+        place: EntryPlace,
+        /// Paths of the fields.
+        fields: Vec<String>,
+    },
+    /// A ConfigMap with an older documented name.
+    OlderConfigMap {
+        /// What it is for.
+        purpose: Purpose,
+        /// Its namespace.
+        namespace: Arc<str>,
+        /// Its name.
+        name: String,
+        /// The name to use.
+        current: String,
+        /// Whether it is read; it is not if the current one exists too.
+        read: bool,
+    },
+    /// The configuration file takes the place of a main ConfigMap that exists.
+    FileInPlaceOfConfigMap,
+    /// Anything else about settings as a whole.
+    Advice {
+        /// What is set.
+        subject: String,
+        /// What to know about it.
+        text: String,
+    },
+    /// Anything else about an entry.
+    EntryAdvice {
+        /// The entry.
+        place: EntryPlace,
+        /// What to know about it.
+        text: String,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AliasUsed { origin, key } => {
+                write!(formatter, "{origin} is an older name; write {key}")
+            }
+            Self::UnknownKey { origin, nearest } => write!(
+                formatter,
+                "{}: no setting is named {}",
+                origin.layer,
+                with_suggestion(&origin.name, *nearest)
+            ),
+            Self::OutOfReach { origin } => write!(
+                formatter,
+                "{origin} has no effect there; set it in the environment"
+            ),
+            Self::WithoutEffect { key, state } => write!(formatter, "{key} is {state}"),
+            Self::UnknownField {
+                place,
+                field,
+                nearest,
+            } => write!(
+                formatter,
+                "{place}: unknown field {}",
+                with_suggestion(field, *nearest)
+            ),
+            Self::FieldsNotYetActive { place, fields } => {
+                write!(formatter, "{place}: not yet active: {}", fields.join(", "))
+            }
+            Self::OlderConfigMap { .. } => self.fmt_older(formatter),
+            Self::FileInPlaceOfConfigMap => formatter.write_str(
+                "--config-file takes the place of the main ConfigMap, which is not read; \
+                 drop the flag to change settings while running",
+            ),
+            Self::Advice { subject, text } => write!(formatter, "{subject}: {text}"),
+            Self::EntryAdvice { place, text } => write!(formatter, "{place}: {text}"),
+        }
+    }
+}
+
+impl Notice {
+    fn fmt_older(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::OlderConfigMap {
+            purpose,
+            namespace,
+            name,
+            current,
+            read,
+        } = self
+        else {
+            return Ok(());
+        };
+        if *read {
+            write!(
+                formatter,
+                "{purpose} {namespace}/{name} has an older name; rename it to {current}"
+            )
+        } else {
+            write!(
+                formatter,
+                "{purpose} {namespace}/{name} is not read, since {namespace}/{current} exists"
+            )
+        }
+    }
+}
+
+/// What was found while settings were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// What is not accepted.
+    pub problems: Vec<Problem>,
+    /// What is worth a line.
+    pub notices: Vec<Notice>,
+}
+
+impl Findings {
+    /// Number of refused entries per ConfigMap and namespace (`None` is the global one).
+    pub fn invalid_entries(
+        &self,
+    ) -> std::collections::BTreeMap<(Purpose, Option<Arc<str>>), usize> {
+        let mut counts = std::collections::BTreeMap::new();
+        for problem in &self.problems {
+            let place = match problem {
+                Problem::Setting { .. } => (Purpose::Main, None),
+                Problem::Entry(problem) => (problem.place.purpose, problem.place.namespace.clone()),
+            };
+            *counts.entry(place).or_insert(0) += 1;
+        }
+        counts
+    }
+}

@@ -1,0 +1,183 @@
+//! Settings of the queueing-model analyzer: whether it is used, and for which latencies it sizes.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::config_maps::Purpose;
+use super::entries::{Entry, EntryKind, ScopeChange, ScopedEntries, Verdict, read_scoped};
+use super::problem::Findings;
+use super::sources::PolicySources;
+use super::yaml::Field;
+use crate::policy::key::ModelKey;
+
+/// Name of the analyzer.
+pub const ANALYZER_NAME: &str = "queueing-model";
+
+/// Factor between an idle server's latency and the target when nothing states one.
+pub const DEFAULT_SLO_MULTIPLIER: f64 = 3.0;
+
+/// Longest latency target, in milliseconds: one day.
+const MAX_MILLIS: f64 = 86_400_000.0;
+
+/// Fields of an entry.
+pub const FIELDS: &[Field] = &[
+    Field::active("model_id").also(&["modelId", "modelID"]),
+    Field::active("namespace"),
+    Field::later("sloMultiplier"),
+    Field::later("tuningEnabled"),
+    Field::later("targetTTFT"),
+    Field::later("targetITL"),
+];
+
+/// Latencies that a model is to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatencyTargets {
+    /// Time to first token.
+    pub time_to_first_token: Duration,
+    /// Time between tokens.
+    pub inter_token_latency: Duration,
+}
+
+/// An entry as written; a missing field is inherited.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct QueueingModelDocument {
+    #[serde(rename = "model_id", alias = "modelId", alias = "modelID")]
+    model_id: Option<String>,
+    namespace: Option<String>,
+    slo_multiplier: Option<f64>,
+    tuning_enabled: Option<bool>,
+    #[serde(rename = "targetTTFT")]
+    target_ttft: Option<f64>,
+    #[serde(rename = "targetITL")]
+    target_itl: Option<f64>,
+}
+
+/// What one entry states.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct QueueingModelEntry {
+    slo_multiplier: Option<f64>,
+    tuning: Option<bool>,
+    targets: Option<LatencyTargets>,
+}
+
+impl Entry for QueueingModelEntry {
+    type Document = QueueingModelDocument;
+    const PURPOSE: Purpose = Purpose::QueueingModel;
+    const FIELDS: &'static [Field] = FIELDS;
+
+    fn identity(document: &QueueingModelDocument) -> (Option<&str>, Option<&str>) {
+        (document.model_id.as_deref(), document.namespace.as_deref())
+    }
+
+    fn identity_fault(document: &QueueingModelDocument) -> Option<&'static str> {
+        let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        (given(&document.model_id) != given(&document.namespace))
+            .then_some("per-model overrides must have both model_id and namespace")
+    }
+
+    fn judge(document: QueueingModelDocument, kind: EntryKind) -> Verdict<Self> {
+        let mut faults = Vec::new();
+        // Zero is documented as "not set".
+        let slo_multiplier = document.slo_multiplier.filter(|factor| *factor != 0.0);
+        if let Some(factor) = slo_multiplier.filter(|factor| *factor <= 1.0) {
+            faults.push(format!("sloMultiplier must be > 1.0, got {factor:.2}"));
+        }
+        let targets = targets(
+            ("targetTTFT", document.target_ttft),
+            ("targetITL", document.target_itl),
+            &mut faults,
+        );
+        if !faults.is_empty() {
+            return Verdict::Refused(faults);
+        }
+        let entry = Self {
+            slo_multiplier,
+            tuning: document.tuning_enabled,
+            targets: targets.filter(|_| kind == EntryKind::Model),
+        };
+        if kind == EntryKind::Default && targets.is_some() {
+            let fault = "targetTTFT and targetITL count in an entry for one model only; move them";
+            return Verdict::Partly(entry, vec![fault.to_owned()]);
+        }
+        Verdict::Whole(entry)
+    }
+}
+
+/// Both targets or none, in milliseconds; zero counts as none.
+pub(super) fn targets(
+    (first_name, first): (&str, Option<f64>),
+    (second_name, second): (&str, Option<f64>),
+    faults: &mut Vec<String>,
+) -> Option<LatencyTargets> {
+    let mut read = |name: &str, millis: Option<f64>| {
+        let millis = millis.unwrap_or(0.0);
+        if !(0.0..=MAX_MILLIS).contains(&millis) {
+            faults.push(format!(
+                "{name} must be >= 0 and at most {MAX_MILLIS} ms, got {millis:.1}"
+            ));
+            return None;
+        }
+        Some(Duration::try_from_secs_f64(millis / 1000.0).unwrap_or_default())
+    };
+    let (first, second) = (read(first_name, first)?, read(second_name, second)?);
+    if first.is_zero() != second.is_zero() {
+        faults.push(format!(
+            "{first_name} and {second_name} must be set together, or neither"
+        ));
+        return None;
+    }
+    (!first.is_zero()).then_some(LatencyTargets {
+        time_to_first_token: first,
+        inter_token_latency: second,
+    })
+}
+
+/// What applies to one model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueueingModelPolicy {
+    /// Factor between an idle server's latency and the inferred target; above 1.
+    pub slo_multiplier: f64,
+    /// Whether the model's parameters are learned while running.
+    pub tuning: bool,
+    /// Explicit targets; absent ones are taken from the service class, else inferred.
+    pub targets: Option<LatencyTargets>,
+}
+
+/// Queueing-model settings, layered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct QueueingModelLayers {
+    entries: ScopedEntries<QueueingModelEntry>,
+}
+
+impl QueueingModelLayers {
+    /// Reads every queueing-model ConfigMap. What is refused keeps its content of `previous`.
+    pub fn read(sources: &PolicySources, previous: Option<&Self>, findings: &mut Findings) -> Self {
+        Self {
+            entries: read_scoped(sources, previous.map(|layers| &layers.entries), findings),
+        }
+    }
+
+    /// Whether the analyzer is used, for every model: the global ConfigMap has a `default`.
+    pub fn selected(&self) -> bool {
+        self.entries.global.default_entry().is_some()
+    }
+
+    /// What applies to a model.
+    pub fn policy(&self, model: &ModelKey) -> QueueingModelPolicy {
+        let layers = || self.entries.layers(model);
+        QueueingModelPolicy {
+            slo_multiplier: layers()
+                .find_map(|entry| entry.slo_multiplier)
+                .unwrap_or(DEFAULT_SLO_MULTIPLIER),
+            tuning: layers().find_map(|entry| entry.tuning).unwrap_or(true),
+            targets: layers().find_map(|entry| entry.targets),
+        }
+    }
+
+    /// What differs from an earlier state, scope by scope.
+    pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
+        self.entries.changes_since(&earlier.entries)
+    }
+}

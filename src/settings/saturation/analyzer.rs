@@ -1,0 +1,71 @@
+//! Which analyzers take part, and with what weight.
+
+use super::document::AnalyzerDocument;
+use super::entry::UtilizationBand;
+
+/// The analyzer that `analyzerName` and `analyzers[]` select today.
+pub const SATURATION: &str = "saturation";
+
+/// One of `analyzers[]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnalyzerSettings {
+    /// Its type, which falls back to its name. Types that nobody knows are kept and ignored.
+    pub kind: String,
+    /// Whether it takes part.
+    pub enabled: bool,
+    /// Its weight, positive.
+    pub score: f64,
+    /// Its own utilization target for growth.
+    pub scale_up_threshold: Option<f64>,
+    /// Its own utilization floor.
+    pub scale_down_boundary: Option<f64>,
+}
+
+/// Checks one analyzer against the thresholds that it would inherit.
+pub(super) fn judge_analyzer(
+    document: AnalyzerDocument,
+    inherited: UtilizationBand,
+    faults: &mut Vec<String>,
+) -> AnalyzerSettings {
+    let parameters = document.parameters.unwrap_or_default();
+    let name = document.name.unwrap_or_default();
+    let kind = document.kind.unwrap_or_else(|| name.clone());
+    let label = if name.is_empty() { &kind } else { &name };
+    if label.is_empty() {
+        faults.push("analyzers: a name is required".to_owned());
+    }
+    let settings = AnalyzerSettings {
+        enabled: document.enabled.or(parameters.enabled).unwrap_or(true),
+        // Zero is documented as "not set".
+        score: document
+            .score
+            .or(parameters.score)
+            .filter(|score| *score != 0.0)
+            .unwrap_or(1.0),
+        scale_up_threshold: document
+            .scale_up_threshold
+            .or(parameters.scale_up_threshold),
+        scale_down_boundary: document
+            .scale_down_boundary
+            .or(parameters.scale_down_boundary),
+        kind: kind.clone(),
+    };
+    if settings.score < 0.0 {
+        faults.push(format!(
+            "analyzer {label:?}: score must be >= 0, got {:.2}",
+            settings.score
+        ));
+    }
+    let band = UtilizationBand {
+        scale_up_threshold: settings
+            .scale_up_threshold
+            .unwrap_or(inherited.scale_up_threshold),
+        scale_down_boundary: settings
+            .scale_down_boundary
+            .unwrap_or(inherited.scale_down_boundary),
+    };
+    if let Some(fault) = band.fault() {
+        faults.push(format!("analyzer {label:?}: {fault}"));
+    }
+    settings
+}

@@ -1,0 +1,112 @@
+//! The YAML form of a saturation entry.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::settings::yaml::Field;
+
+/// Fields of an entry.
+pub(super) const FIELDS: &[Field] = &[
+    Field::active("modelId").also(&["modelID", "model_id"]),
+    Field::active("namespace"),
+    Field::active("kvCacheThreshold"),
+    Field::active("queueLengthThreshold"),
+    Field::active("kvSpareTrigger"),
+    Field::active("queueSpareTrigger"),
+    Field::later("enableLimiter"),
+    Field::later("enableRescale"),
+    Field::later("analyzerName"),
+    Field::later("scaleUpThreshold"),
+    Field::later("scaleDownBoundary"),
+    Field::later("priority"),
+    Field::later("analyzers").holds(ANALYZER_FIELDS),
+    Field::later("limiters").holds(LIMITER_FIELDS),
+    Field::later("scaleToZero").holds(&[Field::later("enabled")]),
+];
+
+const ANALYZER_FIELDS: &[Field] = &[
+    Field::later("name"),
+    Field::later("type"),
+    Field::later("enabled"),
+    Field::later("score"),
+    Field::later("scaleUpThreshold"),
+    Field::later("scaleDownBoundary"),
+    Field::later("parameters"),
+];
+
+const LIMITER_FIELDS: &[Field] = &[
+    Field::later("name"),
+    Field::later("type"),
+    Field::later("scope"),
+    Field::later("quotas"),
+    Field::later("namespaceQuotas"),
+    Field::later("exclude"),
+];
+
+/// An entry as written; a missing field is inherited.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(in crate::settings) struct SaturationDocument {
+    #[serde(alias = "modelID", alias = "model_id")]
+    pub(super) model_id: Option<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) kv_cache_threshold: Option<f64>,
+    pub(super) queue_length_threshold: Option<f64>,
+    pub(super) kv_spare_trigger: Option<f64>,
+    pub(super) queue_spare_trigger: Option<f64>,
+    pub(super) enable_limiter: Option<bool>,
+    pub(super) enable_rescale: Option<bool>,
+    pub(super) analyzer_name: Option<String>,
+    pub(super) scale_up_threshold: Option<f64>,
+    pub(super) scale_down_boundary: Option<f64>,
+    pub(super) priority: Option<f64>,
+    pub(super) analyzers: Option<Vec<AnalyzerDocument>>,
+    pub(super) limiters: Option<Vec<LimiterDocument>>,
+    pub(super) scale_to_zero: Option<InlineScaleToZero>,
+}
+
+/// One of `analyzers[]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct AnalyzerDocument {
+    pub(super) name: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) enabled: Option<bool>,
+    pub(super) score: Option<f64>,
+    pub(super) scale_up_threshold: Option<f64>,
+    pub(super) scale_down_boundary: Option<f64>,
+    pub(super) parameters: Option<AnalyzerParameters>,
+}
+
+/// The same settings in a second place; a field of the entry itself wins. Other keys are left to the
+/// analyzer of that type.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct AnalyzerParameters {
+    pub(super) enabled: Option<bool>,
+    pub(super) score: Option<f64>,
+    pub(super) scale_up_threshold: Option<f64>,
+    pub(super) scale_down_boundary: Option<f64>,
+}
+
+/// One of `limiters[]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct LimiterDocument {
+    pub(super) name: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) scope: Option<String>,
+    pub(super) quotas: Option<BTreeMap<String, i64>>,
+    pub(super) namespace_quotas: Option<BTreeMap<String, BTreeMap<String, i64>>>,
+    pub(super) exclude: Option<Vec<String>>,
+}
+
+/// The scale-to-zero switch inside a saturation entry.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct InlineScaleToZero {
+    pub(super) enabled: Option<bool>,
+}

@@ -1,0 +1,140 @@
+//! GPU quotas as `limiters[]` states them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::document::LimiterDocument;
+
+/// Largest quota of one accelerator type.
+const MAX_QUOTA: i64 = 1_048_576;
+
+/// How many GPUs of one type may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quota {
+    /// As many as there are; written -1.
+    Unlimited,
+    /// This many; 0 denies the type.
+    AtMost(u32),
+}
+
+/// Quotas by accelerator type.
+pub type Quotas = BTreeMap<String, Quota>;
+
+/// One limiter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limiter {
+    /// Unique among the limiters of one list.
+    pub name: String,
+    /// What it limits.
+    pub scope: LimiterScope,
+    /// Namespaces that it does not limit.
+    pub exclude: BTreeSet<String>,
+}
+
+/// What a limiter limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LimiterScope {
+    /// The sum over the cluster.
+    Cluster(Quotas),
+    /// Each namespace by itself; `default` stands for those that are not listed.
+    Namespaces(BTreeMap<String, Quotas>),
+}
+
+/// Checks a whole list and names every fault.
+pub(super) fn judge_limiters(
+    documents: Vec<LimiterDocument>,
+    faults: &mut Vec<String>,
+) -> Vec<Limiter> {
+    let mut names = BTreeSet::new();
+    let mut limiters = Vec::new();
+    for (index, document) in documents.into_iter().enumerate() {
+        let name = document.name.clone().unwrap_or_default();
+        let place = format!("limiters[{index}]");
+        if name.is_empty() {
+            faults.push(format!("{place}: a name is required"));
+        } else if !names.insert(name.clone()) {
+            faults.push(format!("{place}: name {name:?} stands twice"));
+        }
+        match document.kind.as_deref() {
+            Some("quota") => {}
+            other => faults.push(format!(
+                "{place}: type must be \"quota\", got {:?}",
+                other.unwrap_or_default()
+            )),
+        }
+        if let Some(scope) = judge_scope(&place, &document, faults) {
+            limiters.push(Limiter {
+                name,
+                scope,
+                exclude: document.exclude.unwrap_or_default().into_iter().collect(),
+            });
+        }
+    }
+    limiters
+}
+
+fn judge_scope(
+    place: &str,
+    document: &LimiterDocument,
+    faults: &mut Vec<String>,
+) -> Option<LimiterScope> {
+    let mut read = |place: &str, quotas: &BTreeMap<String, i64>| -> Quotas {
+        quotas
+            .iter()
+            .filter_map(|(accelerator, number)| match quota(*number) {
+                Some(quota) => Some((accelerator.clone(), quota)),
+                None => {
+                    faults.push(format!(
+                        "{place}: quota of {accelerator:?} must be -1 (unlimited) or 0 to \
+                         {MAX_QUOTA}, got {number}"
+                    ));
+                    None
+                }
+            })
+            .collect()
+    };
+    match (
+        document.scope.as_deref(),
+        &document.quotas,
+        &document.namespace_quotas,
+    ) {
+        (Some("cluster"), Some(quotas), None) => Some(LimiterScope::Cluster(read(place, quotas))),
+        (Some("namespace"), None, Some(namespaces)) => Some(LimiterScope::Namespaces(
+            namespaces
+                .iter()
+                .map(|(name, quotas)| {
+                    (
+                        name.clone(),
+                        read(&format!("{place}.namespaceQuotas.{name}"), quotas),
+                    )
+                })
+                .collect(),
+        )),
+        (Some("cluster"), _, _) => {
+            faults.push(format!(
+                "{place}: scope cluster needs quotas and no namespaceQuotas"
+            ));
+            None
+        }
+        (Some("namespace"), _, _) => {
+            faults.push(format!(
+                "{place}: scope namespace needs namespaceQuotas and no quotas"
+            ));
+            None
+        }
+        (other, _, _) => {
+            faults.push(format!(
+                "{place}: scope must be \"cluster\" or \"namespace\", got {:?}",
+                other.unwrap_or_default()
+            ));
+            None
+        }
+    }
+}
+
+fn quota(number: i64) -> Option<Quota> {
+    match number {
+        -1 => Some(Quota::Unlimited),
+        0..=MAX_QUOTA => u32::try_from(number).ok().map(Quota::AtMost),
+        _ => None,
+    }
+}

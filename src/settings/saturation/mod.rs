@@ -1,0 +1,251 @@
+//! Saturation settings by layer: thresholds of the percentage-based analysis, and what the
+//! token-based one, the optimizers and the limiters read.
+
+mod analyzer;
+mod document;
+mod entry;
+mod limiter;
+
+pub use analyzer::{AnalyzerSettings, SATURATION};
+pub use entry::UtilizationBand;
+pub use limiter::{Limiter, LimiterScope, Quota, Quotas};
+
+use entry::{SaturationEntry, kv_fault};
+
+use super::config_maps::Purpose;
+use super::entries::{EntrySet, ScopeChange, ScopedEntries, read_scoped};
+use super::problem::{EntryPlace, Findings, Notice};
+use super::sources::PolicySources;
+use crate::policy::key::ModelKey;
+
+/// Fields of an entry, for the documentation.
+pub const FIELDS: &[super::yaml::Field] = document::FIELDS;
+
+/// Thresholds of the V1 analysis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SaturationThresholds {
+    /// KV share from which a replica is saturated.
+    pub kv_cache_threshold: f64,
+    /// Queue length from which a replica is saturated.
+    pub queue_length_threshold: f64,
+    /// Spare KV share below which the model grows.
+    pub kv_spare_trigger: f64,
+    /// Spare queue below which the model grows.
+    pub queue_spare_trigger: f64,
+}
+
+impl Default for SaturationThresholds {
+    fn default() -> Self {
+        Self {
+            kv_cache_threshold: 0.80,
+            queue_length_threshold: 5.0,
+            kv_spare_trigger: 0.10,
+            queue_spare_trigger: 3.0,
+        }
+    }
+}
+
+/// Everything that a model's saturation entries say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SaturationPolicy {
+    /// Thresholds of the percentage-based analysis.
+    pub thresholds: SaturationThresholds,
+    /// Which analysis is selected.
+    pub analysis: Analysis,
+    /// The band of the token-based analysis, with the overrides of `analyzers[]`.
+    pub band: UtilizationBand,
+    /// Weight among models that share GPUs; positive.
+    pub priority: f64,
+    /// Analyzers that are listed.
+    pub analyzers: Vec<AnalyzerSettings>,
+    /// The inline scale-to-zero switch; absent leaves it to the scale-to-zero ConfigMap.
+    pub scale_to_zero: Option<bool>,
+}
+
+/// The two ways to look at saturation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Analysis {
+    /// V1: shares of KV cache and queue lengths.
+    Percentage,
+    /// V2: tokens.
+    Tokens,
+}
+
+/// Saturation thresholds, layered: namespace entry, namespace `default`, global entry, global
+/// `default`, built-in; field by field.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SaturationLayers {
+    entries: ScopedEntries<SaturationEntry>,
+}
+
+impl SaturationLayers {
+    /// Reads every saturation ConfigMap. What is refused keeps its content of `previous`.
+    pub fn read(sources: &PolicySources, previous: Option<&Self>, findings: &mut Findings) -> Self {
+        let entries = read_scoped(sources, previous.map(|layers| &layers.entries), findings);
+        let layers = Self { entries };
+        layers.mention_conflicts(findings);
+        layers
+    }
+
+    /// Thresholds in force for one model.
+    pub fn resolve(&self, model: &ModelKey) -> SaturationThresholds {
+        let merged = self.merge(model);
+        if kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger).is_some() {
+            let built_in = SaturationThresholds::default();
+            return SaturationThresholds {
+                kv_cache_threshold: built_in.kv_cache_threshold,
+                kv_spare_trigger: built_in.kv_spare_trigger,
+                ..merged
+            };
+        }
+        merged
+    }
+
+    /// Everything in force for one model.
+    pub fn policy(&self, model: &ModelKey) -> SaturationPolicy {
+        let analyzers = self
+            .field(model, |entry| entry.analyzers.clone())
+            .unwrap_or_default();
+        let named = self.field(model, |entry| entry.analyzer_name.clone());
+        let selects_tokens = named.as_deref() == Some(SATURATION) || !analyzers.is_empty();
+        let top = self.merge_band(model);
+        let built_in = UtilizationBand::default();
+        let top = if top.fault().is_some() { built_in } else { top };
+        SaturationPolicy {
+            thresholds: self.resolve(model),
+            analysis: if selects_tokens {
+                Analysis::Tokens
+            } else {
+                Analysis::Percentage
+            },
+            band: band_of(top, &analyzers),
+            // Zero is documented as "not set".
+            priority: self
+                .field(model, |entry| entry.priority)
+                .filter(|priority| *priority != 0.0)
+                .unwrap_or(1.0),
+            analyzers,
+            scale_to_zero: self.field(model, |entry| entry.scale_to_zero),
+        }
+    }
+
+    /// Whether growth is limited to GPUs; only the global `default` says so.
+    pub fn limiter_enabled(&self) -> bool {
+        self.global_default()
+            .and_then(|entry| entry.enable_limiter)
+            .unwrap_or(false)
+    }
+
+    /// The limiters of the global `default`; absent means the cluster's inventory.
+    pub fn limiters(&self) -> Option<&[Limiter]> {
+        self.global_default()
+            .and_then(|entry| entry.limiters.as_deref())
+    }
+
+    /// Whether the budget of a scope is shared by priority: of one namespace, or of the cluster.
+    /// Only that scope's own `default` says so.
+    pub fn rescale_enabled(&self, namespace: Option<&str>) -> bool {
+        let set = match namespace {
+            Some(namespace) => self.entries.namespaces.get(namespace),
+            None => Some(&self.entries.global),
+        };
+        set.and_then(EntrySet::default_entry)
+            .and_then(|entry| entry.enable_rescale)
+            .unwrap_or(false)
+    }
+
+    /// What differs from an earlier state, scope by scope.
+    pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
+        self.entries.changes_since(&earlier.entries)
+    }
+
+    fn global_default(&self) -> Option<&SaturationEntry> {
+        self.entries.global.default_entry()
+    }
+
+    /// The strongest layer that states a field.
+    fn field<T>(
+        &self,
+        model: &ModelKey,
+        read: impl Fn(&SaturationEntry) -> Option<T>,
+    ) -> Option<T> {
+        self.entries.layers(model).find_map(read)
+    }
+
+    fn merge(&self, model: &ModelKey) -> SaturationThresholds {
+        let built_in = SaturationThresholds::default();
+        let field = |read: fn(&SaturationEntry) -> Option<f64>, otherwise: f64| {
+            self.field(model, read).unwrap_or(otherwise)
+        };
+        SaturationThresholds {
+            kv_cache_threshold: field(
+                |entry| entry.kv_cache_threshold,
+                built_in.kv_cache_threshold,
+            ),
+            queue_length_threshold: field(
+                |entry| entry.queue_length_threshold,
+                built_in.queue_length_threshold,
+            ),
+            kv_spare_trigger: field(|entry| entry.kv_spare_trigger, built_in.kv_spare_trigger),
+            queue_spare_trigger: field(
+                |entry| entry.queue_spare_trigger,
+                built_in.queue_spare_trigger,
+            ),
+        }
+    }
+
+    fn merge_band(&self, model: &ModelKey) -> UtilizationBand {
+        let built_in = UtilizationBand::default();
+        UtilizationBand {
+            scale_up_threshold: self
+                .field(model, |entry| entry.scale_up_threshold)
+                .unwrap_or(built_in.scale_up_threshold),
+            scale_down_boundary: self
+                .field(model, |entry| entry.scale_down_boundary)
+                .unwrap_or(built_in.scale_down_boundary),
+        }
+    }
+
+    /// Entries that are right by themselves may contradict what they inherit; the pair then takes
+    /// its built-in values, and that is said.
+    fn mention_conflicts(&self, findings: &mut Findings) {
+        for (place, model) in self.entries.models_named() {
+            let merged = self.merge(&model);
+            let tokens = self.policy(&model).analysis == Analysis::Tokens;
+            let faults = [
+                kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger),
+                self.merge_band(&model).fault().filter(|_| tokens),
+            ];
+            for fault in faults.into_iter().flatten() {
+                findings.notices.push(Notice::EntryAdvice {
+                    place: EntryPlace {
+                        purpose: Purpose::Saturation,
+                        namespace: place.scope.cloned(),
+                        entry: place.key.to_owned(),
+                    },
+                    text: format!(
+                        "together with what it inherits {fault}; both take their built-in values"
+                    ),
+                });
+            }
+        }
+    }
+}
+
+/// The band with the overrides of the first enabled `saturation` analyzer.
+fn band_of(top: UtilizationBand, analyzers: &[AnalyzerSettings]) -> UtilizationBand {
+    let Some(own) = analyzers
+        .iter()
+        .find(|analyzer| analyzer.enabled && analyzer.kind == SATURATION)
+    else {
+        return top;
+    };
+    let band = UtilizationBand {
+        scale_up_threshold: own.scale_up_threshold.unwrap_or(top.scale_up_threshold),
+        scale_down_boundary: own.scale_down_boundary.unwrap_or(top.scale_down_boundary),
+    };
+    if band.fault().is_some() { top } else { band }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Which models may go to zero, and how long they must have been idle.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::config_maps::Purpose;
+use super::duration::{format_duration, parse_duration};
+use super::entries::{Entry, EntryKind, ScopeChange, ScopedEntries, Verdict, read_scoped};
+use super::namespace::shortened;
+use super::problem::Findings;
+use super::sources::PolicySources;
+use super::yaml::Field;
+use crate::policy::key::ModelKey;
+use crate::policy::units::Replicas;
+
+/// Idle time before zero when nothing states one.
+pub const DEFAULT_RETENTION: Duration = Duration::from_secs(600);
+
+/// Fields of an entry.
+pub const FIELDS: &[Field] = &[
+    Field::active("model_id").also(&["modelId", "modelID"]),
+    Field::active("namespace"),
+    Field::active("enable_scale_to_zero"),
+    Field::later("retention_period"),
+];
+
+/// An entry as written; a missing field is inherited.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ScaleToZeroDocument {
+    #[serde(alias = "modelId", alias = "modelID")]
+    model_id: Option<String>,
+    namespace: Option<String>,
+    enable_scale_to_zero: Option<bool>,
+    retention_period: Option<String>,
+}
+
+/// What one entry states.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ScaleToZeroEntry {
+    enabled: Option<bool>,
+    retention: Option<Duration>,
+}
+
+impl Entry for ScaleToZeroEntry {
+    type Document = ScaleToZeroDocument;
+    const PURPOSE: Purpose = Purpose::ScaleToZero;
+    const FIELDS: &'static [Field] = FIELDS;
+
+    fn identity(document: &ScaleToZeroDocument) -> (Option<&str>, Option<&str>) {
+        (document.model_id.as_deref(), document.namespace.as_deref())
+    }
+
+    /// A retention that is none leaves the rest of the entry in force.
+    fn judge(document: ScaleToZeroDocument, _kind: EntryKind) -> Verdict<Self> {
+        let enabled = document.enable_scale_to_zero;
+        match document.retention_period.as_deref().map(retention) {
+            None => Verdict::Whole(Self {
+                enabled,
+                retention: None,
+            }),
+            Some(Ok(retention)) => Verdict::Whole(Self {
+                enabled,
+                retention: Some(retention),
+            }),
+            Some(Err(fault)) => Verdict::Partly(
+                Self {
+                    enabled,
+                    retention: None,
+                },
+                vec![fault],
+            ),
+        }
+    }
+
+    fn complete(&mut self, previous: &Self) {
+        self.retention = previous.retention;
+    }
+}
+
+fn retention(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(length) if length.is_zero() => Err(format!(
+            "retention_period must be positive, got {}",
+            format_duration(length)
+        )),
+        Ok(length) => Ok(length),
+        Err(error) => Err(format!(
+            "retention_period {:?} is not a positive duration: {error}; write for example 10m",
+            shortened(text)
+        )),
+    }
+}
+
+/// Scale-to-zero policy, layered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScaleToZeroLayers {
+    entries: ScopedEntries<ScaleToZeroEntry>,
+    /// `WVA_SCALE_TO_ZERO`, below every entry.
+    otherwise: bool,
+}
+
+impl ScaleToZeroLayers {
+    /// Reads every scale-to-zero ConfigMap; `otherwise` applies where no entry states anything. What
+    /// is refused keeps its content of `previous`.
+    pub fn read(
+        sources: &PolicySources,
+        otherwise: bool,
+        previous: Option<&Self>,
+        findings: &mut Findings,
+    ) -> Self {
+        Self {
+            entries: read_scoped(sources, previous.map(|layers| &layers.entries), findings),
+            otherwise,
+        }
+    }
+
+    /// Whether the model may go to zero.
+    pub fn enabled(&self, model: &ModelKey) -> bool {
+        self.entries
+            .layers(model)
+            .find_map(|entry| entry.enabled)
+            .unwrap_or(self.otherwise)
+    }
+
+    /// How long the model must have been idle before it goes to zero.
+    pub fn retention(&self, model: &ModelKey) -> Duration {
+        self.entries
+            .layers(model)
+            .find_map(|entry| entry.retention)
+            .unwrap_or(DEFAULT_RETENTION)
+    }
+
+    /// The fewest replicas of a model without bounds of its own.
+    pub fn least_replicas(&self, model: &ModelKey) -> Replicas {
+        if self.enabled(model) {
+            Replicas::ZERO
+        } else {
+            Replicas::ONE
+        }
+    }
+
+    /// What differs from an earlier state, scope by scope.
+    pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
+        self.entries.changes_since(&earlier.entries)
+    }
+}

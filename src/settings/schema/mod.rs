@@ -1,0 +1,252 @@
+//! The one table of every setting. Parsing, `--help`, `--print-config` and the documentation are all
+//! made from it.
+
+mod cluster;
+mod process;
+mod prometheus;
+mod scaling;
+
+use std::fmt;
+
+pub use cluster::*;
+pub use process::*;
+pub use prometheus::*;
+pub use scaling::*;
+
+use super::namespace::shortened;
+use super::secret::MASK;
+use super::url::mask_url;
+use super::value::{Kind, Refusal, Value};
+
+/// The table, in the order in which people read it.
+pub const SCHEMA: &[&[Spec]] = &[PROMETHEUS_ROWS, SCALING_ROWS, CLUSTER_ROWS, PROCESS_ROWS];
+
+/// Every setting, in the order of the table.
+pub fn all() -> impl Iterator<Item = &'static Spec> {
+    SCHEMA.iter().copied().flatten()
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// Key in the environment and in ConfigMaps.
+    pub name: &'static str,
+    /// Words for messages; those of the immutable keys are what the original shows.
+    pub title: &'static str,
+    /// Flags without dashes; the first is the one to recommend.
+    pub flags: &'static [&'static str],
+    /// Older documented names of the key.
+    pub aliases: &'static [&'static str],
+    /// What it is.
+    pub kind: Kind,
+    /// Default, as a text of its kind.
+    pub default: &'static str,
+    /// Whether it may change while the process runs.
+    pub change: Change,
+    /// Layers that may set it.
+    pub reach: Reach,
+    /// Where it stands in `--help` and in the documentation.
+    pub group: Group,
+    /// What it says, in one line.
+    pub meaning: &'static str,
+    /// What it changes, in one line.
+    pub effect: &'static str,
+    /// Whether it does that already.
+    pub state: State,
+    /// The log text of an applied change.
+    pub applied: &'static str,
+}
+
+/// Whether a setting may change while the process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Read at start; a later edit is rejected.
+    Static,
+    /// Follows the ConfigMap.
+    Live,
+}
+
+/// Layers that may set a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Flag, environment, main ConfigMap or configuration file.
+    Everywhere,
+    /// Flag or environment, because it says where the ConfigMap is.
+    Process,
+    /// Flag only.
+    Flag,
+}
+
+/// Whether a setting or a field acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// It does what its row says.
+    Active,
+    /// It is read and checked; what it steers is still to come.
+    NotYetActive,
+    /// It is accepted for compatibility and steers nothing.
+    Inert,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Active => "active",
+            Self::NotYetActive => "accepted, not yet active",
+            Self::Inert => "accepted, inert",
+        })
+    }
+}
+
+/// A heading of `--help` and of the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// How Prometheus is reached.
+    Prometheus,
+    /// When it is asked and how old an answer may be.
+    Collection,
+    /// How often and within which limits decisions are made.
+    Optimization,
+    /// Scaling to and from zero.
+    Zero,
+    /// Which objects are ours.
+    Scope,
+    /// Where settings are read.
+    Configuration,
+    /// What is served.
+    Serving,
+    /// Who writes, and how the API server is talked to.
+    Cluster,
+    /// What is logged.
+    Logging,
+}
+
+impl Group {
+    /// Every group, in reading order.
+    pub const ALL: &'static [Self] = &[
+        Self::Prometheus,
+        Self::Collection,
+        Self::Optimization,
+        Self::Zero,
+        Self::Scope,
+        Self::Configuration,
+        Self::Serving,
+        Self::Cluster,
+        Self::Logging,
+    ];
+
+    /// The heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Prometheus => "Prometheus connection",
+            Self::Collection => "Metrics collection",
+            Self::Optimization => "Optimization",
+            Self::Zero => "Scale to and from zero",
+            Self::Scope => "Scope",
+            Self::Configuration => "Configuration sources",
+            Self::Serving => "Serving",
+            Self::Cluster => "Leader election and API server",
+            Self::Logging => "Logging",
+        }
+    }
+}
+
+impl Spec {
+    /// A setting that is fixed for the life of the process.
+    const fn fixed(group: Group, name: &'static str, title: &'static str, kind: Kind) -> Self {
+        Self {
+            name,
+            title,
+            flags: &[],
+            aliases: &[],
+            kind,
+            default: "",
+            change: Change::Static,
+            reach: Reach::Everywhere,
+            group,
+            meaning: "",
+            effect: "",
+            state: State::Active,
+            applied: "Updated setting",
+        }
+    }
+
+    /// A setting that follows the ConfigMap.
+    const fn live(group: Group, name: &'static str, title: &'static str, kind: Kind) -> Self {
+        let mut spec = Self::fixed(group, name, title, kind);
+        spec.change = Change::Live;
+        spec
+    }
+
+    const fn flags(mut self, flags: &'static [&'static str]) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    const fn default(mut self, default: &'static str) -> Self {
+        self.default = default;
+        self
+    }
+
+    const fn reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    const fn means(mut self, meaning: &'static str, effect: &'static str) -> Self {
+        self.meaning = meaning;
+        self.effect = effect;
+        self
+    }
+
+    const fn state(mut self, state: State) -> Self {
+        self.state = state;
+        self
+    }
+
+    const fn applied(mut self, applied: &'static str) -> Self {
+        self.applied = applied;
+        self
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// Why it is not accepted and what would be.
+    pub fn parse(&self, text: &str) -> Result<Value, Refusal> {
+        self.kind.parse(self.title, text)
+    }
+
+    /// A text of this setting as people may see it: secrets and credentials masked, bounded.
+    pub fn show(&self, text: &str) -> String {
+        match self.kind {
+            Kind::Secret if text.is_empty() => String::new(),
+            Kind::Secret => MASK.to_owned(),
+            Kind::Url => shortened(&mask_url(text)),
+            _ => shortened(text),
+        }
+    }
+
+    /// The value when no layer sets it.
+    pub fn default_value(&self) -> Value {
+        self.parse(self.default).unwrap_or(Value::Unset)
+    }
+
+    /// Whether `name` is this key or one of its older names, in any letter case.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.names().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// The key and its older names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Label selector expressions, as `WVA_NODE_SELECTOR` and kubectl's `-l` take them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::namespace::{check_label_value, check_object_name, shortened};
+
+/// Longest expression that is looked at.
+const MAX_TEXT: usize = 4096;
+
+/// Requirements that must all hold; none means every object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    /// In the order they were written.
+    pub requirements: Vec<Requirement>,
+}
+
+/// One requirement on one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label.
+    pub label: String,
+    /// What must hold for it.
+    pub holds: Condition,
+}
+
+/// What must hold for a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// It is there.
+    Exists,
+    /// It is not there.
+    Absent,
+    /// It has one of these values.
+    OneOf(BTreeSet<String>),
+    /// It is not there, or has none of these values.
+    NoneOf(BTreeSet<String>),
+}
+
+/// Why a text is no selector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{term:?} is not a label requirement such as key=value, key!=value, key in (a,b), key or !key"
+)]
+pub struct InvalidSelector {
+    /// The part that was not understood, shortened.
+    pub term: String,
+}
+
+impl LabelSelector {
+    /// Reads a comma-separated list of requirements.
+    ///
+    /// # Errors
+    /// Names the first part that is none.
+    pub fn parse(text: &str) -> Result<Self, InvalidSelector> {
+        let invalid = |term: &str| InvalidSelector {
+            term: shortened(term),
+        };
+        if text.len() > MAX_TEXT {
+            return Err(invalid(text));
+        }
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let requirements = split_terms(text)
+            .into_iter()
+            .map(|term| parse_term(term.trim()).ok_or_else(|| invalid(term)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { requirements })
+    }
+}
+
+/// Splits at the commas outside parentheses.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut inside = false;
+    text.split(|letter| {
+        match letter {
+            '(' => inside = true,
+            ')' => inside = false,
+            _ => {}
+        }
+        letter == ',' && !inside
+    })
+    .collect()
+}
+
+fn parse_term(term: &str) -> Option<Requirement> {
+    let one = |value: &str| BTreeSet::from([value.trim().to_owned()]);
+    let (label, holds) = if let Some((head, list)) =
+        term.strip_suffix(')').and_then(|head| head.split_once('('))
+    {
+        let values = list
+            .split(',')
+            .map(|value| value.trim().to_owned())
+            .collect();
+        match head.trim().rsplit_once(' ')? {
+            (label, "in") => (label, Condition::OneOf(values)),
+            (label, "notin") => (label, Condition::NoneOf(values)),
+            _ => return None,
+        }
+    } else if let Some((label, value)) = term.split_once("!=") {
+        (label, Condition::NoneOf(one(value)))
+    } else if let Some((label, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
+        (label, Condition::OneOf(one(value)))
+    } else if let Some(label) = term.strip_prefix('!') {
+        (label, Condition::Absent)
+    } else {
+        (term, Condition::Exists)
+    };
+    let label = label.trim();
+    let fits = is_label_key(label)
+        && match &holds {
+            Condition::OneOf(values) | Condition::NoneOf(values) => {
+                values.iter().all(|value| check_label_value(value).is_ok())
+            }
+            Condition::Exists | Condition::Absent => true,
+        };
+    fits.then(|| Requirement {
+        label: label.to_owned(),
+        holds,
+    })
+}
+
+/// `name` or `prefix/name`.
+fn is_label_key(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    !name.is_empty()
+        && check_label_value(name).is_ok()
+        && prefix.is_none_or(|prefix| check_object_name(prefix).is_ok())
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(",")?;
+            }
+            requirement.fmt(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |values: &BTreeSet<String>| {
+            values
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let label = &self.label;
+        match &self.holds {
+            Condition::Exists => formatter.write_str(label),
+            Condition::Absent => write!(formatter, "!{label}"),
+            Condition::OneOf(values) => write!(formatter, "{label} in ({})", joined(values)),
+            Condition::NoneOf(values) => write!(formatter, "{label} notin ({})", joined(values)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LabelSelector;
+
+    #[test]
+    fn every_form_of_requirement_is_read() {
+        for (text, shown) in [
+            ("", ""),
+            ("wva.llmd.ai/shard=a", "wva.llmd.ai/shard in (a)"),
+            ("a==b,c!=d", "a in (b),c notin (d)"),
+            (
+                "tier in (x, y),zone notin (z), gpu, !spot",
+                "tier in (x,y),zone notin (z),gpu,!spot",
+            ),
+            ("a=", "a in ()"),
+        ] {
+            let selector = LabelSelector::parse(text).unwrap();
+            assert_eq!(selector.to_string(), shown, "{text}");
+            assert_eq!(LabelSelector::parse(shown).unwrap(), selector, "{shown}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_the_part_that_is_wrong() {
+        for (text, term) in [
+            ("a=b,,c", ""),
+            ("a=b c", "a=b c"),
+            ("a in b", "a in b"),
+            ("a within (b)", "a within (b)"),
+            ("/a=b", "/a=b"),
+            ("a=b,=c", "=c"),
+        ] {
+            assert_eq!(LabelSelector::parse(text).unwrap_err().term, term, "{text}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Service classes: latency targets per model, by class, in order of priority.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::config_maps::Purpose;
+use super::entries::{ScopeChange, mention_fields, refuse};
+use super::namespace::shortened;
+use super::problem::{EntryPlace, Findings, Instead};
+use super::queueing_model::{LatencyTargets, targets};
+use super::sources::Data;
+use super::yaml::{Document, Field, YamlError, parse_yaml};
+
+/// Label of a VariantAutoscaling that names the class of its model.
+pub const CLASS_LABEL: &str = "wva.llmd.ai/service-class";
+
+/// The model that stands for every model a class does not name.
+pub const ANY_MODEL: &str = "default/default";
+
+/// The one key of the older layout.
+const FLAT_KEY: &str = "serviceClasses";
+
+/// Fields of an entry; of each item in the older layout.
+pub const FIELDS: &[Field] = &[
+    Field::later("name"),
+    Field::later("priority"),
+    Field::later("data").holds(TARGET_FIELDS),
+    Field::later("model"),
+    Field::later("slo-tpot").also(&["slo-itl"]),
+    Field::later("slo-ttft").also(&["slo-ttw"]),
+];
+
+const TARGET_FIELDS: &[Field] = &[
+    Field::later("model"),
+    Field::later("slo-tpot").also(&["slo-itl"]),
+    Field::later("slo-ttft").also(&["slo-ttw"]),
+];
+
+/// A class as written: with a list of models, or (older) one model per item.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct ClassDocument {
+    name: Option<String>,
+    priority: Option<u32>,
+    data: Option<Vec<TargetDocument>>,
+    model: Option<String>,
+    #[serde(alias = "slo-itl")]
+    slo_tpot: Option<f64>,
+    #[serde(alias = "slo-ttw")]
+    slo_ttft: Option<f64>,
+}
+
+/// Targets of one model, in milliseconds.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct TargetDocument {
+    model: Option<String>,
+    #[serde(alias = "slo-itl")]
+    slo_tpot: Option<f64>,
+    #[serde(alias = "slo-ttw")]
+    slo_ttft: Option<f64>,
+}
+
+/// One class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceClass {
+    /// Its name.
+    pub name: String,
+    /// Its rank; 1 is served before 10.
+    pub priority: u32,
+    /// Targets by model.
+    pub targets: BTreeMap<String, LatencyTargets>,
+}
+
+/// Targets of a model, with the class that they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassTargets<'a> {
+    /// The class.
+    pub class: &'a ServiceClass,
+    /// Its targets for the model.
+    pub targets: LatencyTargets,
+}
+
+/// Every class in force, by key of the ConfigMap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceClasses {
+    entries: BTreeMap<String, Vec<ServiceClass>>,
+}
+
+impl ServiceClasses {
+    /// Reads the ConfigMap. What is refused keeps its content of `previous`.
+    pub fn read(data: Option<&Data>, previous: Option<&Self>, findings: &mut Findings) -> Self {
+        let mut classes = Self::default();
+        for (key, text) in data.into_iter().flatten() {
+            let place = EntryPlace {
+                purpose: Purpose::ServiceClasses,
+                namespace: None,
+                entry: key.clone(),
+            };
+            match read_entry(key, text, &classes, &place, findings) {
+                Ok(read) => {
+                    classes.entries.insert(key.clone(), read);
+                }
+                Err(faults) => {
+                    let kept = previous.and_then(|classes| classes.entries.get(key));
+                    let instead = kept.map_or(Instead::Below, |_| Instead::Previous);
+                    refuse(place, faults, instead, findings);
+                    if let Some(kept) = kept {
+                        classes.entries.insert(key.clone(), kept.clone());
+                    }
+                }
+            }
+        }
+        classes
+    }
+
+    /// The class with this name, letter case ignored.
+    pub fn named(&self, name: &str) -> Option<&ServiceClass> {
+        self.all()
+            .find(|class| class.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Targets of a model. The class that its variant's label names comes first, then the class of
+    /// best priority that names the model, then the one that names [`ANY_MODEL`].
+    pub fn targets(&self, model: &str, label: Option<&str>) -> Option<ClassTargets<'_>> {
+        let in_class = |class: &'_ ServiceClass, model: &str| class.targets.get(model).copied();
+        let labelled = label.and_then(|name| self.named(name)).and_then(|class| {
+            let targets = in_class(class, model).or_else(|| in_class(class, ANY_MODEL))?;
+            Some(ClassTargets { class, targets })
+        });
+        labelled.or_else(|| {
+            [model, ANY_MODEL].into_iter().find_map(|model| {
+                let ranked = self.all().filter_map(|class| {
+                    in_class(class, model).map(|targets| ClassTargets { class, targets })
+                });
+                ranked.min_by(|left, right| {
+                    (left.class.priority, &left.class.name)
+                        .cmp(&(right.class.priority, &right.class.name))
+                })
+            })
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ServiceClass> {
+        self.entries.values().flatten()
+    }
+
+    /// What differs from an earlier state.
+    pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
+        let keys: std::collections::BTreeSet<_> =
+            self.entries.keys().chain(earlier.entries.keys()).collect();
+        let entries: Vec<String> = keys
+            .into_iter()
+            .filter(|key| self.entries.get(*key) != earlier.entries.get(*key))
+            .cloned()
+            .collect();
+        if entries.is_empty() {
+            return Vec::new();
+        }
+        vec![ScopeChange {
+            namespace: None,
+            old: earlier.entries.len(),
+            new: self.entries.len(),
+            entries,
+        }]
+    }
+}
+
+fn read_entry(
+    key: &str,
+    text: &str,
+    before: &ServiceClasses,
+    place: &EntryPlace,
+    findings: &mut Findings,
+) -> Result<Vec<ServiceClass>, Vec<String>> {
+    let documents = if key == FLAT_KEY {
+        let list = parse_yaml::<Vec<ClassDocument>>(text, FIELDS);
+        noted(list, place, findings)?
+    } else {
+        vec![noted(
+            parse_yaml::<ClassDocument>(text, FIELDS),
+            place,
+            findings,
+        )?]
+    };
+    let mut faults = Vec::new();
+    let mut classes: BTreeMap<String, ServiceClass> = BTreeMap::new();
+    for document in documents {
+        judge(document, &mut classes, &mut faults);
+    }
+    for name in classes.keys() {
+        if let Some(other) = before.named(name) {
+            faults.push(format!(
+                "class {:?} stands in an earlier entry as well",
+                other.name
+            ));
+        }
+    }
+    if faults.is_empty() {
+        Ok(classes.into_values().collect())
+    } else {
+        Err(faults)
+    }
+}
+
+fn noted<T>(
+    document: Result<Document<T>, YamlError>,
+    place: &EntryPlace,
+    findings: &mut Findings,
+) -> Result<T, Vec<String>> {
+    let document = document.map_err(|error| vec![error.to_string()])?;
+    mention_fields(place, document.unknown, document.not_yet, findings);
+    Ok(document.content)
+}
+
+/// Adds one document to the classes of its entry; items of the older layout share a class.
+fn judge(
+    document: ClassDocument,
+    classes: &mut BTreeMap<String, ServiceClass>,
+    faults: &mut Vec<String>,
+) {
+    let Some(name) = document.name.filter(|name| !name.is_empty()) else {
+        faults.push("a class needs a name".to_owned());
+        return;
+    };
+    let Some(priority) = document.priority else {
+        faults.push(format!("class {name:?} needs a priority such as 1"));
+        return;
+    };
+    let mut rows = document.data.unwrap_or_default();
+    if document.model.is_some() {
+        rows.push(TargetDocument {
+            model: document.model,
+            slo_tpot: document.slo_tpot,
+            slo_ttft: document.slo_ttft,
+        });
+    }
+    let class = classes.entry(name.clone()).or_insert_with(|| ServiceClass {
+        name: name.clone(),
+        priority,
+        targets: BTreeMap::new(),
+    });
+    if class.priority != priority {
+        faults.push(format!(
+            "class {name:?} has priority {} and priority {priority}",
+            class.priority
+        ));
+    }
+    for row in rows {
+        match judge_row(&name, row) {
+            Ok((model, targets)) if !class.targets.contains_key(&model) => {
+                class.targets.insert(model, targets);
+            }
+            Ok((model, _)) => faults.push(format!("class {name:?} names model {model:?} twice")),
+            Err(row_faults) => faults.extend(row_faults),
+        }
+    }
+}
+
+fn judge_row(class: &str, row: TargetDocument) -> Result<(String, LatencyTargets), Vec<String>> {
+    let Some(model) = row.model.filter(|model| !model.is_empty()) else {
+        return Err(vec![format!("class {class:?}: a row names no model")]);
+    };
+    let mut faults = Vec::new();
+    let read = targets(
+        ("slo-ttft", row.slo_ttft),
+        ("slo-tpot", row.slo_tpot),
+        &mut faults,
+    );
+    match read {
+        Some(targets) => Ok((model, targets)),
+        None => {
+            if faults.is_empty() {
+                faults.push("slo-ttft and slo-tpot must be positive".to_owned());
+            }
+            let model = shortened(&model);
+            Err(faults
+                .into_iter()
+                .map(|fault| format!("class {class:?}, model {model:?}: {fault}"))
+                .collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

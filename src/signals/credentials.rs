@@ -1,0 +1,92 @@
+//! The files that a connection is made with. They are read for every query, so that a renewed token
+//! or certificate is used at once and no clock is involved.
+
+use std::path::Path;
+
+use super::error::QueryError;
+use super::settings::{PrometheusSettings, Secret, TokenSource, Verification, token_problem};
+
+/// Largest file that is read.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// The content of the TLS files. A client is made anew when it differs from the previous one's.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct TlsMaterial {
+    /// PEM bundle of trusted certificates.
+    pub(super) ca: Option<Vec<u8>>,
+    /// Client certificate chain and key, PEM.
+    pub(super) identity: Option<Vec<u8>>,
+}
+
+impl TlsMaterial {
+    /// Reads the files that the settings name.
+    ///
+    /// # Errors
+    /// Names the file, the setting and what is wrong.
+    pub(super) async fn read(settings: &PrometheusSettings) -> Result<Self, QueryError> {
+        let tls = &settings.tls;
+        let ca = match (&tls.ca, tls.verification) {
+            (Some(path), Verification::Full) => {
+                Some(read(path, "CA certificate", "PROMETHEUS_CA_CERT_PATH").await?)
+            }
+            (None, _) | (_, Verification::Skipped) => None,
+        };
+        let identity = match (&tls.client_certificate, &tls.client_key) {
+            (Some(certificate), Some(key)) => {
+                let mut pem = read(
+                    certificate,
+                    "client certificate",
+                    "PROMETHEUS_CLIENT_CERT_PATH",
+                )
+                .await?;
+                pem.push(b'\n');
+                pem.extend(read(key, "client key", "PROMETHEUS_CLIENT_KEY_PATH").await?);
+                Some(pem)
+            }
+            (None, _) | (_, None) => None,
+        };
+        Ok(Self { ca, identity })
+    }
+}
+
+/// The token to send with the next query.
+///
+/// # Errors
+/// Names the file and what is wrong with it.
+pub(super) async fn token(settings: &PrometheusSettings) -> Result<Option<Secret>, QueryError> {
+    let (secret, origin) = match &settings.token {
+        TokenSource::None => return Ok(None),
+        TokenSource::Value(secret) => (secret.clone(), "PROMETHEUS_BEARER_TOKEN".to_owned()),
+        TokenSource::File(path) => {
+            let bytes = read(path, "the bearer token", "PROMETHEUS_TOKEN_PATH").await?;
+            (
+                Secret::new(&String::from_utf8_lossy(&bytes)),
+                format!("{} (PROMETHEUS_TOKEN_PATH)", path.display()),
+            )
+        }
+    };
+    match token_problem(&origin, &secret) {
+        None => Ok(Some(secret)),
+        Some(problem) => Err(QueryError::Credentials { problem }),
+    }
+}
+
+async fn read(path: &Path, what: &str, setting: &str) -> Result<Vec<u8>, QueryError> {
+    let unreadable = |why: String| QueryError::Credentials {
+        problem: format!(
+            "failed to read {what} from {} ({setting}): {why}",
+            path.display()
+        ),
+    };
+    let about = tokio::fs::metadata(path)
+        .await
+        .map_err(|error| unreadable(error.to_string()))?;
+    if !about.is_file() || about.len() > MAX_FILE {
+        return Err(unreadable(format!(
+            "it is not a file of at most {MAX_FILE} bytes"
+        )));
+    }
+    tokio::fs::read(path)
+        .await
+        .map_err(|error| unreadable(error.to_string()))
+}

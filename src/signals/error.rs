@@ -1,0 +1,204 @@
+//! Why a query brought no answer, in words that tell an operator what to do.
+
+use std::time::Duration;
+
+/// Longest excerpt of foreign text in an error.
+const EXCERPT: usize = 200;
+
+/// A query that failed. No variant ever holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    /// No connection, or it broke before an answer began.
+    #[error(
+        "Prometheus cannot be reached ({cause}); check PROMETHEUS_BASE_URL, the Service behind it and network policies"
+    )]
+    Unreachable {
+        /// What the connection said.
+        cause: String,
+    },
+    /// No complete answer in time.
+    #[error(
+        "Prometheus did not answer within {deadline:?}; it is overloaded or cut off, or GLOBAL_OPT_INTERVAL, which the deadline follows from, is too short"
+    )]
+    Timeout {
+        /// The time that it had.
+        deadline: Duration,
+    },
+    /// The TLS handshake failed.
+    #[error(
+        "no TLS connection to Prometheus ({cause}); check PROMETHEUS_CA_CERT_PATH, PROMETHEUS_SERVER_NAME and, if the server asks for one, the client certificate"
+    )]
+    Tls {
+        /// What the handshake said.
+        cause: String,
+    },
+    /// A token, key or certificate file cannot be used; it is read again for the next query.
+    #[error("{problem}")]
+    Credentials {
+        /// Which file, which setting, what is wrong.
+        problem: String,
+    },
+    /// HTTP 401.
+    #[error(
+        "Prometheus does not accept who we are (HTTP 401{detail}); set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH to a valid token"
+    )]
+    Unauthorized {
+        /// What the server said, with a leading separator, or nothing.
+        detail: String,
+    },
+    /// HTTP 403.
+    #[error(
+        "Prometheus knows who we are and refuses the query (HTTP 403{detail}); grant the service account the right to read metrics"
+    )]
+    Forbidden {
+        /// What the server said, with a leading separator, or nothing.
+        detail: String,
+    },
+    /// The server understood the request and rejected the query.
+    #[error("Prometheus rejected the query (HTTP {status}{message})")]
+    BadRequest {
+        /// HTTP status.
+        status: u16,
+        /// Type and text of the error, with a leading separator, or nothing.
+        message: String,
+    },
+    /// A status that the Prometheus API does not use: redirects, 404 and the like.
+    #[error(
+        "HTTP {status} is not an answer of the Prometheus API{detail}; check that PROMETHEUS_BASE_URL names the server itself, with the path prefix it is served under and without /api/v1"
+    )]
+    UnexpectedStatus {
+        /// HTTP status.
+        status: u16,
+        /// What the server said, with a leading separator, or nothing.
+        detail: String,
+    },
+    /// The answer exceeds the limit.
+    #[error(
+        "the answer of Prometheus exceeds {limit} {unit}; limit the controller to one namespace with WATCH_NAMESPACE or divide the fleet among several controllers"
+    )]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+        /// What is counted: bytes or samples.
+        unit: &'static str,
+    },
+    /// The answer is not what the API promises.
+    #[error(
+        "the answer is not one of the Prometheus API ({problem}); check what PROMETHEUS_BASE_URL points at"
+    )]
+    Malformed {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// HTTP 5xx.
+    #[error("Prometheus failed (HTTP {status}{message}); see its own log")]
+    ServerError {
+        /// HTTP status.
+        status: u16,
+        /// What the server said, with a leading separator, or nothing.
+        message: String,
+    },
+}
+
+impl QueryError {
+    /// A bounded word for metric labels.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "unreachable",
+            Self::Timeout { .. } => "timeout",
+            Self::Tls { .. } => "tls",
+            Self::Credentials { .. } => "credentials",
+            Self::Unauthorized { .. } => "unauthorized",
+            Self::Forbidden { .. } => "forbidden",
+            Self::BadRequest { .. } => "bad_request",
+            Self::UnexpectedStatus { .. } => "unexpected_status",
+            Self::TooLarge { .. } => "too_large",
+            Self::Malformed { .. } => "malformed",
+            Self::ServerError { .. } => "server_error",
+        }
+    }
+
+    /// The error of a status other than 200, with what the server said about it.
+    pub(super) fn of_status(status: u16, said: &str) -> Self {
+        let said = if said.is_empty() {
+            String::new()
+        } else {
+            format!(": {said}")
+        };
+        match status {
+            401 => Self::Unauthorized { detail: said },
+            403 => Self::Forbidden { detail: said },
+            400 | 422 => Self::BadRequest {
+                status,
+                message: said,
+            },
+            500..=599 => Self::ServerError {
+                status,
+                message: said,
+            },
+            _ => Self::UnexpectedStatus {
+                status,
+                detail: said,
+            },
+        }
+    }
+}
+
+/// A short printable piece of text from outside: one line, bounded.
+pub(super) fn excerpt(text: &str) -> String {
+    let words = text
+        .split(|character: char| character.is_whitespace() || character.is_control())
+        .filter(|word| !word.is_empty());
+    let mut excerpt = String::new();
+    for word in words {
+        if !excerpt.is_empty() {
+            excerpt.push(' ');
+        }
+        excerpt.extend(word.chars().take(EXCERPT + 1));
+        if excerpt.len() > EXCERPT {
+            let end = excerpt.floor_char_boundary(EXCERPT);
+            excerpt.truncate(end);
+            excerpt.push('\u{2026}');
+            break;
+        }
+    }
+    excerpt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpts_are_one_bounded_line() {
+        assert_eq!(excerpt("  a\n\tb\u{0}c  "), "a b c");
+        assert_eq!(excerpt(""), "");
+        let long = excerpt(&"x".repeat(10_000));
+        assert_eq!(long.chars().count(), 201);
+        assert!(long.ends_with('\u{2026}'));
+        let wide = excerpt(&"\u{1f600}".repeat(10_000));
+        assert!(wide.len() <= 200 + '\u{2026}'.len_utf8());
+    }
+
+    #[test]
+    fn every_status_has_its_error() {
+        for (status, reason) in [
+            (301, "unexpected_status"),
+            (400, "bad_request"),
+            (401, "unauthorized"),
+            (403, "forbidden"),
+            (404, "unexpected_status"),
+            (422, "bad_request"),
+            (429, "unexpected_status"),
+            (500, "server_error"),
+            (503, "server_error"),
+        ] {
+            let error = QueryError::of_status(status, "why");
+            assert_eq!(error.reason(), reason, "{status}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("HTTP {status}")), "{text}");
+            assert!(text.contains(": why"), "{text}");
+            assert!(!QueryError::of_status(status, "").to_string().contains(": "));
+        }
+    }
+}

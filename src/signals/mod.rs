@@ -1,0 +1,30 @@
+//! What the model servers report, by way of Prometheus: the queries, the client that sends them, the
+//! parser of the answers, and the choice among the names that a signal has had over time.
+
+pub mod client;
+pub mod collect;
+mod credentials;
+mod decode;
+mod error;
+mod join;
+mod names;
+pub mod promql;
+pub mod query;
+mod resolver;
+mod result;
+mod settings;
+mod splitter;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::{HttpPrometheus, PromApi};
+pub use collect::{Collection, CollectionReport, CollectionSettings, collect};
+pub use error::QueryError;
+pub use join::Ignored;
+pub use promql::Namespace;
+pub use result::{QueryResult, SampleRef};
+pub use settings::{
+    DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, PlainHttp, PrometheusSettings, Secret,
+    TlsSettings, TokenSource, Verification,
+};

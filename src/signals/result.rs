@@ -1,0 +1,197 @@
+//! The answer to one query, held compactly: every string once, every label as two numbers.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// Number of a string within its [`Interner`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Symbol(u32);
+
+/// Keeps each string once. Found by hash, because the names of a fleet share long prefixes and are
+/// slow to compare.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Interner {
+    by_hash: BTreeMap<u64, Symbol>,
+    strings: Vec<Arc<str>>,
+}
+
+impl Interner {
+    /// The number of a string; the same string always gets the same one.
+    pub(super) fn intern(&mut self, text: &str) -> Symbol {
+        self.symbol(text, || Arc::from(text))
+    }
+
+    /// As [`intern`](Self::intern), without copying a string that is already shared.
+    pub(super) fn intern_shared(&mut self, text: &Arc<str>) -> Symbol {
+        self.symbol(text, || Arc::clone(text))
+    }
+
+    fn symbol(&mut self, text: &str, share: impl FnOnce() -> Arc<str>) -> Symbol {
+        // Its keys are fixed, so equal inputs give equal runs.
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let mut hash = hasher.finish();
+        while let Some(symbol) = self.by_hash.get(&hash) {
+            if self.get(*symbol).is_some_and(|known| **known == *text) {
+                return *symbol;
+            }
+            // Another string owns this hash: take the next free number.
+            hash = hash.wrapping_add(1);
+        }
+        // Four thousand million strings do not fit in any answer that is accepted.
+        let symbol = Symbol(u32::try_from(self.strings.len()).unwrap_or(u32::MAX));
+        self.strings.push(share());
+        self.by_hash.insert(hash, symbol);
+        symbol
+    }
+
+    /// The string of a number.
+    pub(super) fn get(&self, symbol: Symbol) -> Option<&Arc<str>> {
+        self.strings.get(usize::try_from(symbol.0).ok()?)
+    }
+}
+
+/// The answer to an instant query: samples with labels, and what the server warned of.
+#[derive(Debug, Clone, Default)]
+pub struct QueryResult {
+    strings: Interner,
+    labels: Vec<(Symbol, Symbol)>,
+    samples: Vec<Entry>,
+    warnings: Vec<String>,
+}
+
+/// One sample; its labels are those between the end of its predecessor's and its own.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    labels_end: usize,
+    time: f64,
+    value: f64,
+}
+
+/// One sample of a [`QueryResult`].
+#[derive(Debug, Clone, Copy)]
+pub struct SampleRef<'a> {
+    result: &'a QueryResult,
+    labels: &'a [(Symbol, Symbol)],
+    /// When the query was evaluated, in seconds since the Unix epoch by the clock of Prometheus.
+    pub time: f64,
+    /// The value, which may be NaN or infinite.
+    pub value: f64,
+}
+
+impl QueryResult {
+    /// Adds a sample.
+    pub fn push<'a>(
+        &mut self,
+        labels: impl IntoIterator<Item = (&'a str, &'a str)>,
+        time: f64,
+        value: f64,
+    ) {
+        for (name, text) in labels {
+            let name = self.strings.intern(name);
+            let text = self.strings.intern(text);
+            self.labels.push((name, text));
+        }
+        self.samples.push(Entry {
+            labels_end: self.labels.len(),
+            time,
+            value,
+        });
+    }
+
+    /// Notes what the server warned of.
+    pub fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// What the server warned of: usually that the answer is incomplete.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// The samples, in the order of the answer.
+    pub fn samples(&self) -> impl Iterator<Item = SampleRef<'_>> {
+        let mut start = 0;
+        self.samples.iter().map(move |entry| {
+            let labels = self.labels.get(start..entry.labels_end).unwrap_or_default();
+            start = entry.labels_end;
+            SampleRef {
+                result: self,
+                labels,
+                time: entry.time,
+                value: entry.value,
+            }
+        })
+    }
+}
+
+impl<'a> SampleRef<'a> {
+    /// The value of a label; an empty one is the same as none, as in Prometheus.
+    pub fn label(&self, name: &str) -> Option<&'a Arc<str>> {
+        self.labels()
+            .find_map(|(label, text)| (**label == *name && !text.is_empty()).then_some(text))
+    }
+
+    /// All labels, in the order of the answer.
+    pub fn labels(&self) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)> {
+        let strings = &self.result.strings;
+        self.labels
+            .iter()
+            .filter_map(|(name, text)| Some((strings.get(*name)?, strings.get(*text)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_strings_are_kept_once_and_hash_collisions_do_not_merge_strings() {
+        let mut interner = Interner::default();
+        let first = interner.intern("a");
+        assert_eq!(interner.intern("a"), first);
+        assert_eq!(interner.strings.len(), 1);
+
+        let mut hasher = DefaultHasher::new();
+        "b".hash(&mut hasher);
+        interner.by_hash.insert(hasher.finish(), first);
+        let second = interner.intern("b");
+        assert_ne!(second, first);
+        assert_eq!(interner.intern_shared(&Arc::from("b")), second);
+        assert_eq!(interner.get(second).map(AsRef::as_ref), Some("b"));
+    }
+
+    #[test]
+    fn samples_keep_their_own_labels() {
+        let mut result = QueryResult::default();
+        result.push([("pod", "a"), ("namespace", "n")], 10.0, 1.0);
+        result.push([], 10.0, 2.0);
+        result.push([("pod", ""), ("pod_name", "b")], 10.0, 3.0);
+        let read: Vec<_> = result
+            .samples()
+            .map(|sample| {
+                let text = |name| sample.label(name).map(ToString::to_string);
+                (text("pod"), text("pod_name"), sample.labels().count())
+            })
+            .collect();
+        assert_eq!(
+            read,
+            [
+                (Some("a".to_owned()), None, 2),
+                (None, None, 0),
+                (None, Some("b".to_owned()), 2)
+            ]
+        );
+    }
+}

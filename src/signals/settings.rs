@@ -1,0 +1,360 @@
+//! Where Prometheus is and how it is spoken to, and what is wrong with that before anything is sent.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use http::HeaderValue;
+use reqwest::Url;
+
+use super::names::is_dns_subdomain;
+
+/// Largest answer that is accepted by default, in bytes: 10 000 variants of 20 pods each need
+/// about a fifth.
+pub const DEFAULT_RESPONSE_LIMIT: u64 = 256 * 1024 * 1024;
+
+/// How to reach Prometheus. Read once; files are read again for every query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrometheusSettings {
+    /// `PROMETHEUS_BASE_URL`, with the path prefix the server is served under.
+    pub base_url: String,
+    /// `PROMETHEUS_ALLOW_HTTP`.
+    pub plain_http: PlainHttp,
+    /// `PROMETHEUS_BEARER_TOKEN`, which wins over `PROMETHEUS_TOKEN_PATH`.
+    pub token: TokenSource,
+    /// Everything about TLS.
+    pub tls: TlsSettings,
+    /// Largest answer that is accepted, in bytes.
+    pub response_limit: u64,
+}
+
+impl PrometheusSettings {
+    /// Verified TLS with the platform's roots and no credentials.
+    pub fn new(base_url: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            plain_http: PlainHttp::Refused,
+            token: TokenSource::None,
+            tls: TlsSettings::default(),
+            response_limit: DEFAULT_RESPONSE_LIMIT,
+        }
+    }
+}
+
+/// Whether a URL may say `http`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PlainHttp {
+    /// Only `https`.
+    #[default]
+    Refused,
+    /// `http` as well, as long as there is no credential that it would give away.
+    Allowed,
+}
+
+/// Where the bearer token comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum TokenSource {
+    /// There is none.
+    #[default]
+    None,
+    /// From the settings.
+    Value(Secret),
+    /// From a file, which may be renewed at any time.
+    File(PathBuf),
+}
+
+/// A text that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a text secret. Blanks around it are not part of it.
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_owned())
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The value of an `Authorization` header; `None` if the text cannot be a token.
+    pub(super) fn bearer(&self) -> Option<HeaderValue> {
+        let well_formed = !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic());
+        if !well_formed {
+            return None;
+        }
+        let mut value = HeaderValue::try_from(format!("Bearer {}", self.0)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("[secret]")
+    }
+}
+
+/// TLS towards Prometheus; always version 1.2 or newer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// `PROMETHEUS_TLS_INSECURE_SKIP_VERIFY`.
+    pub verification: Verification,
+    /// `PROMETHEUS_CA_CERT_PATH`: certificates that are trusted instead of the platform's. Not read
+    /// where verification is skipped.
+    pub ca: Option<PathBuf>,
+    /// `PROMETHEUS_CLIENT_CERT_PATH`.
+    pub client_certificate: Option<PathBuf>,
+    /// `PROMETHEUS_CLIENT_KEY_PATH`.
+    pub client_key: Option<PathBuf>,
+    /// `PROMETHEUS_SERVER_NAME`: the name asked for (SNI) and verified, where it is not that of the
+    /// URL.
+    pub server_name: Option<String>,
+}
+
+/// Whether the server has to prove who it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// Chain and name are verified.
+    #[default]
+    Full,
+    /// Anybody is believed.
+    Skipped,
+}
+
+/// One fault in [`PrometheusSettings`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPrometheusSettings {
+    /// No URL.
+    #[error(
+        "prometheus configuration is required but not found. set PROMETHEUS_BASE_URL in config file or environment variable"
+    )]
+    Missing,
+    /// Not an absolute URL with a host.
+    #[error(
+        "PROMETHEUS_BASE_URL {url:?} is not a URL such as https://prometheus.monitoring:9090 ({why})"
+    )]
+    Url {
+        /// The URL, without user and password.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Plain http without permission.
+    #[error(
+        "TLS configuration validation failed - HTTPS is required: HTTPS is required - URL must use https:// scheme: {url}; for a server without TLS set PROMETHEUS_ALLOW_HTTP=true"
+    )]
+    HttpsRequired {
+        /// The URL, without user and password.
+        url: String,
+    },
+    /// Plain http with a credential.
+    #[error(
+        "TLS configuration validation failed - HTTPS is required: {setting} would cross the network in the clear to {url}; use an https:// URL or remove {setting}"
+    )]
+    CredentialOverHttp {
+        /// The setting that holds the credential.
+        setting: &'static str,
+        /// The URL, without user and password.
+        url: String,
+    },
+    /// A file is missing.
+    #[error(
+        "TLS configuration validation failed - HTTPS is required: {what} not found: {path}; correct {setting}"
+    )]
+    FileNotFound {
+        /// What the file should hold.
+        what: &'static str,
+        /// Its path.
+        path: String,
+        /// The setting that names it.
+        setting: &'static str,
+    },
+    /// One half of a client certificate.
+    #[error(
+        "TLS configuration validation failed - HTTPS is required: {missing} is not set although {present} is; a client certificate needs both"
+    )]
+    HalfIdentity {
+        /// The setting that is missing.
+        missing: &'static str,
+        /// The setting that is there.
+        present: &'static str,
+    },
+    /// A server name that cannot be asked for.
+    #[error(
+        "PROMETHEUS_SERVER_NAME {name:?} is not a DNS name; remove it to use the host of PROMETHEUS_BASE_URL"
+    )]
+    ServerName {
+        /// The name.
+        name: String,
+    },
+    /// A token that cannot be sent, or a file without one.
+    #[error("failed to create prometheus client config: {problem}")]
+    Token {
+        /// What is wrong; never the token.
+        problem: String,
+    },
+}
+
+impl PrometheusSettings {
+    /// Checks everything that can be checked without a connection; files are looked for, and the
+    /// token file is read. Empty if all is well.
+    pub fn validate(&self) -> Vec<InvalidPrometheusSettings> {
+        let mut faults = Vec::new();
+        match self.url() {
+            Ok(url) => faults.extend(self.transport_faults(&url)),
+            Err(fault) => faults.push(fault),
+        }
+        faults.extend(self.tls.faults());
+        faults.extend(self.token_fault());
+        faults
+    }
+
+    /// The base URL.
+    pub(super) fn url(&self) -> Result<Url, InvalidPrometheusSettings> {
+        if self.base_url.is_empty() {
+            return Err(InvalidPrometheusSettings::Missing);
+        }
+        let fault = |why: &str| InvalidPrometheusSettings::Url {
+            url: without_user(&self.base_url).to_owned(),
+            why: why.to_owned(),
+        };
+        let url = Url::parse(&self.base_url).map_err(|error| fault(&error.to_string()))?;
+        let why = if !matches!(url.scheme(), "http" | "https") {
+            "its scheme is neither https nor http"
+        } else if !url.username().is_empty() || url.password().is_some() {
+            "user and password do not belong into it; use PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH"
+        } else if url.query().is_some() || url.fragment().is_some() {
+            "it has a query or a fragment"
+        } else {
+            return Ok(url);
+        };
+        Err(fault(why))
+    }
+
+    fn transport_faults(&self, url: &Url) -> Vec<InvalidPrometheusSettings> {
+        if url.scheme() == "https" {
+            return Vec::new();
+        }
+        match self.plain_http {
+            PlainHttp::Refused => vec![InvalidPrometheusSettings::HttpsRequired {
+                url: url.to_string(),
+            }],
+            PlainHttp::Allowed => self
+                .credentials()
+                .map(|setting| InvalidPrometheusSettings::CredentialOverHttp {
+                    setting,
+                    url: url.to_string(),
+                })
+                .collect(),
+        }
+    }
+
+    /// The settings that hold a credential.
+    fn credentials(&self) -> impl Iterator<Item = &'static str> {
+        let token = match self.token {
+            TokenSource::None => None,
+            TokenSource::Value(_) => Some("PROMETHEUS_BEARER_TOKEN"),
+            TokenSource::File(_) => Some("PROMETHEUS_TOKEN_PATH"),
+        };
+        let certificate =
+            (self.tls.client_certificate.is_some()).then_some("PROMETHEUS_CLIENT_CERT_PATH");
+        let key = (self.tls.client_key.is_some()).then_some("PROMETHEUS_CLIENT_KEY_PATH");
+        [token, certificate, key].into_iter().flatten()
+    }
+
+    fn token_fault(&self) -> Option<InvalidPrometheusSettings> {
+        let problem = match &self.token {
+            TokenSource::None => return None,
+            TokenSource::Value(secret) => token_problem("PROMETHEUS_BEARER_TOKEN", secret)?,
+            TokenSource::File(path) => match std::fs::read_to_string(path) {
+                Ok(text) => token_problem(
+                    &format!("{} (PROMETHEUS_TOKEN_PATH)", path.display()),
+                    &Secret::new(&text),
+                )?,
+                Err(error) => format!(
+                    "failed to read the bearer token from {} (PROMETHEUS_TOKEN_PATH): {error}",
+                    path.display()
+                ),
+            },
+        };
+        Some(InvalidPrometheusSettings::Token { problem })
+    }
+}
+
+/// What makes a text unfit as a token, if anything does.
+pub(super) fn token_problem(origin: &str, token: &Secret) -> Option<String> {
+    if token.reveal().is_empty() {
+        Some(format!("{origin} holds no token"))
+    } else if token.bearer().is_none() {
+        Some(format!(
+            "{origin} holds something that is not a bearer token: it contains blanks, line breaks or characters beyond ASCII"
+        ))
+    } else {
+        None
+    }
+}
+
+impl TlsSettings {
+    fn faults(&self) -> Vec<InvalidPrometheusSettings> {
+        let mut faults = Vec::new();
+        if self.verification == Verification::Full {
+            let files = [
+                (&self.ca, "CA certificate file", "PROMETHEUS_CA_CERT_PATH"),
+                (
+                    &self.client_certificate,
+                    "client certificate file",
+                    "PROMETHEUS_CLIENT_CERT_PATH",
+                ),
+                (
+                    &self.client_key,
+                    "client key file",
+                    "PROMETHEUS_CLIENT_KEY_PATH",
+                ),
+            ];
+            faults.extend(
+                files
+                    .into_iter()
+                    .filter_map(|(path, what, setting)| missing(path.as_deref()?, what, setting)),
+            );
+        }
+        let half = |missing, present| InvalidPrometheusSettings::HalfIdentity { missing, present };
+        match (&self.client_certificate, &self.client_key) {
+            (Some(_), None) => faults.push(half(
+                "PROMETHEUS_CLIENT_KEY_PATH",
+                "PROMETHEUS_CLIENT_CERT_PATH",
+            )),
+            (None, Some(_)) => faults.push(half(
+                "PROMETHEUS_CLIENT_CERT_PATH",
+                "PROMETHEUS_CLIENT_KEY_PATH",
+            )),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        if let Some(name) = &self.server_name
+            && (!is_dns_subdomain(&name.to_ascii_lowercase()) || is_address(name))
+        {
+            faults.push(InvalidPrometheusSettings::ServerName { name: name.clone() });
+        }
+        faults
+    }
+}
+
+fn is_address(name: &str) -> bool {
+    name.parse::<std::net::IpAddr>().is_ok()
+}
+
+fn missing(
+    path: &Path,
+    what: &'static str,
+    setting: &'static str,
+) -> Option<InvalidPrometheusSettings> {
+    (!path.is_file()).then(|| InvalidPrometheusSettings::FileNotFound {
+        what,
+        path: path.display().to_string(),
+        setting,
+    })
+}
+
+/// What follows the last `@`, where a user and a password may stand before it.
+fn without_user(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+}

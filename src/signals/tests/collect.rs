@@ -1,0 +1,494 @@
+//! Whole collections against a Prometheus of a few lines.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde::Deserialize;
+
+use super::vectors::load;
+use crate::policy::key::ModelKey;
+use crate::policy::moment::{Moment, WallTime};
+use crate::policy::signal::FreshnessBands;
+use crate::policy::snapshot::{PodSamples, Sample, SignalName};
+use crate::signals::promql::Namespace;
+use crate::signals::query::{Part, Scope, TABLE};
+use crate::signals::{
+    Collection, CollectionSettings, Ignored, PromApi, QueryError, QueryResult, collect,
+};
+
+/// When every query of these tests is evaluated.
+const NOW: f64 = 1_760_000_000.5;
+/// Time of the newest raw sample, unless a test says otherwise: 10 s before.
+const THEN: f64 = NOW - 10.0;
+
+const KV: &str = "vllm:kv_cache_usage_perc";
+const OLD_KV: &str = "vllm:gpu_cache_usage_perc";
+const QUEUE: &str = "vllm:num_requests_waiting";
+
+/// Answers each query of one scope from a table, the later ones first.
+#[derive(Debug)]
+struct Stub {
+    scope: Scope,
+    answers: BTreeMap<(SignalName, Part), Result<QueryResult, QueryError>>,
+    asked: Mutex<Vec<(SignalName, Part)>>,
+}
+
+impl Stub {
+    fn new() -> Self {
+        Self {
+            scope: Scope::new(&FreshnessBands::default(), None),
+            answers: BTreeMap::new(),
+            asked: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn result(&mut self, signal: SignalName, part: Part) -> &mut QueryResult {
+        self.answers
+            .entry((signal, part))
+            .or_insert_with(|| Ok(QueryResult::default()))
+            .as_mut()
+            .unwrap()
+    }
+
+    /// One sample of a pod of model `m` in namespace `ns`.
+    fn sample(&mut self, signal: SignalName, part: Part, source: &str, pod: &str, number: f64) {
+        let labels = [
+            ("namespace", "ns"),
+            ("model_name", "m"),
+            ("pod", pod),
+            ("source", source),
+        ];
+        self.result(signal, part).push(labels, NOW, number);
+    }
+
+    fn reading(&mut self, signal: SignalName, source: &str, pod: &str, value: f64, time: f64) {
+        self.sample(signal, Part::Value, source, pod, value);
+        self.sample(signal, Part::Age, source, pod, time);
+    }
+
+    fn fail(&mut self, signal: SignalName, part: Part, error: QueryError) {
+        self.answers.insert((signal, part), Err(error));
+    }
+}
+
+impl PromApi for Stub {
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        assert_eq!(deadline, Duration::from_secs(10));
+        let all = TABLE
+            .iter()
+            .flat_map(|row| Part::ALL.map(|part| (row, part)));
+        let (place, id) = all
+            .enumerate()
+            .find(|(_, (row, part))| row.query(*part, &self.scope) == promql)
+            .map(|(place, (row, part))| (place, (row.signal, part)))
+            .expect("a query of the table");
+        self.asked.lock().unwrap().push(id);
+        let answer = self.answers.get(&id).cloned();
+        async move {
+            for _ in place..TABLE.len() * Part::ALL.len() {
+                tokio::task::yield_now().await;
+            }
+            answer.unwrap_or_else(|| Ok(QueryResult::default()))
+        }
+        .boxed()
+    }
+}
+
+fn settings() -> CollectionSettings {
+    CollectionSettings {
+        freshness: FreshnessBands::default(),
+        namespace: None,
+        deadline: Duration::from_secs(10),
+        max_samples: None,
+    }
+}
+
+fn run(stub: &Stub, settings: &CollectionSettings) -> Collection {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(collect(stub, settings))
+}
+
+fn moment() -> Moment {
+    Moment {
+        monotonic: Duration::from_secs(7),
+        wall: WallTime(8),
+    }
+}
+
+/// The pods of model `m`.
+fn pods(collection: &Collection) -> BTreeMap<String, PodSamples> {
+    let snapshot = collection.clone().into_snapshot(moment());
+    assert_eq!(snapshot.collected, Some(moment()));
+    let pods = snapshot.models.get(&ModelKey::new("ns", "m"));
+    pods.into_iter()
+        .flatten()
+        .map(|(pod, samples)| (pod.to_string(), *samples))
+        .collect()
+}
+
+fn sample(value: f64, seconds: f64) -> Sample {
+    let age = Duration::from_secs_f64(seconds);
+    Sample { value, age }
+}
+
+#[derive(Deserialize)]
+struct Records {
+    cases: Vec<RecordCase>,
+}
+
+#[derive(Deserialize)]
+struct RecordCase {
+    id: String,
+    not_applicable: Option<String>,
+    #[serde(default)]
+    kv: Vec<RawSample>,
+    #[serde(default)]
+    kv_error: bool,
+    #[serde(default)]
+    queue: Vec<RawSample>,
+    #[serde(default)]
+    pods: BTreeMap<String, ExpectedPod>,
+    #[serde(default)]
+    failed: Vec<String>,
+    #[serde(default)]
+    ignored: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct RawSample {
+    pod: Option<String>,
+    pod_name: Option<String>,
+    value: f64,
+}
+
+#[derive(Deserialize)]
+struct ExpectedPod {
+    kv: Option<f64>,
+    queue: Option<f64>,
+}
+
+impl RecordCase {
+    fn stub(&self) -> Stub {
+        let mut stub = Stub::new();
+        for (signal, source, samples) in [
+            (SignalName::KvUsage, KV, &self.kv),
+            (SignalName::QueueLength, QUEUE, &self.queue),
+        ] {
+            for raw in samples {
+                let mut labels = vec![("namespace", "ns"), ("model_name", "m"), ("source", source)];
+                labels.extend(raw.pod.as_deref().map(|pod| ("pod", pod)));
+                labels.extend(raw.pod_name.as_deref().map(|pod| ("pod_name", pod)));
+                let push = |result: &mut QueryResult, number| {
+                    result.push(labels.iter().copied(), NOW, number);
+                };
+                push(stub.result(signal, Part::Value), raw.value);
+                push(stub.result(signal, Part::Age), THEN);
+            }
+        }
+        if self.kv_error {
+            stub.fail(SignalName::KvUsage, Part::Value, timeout());
+        }
+        stub
+    }
+}
+
+fn timeout() -> QueryError {
+    QueryError::Timeout {
+        deadline: Duration::from_secs(10),
+    }
+}
+
+#[test]
+fn records_are_as_expected() {
+    for case in load::<Records>("records.yaml").cases {
+        if case.not_applicable.is_some() {
+            continue;
+        }
+        let id = &case.id;
+        let collection = run(&case.stub(), &settings());
+        let expected: BTreeMap<_, _> = case
+            .pods
+            .iter()
+            .map(|(pod, expected)| {
+                let samples = PodSamples {
+                    kv_usage: expected.kv.map(|value| sample(value, 10.0)),
+                    queue_length: expected.queue.map(|value| sample(value, 10.0)),
+                };
+                (pod.clone(), samples)
+            })
+            .collect();
+        assert_eq!(pods(&collection), expected, "{id}");
+        let ignored = collection.report.ignored.iter();
+        let ignored: BTreeMap<_, _> = ignored
+            .map(|(reason, count)| (reason.as_str().to_owned(), *count))
+            .collect();
+        assert_eq!(ignored, case.ignored, "{id}");
+        let failures = collection.into_snapshot(moment()).failures;
+        let failed: Vec<_> = failures.keys().map(|signal| signal.as_str()).collect();
+        assert_eq!(failed, case.failed, "{id}");
+    }
+}
+
+#[test]
+fn every_signal_is_asked_for_once_and_reported_in_order() {
+    let mut stub = Stub::new();
+    stub.reading(SignalName::QueueLength, QUEUE, "p", 1.0, THEN);
+    stub.result(SignalName::QueueLength, Part::Value)
+        .warn("partial".to_owned());
+    stub.fail(SignalName::KvUsage, Part::Age, timeout());
+    let collection = run(&stub, &settings());
+    let asked = stub.asked.lock().unwrap();
+    assert_eq!(asked.len(), 4);
+    let report: Vec<_> = collection
+        .report
+        .queries
+        .iter()
+        .map(|query| {
+            let outcome = query.outcome.as_ref().map_err(QueryError::reason);
+            (
+                query.signal,
+                query.part,
+                outcome.copied(),
+                query.warnings.clone(),
+            )
+        })
+        .collect();
+    let none = Vec::<String>::new;
+    assert_eq!(
+        report,
+        [
+            (SignalName::KvUsage, Part::Value, Ok(0), none()),
+            (SignalName::KvUsage, Part::Age, Err("timeout"), none()),
+            (
+                SignalName::QueueLength,
+                Part::Value,
+                Ok(1),
+                vec!["partial".to_owned()]
+            ),
+            (SignalName::QueueLength, Part::Age, Ok(1), none()),
+        ]
+    );
+}
+
+#[test]
+fn either_query_fails_its_signal_and_no_other() {
+    for part in Part::ALL {
+        let mut stub = Stub::new();
+        stub.reading(SignalName::KvUsage, KV, "p", 0.5, THEN);
+        stub.reading(SignalName::QueueLength, QUEUE, "p", 3.0, THEN);
+        let before = run(&stub, &settings());
+        assert!(before.into_snapshot(moment()).failures.is_empty());
+
+        stub.fail(SignalName::KvUsage, part, timeout());
+        let after = run(&stub, &settings());
+        let expected = PodSamples {
+            kv_usage: None,
+            queue_length: Some(sample(3.0, 10.0)),
+        };
+        assert_eq!(pods(&after), BTreeMap::from([("p".to_owned(), expected)]));
+        let snapshot = after.into_snapshot(moment());
+        let why = &snapshot.failures[&SignalName::KvUsage];
+        assert_eq!(snapshot.failures.len(), 1);
+        assert!(
+            why.starts_with(&format!("{} query: Prometheus did not", part.as_str())),
+            "{why}"
+        );
+        assert!(!snapshot.sources.contains_key(&SignalName::KvUsage));
+    }
+}
+
+#[test]
+fn each_pod_gets_its_best_source_and_the_choice_is_counted() {
+    let kv = SignalName::KvUsage;
+    let mut stub = Stub::new();
+    // Both names are fresh: the first of the table, whatever the values.
+    stub.reading(kv, OLD_KV, "both", 0.2, NOW - 1.0);
+    stub.reading(kv, KV, "both", 0.1, NOW - 30.0);
+    // Only the old name.
+    stub.reading(kv, OLD_KV, "old", 0.3, THEN);
+    // The new name is stale, the old one is not: the engine went back a release.
+    stub.reading(kv, KV, "back", 0.4, NOW - 90.0);
+    stub.reading(kv, OLD_KV, "back", 0.5, THEN);
+    // Held beats gone; a number beats none.
+    stub.reading(kv, KV, "gone", 0.6, NOW - 301.0);
+    stub.reading(kv, OLD_KV, "gone", 0.7, NOW - 200.0);
+    stub.reading(kv, KV, "broken", f64::INFINITY, THEN);
+    // Nothing usable is kept, so that the decision can say why.
+    stub.reading(kv, KV, "dead", 0.8, NOW - 400.0);
+    let collection = run(&stub, &settings());
+    let read: BTreeMap<_, _> = pods(&collection)
+        .into_iter()
+        .map(|(pod, samples)| (pod, samples.kv_usage))
+        .collect();
+    let expected = [
+        ("back", sample(0.5, 10.0)),
+        ("both", sample(0.1, 30.0)),
+        ("broken", sample(f64::INFINITY, 10.0)),
+        ("dead", sample(0.8, 400.0)),
+        ("gone", sample(0.7, 200.0)),
+        ("old", sample(0.3, 10.0)),
+    ];
+    assert_eq!(
+        read,
+        expected
+            .map(|(pod, sample)| (pod.to_owned(), sample))
+            .into()
+    );
+    let sources = &collection.into_snapshot(moment()).sources[&kv];
+    let sources: Vec<_> = sources
+        .iter()
+        .map(|(name, count)| (&**name, *count))
+        .collect();
+    assert_eq!(sources, [(OLD_KV, 3), (KV, 1)]);
+}
+
+#[test]
+fn samples_that_do_not_say_what_they_are_of_are_counted() {
+    let long = "m".repeat(1025);
+    let good = [
+        ("namespace", "ns"),
+        ("model_name", "m"),
+        ("pod", "p"),
+        ("source", KV),
+    ];
+    let mut stub = Stub::new();
+    let values = stub.result(SignalName::KvUsage, Part::Value);
+    for (label, bad) in [
+        ("namespace", ""),
+        ("namespace", "ns\"} or up{"),
+        ("model_name", ""),
+        ("model_name", &*long),
+        ("pod", ""),
+        ("pod", "../p"),
+        ("source", ""),
+        ("source", "up"),
+        ("source", QUEUE),
+    ] {
+        let labels = good.map(|(name, text)| (name, if name == label { bad } else { text }));
+        values.push(labels, NOW, 0.5);
+    }
+    // It says everything, and nothing says how old it is.
+    values.push(good, NOW, 0.5);
+    let collection = run(&stub, &settings());
+    assert_eq!(pods(&collection), BTreeMap::new());
+    assert!(collection.clone().into_snapshot(moment()).models.is_empty());
+    let expected = [
+        (Ignored::Namespace, 2),
+        (Ignored::Model, 2),
+        (Ignored::Pod, 2),
+        (Ignored::Source, 3),
+        (Ignored::NoAge, 1),
+    ];
+    assert_eq!(collection.report.ignored, BTreeMap::from(expected));
+}
+
+#[test]
+fn of_two_samples_of_one_pod_the_higher_and_the_newer_count() {
+    for turned in [false, true] {
+        let mut stub = Stub::new();
+        let mut readings = [(0.2, NOW - 40.0), (0.6, NOW - 20.0), (f64::NAN, NOW - 30.0)];
+        if turned {
+            readings.reverse();
+        }
+        for (value, time) in readings {
+            stub.reading(SignalName::KvUsage, KV, "p", value, time);
+        }
+        let collection = run(&stub, &settings());
+        assert_eq!(pods(&collection)["p"].kv_usage, Some(sample(0.6, 20.0)));
+        let expected = BTreeMap::from([(Ignored::Duplicate, 2)]);
+        assert_eq!(collection.report.ignored, expected);
+    }
+}
+
+#[test]
+fn pods_of_one_name_in_other_namespaces_and_models_are_kept_apart() {
+    let mut stub = Stub::new();
+    for (namespace, model, value) in [("a", "m", 0.1), ("b", "m", 0.2), ("a", "n", 0.3)] {
+        let labels = [
+            ("namespace", namespace),
+            ("model_name", model),
+            ("pod_name", "p"),
+        ];
+        let labels = labels.into_iter().chain([("source", KV)]);
+        stub.result(SignalName::KvUsage, Part::Value)
+            .push(labels.clone(), NOW, value);
+        stub.result(SignalName::KvUsage, Part::Age)
+            .push(labels, NOW, THEN);
+    }
+    let snapshot = run(&stub, &settings()).into_snapshot(moment());
+    let read: Vec<_> = snapshot
+        .models
+        .iter()
+        .map(|(model, pods)| (model.to_string(), pods["p"].kv_usage))
+        .collect();
+    assert_eq!(
+        read,
+        [
+            ("m|a".to_owned(), Some(sample(0.1, 10.0))),
+            ("n|a".to_owned(), Some(sample(0.3, 10.0))),
+            ("m|b".to_owned(), Some(sample(0.2, 10.0))),
+        ]
+    );
+}
+
+#[test]
+fn an_age_is_never_negative() {
+    let mut stub = Stub::new();
+    stub.reading(SignalName::KvUsage, KV, "p", 0.5, NOW + 0.001);
+    assert_eq!(
+        pods(&run(&stub, &settings()))["p"].kv_usage,
+        Some(sample(0.5, 0.0))
+    );
+    let mut stub = Stub::new();
+    stub.reading(SignalName::KvUsage, KV, "p", 0.5, f64::NAN);
+    assert_eq!(
+        pods(&run(&stub, &settings()))["p"].kv_usage,
+        Some(sample(0.5, 0.0))
+    );
+}
+
+#[test]
+fn too_many_samples_fail_the_signals_that_do_not_fit() {
+    let mut stub = Stub::new();
+    for pod in ["p", "q"] {
+        stub.reading(SignalName::KvUsage, KV, pod, 0.5, THEN);
+        stub.reading(SignalName::QueueLength, QUEUE, pod, 1.0, THEN);
+    }
+    let failures = |limit| {
+        let settings = CollectionSettings {
+            max_samples: NonZeroU64::new(limit),
+            ..settings()
+        };
+        run(&stub, &settings).into_snapshot(moment()).failures
+    };
+    assert!(failures(0).is_empty(), "0 is no bound");
+    assert!(failures(8).is_empty());
+    let failed = failures(7);
+    let why = &failed[&SignalName::QueueLength];
+    assert_eq!(failed.len(), 1);
+    assert!(why.contains("exceeds 7 samples"), "{why}");
+    assert_eq!(failures(3).len(), 2);
+}
+
+#[test]
+fn one_namespace_is_asked_for_where_one_is_watched() {
+    let namespace = Namespace::parse("team-a").unwrap();
+    let mut stub = Stub::new();
+    stub.scope = Scope::new(&FreshnessBands::default(), Some(namespace.clone()));
+    stub.reading(SignalName::KvUsage, KV, "p", 0.5, THEN);
+    let settings = CollectionSettings {
+        namespace: Some(namespace),
+        ..settings()
+    };
+    assert_eq!(pods(&run(&stub, &settings)).len(), 1);
+}

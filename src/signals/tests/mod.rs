@@ -1,0 +1,11 @@
+//! Tests of this module: test vectors, and a small HTTP server that plays Prometheus well and badly.
+
+mod client;
+mod collect;
+mod decode;
+mod http;
+mod pki;
+mod promql;
+mod settings;
+mod tls;
+mod vectors;

@@ -1,0 +1,217 @@
+//! Escaping, windows and the text of every query.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::vectors::load;
+use crate::policy::signal::FreshnessBands;
+use crate::policy::snapshot::SignalName;
+use crate::signals::promql::{Namespace, Series, Window, escape};
+use crate::signals::query::{MAX_QUERIES, Part, Scope, TABLE};
+
+#[derive(Deserialize)]
+struct Escaping {
+    cases: Vec<EscapingCase>,
+}
+
+#[derive(Deserialize)]
+struct EscapingCase {
+    id: String,
+    value: String,
+    escaped: String,
+}
+
+#[test]
+fn label_values_are_escaped() {
+    for case in load::<Escaping>("escaping.yaml").cases {
+        assert_eq!(escape(&case.value), case.escaped, "{}", case.id);
+    }
+}
+
+/// Reads a PromQL string literal as Prometheus does: the value, and what follows the closing quote.
+fn read_literal(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut rest = text.strip_prefix('"').unwrap().chars();
+    while let Some(character) = rest.next() {
+        match character {
+            '"' => return (value, rest.as_str()),
+            '\n' => panic!("a line break ends the literal: {text}"),
+            '\\' => match rest.next().unwrap() {
+                'n' => value.push('\n'),
+                'r' => value.push('\r'),
+                't' => value.push('\t'),
+                'u' => {
+                    let digits: String = rest.by_ref().take(4).collect();
+                    let code = u32::from_str_radix(&digits, 16).unwrap();
+                    value.push(char::from_u32(code).unwrap());
+                }
+                same @ ('\\' | '"') => value.push(same),
+                other => panic!("escape \\{other} means something else in PromQL"),
+            },
+            other => value.push(other),
+        }
+    }
+    panic!("the literal does not end: {text}")
+}
+
+fn check_matcher(value: &str) {
+    let text = Series::named("up").matching("namespace", value).to_string();
+    let literal = text.strip_prefix("up{namespace=").unwrap();
+    let (read, rest) = read_literal(literal);
+    assert_eq!((read.as_str(), rest), (value, "}"));
+}
+
+#[test]
+fn attacks_stay_within_their_literal() {
+    for value in [
+        r#"a"} or up{x=""#,
+        r#"a\"} or vector(1) #"#,
+        "a\"} #\n",
+        "\n\r\t\u{0}\u{7f}\u{85}",
+        r"\",
+        r#"\""#,
+        "${x} `raw` 'single' {{.namespace}}",
+        "\u{2028}\u{202e}",
+    ] {
+        check_matcher(value);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_value_leaves_its_literal(value in any::<String>()) {
+        check_matcher(&value);
+    }
+
+    #[test]
+    fn values_made_of_syntax_do_not_either(value in r#"["\\{}()\[\]=,\n# a-c]{0,40}"#) {
+        check_matcher(&value);
+    }
+}
+
+#[derive(Deserialize)]
+struct Queries {
+    queries: Vec<QueryCase>,
+    windows: Vec<WindowCase>,
+}
+
+#[derive(Deserialize)]
+struct QueryCase {
+    id: String,
+    namespace: Option<String>,
+    signal: Option<String>,
+    part: Option<String>,
+    query: Option<String>,
+    contains: Option<String>,
+    #[serde(default)]
+    refused: bool,
+    count: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct WindowCase {
+    id: String,
+    milliseconds: Option<u64>,
+    text: Option<String>,
+}
+
+impl QueryCase {
+    fn text(&self, namespace: Option<Namespace>) -> String {
+        let scope = Scope::new(&FreshnessBands::default(), namespace);
+        let row = TABLE
+            .iter()
+            .find(|row| Some(row.signal.as_str()) == self.signal.as_deref())
+            .unwrap_or_else(|| panic!("{}: no such signal", self.id));
+        let part = Part::ALL
+            .into_iter()
+            .find(|part| Some(part.as_str()) == self.part.as_deref())
+            .unwrap_or_else(|| panic!("{}: no such part", self.id));
+        row.query(part, &scope)
+    }
+}
+
+#[test]
+fn queries_have_the_expected_text() {
+    let mut checked = 0;
+    for case in load::<Queries>("queries.yaml").queries {
+        let id = &case.id;
+        let namespace = case.namespace.as_deref().map(Namespace::parse).transpose();
+        if case.refused {
+            let error = namespace.unwrap_err().to_string();
+            let name = case.namespace.unwrap();
+            assert!(error.contains(&format!("{name:?}")), "{id}: {error}");
+            checked += 1;
+            continue;
+        }
+        let namespace = namespace.unwrap();
+        if let Some(query) = &case.query {
+            assert_eq!(case.text(namespace.clone()), *query, "{id}");
+            checked += 1;
+        }
+        if let Some(part) = &case.contains {
+            let text = case.text(namespace);
+            assert!(text.contains(part), "{id}: {text}");
+            checked += 1;
+        }
+        if let Some(count) = case.count {
+            assert_eq!(TABLE.len() * Part::ALL.len(), count, "{id}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 8, "cases that check something");
+}
+
+#[test]
+fn windows_use_the_largest_unit_that_divides_them() {
+    for case in load::<Queries>("queries.yaml").windows {
+        if let (Some(milliseconds), Some(text)) = (case.milliseconds, case.text) {
+            let window = Window::of(Duration::from_millis(milliseconds));
+            assert_eq!(window.to_string(), text, "{}", case.id);
+        }
+    }
+}
+
+#[test]
+fn the_table_is_sound() {
+    assert!(TABLE.len() * Part::ALL.len() <= MAX_QUERIES);
+    let signals: Vec<_> = TABLE.iter().map(|row| row.signal).collect();
+    assert_eq!(signals, SignalName::ALL, "one row per signal, in order");
+    for row in TABLE {
+        let names: BTreeSet<_> = row.names.iter().collect();
+        assert_eq!(names.len(), row.names.len(), "a name occurs twice");
+        for name in row.names {
+            let mut bytes = name.bytes();
+            let letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':');
+            assert!(bytes.next().is_some_and(letter), "{name}");
+            assert!(
+                bytes.all(|byte| letter(byte) || byte.is_ascii_digit()),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_look_back_covers_the_unavailable_threshold_and_the_peak() {
+    let text = |seconds: u64, millis: u64| {
+        let bands = FreshnessBands {
+            unavailable: Duration::from_millis(seconds * 1000 + millis),
+            ..FreshnessBands::default()
+        };
+        TABLE[1].query(Part::Age, &Scope::new(&bands, None))
+    };
+    for (seconds, millis, range) in [
+        (300, 0, "[345s:15s]"),
+        (1, 0, "[63s:1s]"),
+        (40, 0, "[66s:2s]"),
+        (100, 1, "[119s:6s]"),
+        (3600, 0, "[3645s:15s]"),
+    ] {
+        let text = text(seconds, millis);
+        assert!(text.contains(range), "{seconds} s: {text}");
+    }
+    assert!(text(u64::MAX / 1000 - 1, 0).contains(":15s]"));
+}

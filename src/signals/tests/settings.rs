@@ -1,0 +1,82 @@
+//! Settings of the connection: every fault has its text.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::vectors::load;
+use crate::signals::{
+    PlainHttp, PrometheusSettings, Secret, TlsSettings, TokenSource, Verification,
+};
+
+#[derive(Deserialize)]
+struct Transport {
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    id: String,
+    url: String,
+    #[serde(default)]
+    allow_http: bool,
+    #[serde(default)]
+    skip_verify: bool,
+    token: Option<String>,
+    token_file: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    client_cert: Option<PathBuf>,
+    client_key: Option<PathBuf>,
+    server_name: Option<String>,
+    faults: Vec<String>,
+}
+
+impl Case {
+    fn settings(&self) -> PrometheusSettings {
+        let verification = if self.skip_verify {
+            Verification::Skipped
+        } else {
+            Verification::Full
+        };
+        PrometheusSettings {
+            plain_http: if self.allow_http {
+                PlainHttp::Allowed
+            } else {
+                PlainHttp::Refused
+            },
+            token: match (&self.token, &self.token_file) {
+                (Some(text), _) => TokenSource::Value(Secret::new(text)),
+                (None, Some(path)) => TokenSource::File(path.clone()),
+                (None, None) => TokenSource::None,
+            },
+            tls: TlsSettings {
+                verification,
+                ca: self.ca.clone(),
+                client_certificate: self.client_cert.clone(),
+                client_key: self.client_key.clone(),
+                server_name: self.server_name.clone(),
+            },
+            ..PrometheusSettings::new(self.url.clone())
+        }
+    }
+}
+
+#[test]
+fn every_fault_is_found_and_no_secret_is_told() {
+    for case in load::<Transport>("transport.yaml").cases {
+        let id = &case.id;
+        let settings = case.settings();
+        let faults: Vec<_> = settings
+            .validate()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(faults.len(), case.faults.len(), "{id}: {faults:?}");
+        for (fault, expected) in faults.iter().zip(&case.faults) {
+            assert!(fault.contains(expected), "{id}: {fault}");
+            assert!(!fault.contains("hush"), "{id}: {fault}");
+        }
+        assert!(!format!("{:?}", settings.token).contains("hush"), "{id}");
+    }
+}
