@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Change, Mirror, MirrorError, ObjectKey, SyncState};
-use crate::kit::role::{Role, WatchedKind};
-use crate::kit::tenure::Tenure;
+use super::{Changed, Mirror, MirrorError, ObjectKey, SyncState};
+use crate::kit::{Role, Tenure, WatchedKind};
 use crate::policy::moment::{Moment, WallTime};
 
 fn tenure(number: u64) -> Tenure {
@@ -22,6 +21,14 @@ fn keys(texts: &[&str]) -> BTreeSet<ObjectKey> {
     texts.iter().map(|text| key(text)).collect()
 }
 
+fn told(key_text: &str, before: Option<u32>, after: Option<u32>) -> Changed<u32> {
+    Changed { key: key(key_text), before: before.map(Arc::new), after: after.map(Arc::new) }
+}
+
+fn names_of(changed: &[Changed<u32>]) -> BTreeSet<ObjectKey> {
+    changed.iter().map(|changed| changed.key.clone()).collect()
+}
+
 fn filled(objects: &[(&str, u32)]) -> Mirror<u32> {
     let mirror = Mirror::default();
     for (name, value) in objects {
@@ -35,14 +42,14 @@ fn an_equal_projection_changes_nothing() {
     let mirror = Mirror::default();
     let watcher = tenure(1);
     assert_eq!(mirror.revision(), 0);
-    assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(Change::Changed));
+    assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(Some(told("a/x", None, Some(1)))));
     assert_eq!(mirror.revision(), 1);
-    assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(Change::Unchanged));
+    assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(None));
     assert_eq!(mirror.revision(), 1);
-    assert_eq!(mirror.apply(&watcher, key("a/x"), 2), Ok(Change::Changed));
+    assert_eq!(mirror.apply(&watcher, key("a/x"), 2), Ok(Some(told("a/x", Some(1), Some(2)))));
     assert_eq!(mirror.get(&key("a/x")).as_deref(), Some(&2));
-    assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(Change::Changed));
-    assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(Change::Unchanged));
+    assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(Some(told("a/x", Some(2), None))));
+    assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(None));
     assert_eq!(mirror.revision(), 3);
     assert!(mirror.is_empty());
 }
@@ -60,7 +67,12 @@ fn a_fresh_list_replaces_everything_at_once_and_tells_the_differences() {
     assert!(mirror.get(&key("b/gone")).is_some(), "readable until the end of the list");
 
     let changed = mirror.replace(&tenure(1), list).unwrap();
-    assert_eq!(changed, keys(&["a/changed", "b/gone", "c/new"]));
+    let expected = [
+        told("a/changed", Some(1), Some(2)),
+        told("c/new", None, Some(1)),
+        told("b/gone", Some(1), None),
+    ];
+    assert_eq!(changed, expected);
     assert!(mirror.synced());
     assert_eq!(mirror.get(&key("b/gone")), None);
     assert!(Arc::ptr_eq(&same, &mirror.get(&key("a/same")).unwrap()));
@@ -72,7 +84,7 @@ fn an_equal_list_does_not_move_the_revision() {
     let before = mirror.revision();
     let mut list = mirror.relist();
     list.add(key("a/x"), 1).unwrap();
-    assert_eq!(mirror.replace(&tenure(1), list), Ok(BTreeSet::new()));
+    assert_eq!(mirror.replace(&tenure(1), list), Ok(Vec::new()));
     assert_eq!(mirror.revision(), before);
 }
 
@@ -109,10 +121,11 @@ fn an_older_incarnation_writes_nothing_any_more() {
 fn a_kind_that_goes_takes_its_objects_along() {
     let mirror = filled(&[("a/x", 1), ("b/y", 1)]);
     assert_eq!(mirror.sync(), SyncState::Never);
-    assert_eq!(mirror.kind_absent(&tenure(1)), Ok(keys(&["a/x", "b/y"])));
+    let gone = mirror.kind_absent(&tenure(1)).unwrap();
+    assert_eq!(names_of(&gone), keys(&["a/x", "b/y"]));
     assert_eq!(mirror.sync(), SyncState::KindAbsent);
     assert!(mirror.synced() && mirror.is_empty());
-    assert_eq!(mirror.kind_absent(&tenure(1)), Ok(BTreeSet::new()));
+    assert_eq!(mirror.kind_absent(&tenure(1)), Ok(Vec::new()));
 }
 
 #[test]
@@ -123,7 +136,7 @@ fn one_object_too_many_is_refused_by_name_and_the_rest_goes_on() {
     mirror.apply(&watcher, key("a/y"), 1).unwrap();
     let error = mirror.apply(&watcher, key("a/z"), 1).unwrap_err();
     assert!(error.to_string().starts_with("a/z is not mirrored"), "{error}");
-    assert_eq!(mirror.apply(&watcher, key("a/x"), 2), Ok(Change::Changed));
+    assert!(mirror.apply(&watcher, key("a/x"), 2).unwrap().is_some());
     assert_eq!(mirror.len(), 2);
 
     let mut list = mirror.relist();
@@ -194,7 +207,41 @@ proptest! {
             let find = |all: &[(ObjectKey, Arc<u8>)]| {
                 all.iter().find(|(key, _)| *key == name(number)).map(|(_, value)| **value)
             };
-            prop_assert_eq!(find(&old) != find(&new), changed.contains(&name(number)));
+            let told = changed.iter().any(|changed| changed.key == name(number));
+            prop_assert_eq!(find(&old) != find(&new), told);
         }
     }
+}
+
+fn tens(value: &u32) -> Option<ObjectKey> {
+    (*value >= 10).then(|| ObjectKey::new("tens", (value / 10).to_string()))
+}
+
+fn naming(mirror: &Mirror<u32>, tens: &str) -> Vec<String> {
+    let named = ObjectKey::new("tens", tens);
+    mirror.naming(&named).into_iter().map(|(key, _)| key.to_string()).collect()
+}
+
+#[test]
+fn objects_are_found_by_what_they_name_through_every_kind_of_write() {
+    let mirror = Mirror::indexed(tens);
+    let watcher = tenure(1);
+    for (name, value) in [("a/x", 10), ("a/y", 11), ("a/z", 3)] {
+        mirror.apply(&watcher, key(name), value).unwrap();
+    }
+    assert_eq!(naming(&mirror, "1"), ["a/x", "a/y"]);
+
+    mirror.apply(&watcher, key("a/x"), 20).unwrap();
+    assert_eq!((naming(&mirror, "1"), naming(&mirror, "2")), (vec!["a/y".to_owned()], vec!["a/x".to_owned()]));
+
+    mirror.delete(&watcher, &key("a/y")).unwrap();
+    assert!(naming(&mirror, "1").is_empty());
+
+    let mut list = mirror.relist();
+    list.add(key("b/w"), 12).unwrap();
+    mirror.replace(&watcher, list).unwrap();
+    assert_eq!((naming(&mirror, "1"), naming(&mirror, "2")), (vec!["b/w".to_owned()], Vec::new()));
+
+    mirror.kind_absent(&watcher).unwrap();
+    assert!(naming(&mirror, "1").is_empty());
 }

@@ -20,6 +20,12 @@ impl Tenure {
         Self { role, number }
     }
 
+    /// A tenure as a supervisor would give it.
+    #[cfg(test)]
+    pub(crate) fn for_test(role: Role, number: u64) -> Self {
+        Self::new(role, number)
+    }
+
     /// The role that is filled.
     pub fn role(&self) -> &Role {
         &self.role

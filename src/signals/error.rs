@@ -90,8 +90,10 @@ pub enum QueryError {
         /// What is wrong with it.
         problem: String,
     },
-    /// HTTP 5xx.
-    #[error("Prometheus failed (HTTP {status}{message}); see its own log")]
+    /// HTTP 5xx, or 429.
+    #[error(
+        "Prometheus failed or is overloaded (HTTP {status}{message}); see its own log and load"
+    )]
     ServerError {
         /// HTTP status.
         status: u16,
@@ -132,7 +134,7 @@ impl QueryError {
                 status,
                 message: said,
             },
-            500..=599 => Self::ServerError {
+            429 | 500..=599 => Self::ServerError {
                 status,
                 message: said,
             },
@@ -189,7 +191,7 @@ mod tests {
             (403, "forbidden"),
             (404, "unexpected_status"),
             (422, "bad_request"),
-            (429, "unexpected_status"),
+            (429, "server_error"),
             (500, "server_error"),
             (503, "server_error"),
         ] {

@@ -149,8 +149,14 @@ fn candidates(
 fn age_of(key: ReadingKey, ages: &[Reading]) -> Option<Duration> {
     let found = ages.binary_search_by_key(&key, |age| age.key).ok()?;
     let age = ages.get(found)?;
-    // A sample is never newer than the evaluation; rounding may make it look so.
-    Duration::try_from_secs_f64((age.time - age.number).max(0.0)).ok()
+    // Prometheus counts in milliseconds; what lies below comes from floating point.
+    let seconds = ((age.time - age.number) * 1000.0).round() / 1000.0;
+    // No sample is newer than the evaluation that found it, so less than nothing is nothing. What is
+    // not a number is no age at all.
+    let seconds = if seconds < 0.0 { 0.0 } else { seconds };
+    age.number
+        .is_finite()
+        .then(|| Duration::try_from_secs_f64(seconds).ok())?
 }
 
 /// The usable samples of an answer, sorted by key, one per key.

@@ -19,7 +19,7 @@ mod splitter;
 mod tests;
 
 pub use client::{HttpPrometheus, PromApi};
-pub use collect::{Collection, CollectionReport, CollectionSettings, collect};
+pub use collect::{Collection, CollectionReport, CollectionSettings, QueryReport, collect};
 pub use error::QueryError;
 pub use join::Ignored;
 pub use promql::Namespace;

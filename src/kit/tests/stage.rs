@@ -284,15 +284,12 @@ pub(super) struct Player {
 impl Player {
     fn new(post: &Post, tenure: &Tenure) -> Self {
         post.journal.note(tenure, Event::Made);
-        assert_ne!(
-            *post.curse.lock().unwrap(),
-            Curse::PanicWhenMade,
-            "cannot be made"
-        );
-        Self {
+        let player = Self {
             post: post.clone(),
             tenure: tenure.clone(),
-        }
+        };
+        assert!(!player.is(Curse::PanicWhenMade), "cannot be made");
+        player
     }
 
     fn note(&self, event: Event) {

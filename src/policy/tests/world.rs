@@ -15,7 +15,7 @@ use crate::policy::snapshot::{
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::{learn, plan};
-use crate::settings::{DynamicSettings, SaturationLayers, ScaleToZeroLayers, TransitionLimits};
+use crate::settings::{DynamicSettings, TransitionLimits};
 
 /// Wall-clock time of the start of every test world.
 pub(super) const START: i64 = 1_800_000_000_000;
@@ -31,8 +31,7 @@ pub(super) fn settings() -> DynamicSettings {
             unapplied: limit,
             silent: limit,
         },
-        saturation: SaturationLayers::default(),
-        scale_to_zero: ScaleToZeroLayers::default(),
+        ..DynamicSettings::default()
     }
 }
 

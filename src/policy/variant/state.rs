@@ -214,7 +214,8 @@ impl VariantState {
                     .as_ref()
                     .is_some_and(|uid| *uid != object.uid)
                 {
-                    }
+                    self.clocks = Clocks::default();
+                }
                 self.target_uid = Some(Arc::clone(&object.uid));
                 let pods = match facts.pods {
                     Pods::Unsynced => None,

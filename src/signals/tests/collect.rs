@@ -328,7 +328,7 @@ fn each_pod_gets_its_best_source_and_the_choice_is_counted() {
     let collection = run(&stub, &settings());
     let read: BTreeMap<_, _> = pods(&collection)
         .into_iter()
-        .map(|(pod, samples)| (pod, samples.kv_usage))
+        .filter_map(|(pod, samples)| Some((pod, samples.kv_usage?)))
         .collect();
     let expected = [
         ("back", sample(0.5, 10.0)),
@@ -338,12 +338,7 @@ fn each_pod_gets_its_best_source_and_the_choice_is_counted() {
         ("gone", sample(0.7, 200.0)),
         ("old", sample(0.3, 10.0)),
     ];
-    assert_eq!(
-        read,
-        expected
-            .map(|(pod, sample)| (pod.to_owned(), sample))
-            .into()
-    );
+    assert_eq!(read, BTreeMap::from(expected.map(|(pod, sample)| (pod.to_owned(), sample))));
     let sources = &collection.into_snapshot(moment()).sources[&kv];
     let sources: Vec<_> = sources
         .iter()
@@ -449,12 +444,26 @@ fn an_age_is_never_negative() {
         pods(&run(&stub, &settings()))["p"].kv_usage,
         Some(sample(0.5, 0.0))
     );
+}
+
+#[test]
+fn a_time_that_is_no_number_is_no_age() {
+    for time in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e300] {
+        let mut stub = Stub::new();
+        stub.reading(SignalName::KvUsage, KV, "p", 0.5, time);
+        let collection = run(&stub, &settings());
+        assert_eq!(pods(&collection), BTreeMap::new(), "{time}");
+        let expected = BTreeMap::from([(Ignored::NoAge, 1)]);
+        assert_eq!(collection.report.ignored, expected, "{time}");
+    }
+}
+
+#[test]
+fn ages_are_whole_milliseconds() {
     let mut stub = Stub::new();
-    stub.reading(SignalName::KvUsage, KV, "p", 0.5, f64::NAN);
-    assert_eq!(
-        pods(&run(&stub, &settings()))["p"].kv_usage,
-        Some(sample(0.5, 0.0))
-    );
+    stub.reading(SignalName::KvUsage, KV, "p", 0.5, NOW - 0.615);
+    let age = pods(&run(&stub, &settings()))["p"].kv_usage.unwrap().age;
+    assert_eq!(age, Duration::from_millis(615));
 }
 
 #[test]

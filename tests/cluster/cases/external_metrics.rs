@@ -1,0 +1,178 @@
+//! The way from a gauge to replicas, without our controller: Prometheus, KEDA, the HPA.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use kube::Api;
+
+use crate::harness::exporter::{Exporter, Page};
+use crate::harness::fault::Result;
+use crate::harness::history::History;
+use crate::harness::namespace::Workload;
+use crate::harness::scaled_object::ScaledObject;
+use crate::harness::servers::prometheus::Target;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::wait::{eventually, seen};
+
+const SOON: Duration = Duration::from_mins(1);
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "external_metrics::hpa_follows_the_gauge",
+            hpa_follows_the_gauge,
+        ),
+        Case::shared(
+            "external_metrics::hpa_takes_single_steps",
+            hpa_takes_single_steps,
+        ),
+        Case::shared(
+            "external_metrics::a_lost_gauge_shrinks_nothing",
+            a_lost_gauge_shrinks_nothing,
+        ),
+    ]
+}
+
+/// The gauge of one variant, scraped as the controller's would be.
+struct Gauge {
+    value: Arc<AtomicU32>,
+    page: Exporter,
+    target: Option<Target>,
+}
+
+impl Gauge {
+    async fn start(cx: &Cx, value: u32) -> Result<Self> {
+        let value = Arc::new(AtomicU32::new(value));
+        let namespace = &cx.namespace.name;
+        let labels = format!("variant_name=\"llama\",namespace=\"{namespace}\"");
+        let shown = Arc::clone(&value);
+        let page = Exporter::start(move || {
+            let value = shown.load(Ordering::Relaxed);
+            Page::Text(format!(
+                "# TYPE wva_desired_replicas gauge\nwva_desired_replicas{{{labels}}} {value}\n"
+            ))
+        })
+        .await?;
+        let mut gauge = Self {
+            value,
+            page,
+            target: None,
+        };
+        gauge.show(cx)?;
+        Ok(gauge)
+    }
+
+    fn set(&self, value: u32) {
+        self.value.store(value, Ordering::Relaxed);
+    }
+
+    fn show(&mut self, cx: &Cx) -> Result {
+        let prometheus = &cx.world.prometheus;
+        let target = prometheus.scrape(&cx.namespace.name, "wva-0", self.page.address)?;
+        self.target = Some(target);
+        Ok(())
+    }
+
+    fn hide(&mut self) {
+        self.target = None;
+    }
+}
+
+async fn follow(cx: &Cx, replicas: i32, max: i32) -> Result {
+    cx.namespace
+        .deploy(&Workload::new("llama", replicas))
+        .await?;
+    cx.namespace.settles("llama", replicas, SOON).await?;
+    let scaled_object = ScaledObject {
+        target: "llama",
+        variant: "llama",
+        min: 1,
+        max,
+    };
+    scaled_object.apply(cx).await
+}
+
+/// 1 → 3 → 1, each step ready, and nothing in between.
+async fn hpa_follows_the_gauge(cx: &Cx) -> Result {
+    let gauge = Gauge::start(cx, 1).await?;
+    let history = History::follow(&cx.namespace, "llama");
+    follow(cx, 1, 10).await?;
+    hpa_reads(cx, "1").await?;
+    history.went(&[1]).await?;
+
+    gauge.set(3);
+    cx.namespace.settles("llama", 3, SOON).await?;
+    gauge.set(1);
+    cx.namespace.settles("llama", 1, SOON).await?;
+    history.went(&[1, 3, 1]).await
+}
+
+/// No series is no answer: the fallback keeps what is there, where KEDA's defaults would read zero
+/// and shrink the fleet to its minimum. The gauge is obeyed again when it is back.
+async fn a_lost_gauge_shrinks_nothing(cx: &Cx) -> Result {
+    let mut gauge = Gauge::start(cx, 3).await?;
+    let history = History::follow(&cx.namespace, "llama");
+    follow(cx, 1, 10).await?;
+    cx.namespace.settles("llama", 3, SOON).await?;
+    fallback_is(cx, "False").await?;
+
+    gauge.hide();
+    fallback_is(cx, "True").await?;
+    cx.namespace.settles("llama", 3, SOON).await?;
+    history.went(&[1, 3]).await?;
+
+    gauge.set(1);
+    gauge.show(cx)?;
+    cx.namespace.settles("llama", 1, SOON).await?;
+    history.went(&[1, 3, 1]).await
+}
+
+/// Waits until the HPA shows this as the average value of its metric.
+async fn hpa_reads(cx: &Cx, average: &str) -> Result {
+    let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
+    eventually(format!("the HPA reads {average}"), SOON, async || {
+        let hpa = hpas.get("keda-hpa-llama").await?;
+        let metrics = hpa
+            .status
+            .and_then(|status| status.current_metrics)
+            .unwrap_or_default();
+        let values: Vec<String> = metrics
+            .into_iter()
+            .filter_map(|metric| metric.external?.current.average_value)
+            .map(|quantity| quantity.0)
+            .collect();
+        seen(&values, &vec![average.to_owned()])
+    })
+    .await
+}
+
+/// Waits until the ScaledObject's `Fallback` condition has this status.
+async fn fallback_is(cx: &Cx, wanted: &str) -> Result {
+    let kind = ("keda.sh/v1alpha1", "ScaledObject");
+    let scaled_objects = cx.namespace.dynamic(kind.0, kind.1).await?;
+    eventually(format!("Fallback is {wanted}"), SOON, async || {
+        let found = scaled_objects.get("llama").await?;
+        let conditions = found.data["status"]["conditions"].as_array();
+        let fallback = conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition["type"] == "Fallback");
+        let status = fallback.and_then(|condition| condition["status"].as_str());
+        seen(&status.unwrap_or_default(), &wanted)
+    })
+    .await
+}
+
+/// The HPA's default tolerance of 10 % would ignore each of these steps.
+async fn hpa_takes_single_steps(cx: &Cx) -> Result {
+    let gauge = Gauge::start(cx, 10).await?;
+    let history = History::follow(&cx.namespace, "llama");
+    follow(cx, 10, 20).await?;
+    for replicas in [11, 12, 11] {
+        gauge.set(u32::try_from(replicas)?);
+        cx.namespace.settles("llama", replicas, SOON).await?;
+    }
+    history.went(&[10, 11, 12, 11]).await
+}

@@ -1,0 +1,246 @@
+//! The controller itself: the binary under test as a child process, with a service account, ports
+//! and a log of its own.
+#![allow(
+    dead_code,
+    reason = "the first cases prove the servers; the controller's cases use this"
+)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::fault::{Fault, Result};
+use super::manifest;
+use super::metrics_text::{self, Series};
+use super::namespace::Namespace;
+use super::ports;
+use super::process::{Program, Server};
+use super::servers::prometheus::Target;
+use super::suite::Cx;
+use super::tools::repository;
+use super::wait::{eventually, seen};
+use super::world::World;
+
+const ACCOUNT: &str = "wva";
+/// Longer than the shutdown deadline of the tree.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// What one controller is started with, besides what every controller of a test gets.
+#[derive(Clone, Debug)]
+pub(crate) struct ControllerSpec<'a> {
+    /// Tells several controllers of one test apart; also the `pod` of its scrape target.
+    pub(crate) name: &'a str,
+    /// Sees this namespace alone; `None` sees the whole cluster, which only an exclusive case may.
+    pub(crate) watch_namespace: Option<&'a str>,
+    pub(crate) environment: Vec<(&'a str, String)>,
+    pub(crate) arguments: Vec<String>,
+}
+
+impl<'a> ControllerSpec<'a> {
+    /// A controller scoped to the namespace of the case.
+    pub(crate) fn scoped(cx: &'a Cx) -> Self {
+        Self {
+            name: "wva-0",
+            watch_namespace: Some(&cx.namespace.name),
+            environment: Vec::new(),
+            arguments: Vec::new(),
+        }
+    }
+}
+
+/// A running controller. Dropping it kills the process and ends its scrapes.
+pub(crate) struct Controller {
+    pub(crate) server: Arc<Server>,
+    metrics: String,
+    probes: String,
+    http: reqwest::Client,
+    _target: Target,
+}
+
+impl Controller {
+    /// Starts the binary and has its metrics scraped; does not wait until it is ready.
+    pub(crate) async fn start(cx: &Cx, spec: &ControllerSpec<'_>) -> Result<Self> {
+        let system = cx.system().await?;
+        let world = &cx.world;
+        let token = account(world, system).await?;
+        let user = format!("{}-{}", system.name, spec.name);
+        let kubeconfig = world.site.pki.kubeconfig_with_token(&world.api.url, &token);
+        let kubeconfig = world.site.write_kubeconfig(&user, &kubeconfig)?;
+        let (metrics, probes) = (address()?, address()?);
+        let mut program = Program::new(PathBuf::from(env!("CARGO_BIN_EXE_wva")))
+            .arg("controller")
+            .flag("metrics-bind-address", &metrics)
+            .flag("metrics-secure", false)
+            .flag("health-probe-bind-address", &probes)
+            .env("KUBECONFIG", kubeconfig)
+            .env("POD_NAMESPACE", &system.name)
+            .env("POD_NAME", spec.name)
+            .env("PROMETHEUS_BASE_URL", &world.prometheus.url)
+            .env("PROMETHEUS_ALLOW_HTTP", "true")
+            .env("GLOBAL_OPT_INTERVAL", "1s")
+            .env("RUST_BACKTRACE", "1");
+        if let Some(namespace) = spec.watch_namespace {
+            program = program.flag("watch-namespace", namespace);
+        }
+        for (name, value) in &spec.environment {
+            program = program.env(name, value);
+        }
+        for argument in &spec.arguments {
+            program = program.arg(argument);
+        }
+        let log = format!("controller-{}-of-{}", spec.name, cx.namespace.name);
+        let server = world.site.server(&log, program);
+        server.start()?;
+        Ok(Self {
+            server,
+            _target: world
+                .prometheus
+                .scrape(&system.name, spec.name, metrics.parse()?)?,
+            metrics,
+            probes,
+            http: reqwest::Client::builder().no_proxy().build()?,
+        })
+    }
+
+    /// Waits until `/readyz` agrees.
+    pub(crate) async fn ready(&self) -> Result {
+        eventually(
+            "the controller is ready",
+            Duration::from_secs(20),
+            async || {
+                self.server.check()?;
+                let (status, text) = self.readyz().await?;
+                seen(&(status, text), &(StatusCode::OK, String::from("ok")))
+            },
+        )
+        .await
+    }
+
+    /// Status and text of `/readyz`.
+    pub(crate) async fn readyz(&self) -> Result<(StatusCode, String)> {
+        let response = self
+            .http
+            .get(format!("http://{}/readyz", self.probes))
+            .send()
+            .await?;
+        let status = response.status();
+        Ok((status, response.text().await?.trim().to_owned()))
+    }
+
+    /// Every series of the metrics page.
+    pub(crate) async fn series(&self) -> Result<Vec<Series>> {
+        let response = self
+            .http
+            .get(format!("http://{}/metrics", self.metrics))
+            .send()
+            .await?;
+        metrics_text::parse(&response.error_for_status()?.text().await?)
+    }
+
+    /// The value of the one series with this name and, among others, these labels; `None` without
+    /// one, and a fault for several.
+    pub(crate) async fn value(&self, name: &str, labels: &[(&str, &str)]) -> Result<Option<f64>> {
+        let mut matching = self.series().await?;
+        matching.retain(|series| series.matches(name, labels));
+        match matching.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(one.value)),
+            several => Err(Fault::new(format!("more than one series: {several:?}"))),
+        }
+    }
+
+    /// A debug page: `tree`, `decisions`, `snapshot`.
+    pub(crate) async fn debug(&self, page: &str) -> Result<Value> {
+        let url = format!("http://{}/debug/{page}", self.metrics);
+        let response = self.http.get(url).send().await?.error_for_status()?;
+        Ok(serde_json::from_str(&response.text().await?)?)
+    }
+
+    /// Kills one actor of the tree, by its role as `/debug/tree` shows it.
+    pub(crate) async fn kill_role(&self, role: &str) -> Result {
+        let url = format!("http://{}/debug/kill?role={role}", self.metrics);
+        self.http.post(url).send().await?.error_for_status()?;
+        Ok(())
+    }
+
+    /// Ends the process as a kubelet does and answers its exit code; `None` when it had to be
+    /// killed.
+    pub(crate) async fn stop(self) -> Result<Option<i32>> {
+        Ok(self.server.stop(GRACE).await?.code())
+    }
+
+    /// Ends the process as a node failure does.
+    pub(crate) fn crash(self) {
+        self.server.kill();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.server.kill();
+    }
+}
+
+fn address() -> Result<String> {
+    Ok(format!("127.0.0.1:{}", ports::free()?))
+}
+
+/// Makes the controller's service account with the rights that it ships with, and a token for it.
+async fn account(world: &World, system: &Namespace) -> Result<String> {
+    let metadata = json!({ "name": ACCOUNT });
+    system
+        .apply(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }))
+        .await?;
+    for role in roles()? {
+        let kind = role["kind"].clone();
+        let name = role["metadata"]["name"].clone();
+        if role["rules"].is_array() {
+            manifest::apply(&world.client, role, Some(&system.name)).await?;
+        }
+        let binding = if kind == "ClusterRole" {
+            "ClusterRoleBinding"
+        } else {
+            "RoleBinding"
+        };
+        let group = "rbac.authorization.k8s.io";
+        system
+            .apply(json!({
+                "apiVersion": format!("{group}/v1"), "kind": binding,
+                "metadata": { "name": format!("{}-{}", system.name, name.as_str().unwrap_or("")) },
+                "roleRef": { "apiGroup": group, "kind": kind, "name": name },
+                "subjects": [{
+                    "kind": "ServiceAccount", "name": ACCOUNT, "namespace": system.name,
+                }],
+            }))
+            .await?;
+    }
+    let accounts: Api<ServiceAccount> = system.api();
+    let issued = accounts
+        .create_token_request(ACCOUNT, &PostParams::default(), &TokenRequest::default())
+        .await?;
+    let token = issued.status.map(|status| status.token);
+    token.ok_or_else(|| Fault::new("the API server issued no token"))
+}
+
+/// The roles of `config/rbac`, or all rights while there are none.
+fn roles() -> Result<Vec<Value>> {
+    let folder = repository().join("config/rbac");
+    let mut roles = Vec::new();
+    for file in ["role.yaml", "leader_election_role.yaml"] {
+        let path = folder.join(file);
+        if path.is_file() {
+            roles.extend(manifest::read(&path)?);
+        }
+    }
+    if roles.is_empty() {
+        roles.push(json!({ "kind": "ClusterRole", "metadata": { "name": "cluster-admin" } }));
+    }
+    Ok(roles)
+}

@@ -1,0 +1,203 @@
+//! A namespace of one test, and what tests put into it.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{self as core, Pod, ServiceAccount};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::fault::Result;
+use super::manifest;
+use super::servers::kwok;
+use super::wait::{eventually, seen};
+use super::world::World;
+
+pub(crate) struct Namespace {
+    pub(crate) name: String,
+    world: Arc<World>,
+}
+
+/// A Deployment of model servers.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) replicas: i32,
+    /// How long each pod loads its model.
+    pub(crate) loading: Duration,
+    /// GPUs of each pod, of the kind named, where the pods need any.
+    pub(crate) gpus: Option<(u32, &'a str)>,
+}
+
+impl<'a> Workload<'a> {
+    /// Pods without GPUs that load for a second.
+    pub(crate) fn new(name: &'a str, replicas: i32) -> Self {
+        Self {
+            name,
+            replicas,
+            loading: Duration::from_secs(1),
+            gpus: None,
+        }
+    }
+
+    /// The label selector of its pods.
+    pub(crate) fn selector(&self) -> String {
+        format!("app={}", self.name)
+    }
+
+    fn manifest(&self) -> Value {
+        let labels = json!({ "app": self.name });
+        let loading = format!("{}ms", self.loading.as_millis());
+        let mut pod = json!({
+            "metadata": { "labels": labels, "annotations": { kwok::LOADING_TIME: loading } },
+            "spec": {
+                "terminationGracePeriodSeconds": 0,
+                "containers": [{ "name": "vllm", "image": "vllm/vllm-openai:fake" }],
+            },
+        });
+        if let Some((count, product)) = self.gpus {
+            pod["spec"]["nodeSelector"] = json!({ "nvidia.com/gpu.product": product });
+            pod["spec"]["containers"][0]["resources"] =
+                json!({ "limits": { "nvidia.com/gpu": count.to_string() } });
+        }
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": self.name, "labels": labels },
+            "spec": {
+                "replicas": self.replicas,
+                "selector": { "matchLabels": labels },
+                "template": pod,
+            },
+        })
+    }
+}
+
+impl Namespace {
+    /// Makes the namespace and waits until pods can be created in it.
+    pub(crate) async fn create(world: &Arc<World>, name: &str) -> Result<Self> {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
+        });
+        manifest::apply(&world.client, object, None).await?;
+        let namespace = Self {
+            name: name.to_owned(),
+            world: Arc::clone(world),
+        };
+        let accounts: Api<ServiceAccount> = namespace.api();
+        let what = format!("{name} has its default service account");
+        eventually(what, Duration::from_secs(20), async || {
+            Ok(accounts.get("default").await?)
+        })
+        .await?;
+        Ok(namespace)
+    }
+
+    /// Marks the namespace for deletion; nobody waits for the end of it.
+    pub(crate) async fn delete(&self) -> Result {
+        let namespaces: Api<core::Namespace> = Api::all(self.client());
+        namespaces
+            .delete(&self.name, &DeleteParams::background())
+            .await?;
+        Ok(())
+    }
+
+    fn client(&self) -> Client {
+        self.world.client.clone()
+    }
+
+    /// The client for a kind in this namespace.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+        K: Clone + Debug + DeserializeOwned,
+    {
+        Api::namespaced(self.client(), &self.name)
+    }
+
+    /// The client for a kind that k8s-openapi does not know.
+    pub(crate) async fn dynamic(&self, version: &str, kind: &str) -> Result<Api<DynamicObject>> {
+        let (resource, _) = manifest::resource(&self.world.client, version, kind).await?;
+        Ok(Api::namespaced_with(self.client(), &self.name, &resource))
+    }
+
+    /// Applies an object of any kind in this namespace.
+    pub(crate) async fn apply(&self, object: Value) -> Result<DynamicObject> {
+        manifest::apply(&self.world.client, object, Some(&self.name)).await
+    }
+
+    pub(crate) async fn deploy(&self, workload: &Workload<'_>) -> Result {
+        self.apply(workload.manifest()).await?;
+        Ok(())
+    }
+
+    /// Sets the number of replicas the way `kubectl scale` does.
+    pub(crate) async fn scale(&self, deployment: &str, replicas: i32) -> Result {
+        let deployments: Api<Deployment> = self.api();
+        let scale = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        deployments
+            .patch_scale(deployment, &PatchParams::default(), &scale)
+            .await?;
+        Ok(())
+    }
+
+    /// Waits until a Deployment asks for, has, and has ready exactly so many replicas.
+    pub(crate) async fn settles(
+        &self,
+        deployment: &str,
+        replicas: i32,
+        within: Duration,
+    ) -> Result {
+        let deployments: Api<Deployment> = self.api();
+        let what = format!("{deployment} settles at {replicas}");
+        eventually(what, within, async || {
+            let found = deployments.get(deployment).await?;
+            seen(&Replicas::of(&found), &Replicas::settled(replicas))
+        })
+        .await
+    }
+
+    /// The pods that a label selector picks.
+    pub(crate) async fn pods(&self, selector: &str) -> Result<Vec<Pod>> {
+        let pods: Api<Pod> = self.api();
+        Ok(pods
+            .list(&ListParams::default().labels(selector))
+            .await?
+            .items)
+    }
+}
+
+/// The three numbers of a Deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replicas {
+    pub(crate) wanted: i32,
+    pub(crate) present: i32,
+    pub(crate) ready: i32,
+}
+
+impl Replicas {
+    pub(crate) fn settled(replicas: i32) -> Self {
+        Self {
+            wanted: replicas,
+            present: replicas,
+            ready: replicas,
+        }
+    }
+
+    pub(crate) fn of(deployment: &Deployment) -> Self {
+        let status = deployment.status.as_ref();
+        Self {
+            wanted: deployment
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.replicas)
+                .unwrap_or(1),
+            present: status.and_then(|status| status.replicas).unwrap_or(0),
+            ready: status.and_then(|status| status.ready_replicas).unwrap_or(0),
+        }
+    }
+}

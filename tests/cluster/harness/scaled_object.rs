@@ -1,0 +1,79 @@
+//! The ScaledObject that has KEDA make an HPA follow a variant's gauge.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::fault::Result;
+use super::suite::Cx;
+use super::wait::{eventually, seen};
+
+/// A ScaledObject on a Deployment, in the form that the controller's users are told to write: no
+/// series is no answer rather than 0, one number however many series there are, and no tolerance,
+/// which would swallow the step from 10 to 11. No stabilisation, and steps of any size.
+pub(crate) struct ScaledObject<'a> {
+    pub(crate) target: &'a str,
+    /// The value of the gauge's `variant_name`.
+    pub(crate) variant: &'a str,
+    pub(crate) min: i32,
+    pub(crate) max: i32,
+}
+
+impl ScaledObject<'_> {
+    /// Creates it in the namespace of the case once Prometheus has the gauge: three polls without
+    /// an answer and KEDA falls back to a number of its own.
+    pub(crate) async fn apply(&self, cx: &Cx) -> Result {
+        let query = format!(
+            "max by (variant_name, exported_namespace) (wva_desired_replicas{{\
+             variant_name=\"{}\",exported_namespace=\"{}\"}})",
+            self.variant, cx.namespace.name
+        );
+        let what = format!("{query} has a value");
+        eventually(what, Duration::from_secs(30), async || {
+            seen(&cx.world.prometheus.query(&query).await?.len(), &1)
+        })
+        .await?;
+        cx.namespace
+            .apply(self.manifest(&cx.world.prometheus.url, &query))
+            .await?;
+        Ok(())
+    }
+
+    fn manifest(&self, prometheus: &str, query: &str) -> Value {
+        let direction = json!({
+            "stabilizationWindowSeconds": 0,
+            "tolerance": "0",
+            "policies": [{ "type": "Pods", "value": 100, "periodSeconds": 1 }],
+        });
+        json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+            "metadata": { "name": self.target },
+            "spec": {
+                "scaleTargetRef": { "name": self.target },
+                "minReplicaCount": self.min,
+                "maxReplicaCount": self.max,
+                "pollingInterval": 1,
+                "cooldownPeriod": 1,
+                "fallback": {
+                    "failureThreshold": 3,
+                    "replicas": 2,
+                    "behavior": "currentReplicasIfHigher",
+                },
+                "advanced": { "horizontalPodAutoscalerConfig": {
+                    "behavior": { "scaleUp": direction, "scaleDown": direction },
+                }},
+                "triggers": [{
+                    "type": "prometheus",
+                    "metricType": "AverageValue",
+                    "metadata": {
+                        "serverAddress": prometheus,
+                        "query": query,
+                        "threshold": "1",
+                        "activationThreshold": "0",
+                        "ignoreNullValues": "false",
+                    },
+                }],
+            },
+        })
+    }
+}

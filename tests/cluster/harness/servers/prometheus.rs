@@ -1,0 +1,164 @@
+//! Prometheus 3: scrapes the fakes and the controllers once a second, as a cluster's would.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::harness::fault::{Fault, Result};
+use crate::harness::ports;
+use crate::harness::process::Server;
+use crate::harness::site::Site;
+use crate::harness::wait::eventually;
+
+/// One target file per scraped pod, found within a second. `honor_labels` stays off, so a `namespace`
+/// label of the page itself arrives as `exported_namespace`, as with the usual operators.
+const CONFIGURATION: &str = "
+global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}
+scrape_configs:
+- job_name: pods
+  file_sd_configs:
+  - {files: ['TARGETS/*.json'], refresh_interval: 1s}
+";
+
+pub(crate) struct Prometheus {
+    pub(crate) server: Arc<Server>,
+    pub(crate) url: String,
+    targets: PathBuf,
+    next_target: AtomicUsize,
+    http: reqwest::Client,
+}
+
+/// One sample of an instant query: its labels and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) value: f64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    result: Vec<Series>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    metric: BTreeMap<String, String>,
+    value: (f64, String),
+}
+
+impl Prometheus {
+    pub(crate) fn place(site: &Site) -> Result<Self> {
+        let targets = site.conf("targets");
+        fs::create_dir_all(&targets)?;
+        let text = CONFIGURATION.replace("TARGETS", &targets.display().to_string());
+        let configuration = site.write("prometheus.yaml", &text)?;
+        let address = format!("127.0.0.1:{}", ports::free()?);
+        let program = site
+            .program("prometheus")?
+            .flag("config.file", configuration.display())
+            .flag("storage.tsdb.path", site.data("prometheus"))
+            .flag("web.listen-address", &address)
+            .flag("log.level", "warn")
+            .arg("--web.enable-lifecycle");
+        Ok(Self {
+            server: site.server("prometheus", program),
+            url: format!("http://{address}"),
+            targets,
+            next_target: AtomicUsize::new(1),
+            http: reqwest::Client::builder().no_proxy().build()?,
+        })
+    }
+
+    pub(crate) async fn ready(&self) -> Result {
+        eventually("Prometheus is ready", Duration::from_secs(30), async || {
+            self.server.check()?;
+            let ready = format!("{}/-/ready", self.url);
+            self.http.get(ready).send().await?.error_for_status()?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The value of an expression now, one sample per series.
+    pub(crate) async fn query(&self, expression: &str) -> Result<Vec<Sample>> {
+        let url = format!("{}/api/v1/query", self.url);
+        let response = self
+            .http
+            .post(url)
+            .form(&[("query", expression)])
+            .send()
+            .await?;
+        let status = response.status();
+        let text = response.text().await?;
+        if !status.is_success() {
+            return Err(Fault::new(format!("{expression}: {status}: {text}")));
+        }
+        let answer: Answer = serde_json::from_str(&text)?;
+        let samples = answer.data.result.into_iter().map(|series| {
+            Ok(Sample {
+                labels: series.metric,
+                value: series.value.1.parse()?,
+            })
+        });
+        samples.collect()
+    }
+
+    /// Has a page scraped as that of a pod, until the answer is dropped.
+    pub(crate) fn scrape(&self, namespace: &str, pod: &str, page: SocketAddr) -> Result<Target> {
+        let labels = json!({ "namespace": namespace, "pod": pod });
+        let groups = json!([{ "targets": [page.to_string()], "labels": labels }]);
+        let number = self.next_target.fetch_add(1, Ordering::Relaxed);
+        let file = self
+            .targets
+            .join(format!("{number}-{namespace}-{pod}.json"));
+        replace(&file, &groups)?;
+        Ok(Target { file })
+    }
+
+    /// The scrape targets that are not healthy, one line each.
+    pub(crate) async fn unhealthy_targets(&self) -> Result<Vec<String>> {
+        let url = format!("{}/api/v1/targets?state=active", self.url);
+        let answer: Value = serde_json::from_str(&self.http.get(url).send().await?.text().await?)?;
+        let targets = answer["data"]["activeTargets"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let bad = targets.iter().filter(|target| target["health"] != "up");
+        Ok(bad
+            .map(|target| format!("{} {}", target["labels"], target["lastError"]))
+            .collect())
+    }
+}
+
+/// Prometheus must never read half a file.
+fn replace(file: &PathBuf, content: &Value) -> Result {
+    let draft = file.with_extension("draft");
+    fs::write(&draft, content.to_string())?;
+    fs::rename(&draft, file)?;
+    Ok(())
+}
+
+/// A registered scrape target. Dropping it ends the scrapes, and with them the series.
+pub(crate) struct Target {
+    file: PathBuf,
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.file) {
+            eprintln!("{}: {error}", self.file.display());
+        }
+    }
+}
