@@ -19,7 +19,7 @@ use crate::actors::{
 use crate::cluster::event::EventApi;
 use crate::cluster::lease::LeaseApi;
 use crate::cluster::status::{StatusApi, manager_name};
-use crate::kit::{self, Address, ChildSpec, Delivery, Doorbell, ExitReason, Kit, Role, Slot};
+use crate::kit::{self, Address, ChildSpec, Doorbell, ExitReason, Kit, Role, Slot};
 use crate::metrics::Metrics;
 use crate::policy::filter::Scope;
 use crate::policy::lease::LeaseRules;
@@ -52,7 +52,10 @@ pub struct Env {
 
 impl fmt::Debug for Env {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Env").field("identity", &self.identity).finish_non_exhaustive()
+        formatter
+            .debug_struct("Env")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,10 +112,13 @@ struct Addresses {
 
 /// A bell's rope: tells an address, which finds what there is to do when it comes if it is not
 /// there now.
-fn rope<M: Send + 'static>(address: &Address<M>, message: fn() -> M) -> impl Fn() + Send + Sync + 'static {
+fn rope<M: Send + 'static>(
+    address: &Address<M>,
+    message: fn() -> M,
+) -> impl Fn() + Send + Sync + 'static {
     let address = address.clone();
     move || {
-        let _: Delivery = address.tell(message());
+        address.hint(message());
     }
 }
 
@@ -134,8 +140,11 @@ impl Plant {
             optimizer: Address::vacant(),
             variants: Address::vacant(),
         };
-        let dropped = series.events_dropped.clone();
-        series.config_interval.set(startup.generation.dynamic.interval.as_secs_f64());
+        let dropped = series.process.events_dropped.clone();
+        series
+            .config
+            .interval
+            .set(startup.generation.dynamic.interval.as_secs_f64());
         let mirrors = Mirrors::new(scope.clone());
         let clock = env.kit.clock.clone();
         Self {
@@ -144,10 +153,14 @@ impl Plant {
             changed: Doorbell::new(rope(&addresses.emitter, || emitter::Message::ViewsChanged)),
             dirty: Doorbell::new(rope(&addresses.variants, || variants::Message::KeysDirty)),
             config: Doorbell::new(rope(&addresses.config, || config::Message::SourceChanged)),
-            statuses: Intents::new(rope(&addresses.status_writer, || status_writer::Message::Work)),
+            statuses: Intents::new(rope(&addresses.status_writer, || {
+                status_writer::Message::Work
+            })),
             events: Events::new(
                 dropped,
-                rope(&addresses.event_recorder, || event_recorder::Message::Publish),
+                rope(&addresses.event_recorder, || {
+                    event_recorder::Message::Publish
+                }),
             ),
             refusals: config::Refusals::default(),
             scope,
@@ -162,7 +175,11 @@ impl Plant {
             self.leadership(env),
             kit::supervisor(
                 Role::Egress,
-                vec![self.emitter(), self.status_writer(env), self.event_recorder(env)],
+                vec![
+                    self.emitter(),
+                    self.status_writer(env),
+                    self.event_recorder(env),
+                ],
             ),
             kit::supervisor(Role::Engine, vec![self.collector(env), self.optimizer()]),
             self.variants(),
@@ -172,7 +189,11 @@ impl Plant {
     }
 
     fn config(&self, env: &Env, startup: &Startup) -> ChildSpec {
-        let (facts, scope, fixed) = (self.facts.clone(), self.scope.clone(), startup.fixed.clone());
+        let (facts, scope, fixed) = (
+            self.facts.clone(),
+            self.scope.clone(),
+            startup.fixed.clone(),
+        );
         let connections = config::Connections {
             sources: self.config.clone(),
             refusals: self.refusals.clone(),
@@ -182,7 +203,13 @@ impl Plant {
             levels: env.levels.clone(),
         };
         kit::machine(Role::Config, &self.addresses.config, move |tenure| {
-            config::Config::new(facts.clone(), tenure, scope.clone(), fixed.clone(), connections.clone())
+            config::Config::new(
+                facts.clone(),
+                tenure,
+                scope.clone(),
+                fixed.clone(),
+                connections.clone(),
+            )
         })
     }
 
@@ -195,10 +222,19 @@ impl Plant {
             emitter: self.addresses.emitter.clone(),
             status_writer: self.addresses.status_writer.clone(),
         };
-        kit::child(Role::Leadership, &self.addresses.leadership, move |_tenure| {
-            let generator = generator.child("leadership");
-            Leadership::new(claim.clone(), election.clone(), listeners.clone(), generator)
-        })
+        kit::child(
+            Role::Leadership,
+            &self.addresses.leadership,
+            move |_tenure| {
+                let generator = generator.child("leadership");
+                Leadership::new(
+                    claim.clone(),
+                    election.clone(),
+                    listeners.clone(),
+                    generator,
+                )
+            },
+        )
     }
 
     fn election(&self, env: &Env) -> Election {
@@ -215,7 +251,12 @@ impl Plant {
                 renew_deadline: settings.renew_deadline,
                 retry_period: settings.retry_period,
             },
-            api: LeaseApi::new(env.kube.clone(), namespace, &settings.id, timeout),
+            api: Box::new(LeaseApi::new(
+                env.kube.clone(),
+                namespace,
+                &settings.id,
+                timeout,
+            )),
         }
     }
 
@@ -223,7 +264,11 @@ impl Plant {
     fn write_timeout(&self) -> Duration {
         let election = &self.statics.leader_election;
         let most = WRITE_TIMEOUT.min(self.statics.rest_client_timeout);
-        if election.enabled { most.min(election.renew_deadline / 10) } else { most }
+        if election.enabled {
+            most.min(election.renew_deadline / 10)
+        } else {
+            most
+        }
     }
 
     fn emitter(&self) -> ChildSpec {
@@ -250,10 +295,19 @@ impl Plant {
             timeout: self.write_timeout(),
         };
         let seed = env.kit.seed.clone();
-        kit::child(Role::StatusWriter, &self.addresses.status_writer, move |_tenure| {
-            let generator = seed.child("status-writer");
-            status_writer::StatusWriter::new(facts.clone(), statuses.clone(), api.clone(), generator)
-        })
+        kit::child(
+            Role::StatusWriter,
+            &self.addresses.status_writer,
+            move |_tenure| {
+                let generator = seed.child("status-writer");
+                status_writer::StatusWriter::new(
+                    facts.clone(),
+                    statuses.clone(),
+                    api.clone(),
+                    generator,
+                )
+            },
+        )
     }
 
     fn event_recorder(&self, env: &Env) -> ChildSpec {
@@ -264,9 +318,11 @@ impl Plant {
             instance: Arc::clone(&env.identity),
             timeout: self.write_timeout(),
         };
-        kit::child(Role::EventRecorder, &self.addresses.event_recorder, move |_tenure| {
-            EventRecorder::new(facts.clone(), events.clone(), api.clone())
-        })
+        kit::child(
+            Role::EventRecorder,
+            &self.addresses.event_recorder,
+            move |_tenure| EventRecorder::new(facts.clone(), events.clone(), api.clone()),
+        )
     }
 
     fn collector(&self, env: &Env) -> ChildSpec {

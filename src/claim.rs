@@ -9,7 +9,7 @@ use crate::kit::{Cell, Superseded, Tenure};
 use crate::policy::moment::Moment;
 
 /// How far ahead a permit reaches whose claim has no end.
-const UNLIMITED: Duration = Duration::from_secs(3600);
+const UNLIMITED: Duration = Duration::from_hours(1);
 
 /// What leadership knows about the right to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,10 @@ impl Default for ClaimReader {
 impl ClaimReader {
     /// Nobody's claim.
     pub fn new() -> Self {
-        Self(Cell::new(Claim { term: 0, hold: Hold::NotOurs }))
+        Self(Cell::new(Claim {
+            term: 0,
+            hold: Hold::NotOurs,
+        }))
     }
 
     /// Whether this process may write at `now`.

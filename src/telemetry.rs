@@ -1,5 +1,7 @@
 //! Logs: one line per event on standard error, as JSON or for people, and panics among them.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
@@ -30,7 +32,9 @@ impl LevelHandle {
 
 /// ractor logs its own life at info, in spans whose field `name` collides with the span's name.
 fn filter(level: &str) -> EnvFilter {
-    EnvFilter::new(format!("{level},ractor=warn,hyper=warn,kube=warn,tower=warn"))
+    EnvFilter::new(format!(
+        "{level},ractor=warn,hyper=warn,kube=warn,tower=warn"
+    ))
 }
 
 /// Installs the log for the whole process.
@@ -50,11 +54,20 @@ pub fn install(format: LogFormat, level: &str) -> Result<LevelHandle, TryInitErr
                 .with_writer(std::io::stderr);
             registry.with(layer).try_init()?;
         }
-        LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr)).try_init()?,
+        LogFormat::Text => {
+            let colours = std::io::stderr().is_terminal();
+            registry
+                .with(fmt::layer().with_ansi(colours).with_writer(std::io::stderr))
+                .try_init()?;
+        }
     }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
-        let text = panic.payload().downcast_ref::<&str>().copied().map(str::to_owned);
+        let text = panic
+            .payload()
+            .downcast_ref::<&str>()
+            .copied()
+            .map(str::to_owned);
         let text = text.or_else(|| panic.payload().downcast_ref::<String>().cloned());
         tracing::error!(place, text, "panic");
     }));

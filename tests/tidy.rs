@@ -42,7 +42,9 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
-        .take_while(|(_, line)| !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test"))
+        .take_while(|(_, line)| {
+            !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test")
+        })
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
         .map(|(number, line)| (number + 1, line))
 }
@@ -55,8 +57,23 @@ fn is_test(path: &Path) -> bool {
 #[test]
 fn the_decision_core_is_pure() {
     let banned = [
-        "tokio", "ractor", "kube::", "k8s_openapi", "tracing", "async ", ".await", "HashMap", "HashSet",
-        "Instant", "SystemTime", "std::env", "std::fs", "std::net", "reqwest", "DashMap", "fastrand",
+        "tokio",
+        "ractor",
+        "kube::",
+        "k8s_openapi",
+        "tracing",
+        "async ",
+        ".await",
+        "HashMap",
+        "HashSet",
+        "Instant",
+        "SystemTime",
+        "std::env",
+        "std::fs",
+        "std::net",
+        "reqwest",
+        "DashMap",
+        "fastrand",
     ];
     let mut broken = Vec::new();
     for folder in ["src/policy", "src/settings"] {
@@ -80,15 +97,22 @@ fn dependencies_point_downwards() {
         ("src/kit", &["kit", "policy", "settings", "env"]),
         ("src/signals", &["signals", "policy", "settings"]),
         ("src/api", &["api", "policy"]),
-        ("src/cluster", &["cluster", "api", "policy", "settings", "kit", "claim", "env"]),
+        (
+            "src/cluster",
+            &[
+                "cluster", "api", "policy", "settings", "kit", "claim", "env",
+            ],
+        ),
     ];
     let mut broken = Vec::new();
     for (folder, allowed) in layers {
         for (path, text) in sources(folder).iter().filter(|(path, _)| !is_test(path)) {
             for (number, line) in code(text) {
                 for part in line.split("crate::").skip(1) {
-                    let module: String =
-                        part.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+                    let module: String = part
+                        .chars()
+                        .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+                        .collect();
                     if !module.is_empty() && !allowed.contains(&&*module) {
                         broken.push(format!("{}:{number}: crate::{module}", path.display()));
                     }
@@ -161,7 +185,10 @@ fn actors_md_shows_every_role_in_the_tree_and_no_other() {
 fn actors_md_has_one_section_per_role_in_the_fixed_form() {
     let page = fs::read_to_string(root().join("actors.md")).unwrap();
     let sections: Vec<&str> = page.split("\n### `").skip(1).collect();
-    let named: BTreeSet<&str> = sections.iter().filter_map(|section| section.split('`').next()).collect();
+    let named: BTreeSet<&str> = sections
+        .iter()
+        .filter_map(|section| section.split('`').next())
+        .collect();
     let roles = all_roles();
     let labels: BTreeSet<&str> = roles.iter().map(Role::label).collect();
     assert_eq!(named, labels);
@@ -183,20 +210,39 @@ fn actors_md_names_every_message() {
     let page = fs::read_to_string(root().join("actors.md")).unwrap();
     let mut seen = 0;
     for (path, text) in sources("src/actors") {
-        let Some(body) = text.split("pub enum Message {").nth(1) else { continue };
+        let Some(body) = text.split("pub enum Message {").nth(1) else {
+            continue;
+        };
         let body = body.split("\n}").next().unwrap();
-        let role = path.file_stem().unwrap().to_string_lossy().replace('_', "-");
+        let role = path
+            .file_stem()
+            .unwrap()
+            .to_string_lossy()
+            .replace('_', "-");
         let section = page
             .split("\n### `")
             .find(|section| section.starts_with(&format!("{role}`")))
             .unwrap_or_else(|| panic!("{} has no section in actors.md", path.display()));
-        for line in body.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     ")) {
-            let name: String = line.trim().chars().take_while(|letter| letter.is_alphanumeric()).collect();
+        for line in body
+            .lines()
+            .filter(|line| line.starts_with("    ") && !line.starts_with("     "))
+        {
+            let name: String = line
+                .trim()
+                .chars()
+                .take_while(|letter| letter.is_alphanumeric())
+                .collect();
             if name.starts_with(char::is_uppercase) {
                 seen += 1;
-                assert!(section.contains(&format!("`{name}`")), "{role}: message {name} is not named");
+                assert!(
+                    section.contains(&format!("`{name}`")),
+                    "{role}: message {name} is not named"
+                );
             }
         }
     }
-    assert!(seen > 15, "only {seen} messages were found; the check looks at the wrong thing");
+    assert!(
+        seen > 15,
+        "only {seen} messages were found; the check looks at the wrong thing"
+    );
 }

@@ -54,6 +54,9 @@ impl Board {
 
     /// All views, sorted.
     pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<VariantView>> {
-        self.0.iter().map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view))).collect()
+        self.0
+            .iter()
+            .map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view)))
+            .collect()
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::actors::facts::{Facts, InForce};
 use crate::actors::optimizer;
-use crate::kit::{Address, Behaviour, Context, Delivery, Occasion, Trouble};
+use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy;
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
+use crate::signals::collect::QueryReport;
 use crate::signals::{CollectionReport, CollectionSettings, Namespace, PromApi, collect};
 
 /// Messages of the collector.
@@ -41,7 +42,13 @@ impl Collector {
         namespace: Option<Namespace>,
         optimizer: Address<optimizer::Message>,
     ) -> Self {
-        Self { facts, prometheus, namespace, optimizer, epoch: 0 }
+        Self {
+            facts,
+            prometheus,
+            namespace,
+            optimizer,
+            epoch: 0,
+        }
     }
 
     fn arm(&mut self, cx: &Context<Message>) {
@@ -67,7 +74,7 @@ impl Collector {
         );
         self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
         // An absent optimizer finds the snapshot when it is back.
-        let _: Delivery = self.optimizer.tell(optimizer::Message::SnapshotReady);
+        self.optimizer.hint(optimizer::Message::SnapshotReady);
         Ok(())
     }
 
@@ -83,19 +90,33 @@ impl Collector {
 
     fn count(&self, report: &CollectionReport, took: f64) {
         for query in &report.queries {
-            let name = query.signal.as_str();
-            self.facts.series.collection_duration.with_label_values(&[name]).observe(took);
-            if let Err(error) = &query.outcome {
-                let labels = [name, error.reason()];
-                self.facts.series.collection_errors.with_label_values(&labels).inc();
-                tracing::warn!(query = name, %error, "metrics query failed");
-            }
-            for warning in &query.warnings {
-                tracing::warn!(query = name, warning, "Prometheus warns");
-            }
+            self.count_query(query, took);
         }
         for (reason, count) in &report.ignored {
             tracing::debug!(?reason, count, "samples ignored");
+        }
+    }
+
+    fn count_query(&self, query: &QueryReport, took: f64) {
+        let name = query.signal.as_str();
+        self.facts
+            .series
+            .engine
+            .collection_duration
+            .with_label_values(&[name])
+            .observe(took);
+        if let Err(error) = &query.outcome {
+            let labels = [name, error.reason()];
+            self.facts
+                .series
+                .engine
+                .collection_errors
+                .with_label_values(&labels)
+                .inc();
+            tracing::warn!(query = name, %error, "metrics query failed");
+        }
+        for warning in &query.warnings {
+            tracing::warn!(query = name, warning, "Prometheus warns");
         }
     }
 
@@ -105,14 +126,24 @@ impl Collector {
             *pods.entry(&model.namespace).or_default() +=
                 i64::try_from(samples.len()).unwrap_or(i64::MAX);
         }
-        self.facts.series.pods_discovered.reset();
+        self.facts.series.engine.pods_discovered.reset();
         for (namespace, count) in pods {
-            self.facts.series.pods_discovered.with_label_values(&[namespace]).set(count);
+            self.facts
+                .series
+                .engine
+                .pods_discovered
+                .with_label_values(&[namespace])
+                .set(count);
         }
-        self.facts.series.source_pods.reset();
+        self.facts.series.engine.source_pods.reset();
         for (signal, sources) in &snapshot.sources {
             for (source, count) in sources {
-                let gauge = self.facts.series.source_pods.with_label_values(&[signal.as_str(), source]);
+                let gauge = self
+                    .facts
+                    .series
+                    .engine
+                    .source_pods
+                    .with_label_values(&[signal.as_str(), source]);
                 gauge.set(i64::try_from(*count).unwrap_or(i64::MAX));
             }
         }

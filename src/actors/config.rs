@@ -9,7 +9,7 @@ use crate::actors::{collector, optimizer};
 use crate::cluster::event::{Notice as EventNotice, Regarding, Severity};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
-use crate::kit::{Address, Context, Delivery, Doorbell, Duty, Occasion, Tenure};
+use crate::kit::{Address, Context, Doorbell, Duty, Occasion, Tenure};
 use crate::policy::filter::{ConfigReach, Scope, Tracking};
 use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
@@ -120,25 +120,43 @@ impl Config {
         });
         let mut sources = self.fixed.clone();
         let local = |namespace: &str| self.reach(namespace) == ConfigReach::Local;
-        let notices = gather(&mut sources, names, &self.scope.system_namespace, local, views);
+        let notices = gather(
+            &mut sources,
+            names,
+            &self.scope.system_namespace,
+            local,
+            views,
+        );
         Some((sources, notices))
     }
 
     fn reach(&self, namespace: &str) -> ConfigReach {
         let mirrors = &self.facts.mirrors;
         let object = mirrors.namespaces.get(&ObjectKey::new("", namespace));
-        let has_variants = mirrors.variants.in_namespace(namespace).iter().any(|(_, record)| {
-            mirrors.managed(&record.object.key).is_some()
-        });
-        let tracking = if has_variants { Tracking::Tracked } else { Tracking::Untracked };
+        let has_variants = mirrors
+            .variants
+            .in_namespace(namespace)
+            .iter()
+            .any(|(_, record)| mirrors.managed(&record.object.key).is_some());
+        let tracking = if has_variants {
+            Tracking::Tracked
+        } else {
+            Tracking::Untracked
+        };
         self.scope.reach(namespace, object.as_deref(), tracking)
     }
 
     fn review(&mut self, effects: &mut Vec<Effect>) {
-        let Some((sources, notices)) = self.sources() else { return };
+        let Some((sources, notices)) = self.sources() else {
+            return;
+        };
         let current = self.facts.settings.load();
-        let Transition { next, changes, rejected, mut findings } =
-            transition(&current.generation, &sources);
+        let Transition {
+            next,
+            changes,
+            rejected,
+            mut findings,
+        } = transition(&current.generation, &sources);
         findings.notices.extend(notices);
         if let Some(next) = next {
             effects.push(Effect::Publish(next));
@@ -157,29 +175,49 @@ impl Config {
         if let Some(levels) = &self.connections.levels {
             levels.set(generation.dynamic.log_level.as_str());
         }
-        self.facts.series.config_interval.set(generation.dynamic.interval.as_secs_f64());
-        let in_force = Arc::new(InForce { generation, schedule });
+        self.facts
+            .series
+            .config
+            .interval
+            .set(generation.dynamic.interval.as_secs_f64());
+        let in_force = Arc::new(InForce {
+            generation,
+            schedule,
+        });
         if self.facts.settings.publish(&self.tenure, in_force).is_ok() {
             // Both read the settings when they come back.
-            let _: Delivery = self.connections.collector.tell(collector::Message::GenerationChanged);
-            let _: Delivery = self.connections.optimizer.tell(optimizer::Message::GenerationChanged);
+            self.connections
+                .collector
+                .hint(collector::Message::GenerationChanged);
+            self.connections
+                .optimizer
+                .hint(optimizer::Message::GenerationChanged);
         }
     }
 
     fn main_config_map(&self) -> Option<Arc<ConfigMapObject>> {
         let in_force = self.facts.settings.load();
-        let name = in_force.generation.statics.config_maps.current(Purpose::Main);
+        let name = in_force
+            .generation
+            .statics
+            .config_maps
+            .current(Purpose::Main);
         let key = ObjectKey::new(Arc::clone(&self.scope.system_namespace), name);
         self.facts.mirrors.config_maps.get(&key)
     }
 
     /// Once per version of the ConfigMap, all refused keys together.
     fn refuse(&self, rejected: &[Rejected]) {
-        let Some(object) = self.main_config_map() else { return };
+        let Some(object) = self.main_config_map() else {
+            return;
+        };
         let known = Some((Arc::clone(&object.resource_version), rejected.to_vec()));
         {
-            let mut told =
-                self.connections.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self
+                .connections
+                .refusals
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             if *told == known {
                 return;
             }
@@ -191,17 +229,22 @@ impl Config {
         let note = rejection_event(&object.namespace, &object.name, rejected);
         tracing::error!(config_map = &*object.name, note, "{REJECTION_LOG}");
         for key in rejected {
-            self.facts.series.config_rejected.with_label_values(&[key.key]).inc();
+            self.facts
+                .series
+                .config
+                .rejected
+                .with_label_values(&[key.key])
+                .inc();
         }
         let event = notice(&object, REJECTION_REASON, "Reject", note);
         self.connections.events.throw_always(event);
     }
 
     fn report(&self, now: Moment, findings: &Findings) {
-        self.facts.series.config_entries_invalid.reset();
+        self.facts.series.config.entries_invalid.reset();
         for ((purpose, namespace), count) in findings.invalid_entries() {
             let place = namespace.as_deref().unwrap_or("");
-            let gauge = &self.facts.series.config_entries_invalid;
+            let gauge = &self.facts.series.config.entries_invalid;
             gauge
                 .with_label_values(&[purpose.as_str(), place])
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -209,7 +252,10 @@ impl Config {
         for problem in &findings.problems {
             tracing::error!(%problem, "setting refused");
             if let Some(object) = self.config_map_of(problem) {
-                self.connections.events.throw(now, notice(&object, "InvalidConfigEntry", "Parse", problem.to_string()));
+                self.connections.events.throw(
+                    now,
+                    notice(&object, "InvalidConfigEntry", "Parse", problem.to_string()),
+                );
             }
         }
         for remark in &findings.notices {
@@ -222,16 +268,28 @@ impl Config {
             Problem::Setting { .. } => self.main_config_map(),
             Problem::Entry(entry) => {
                 let in_force = self.facts.settings.load();
-                let name = in_force.generation.statics.config_maps.current(entry.place.purpose);
+                let name = in_force
+                    .generation
+                    .statics
+                    .config_maps
+                    .current(entry.place.purpose);
                 let system = &self.scope.system_namespace;
                 let namespace = entry.place.namespace.as_ref().unwrap_or(system);
-                self.facts.mirrors.config_maps.get(&ObjectKey::new(Arc::clone(namespace), name))
+                self.facts
+                    .mirrors
+                    .config_maps
+                    .get(&ObjectKey::new(Arc::clone(namespace), name))
             }
         }
     }
 }
 
-fn notice(object: &ConfigMapObject, reason: &'static str, action: &'static str, note: String) -> EventNotice {
+fn notice(
+    object: &ConfigMapObject,
+    reason: &'static str,
+    action: &'static str,
+    note: String,
+) -> EventNotice {
     EventNotice {
         regarding: Regarding {
             api_version: Arc::from("v1"),

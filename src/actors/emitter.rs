@@ -46,7 +46,7 @@ pub enum Effect {
         /// The record with the new count.
         record: Arc<Record>,
         /// The decision that changed it.
-        decision: Decision,
+        decision: Box<Decision>,
         /// Direction from the count published before.
         action: Action,
     },
@@ -82,9 +82,22 @@ pub struct Connections {
 impl Emitter {
     /// A new life of the role.
     pub fn new(facts: Facts, tenure: &Tenure, connections: Connections) -> Self {
-        let Connections { plans, changed, statuses, events } = connections;
+        let Connections {
+            plans,
+            changed,
+            statuses,
+            events,
+        } = connections;
         let plan = facts.plan.load().as_ref().clone();
-        Self { facts, tenure: tenure.clone(), plans, changed, statuses, events, plan }
+        Self {
+            facts,
+            tenure: tenure.clone(),
+            plans,
+            changed,
+            statuses,
+            events,
+            plan,
+        }
     }
 
     /// Everything: after a restart, and when the right to write comes or goes.
@@ -107,11 +120,16 @@ impl Emitter {
     }
 
     fn take_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        let Some(plan) = self.plans.take() else { return };
+        let Some(plan) = self.plans.take() else {
+            return;
+        };
         if !self.facts.claim.may_write(now) {
             return;
         }
-        let overtaken = self.plan.as_ref().is_some_and(|last| last.cycle >= plan.cycle);
+        let overtaken = self
+            .plan
+            .as_ref()
+            .is_some_and(|last| last.cycle >= plan.cycle);
         if overtaken {
             return;
         }
@@ -150,7 +168,7 @@ impl Emitter {
         {
             effects.push(Effect::Announce {
                 record: Arc::clone(&record),
-                decision: decision.clone(),
+                decision: Box::new(decision.clone()),
                 action,
             });
         }
@@ -160,12 +178,23 @@ impl Emitter {
     }
 
     fn show(&self, record: &Arc<Record>, previous: Option<&Arc<Record>>) {
-        if self.facts.records.put(&self.tenure, &record.key, Some(Arc::clone(record))).is_err() {
+        if self
+            .facts
+            .records
+            .put(&self.tenure, &record.key, Some(Arc::clone(record)))
+            .is_err()
+        {
             return;
         }
-        let shown_before = previous.filter(|previous| previous.values.is_some()).map(|previous| labels(previous));
+        let shown_before = previous
+            .filter(|previous| previous.values.is_some())
+            .map(|previous| labels(previous));
         match record.values {
-            Some(values) => self.facts.series.expose(&labels(record), shown_before.as_ref(), values),
+            Some(values) => {
+                self.facts
+                    .series
+                    .expose(&labels(record), shown_before.as_ref(), values)
+            }
             None => {
                 if let Some(shown_before) = shown_before {
                     self.facts.series.withdraw(&shown_before);
@@ -179,7 +208,9 @@ impl Emitter {
     fn announce(&self, now: Moment, record: &Record, decision: &Decision, action: Action) {
         let Some(values) = record.values else { return };
         let stage = decision.decisive().map_or(Stage::Base, |step| step.stage);
-        self.facts.series.count_scaling(&labels(record), action, stage);
+        self.facts
+            .series
+            .count_scaling(&labels(record), action, stage);
         tracing::info!(
             variant = %record.key,
             model = %decision.model,
@@ -208,24 +239,36 @@ impl Emitter {
     fn keep(&mut self, plan: Arc<Plan>) {
         let before = self.facts.plan.load();
         for (key, decision) in &plan.decisions {
-            let up = matches!(decision.metrics, MetricsState::Available | MetricsState::NoReplicas);
+            let up = matches!(
+                decision.metrics,
+                MetricsState::Available | MetricsState::NoReplicas
+            );
             self.facts.series.expose_metrics_up(key, up);
-            let was = (*before).as_ref().and_then(|plan| plan.decisions.get(key)).map(|was| was.outcome);
+            let was = (*before)
+                .as_ref()
+                .and_then(|plan| plan.decisions.get(key))
+                .map(|was| was.outcome);
             if decision.outcome == Outcome::SafetyNet && was != Some(Outcome::SafetyNet) {
                 log_safety_net(decision);
             }
         }
-        self.facts.series.models_processed.set(i64::try_from(plan.models.len()).unwrap_or(i64::MAX));
+        self.facts
+            .series
+            .engine
+            .models_processed
+            .set(i64::try_from(plan.models.len()).unwrap_or(i64::MAX));
         tracing::debug!(cycle = %plan.cycle, variants = plan.decisions.len(), "plan published");
-        // A younger emitter has published a newer one then.
-        let _: Result<(), crate::kit::Superseded> =
-            self.facts.plan.publish(&self.tenure, Arc::new(Some(plan)));
+        // Where a younger emitter has published already, its plan is the newer one.
+        drop(self.facts.plan.publish(&self.tenure, Arc::new(Some(plan))));
     }
 }
 
 /// The original's line, once when the safety net takes over.
 fn log_safety_net(decision: &Decision) {
-    let from_desired = matches!(decision.steps.first().map(|step| &step.why), Some(Why::LastDesired));
+    let from_desired = matches!(
+        decision.steps.first().map(|step| &step.why),
+        Some(Why::LastDesired)
+    );
     tracing::warn!(
         variant = %decision.key,
         currentReplicas = decision.current.map(|current| current.0),
@@ -248,7 +291,10 @@ fn event_reason(action: Action, desired: Replicas) -> &'static str {
 }
 
 fn labels(record: &Record) -> VariantLabels {
-    VariantLabels { key: record.key.clone(), accelerator: record.accelerator.label().to_owned() }
+    VariantLabels {
+        key: record.key.clone(),
+        accelerator: record.accelerator.label().to_owned(),
+    }
 }
 
 impl Duty for Emitter {
@@ -271,11 +317,20 @@ impl Duty for Emitter {
         match effect {
             Effect::Publish { record, previous } => self.show(&record, previous.as_ref()),
             Effect::Forget { previous } => {
-                if self.facts.records.put(&self.tenure, &previous.key, None).is_ok() {
+                if self
+                    .facts
+                    .records
+                    .put(&self.tenure, &previous.key, None)
+                    .is_ok()
+                {
                     self.facts.series.withdraw(&labels(&previous));
                 }
             }
-            Effect::Announce { record, decision, action } => {
+            Effect::Announce {
+                record,
+                decision,
+                action,
+            } => {
                 self.announce(cx.now(), &record, &decision, action);
             }
             Effect::Keep(plan) => self.keep(plan),

@@ -15,7 +15,7 @@ use crate::policy::moment::Moment;
 /// Events that may wait; the oldest gives way.
 const RING: usize = 256;
 /// One event per object and reason in this time.
-const REPEAT_AFTER: Duration = Duration::from_secs(60);
+const REPEAT_AFTER: Duration = Duration::from_mins(1);
 /// Objects and reasons whose last event is remembered.
 const REMEMBERED: usize = 4096;
 /// Stored events that may be counted up instead of being stored again.
@@ -46,14 +46,21 @@ struct Waiting {
 
 impl fmt::Debug for Events {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Events").field("waiting", &self.waiting().events.len()).finish()
+        formatter
+            .debug_struct("Events")
+            .field("waiting", &self.waiting().events.len())
+            .finish()
     }
 }
 
 impl Events {
     /// An empty ring; `wake` tells the recorder, `dropped` counts what is lost.
     pub fn new(dropped: IntCounterVec, wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Ring { waiting: Mutex::default(), wake: Box::new(wake), dropped }))
+        Self(Arc::new(Ring {
+            waiting: Mutex::default(),
+            wake: Box::new(wake),
+            dropped,
+        }))
     }
 
     /// Queues an event, unless one about the same object with the same reason was queued within a
@@ -62,11 +69,17 @@ impl Events {
         let subject = (notice.regarding.clone(), notice.reason);
         {
             let mut waiting = self.waiting();
-            if waiting.last.get(&subject).is_some_and(|last| now.since(*last) < REPEAT_AFTER) {
+            if waiting
+                .last
+                .get(&subject)
+                .is_some_and(|last| now.since(*last) < REPEAT_AFTER)
+            {
                 return;
             }
             if waiting.last.len() >= REMEMBERED {
-                waiting.last.retain(|_, last| now.since(*last) < REPEAT_AFTER);
+                waiting
+                    .last
+                    .retain(|_, last| now.since(*last) < REPEAT_AFTER);
             }
             if waiting.last.len() < REMEMBERED {
                 waiting.last.insert(subject, now);
@@ -93,7 +106,10 @@ impl Events {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,12 +125,22 @@ pub struct EventRecorder {
 impl EventRecorder {
     /// A new life of the role.
     pub fn new(facts: Facts, events: Events, api: EventApi) -> Self {
-        Self { facts, events, api, posted: BTreeMap::new() }
+        Self {
+            facts,
+            events,
+            api,
+            posted: BTreeMap::new(),
+        }
     }
 
     async fn deliver(&mut self, now: Moment, notice: Notice) {
         let Some(permit) = self.facts.claim.permit(now, self.api.timeout) else {
-            self.facts.series.events_dropped.with_label_values(&["no-claim"]).inc();
+            self.facts
+                .series
+                .process
+                .events_dropped
+                .with_label_values(&["no-claim"])
+                .inc();
             return;
         };
         let identity = (notice.regarding.clone(), notice.reason, notice.note.clone());
@@ -127,7 +153,12 @@ impl EventRecorder {
                 self.posted.insert(identity, posted);
             }
             Err(error) => {
-                self.facts.series.events_dropped.with_label_values(&["refused"]).inc();
+                self.facts
+                    .series
+                    .process
+                    .events_dropped
+                    .with_label_values(&["refused"])
+                    .inc();
                 let object = &notice.regarding;
                 tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason, %error, "event not delivered");
             }
@@ -138,7 +169,11 @@ impl EventRecorder {
 impl Behaviour for EventRecorder {
     type Msg = Message;
 
-    async fn handle(&mut self, cx: &Context<Message>, _occasion: Occasion<Message>) -> Result<(), Trouble> {
+    async fn handle(
+        &mut self,
+        cx: &Context<Message>,
+        _occasion: Occasion<Message>,
+    ) -> Result<(), Trouble> {
         while let Some(notice) = self.events.next() {
             self.deliver(cx.now(), notice).await;
         }

@@ -75,13 +75,21 @@ pub struct Facts {
 
 impl Facts {
     /// Nothing is known yet but the settings.
-    pub fn new(clock: Clock, mirrors: Mirrors, generation: Generation, series: Arc<Metrics>) -> Self {
+    pub fn new(
+        clock: Clock,
+        mirrors: Mirrors,
+        generation: Generation,
+        series: Arc<Metrics>,
+    ) -> Self {
         let schedule = Schedule::starting(clock.now(), generation.dynamic.interval);
         Self {
             mirrors,
             board: Board::default(),
             records: Records::default(),
-            settings: Cell::new(InForce { generation, schedule }),
+            settings: Cell::new(InForce {
+                generation,
+                schedule,
+            }),
             metrics: Cell::new(MetricsSnapshot::never()),
             learned: Cell::new(Learned::default()),
             claim: ClaimReader::new(),
@@ -94,13 +102,21 @@ impl Facts {
     }
 
     /// Joins what the mirrors hold about a variant; `None` if this controller does not manage it.
-    pub fn refresh(&self, key: &VariantKey, state: &mut VariantState, now: Moment) -> Option<Refreshed> {
+    pub fn refresh(
+        &self,
+        key: &VariantKey,
+        state: &mut VariantState,
+        now: Moment,
+    ) -> Option<Refreshed> {
         let record = self.mirrors.managed(key)?;
         let target = self.mirrors.target_of(&record);
-        let found = target.as_ref().and_then(|target| self.mirrors.target(target));
+        let found = target
+            .as_ref()
+            .and_then(|target| self.mirrors.target(target));
         let pods = found.as_ref().and_then(|target| self.mirrors.pods(target));
-        let claimants =
-            target.as_ref().map_or_else(Vec::new, |target| self.mirrors.claimants(target));
+        let claimants = target
+            .as_ref()
+            .map_or_else(Vec::new, |target| self.mirrors.claimants(target));
         let facts = variant::Facts {
             object: &record.object,
             target: self.mirrors.lookup(found.as_ref()),
@@ -113,7 +129,10 @@ impl Facts {
 
     /// The object of a variant, as an event refers to it.
     pub fn regarding(&self, key: &VariantKey) -> Option<Regarding> {
-        let record = self.mirrors.variants.get(&mirrors::variant_object_key(key))?;
+        let record = self
+            .mirrors
+            .variants
+            .get(&mirrors::variant_object_key(key))?;
         Some(Regarding {
             api_version: Arc::from("llmd.ai/v1alpha1"),
             kind: Arc::from("VariantAutoscaling"),
@@ -130,21 +149,36 @@ impl Facts {
         let mut variants = self.board.snapshot();
         for (key, view) in &mut variants {
             let published = self.records.desired(key);
-            if published.is_some() && published != view.desired && view.target.resolved().is_some() {
-                *view = Arc::new(VariantView { desired: published, ..(**view).clone() });
+            if published.is_some() && published != view.desired && view.target.resolved().is_some()
+            {
+                *view = Arc::new(VariantView {
+                    desired: published,
+                    ..(**view).clone()
+                });
             }
         }
-        ClusterSnapshot { cycle, variants, metrics: self.metrics.load() }
+        ClusterSnapshot {
+            cycle,
+            variants,
+            metrics: self.metrics.load(),
+        }
     }
 
     /// Why a variant's own actor keeps failing, if it does.
     pub fn quarantine_of(&self, key: &VariantKey) -> Option<Arc<str>> {
-        self.quarantined.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.quarantined
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .cloned()
     }
 
     /// Notes that a variant's actor keeps failing, or that it runs again.
     pub fn set_quarantine(&self, key: &VariantKey, why: Option<&str>) {
-        let mut quarantined = self.quarantined.write().unwrap_or_else(PoisonError::into_inner);
+        let mut quarantined = self
+            .quarantined
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         match why {
             Some(why) => quarantined.insert(key.clone(), Arc::from(why)),
             None => quarantined.remove(key),
@@ -156,7 +190,11 @@ impl Facts {
         for (kind, _, contact) in self.mirrors.contacts() {
             if let Some(contact) = contact {
                 let age = now.since(contact).as_secs_f64();
-                self.series.mirror_age.with_label_values(&[kind.as_str()]).set(age);
+                self.series
+                    .process
+                    .mirror_age
+                    .with_label_values(&[kind.as_str()])
+                    .set(age);
             }
         }
         let mut roles: BTreeMap<&'static str, (u64, u64, u64)> = BTreeMap::new();
@@ -168,11 +206,26 @@ impl Facts {
         }
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         for (role, (told, handled, restarts)) in roles {
-            self.series.actor_told.with_label_values(&[role]).set(count(told));
-            self.series.actor_handled.with_label_values(&[role]).set(count(handled));
-            self.series.actor_restarts.with_label_values(&[role]).set(count(restarts));
+            self.series
+                .process
+                .actor_told
+                .with_label_values(&[role])
+                .set(count(told));
+            self.series
+                .process
+                .actor_handled
+                .with_label_values(&[role])
+                .set(count(handled));
+            self.series
+                .process
+                .actor_restarts
+                .with_label_values(&[role])
+                .set(count(restarts));
         }
-        self.series.config_generation.set(count(self.settings.load().generation.number));
+        self.series
+            .config
+            .generation
+            .set(count(self.settings.load().generation.number));
     }
 
     /// Whether this process is ready, and what it is blind to.
@@ -184,9 +237,14 @@ impl Facts {
             state: State::Ok,
             detail: format!("generation {number} in force"),
         }];
-        reasons.extend(self.mirrors.contacts().into_iter().map(|(kind, synced, contact)| {
-            mirror_reason(kind, synced, contact.map(|contact| now.since(contact)))
-        }));
+        reasons.extend(
+            self.mirrors
+                .contacts()
+                .into_iter()
+                .map(|(kind, synced, contact)| {
+                    mirror_reason(kind, synced, contact.map(|contact| now.since(contact)))
+                }),
+        );
         reasons.push(self.prometheus_reason(now));
         let leading = self.claim.may_write(now);
         reasons.push(Reason {
@@ -204,7 +262,11 @@ impl Facts {
             (Some(at), None) => (State::Ok, format!("read {} s ago", now.since(at).as_secs())),
             (None, None) => (State::Degraded, "not read yet".to_owned()),
         };
-        Reason { name: "prometheus".to_owned(), state, detail }
+        Reason {
+            name: "prometheus".to_owned(),
+            state,
+            detail,
+        }
     }
 
     /// The input of a planning cycle as it would be now, for the debug page.
@@ -239,5 +301,9 @@ fn mirror_reason(kind: WatchedKind, synced: bool, age: Option<Duration>) -> Reas
         Some(age) => format!("not complete yet, heard from {} s ago", age.as_secs()),
         None => "never heard from; is the kind allowed by the ClusterRole?".to_owned(),
     };
-    Reason { name: format!("mirror/{}", kind.as_str()), state, detail }
+    Reason {
+        name: format!("mirror/{}", kind.as_str()),
+        state,
+        detail,
+    }
 }

@@ -32,20 +32,36 @@ pub struct Http {
 
 impl Http {
     /// A new life of the role.
-    pub fn new(listeners: Listeners, metrics: Arc<MetricsRoutes>, probes: Arc<ProbeRoutes>) -> Self {
-        Self { listeners, metrics, probes }
+    pub fn new(
+        listeners: Listeners,
+        metrics: Arc<MetricsRoutes>,
+        probes: Arc<ProbeRoutes>,
+    ) -> Self {
+        Self {
+            listeners,
+            metrics,
+            probes,
+        }
     }
 }
 
 impl Behaviour for Http {
     type Msg = Message;
 
-    async fn handle(&mut self, _cx: &Context<Message>, _occasion: Occasion<Message>) -> Result<(), Trouble> {
+    async fn handle(
+        &mut self,
+        _cx: &Context<Message>,
+        _occasion: Occasion<Message>,
+    ) -> Result<(), Trouble> {
         let metrics = server::listen("METRICS_BIND_ADDRESS", &self.listeners.metrics).await?;
         let probes = server::listen("HEALTH_PROBE_BIND_ADDRESS", &self.listeners.probes).await?;
         let metrics = metrics.map(|listener| server::serve(listener, Arc::clone(&self.metrics)));
         let probes = probes.map(|listener| server::serve(listener, Arc::clone(&self.probes)));
-        future::join(future::OptionFuture::from(metrics), future::OptionFuture::from(probes)).await;
+        future::join(
+            future::OptionFuture::from(metrics),
+            future::OptionFuture::from(probes),
+        )
+        .await;
         Ok(())
     }
 }

@@ -32,14 +32,20 @@ impl<K> Clone for Intents<K> {
 
 impl<K: fmt::Debug> fmt::Debug for Intents<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Intents").field(&self.0.waiting).finish()
+        formatter
+            .debug_tuple("Intents")
+            .field(&self.0.waiting)
+            .finish()
     }
 }
 
 impl<K: Ord + Clone> Intents<K> {
     /// An empty set whose owner is woken by `wake` when the set stops being empty or a key is added.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner { waiting: Mutex::default(), wake: Box::new(wake) }))
+        Self(Arc::new(Inner {
+            waiting: Mutex::default(),
+            wake: Box::new(wake),
+        }))
     }
 
     /// Adds a key, to be done at once; what is known of its failures is forgotten.
@@ -47,7 +53,13 @@ impl<K: Ord + Clone> Intents<K> {
         let was_idle = {
             let mut waiting = self.waiting();
             let was_idle = waiting.values().all(|intent| intent.not_before.is_some());
-            waiting.insert(key, Intent { failures: 0, not_before: None });
+            waiting.insert(
+                key,
+                Intent {
+                    failures: 0,
+                    not_before: None,
+                },
+            );
             was_idle
         };
         if was_idle {
@@ -77,7 +89,10 @@ impl<K: Ord + Clone> Intents<K> {
 
     /// When the next key becomes due, if any waits for its time.
     pub fn next_due(&self) -> Option<Moment> {
-        self.waiting().values().filter_map(|intent| intent.not_before).min()
+        self.waiting()
+            .values()
+            .filter_map(|intent| intent.not_before)
+            .min()
     }
 
     /// How many keys wait.
@@ -96,7 +111,10 @@ impl<K: Ord + Clone> Intents<K> {
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, Intent>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,7 +128,10 @@ mod tests {
     use crate::policy::moment::{Moment, WallTime};
 
     fn at(seconds: u64) -> Moment {
-        Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(0) }
+        Moment {
+            monotonic: Duration::from_secs(seconds),
+            wall: WallTime(0),
+        }
     }
 
     #[test]
@@ -133,7 +154,10 @@ mod tests {
     #[test]
     fn a_failed_attempt_waits_for_its_time_and_gives_way_to_a_newer_intent() {
         let intents = Intents::new(|| {});
-        let later = Intent { failures: 3, not_before: Some(at(10)) };
+        let later = Intent {
+            failures: 3,
+            not_before: Some(at(10)),
+        };
         intents.put_back("a", later);
         assert_eq!(intents.take_due(at(9), 8), []);
         assert_eq!(intents.next_due(), Some(at(10)));
@@ -141,6 +165,15 @@ mod tests {
 
         intents.add("a");
         intents.put_back("a", later);
-        assert_eq!(intents.take_due(at(0), 8), [("a", Intent { failures: 0, not_before: None })]);
+        assert_eq!(
+            intents.take_due(at(0), 8),
+            [(
+                "a",
+                Intent {
+                    failures: 0,
+                    not_before: None
+                }
+            )]
+        );
     }
 }

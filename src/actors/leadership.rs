@@ -5,7 +5,7 @@ use crate::actors::{emitter, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::Generator;
-use crate::kit::{Address, Behaviour, Context, Delivery, Occasion, Trouble};
+use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy::lease::{LeaseMove, LeaseRules, LeaseState, claim_end};
 
 /// Messages of leadership.
@@ -37,7 +37,7 @@ pub enum Election {
         /// How to take part.
         rules: LeaseRules,
         /// The lease.
-        api: LeaseApi,
+        api: Box<LeaseApi>,
     },
 }
 
@@ -59,7 +59,13 @@ impl Leadership {
         listeners: Listeners,
         generator: Generator,
     ) -> Self {
-        Self { claim, election, state: LeaseState::default(), listeners, generator }
+        Self {
+            claim,
+            election,
+            state: LeaseState::default(),
+            listeners,
+            generator,
+        }
     }
 
     /// One look at the lease: how long the claim holds after it, if it is ours.
@@ -91,9 +97,13 @@ impl Leadership {
         if changed_hands {
             tracing::info!(term, leading = gained, "right to write changed hands");
             // A listener that is not there reads the claim when it comes.
-            let _: Delivery = self.listeners.emitter.tell(emitter::Message::ClaimChanged);
-            let _: Delivery = self.listeners.optimizer.tell(optimizer::Message::ClaimChanged);
-            let _: Delivery = self.listeners.status_writer.tell(status_writer::Message::Work);
+            self.listeners.emitter.hint(emitter::Message::ClaimChanged);
+            self.listeners
+                .optimizer
+                .hint(optimizer::Message::ClaimChanged);
+            self.listeners
+                .status_writer
+                .hint(status_writer::Message::Work);
         }
         Ok(())
     }
@@ -103,10 +113,13 @@ impl Leadership {
         if matches!(self.claim.load().hold, Hold::Until(_)) && !self.claim.may_write(cx.now()) {
             self.claim.publish(
                 cx.tenure(),
-                Claim { term: self.claim.term() + 1, hold: Hold::NotOurs },
+                Claim {
+                    term: self.claim.term() + 1,
+                    hold: Hold::NotOurs,
+                },
             )?;
             tracing::warn!("right to write ran out: the lease could not be renewed in time");
-            let _: Delivery = self.listeners.emitter.tell(emitter::Message::ClaimChanged);
+            self.listeners.emitter.hint(emitter::Message::ClaimChanged);
         }
         Ok(())
     }
@@ -130,13 +143,21 @@ impl Behaviour for Leadership {
             // The claim runs out by itself, so a failure needs no further step.
             Err(error) => tracing::warn!(%error, "lease not renewed"),
         }
-        cx.arm(self.generator.jitter(rules.retry_period, 0.1), Message::Renew);
+        cx.arm(
+            self.generator.jitter(rules.retry_period, 0.1),
+            Message::Renew,
+        );
         Ok(())
     }
 
     async fn retire(&mut self, cx: &Context<Message>) {
-        let Election::On { rules, api } = &self.election else { return };
-        let ended = Claim { term: self.claim.term() + 1, hold: Hold::NotOurs };
+        let Election::On { rules, api } = &self.election else {
+            return;
+        };
+        let ended = Claim {
+            term: self.claim.term() + 1,
+            hold: Hold::NotOurs,
+        };
         if self.claim.publish(cx.tenure(), ended).is_ok()
             && let Err(error) = api.release(rules, cx.now().wall).await
         {

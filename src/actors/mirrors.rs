@@ -49,12 +49,24 @@ impl Mirrors {
             config_maps: Mirror::default(),
             namespaces: Mirror::default(),
             pods: Mirror::indexed(|pod| {
-                let owner = pod.controller.as_ref().filter(|owner| &*owner.kind == "ReplicaSet")?;
-                Some(ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&owner.name)))
+                let owner = pod
+                    .controller
+                    .as_ref()
+                    .filter(|owner| &*owner.kind == "ReplicaSet")?;
+                Some(ObjectKey::new(
+                    Arc::clone(&pod.namespace),
+                    Arc::clone(&owner.name),
+                ))
             }),
             replica_sets: Mirror::indexed(|set| {
-                let owner = set.controller.as_ref().filter(|owner| &*owner.kind == "Deployment")?;
-                Some(ObjectKey::new(Arc::clone(&set.namespace), Arc::clone(&owner.name)))
+                let owner = set
+                    .controller
+                    .as_ref()
+                    .filter(|owner| &*owner.kind == "Deployment")?;
+                Some(ObjectKey::new(
+                    Arc::clone(&set.namespace),
+                    Arc::clone(&owner.name),
+                ))
             }),
             pools_v1: Mirror::default(),
             pools_v1alpha2: Mirror::default(),
@@ -71,9 +83,13 @@ impl Mirrors {
 
     fn admits(&self, record: &VariantRecord) -> bool {
         let key = &record.object.key;
-        let namespace = self.namespaces.get(&ObjectKey::new("", Arc::clone(&key.namespace)));
+        let namespace = self
+            .namespaces
+            .get(&ObjectKey::new("", Arc::clone(&key.namespace)));
         let instance = record.instance.as_deref();
-        self.scope.admits(&key.namespace, instance, namespace.as_deref()) == Admission::Ours
+        self.scope
+            .admits(&key.namespace, instance, namespace.as_deref())
+            == Admission::Ours
     }
 
     /// All variants of this controller that name a target, sorted.
@@ -111,10 +127,19 @@ impl Mirrors {
             return None;
         }
         let sets = self.replica_sets.naming(&object_key(&target.key));
-        let pods: Vec<_> = sets.iter().flat_map(|(key, _)| self.pods.naming(key)).collect();
-        Some(attribution::pods_of(target, pods.iter().map(|(_, pod)| &**pod), |_, name| {
-            sets.iter().find(|(key, _)| &*key.name == name).map(|(_, set)| &**set)
-        }))
+        let pods: Vec<_> = sets
+            .iter()
+            .flat_map(|(key, _)| self.pods.naming(key))
+            .collect();
+        Some(attribution::pods_of(
+            target,
+            pods.iter().map(|(_, pod)| &**pod),
+            |_, name| {
+                sets.iter()
+                    .find(|(key, _)| &*key.name == name)
+                    .map(|(_, set)| &**set)
+            },
+        ))
     }
 
     /// The Deployment that a ReplicaSet belongs to.
@@ -126,7 +151,10 @@ impl Mirrors {
     /// Every kind with whether its mirror has been complete, and when its watcher last heard from
     /// the API server.
     pub fn contacts(&self) -> [(WatchedKind, bool, Option<Moment>); 9] {
-        fn contact<V>(kind: WatchedKind, mirror: &Mirror<V>) -> (WatchedKind, bool, Option<Moment>) {
+        fn contact<V>(
+            kind: WatchedKind,
+            mirror: &Mirror<V>,
+        ) -> (WatchedKind, bool, Option<Moment>) {
             (kind, mirror.synced(), mirror.last_contact())
         }
         [

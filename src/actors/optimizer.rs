@@ -63,7 +63,13 @@ enum Early {
 impl Optimizer {
     /// A new life of the role.
     pub fn new(facts: Facts, plans: Slot<Arc<Plan>>) -> Self {
-        Self { facts, plans, epoch: 0, planned: None, early: Early::NotAsked }
+        Self {
+            facts,
+            plans,
+            epoch: 0,
+            planned: None,
+            early: Early::NotAsked,
+        }
     }
 
     /// Waits for the end of the next tick's collection, should its snapshot never come.
@@ -78,17 +84,28 @@ impl Optimizer {
         if !self.facts.claim.may_write(now) {
             return;
         }
-        let duration = self.facts.series.optimization_duration.with_label_values(&["success"]);
+        let duration = self
+            .facts
+            .series
+            .engine
+            .optimization_duration
+            .with_label_values(&["success"]);
         let timer = duration.start_timer();
         let in_force = self.facts.settings.load();
         let cycle = self.facts.cycles.fetch_add(1, Ordering::Relaxed) + 1;
         let snapshot = self.facts.snapshot(CycleId(cycle));
         let settings = &in_force.generation.dynamic;
         let learned = self.facts.learned.load();
-        let plan = policy::plan(&snapshot, &learned, settings, in_force.generation.number, now);
+        let plan = policy::plan(
+            &snapshot,
+            &learned,
+            settings,
+            in_force.generation.number,
+            now,
+        );
         if let Err(violation) = policy::check_plan(&snapshot, settings, &plan) {
             tracing::error!(cycle = %plan.cycle, %violation, "plan breaks an invariant");
-            let counter = &self.facts.series.invariant_violations;
+            let counter = &self.facts.series.engine.invariant_violations;
             counter.with_label_values(&[violation.number()]).inc();
         }
         timer.observe_duration();
@@ -100,9 +117,14 @@ impl Optimizer {
         if self.early == Early::Armed {
             return;
         }
-        let since = self.planned.map_or(EARLY_CYCLE_GAP, |planned| now.since(planned));
+        let since = self
+            .planned
+            .map_or(EARLY_CYCLE_GAP, |planned| now.since(planned));
         self.early = Early::Armed;
-        effects.push(Effect::Arm(EARLY_CYCLE_GAP.saturating_sub(since), Message::EarlyCycle));
+        effects.push(Effect::Arm(
+            EARLY_CYCLE_GAP.saturating_sub(since),
+            Message::EarlyCycle,
+        ));
     }
 }
 

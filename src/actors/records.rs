@@ -20,7 +20,10 @@ struct Inner {
 
 impl Default for Records {
     fn default() -> Self {
-        Self(Arc::new(Inner { guard: Guard::new(), records: RwLock::new(BTreeMap::new()) }))
+        Self(Arc::new(Inner {
+            guard: Guard::new(),
+            records: RwLock::new(BTreeMap::new()),
+        }))
     }
 }
 
@@ -51,7 +54,11 @@ impl Records {
         record: Option<Arc<Record>>,
     ) -> Result<(), Superseded> {
         self.0.guard.admit(tenure, || {
-            let mut records = self.0.records.write().unwrap_or_else(PoisonError::into_inner);
+            let mut records = self
+                .0
+                .records
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
             match record {
                 Some(record) => records.insert(key.clone(), record),
                 None => records.remove(key),
@@ -60,6 +67,9 @@ impl Records {
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<VariantKey, Arc<Record>>> {
-        self.0.records.read().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .records
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,10 @@ use crate::policy::moment::Moment;
 /// Writes in flight.
 const IN_FLIGHT: usize = 8;
 /// Delays between attempts at one object.
-const RETRY: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(60) };
+const RETRY: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    cap: Duration::from_mins(1),
+};
 /// Delay after an object was found changed: the watch brings the new version.
 const OUTDATED: Duration = Duration::from_millis(100);
 /// An apply takes one request, rarely up to five.
@@ -63,8 +66,20 @@ enum Outcome {
 
 impl StatusWriter {
     /// A new life of the role.
-    pub fn new(facts: Facts, intents: Intents<VariantKey>, api: StatusApi, generator: Generator) -> Self {
-        Self { facts, intents, api, generator, term: 0, epoch: 0 }
+    pub fn new(
+        facts: Facts,
+        intents: Intents<VariantKey>,
+        api: StatusApi,
+        generator: Generator,
+    ) -> Self {
+        Self {
+            facts,
+            intents,
+            api,
+            generator,
+            term: 0,
+            epoch: 0,
+        }
     }
 
     /// Everything that was published; what is in the objects already is found out one by one.
@@ -106,8 +121,12 @@ impl StatusWriter {
     async fn write(&self, now: Moment, key: &VariantKey) -> Outcome {
         let record = self.facts.records.get(key);
         let object = self.facts.mirrors.managed(key);
-        let Some((record, object)) = record.zip(object) else { return Outcome::Nothing };
-        let Some(patch) = status::patch(&record, &object, now.wall) else { return Outcome::Nothing };
+        let Some((record, object)) = record.zip(object) else {
+            return Outcome::Nothing;
+        };
+        let Some(patch) = status::patch(&record, &object, now.wall) else {
+            return Outcome::Nothing;
+        };
         let Some(permit) = self.facts.claim.permit(now, self.api.timeout * REQUESTS) else {
             return Outcome::NoClaim;
         };
@@ -118,7 +137,14 @@ impl StatusWriter {
     }
 
     fn settle(&mut self, now: Moment, outcome: Outcome, key: VariantKey, intent: Intent) {
-        let count = |result: &str| self.facts.series.status_writes.with_label_values(&[result]).inc();
+        let count = |result: &str| {
+            self.facts
+                .series
+                .process
+                .status_writes
+                .with_label_values(&[result])
+                .inc()
+        };
         let error = match outcome {
             Outcome::Nothing => return,
             // The intent is dropped: whoever leads next computes its own.
@@ -135,7 +161,11 @@ impl StatusWriter {
         let delay = match &error {
             StatusError::Gone(_) | StatusError::Expired(_) => return count("dropped"),
             StatusError::Outdated(_) if failures < 5 => OUTDATED,
-            StatusError::Retry { after: Some(after), .. } => RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX)).max(*after),
+            StatusError::Retry {
+                after: Some(after), ..
+            } => RETRY
+                .delay(usize::try_from(failures).unwrap_or(usize::MAX))
+                .max(*after),
             _ => RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX)),
         };
         count("failed");
@@ -145,14 +175,24 @@ impl StatusWriter {
         }
         let mut not_before = now;
         not_before.monotonic += delay;
-        self.intents.put_back(key, Intent { failures, not_before: Some(not_before) });
+        self.intents.put_back(
+            key,
+            Intent {
+                failures,
+                not_before: Some(not_before),
+            },
+        );
     }
 }
 
 impl Behaviour for StatusWriter {
     type Msg = Message;
 
-    async fn handle(&mut self, cx: &Context<Message>, occasion: Occasion<Message>) -> Result<(), Trouble> {
+    async fn handle(
+        &mut self,
+        cx: &Context<Message>,
+        occasion: Occasion<Message>,
+    ) -> Result<(), Trouble> {
         match occasion {
             Occasion::Wake => self.full_pass(),
             Occasion::Message(Message::Due { epoch }) if epoch != self.epoch => return Ok(()),

@@ -31,8 +31,10 @@ use crate::settings::StaticSettings;
 use crate::settings::pool_group::PoolGroup;
 
 /// Name of the ServiceMonitor that makes Prometheus scrape this controller, by installation.
-const OWN_SERVICE_MONITORS: [&str; 2] =
-    ["workload-variant-autoscaler-controller-manager-metrics-monitor", "controller-manager-metrics-monitor"];
+const OWN_SERVICE_MONITORS: [&str; 2] = [
+    "workload-variant-autoscaler-controller-manager-metrics-monitor",
+    "controller-manager-metrics-monitor",
+];
 /// ConfigMaps and pods are large; their pages are small.
 const LARGE_OBJECT_PAGE: u32 = 100;
 
@@ -55,7 +57,10 @@ pub struct Wiring {
 
 impl fmt::Debug for Wiring {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Wiring").field("facts", &self.facts).finish_non_exhaustive()
+        formatter
+            .debug_struct("Wiring")
+            .field("facts", &self.facts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -107,7 +112,6 @@ impl Wiring {
 
     /// A subject of which every object is wanted and a malformed one is treated as absent.
     fn subject<K: Projected>(
-        &self,
         kind: WatchedKind,
         api: Api<Guarded<K>>,
         mirror: &Mirror<K::View>,
@@ -129,9 +133,11 @@ impl Wiring {
         K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
         let facts = self.facts.clone();
-        kit::child(Role::Watcher(subject.kind), &Address::vacant(), move |_tenure| {
-            Watcher::new(subject.clone(), facts.clone())
-        })
+        kit::child(
+            Role::Watcher(subject.kind),
+            &Address::vacant(),
+            move |_tenure| Watcher::new(subject.clone(), facts.clone()),
+        )
     }
 
     /// A namespaced kind whose changes concern the variants that `concerned` names.
@@ -148,10 +154,15 @@ impl Wiring {
         F: Fn(&Changed<K::View>) -> Option<Dirty> + Send + Sync + 'static,
     {
         let dirty = self.dirty.clone();
-        self.watcher(self.subject::<K>(kind, self.api(), mirror, move |news| match news {
-            News::Changed(changed) => dirty.ring_all(concerned(changed)),
-            News::Synced => dirty.ring(Dirty::Everything),
-        }))
+        self.watcher(Self::subject::<K>(
+            kind,
+            self.api(),
+            mirror,
+            move |news| match news {
+                News::Changed(changed) => dirty.ring_all(concerned(changed)),
+                News::Synced => dirty.ring(Dirty::Everything),
+            },
+        ))
     }
 
     fn variants(&self) -> ChildSpec {
@@ -178,7 +189,7 @@ impl Wiring {
             malformed: |malformed: &Malformed, texts: &mut Interner| {
                 Some(variant::malformed(malformed, texts))
             },
-            ..self.subject(kind, self.api(), mirror, ring)
+            ..Self::subject(kind, self.api(), mirror, ring)
         })
     }
 
@@ -189,8 +200,11 @@ impl Wiring {
         let ring = move |_: News<'_, _>| config.ring(config::Source::ConfigMaps);
         self.watcher(Subject::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
-            options: WatchOptions { page_size: LARGE_OBJECT_PAGE, ..WatchOptions::default() },
-            ..self.subject(WatchedKind::ConfigMap, self.api(), mirror, ring)
+            options: WatchOptions {
+                page_size: LARGE_OBJECT_PAGE,
+                ..WatchOptions::default()
+            },
+            ..Self::subject(WatchedKind::ConfigMap, self.api(), mirror, ring)
         })
     }
 
@@ -200,31 +214,45 @@ impl Wiring {
         let ring = move |news: News<'_, _>| {
             config.ring(config::Source::Namespaces);
             match news {
-                News::Changed(changed) => dirty.ring(Dirty::Namespace(Arc::clone(&changed.key.name))),
+                News::Changed(changed) => {
+                    dirty.ring(Dirty::Namespace(Arc::clone(&changed.key.name)))
+                }
                 News::Synced => dirty.ring(Dirty::Everything),
             }
         };
         let api: Api<Guarded<PartialObjectMeta<Namespace>>> = Api::all(self.client.clone());
-        self.watcher(self.subject(WatchedKind::Namespace, api, mirror, ring))
+        self.watcher(Self::subject(WatchedKind::Namespace, api, mirror, ring))
     }
 
     fn pods(&self) -> ChildSpec {
         let dirty = self.dirty.clone();
         let mirror = &self.facts.mirrors.pods;
         let owner = |pod: &Arc<PodObject>| {
-            let owner = pod.controller.as_ref().filter(|owner| &*owner.kind == "ReplicaSet")?;
+            let owner = pod
+                .controller
+                .as_ref()
+                .filter(|owner| &*owner.kind == "ReplicaSet")?;
             let name = ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&owner.name));
             Some(Dirty::ReplicaSet(name))
         };
         let ring = move |news: News<'_, PodObject>| match news {
             News::Changed(changed) => {
-                dirty.ring_all(changed.before.iter().chain(&changed.after).filter_map(owner));
+                dirty.ring_all(
+                    changed
+                        .before
+                        .iter()
+                        .chain(&changed.after)
+                        .filter_map(owner),
+                );
             }
             News::Synced => dirty.ring(Dirty::Everything),
         };
         self.watcher(Subject::<SlimPod> {
-            options: WatchOptions { page_size: LARGE_OBJECT_PAGE, ..WatchOptions::default() },
-            ..self.subject(WatchedKind::Pod, self.api(), mirror, ring)
+            options: WatchOptions {
+                page_size: LARGE_OBJECT_PAGE,
+                ..WatchOptions::default()
+            },
+            ..Self::subject(WatchedKind::Pod, self.api(), mirror, ring)
         })
     }
 
@@ -242,14 +270,18 @@ impl Wiring {
         let system = self.statics.scope.system_namespace.clone();
         let mirror = &self.facts.mirrors.service_monitors;
         let ring = move |news: News<'_, ServiceMonitorObject>| {
-            if let News::Changed(Changed { before: Some(gone), after: None, .. }) = news
+            if let News::Changed(Changed {
+                before: Some(gone),
+                after: None,
+                ..
+            }) = news
                 && *gone.namespace == *system
                 && OWN_SERVICE_MONITORS.contains(&&*gone.name)
             {
                 events.throw(clock.now(), service_monitor_deleted(gone));
             }
         };
-        self.watcher(self.subject::<PartialObjectMeta<ServiceMonitor>>(
+        self.watcher(Self::subject::<PartialObjectMeta<ServiceMonitor>>(
             WatchedKind::ServiceMonitor,
             self.api(),
             mirror,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::actors::facts::Facts;
 use crate::actors::optimizer;
-use crate::kit::{Address, Context, Delivery, Doorbell, Duty, Occasion, Tenure};
+use crate::kit::{Address, Context, Doorbell, Duty, Occasion, Tenure};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::snapshot::VariantView;
@@ -54,11 +54,21 @@ impl Variant {
         optimizer: Address<optimizer::Message>,
     ) -> Self {
         let state = VariantState::new(key.clone(), facts.board.get(&key));
-        Self { key, facts, tenure: tenure.clone(), changed, optimizer, state, epoch: 0 }
+        Self {
+            key,
+            facts,
+            tenure: tenure.clone(),
+            changed,
+            optimizer,
+            state,
+            epoch: 0,
+        }
     }
 
     fn refresh(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        let Some(refreshed) = self.facts.refresh(&self.key, &mut self.state, now) else { return };
+        let Some(refreshed) = self.facts.refresh(&self.key, &mut self.state, now) else {
+            return;
+        };
         effects.push(Effect::Show(refreshed.view));
         if let Some(after) = refreshed.look_again {
             self.epoch += 1;
@@ -66,16 +76,18 @@ impl Variant {
         }
     }
 
-    fn show(&self, view: Arc<VariantView>) {
-        let Ok(replaced) = self.facts.board.put(&self.tenure, Arc::clone(&view)) else { return };
-        if replaced.as_ref() == Some(&view) {
+    fn show(&self, view: &Arc<VariantView>) {
+        let Ok(replaced) = self.facts.board.put(&self.tenure, Arc::clone(view)) else {
+            return;
+        };
+        if replaced.as_ref() == Some(view) {
             return;
         }
         self.changed.ring(self.key.clone());
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {
             // An absent optimizer plans everything when it comes back.
-            let _: Delivery = self.optimizer.tell(optimizer::Message::VariantResolved);
+            self.optimizer.hint(optimizer::Message::VariantResolved);
         }
     }
 }
@@ -97,7 +109,7 @@ impl Duty for Variant {
 
     fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
         match effect {
-            Effect::Show(view) => self.show(view),
+            Effect::Show(view) => self.show(&view),
             Effect::Arm(after, message) => cx.arm(after, message),
         }
     }

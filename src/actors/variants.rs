@@ -9,7 +9,7 @@ use crate::actors::facts::Facts;
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{Notice, Severity};
 use crate::cluster::mirror::ObjectKey;
-use crate::kit::{self, Address, ChildSpec, Context, Delivery, Doorbell, Occasion, Order, Registry, Role};
+use crate::kit::{self, Address, ChildSpec, Context, Doorbell, Occasion, Order, Registry, Role};
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 
 /// Messages of the registry.
@@ -54,7 +54,14 @@ impl Variants {
         optimizer: Address<optimizer::Message>,
         events: Events,
     ) -> Self {
-        Self { facts, dirty, changed, optimizer, events, children: BTreeMap::new() }
+        Self {
+            facts,
+            dirty,
+            changed,
+            optimizer,
+            events,
+            children: BTreeMap::new(),
+        }
     }
 
     /// Variants that must look again.
@@ -91,7 +98,9 @@ impl Variants {
         if self.facts.mirrors.managed(&key).is_none() {
             return Order::End(key);
         }
-        self.children.entry(key.clone()).or_insert_with(Address::vacant);
+        self.children
+            .entry(key.clone())
+            .or_insert_with(Address::vacant);
         Order::Run(key)
     }
 }
@@ -100,7 +109,11 @@ impl Registry for Variants {
     type Key = VariantKey;
     type Msg = Message;
 
-    fn reconcile(&mut self, _cx: &Context<Message>, occasion: Occasion<Message>) -> Vec<Order<VariantKey>> {
+    fn reconcile(
+        &mut self,
+        _cx: &Context<Message>,
+        occasion: Occasion<Message>,
+    ) -> Vec<Order<VariantKey>> {
         let mut dirty = self.dirty.answer();
         if matches!(occasion, Occasion::Wake) {
             dirty.insert(Dirty::Everything);
@@ -109,18 +122,32 @@ impl Registry for Variants {
         for key in &keys {
             if let Some(child) = self.children.get(key) {
                 // A variant that is not there looks at everything when it comes back.
-                let _: Delivery = child.tell(variant::Message::Refresh);
+                child.hint(variant::Message::Refresh);
             }
         }
         keys.into_iter().map(|key| self.order(key)).collect()
     }
 
     fn child(&self, key: &VariantKey) -> ChildSpec {
-        let address = self.children.get(key).cloned().unwrap_or_else(Address::vacant);
-        let (facts, changed, optimizer) = (self.facts.clone(), self.changed.clone(), self.optimizer.clone());
+        let address = self
+            .children
+            .get(key)
+            .cloned()
+            .unwrap_or_else(Address::vacant);
+        let (facts, changed, optimizer) = (
+            self.facts.clone(),
+            self.changed.clone(),
+            self.optimizer.clone(),
+        );
         let name = key.clone();
         kit::machine(Role::Variant(key.clone()), &address, move |tenure| {
-            variant::Variant::new(name.clone(), facts.clone(), tenure, changed.clone(), optimizer.clone())
+            variant::Variant::new(
+                name.clone(),
+                facts.clone(),
+                tenure,
+                changed.clone(),
+                optimizer.clone(),
+            )
         })
     }
 

@@ -20,6 +20,11 @@ pub enum Message {
     Pull,
 }
 
+/// Whether somebody here reads an object.
+pub type Wanted<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
+/// Tells those who depend on a kind.
+pub type Ring<V> = Arc<dyn Fn(News<'_, V>) + Send + Sync>;
+
 /// What one kind needs to be watched.
 pub struct Subject<K: Projected> {
     /// The kind.
@@ -29,13 +34,13 @@ pub struct Subject<K: Projected> {
     /// What is watched, and how patiently.
     pub options: WatchOptions,
     /// Whether somebody here reads the object.
-    pub wanted: Arc<dyn Fn(&K::View) -> bool + Send + Sync>,
+    pub wanted: Wanted<K::View>,
     /// What is kept of an object that cannot be read; `None` treats it as absent.
     pub malformed: fn(&Malformed, &mut Interner) -> Option<K::View>,
     /// Where it is kept.
     pub mirror: Mirror<K::View>,
     /// Who is told.
-    pub ring: Arc<dyn Fn(News<'_, K::View>) + Send + Sync>,
+    pub ring: Ring<K::View>,
 }
 
 impl<K: Projected> Clone for Subject<K> {
@@ -54,7 +59,10 @@ impl<K: Projected> Clone for Subject<K> {
 
 impl<K: Projected> fmt::Debug for Subject<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Subject").field("kind", &self.kind).finish_non_exhaustive()
+        formatter
+            .debug_struct("Subject")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 
@@ -83,13 +91,23 @@ where
 {
     /// A new life of the role.
     pub fn new(subject: Subject<K>, facts: Facts) -> Self {
-        Self { subject, facts, watch: None, relist: None, texts: Interner::default() }
+        Self {
+            subject,
+            facts,
+            watch: None,
+            relist: None,
+            texts: Interner::default(),
+        }
     }
 
     fn open(&self, cx: &Context<Message>) -> Watch<K> {
         let mut generator = cx.seed().child(&cx.role().to_string());
         let jitter = move |delay| generator.jitter(delay, 0.2);
-        Watch::new((*self.subject.api).clone(), self.subject.options.clone(), jitter)
+        Watch::new(
+            (*self.subject.api).clone(),
+            self.subject.options.clone(),
+            jitter,
+        )
     }
 
     fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), Trouble> {
@@ -111,7 +129,11 @@ where
             WatchEvent::Malformed(malformed) => self.malformed(cx, &malformed)?,
             WatchEvent::Alive => {}
             WatchEvent::Absent { retry_in } => {
-                tracing::debug!(kind = self.subject.kind.as_str(), ?retry_in, "kind is not served");
+                tracing::debug!(
+                    kind = self.subject.kind.as_str(),
+                    ?retry_in,
+                    "kind is not served"
+                );
                 let first = !self.subject.mirror.synced();
                 for changed in self.subject.mirror.kind_absent(cx.tenure())? {
                     (self.subject.ring)(News::Changed(&changed));
@@ -123,7 +145,12 @@ where
             WatchEvent::Failed { error, retry_in } => {
                 tracing::warn!(kind = self.subject.kind.as_str(), %error, ?retry_in, "watch failed");
                 let labels = ["watcher", self.subject.kind.as_str()];
-                self.facts.series.errors.with_label_values(&labels).inc();
+                self.facts
+                    .series
+                    .process
+                    .errors
+                    .with_label_values(&labels)
+                    .inc();
             }
         }
         if heard {
@@ -142,7 +169,9 @@ where
     }
 
     fn swap(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
-        let Some(relist) = self.relist.take() else { return Ok(()) };
+        let Some(relist) = self.relist.take() else {
+            return Ok(());
+        };
         let first = !self.subject.mirror.synced();
         for changed in self.subject.mirror.replace(cx.tenure(), relist)? {
             (self.subject.ring)(News::Changed(&changed));
@@ -179,7 +208,10 @@ where
     fn malformed(&mut self, cx: &Context<Message>, malformed: &Malformed) -> Result<(), Trouble> {
         let key = malformed.key();
         tracing::warn!(kind = self.subject.kind.as_str(), error = %malformed, "object cannot be read");
-        match ((self.subject.malformed)(malformed, &mut self.texts), self.relist.is_some()) {
+        match (
+            (self.subject.malformed)(malformed, &mut self.texts),
+            self.relist.is_some(),
+        ) {
             (Some(view), true) => self.list(key, view),
             (Some(view), false) => self.apply(cx, key, view)?,
             (None, true) => {}
@@ -195,7 +227,11 @@ where
 {
     type Msg = Message;
 
-    async fn handle(&mut self, cx: &Context<Message>, _occasion: Occasion<Message>) -> Result<(), Trouble> {
+    async fn handle(
+        &mut self,
+        cx: &Context<Message>,
+        _occasion: Occasion<Message>,
+    ) -> Result<(), Trouble> {
         let mut watch = match self.watch.take() {
             Some(watch) => watch,
             None => self.open(cx),

@@ -62,7 +62,10 @@ pub fn merge(
                 .iter()
                 .find(|condition| condition.type_ == judgement.kind)
                 .filter(|condition| condition.status == judgement.status.as_str())
-                .map_or_else(|| time(now), |condition| condition.last_transition_time.clone());
+                .map_or_else(
+                    || time(now),
+                    |condition| condition.last_transition_time.clone(),
+                );
             Condition {
                 type_: judgement.kind.to_owned(),
                 status: judgement.status.as_str().to_owned(),
@@ -88,7 +91,11 @@ pub fn differ(stored: &[Condition], merged: &[Condition]) -> bool {
 /// A wall-clock time as Kubernetes stores it, whole seconds. Times beyond what a calendar can hold
 /// become its end.
 pub fn time(at: WallTime) -> Time {
-    let fallback = if at.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    let fallback = if at.0 < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
     Time(Timestamp::from_second(at.0.div_euclid(1000)).unwrap_or(fallback))
 }
 
@@ -109,24 +116,47 @@ mod tests {
     #[test]
     fn transition_time_moves_with_the_status_only() {
         let (early, later, latest) = (WallTime(1_000), WallTime(60_000), WallTime(90_000));
-        let first = merge(&[], &[resolved(Truth::False, "TargetNotFound", "a")], 1, early);
+        let first = merge(
+            &[],
+            &[resolved(Truth::False, "TargetNotFound", "a")],
+            1,
+            early,
+        );
         assert_eq!(first[0].last_transition_time, time(early));
 
-        let same = merge(&first, &[resolved(Truth::False, "TargetNotFound", "b")], 2, later);
+        let same = merge(
+            &first,
+            &[resolved(Truth::False, "TargetNotFound", "b")],
+            2,
+            later,
+        );
         assert_eq!(same[0].last_transition_time, time(early));
         assert_eq!(same[0].message, "b");
         assert_eq!(same[0].observed_generation, Some(2));
 
-        let changed = merge(&same, &[resolved(Truth::True, "TargetFound", "c")], 2, latest);
+        let changed = merge(
+            &same,
+            &[resolved(Truth::True, "TargetFound", "c")],
+            2,
+            latest,
+        );
         assert_eq!(changed[0].last_transition_time, time(latest));
     }
 
     #[test]
     fn only_a_status_or_reason_makes_a_difference() {
         let now = WallTime(0);
-        let stored = merge(&[], &[resolved(Truth::False, "TargetNotFound", "a")], 1, now);
+        let stored = merge(
+            &[],
+            &[resolved(Truth::False, "TargetNotFound", "a")],
+            1,
+            now,
+        );
         for (judged, expected) in [
-            (resolved(Truth::False, "TargetNotFound", "other words"), false),
+            (
+                resolved(Truth::False, "TargetNotFound", "other words"),
+                false,
+            ),
             (resolved(Truth::False, "TargetContested", "a"), true),
             (resolved(Truth::True, "TargetNotFound", "a"), true),
         ] {

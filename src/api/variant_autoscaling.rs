@@ -27,7 +27,11 @@ pub const DEFAULT_VARIANT_COST: &str = "10.0";
     status = "VariantAutoscalingStatus",
     derive = "PartialEq",
     doc = "One way to serve a model: a scale target, its cost and its bounds.",
-    printcolumn(name = "Target", type_ = "string", json_path = ".spec.scaleTargetRef.name"),
+    printcolumn(
+        name = "Target",
+        type_ = "string",
+        json_path = ".spec.scaleTargetRef.name"
+    ),
     printcolumn(name = "Model", type_ = "string", json_path = ".spec.modelID"),
     printcolumn(name = "Min", type_ = "integer", json_path = ".spec.minReplicas"),
     printcolumn(name = "Max", type_ = "integer", json_path = ".spec.maxReplicas"),
@@ -41,7 +45,11 @@ pub const DEFAULT_VARIANT_COST: &str = "10.0";
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='MetricsAvailable')].status"
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -221,7 +229,8 @@ pub fn definition() -> CustomResourceDefinition {
             continue;
         };
         clear_nullable(schema);
-        if let Some(minimum) = property(schema, "spec").and_then(|spec| property(spec, "minReplicas"))
+        if let Some(minimum) =
+            property(schema, "spec").and_then(|spec| property(spec, "minReplicas"))
         {
             minimum.nullable = Some(true);
         }

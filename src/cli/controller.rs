@@ -23,7 +23,7 @@ use crate::settings::logging::LogFormat;
 use crate::settings::print::Report;
 use crate::settings::schema::{self, Spec};
 use crate::settings::statics::{PrometheusSettings, StaticSettings};
-use crate::settings::{Findings, Sources, start};
+use crate::settings::{Findings, Sources, Start, start};
 use crate::signals::{
     DEFAULT_RESPONSE_LIMIT, HttpPrometheus, PlainHttp, PromApi, Secret, TlsSettings, TokenSource,
     Verification,
@@ -34,7 +34,10 @@ use crate::telemetry;
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>, environment: BTreeMap<String, String>) -> ExitCode {
+pub fn run(
+    arguments: impl Iterator<Item = String>,
+    environment: BTreeMap<String, String>,
+) -> ExitCode {
     let arguments = match args::parse(arguments) {
         Ok(arguments) => arguments,
         Err(errors) => return fail(errors),
@@ -49,7 +52,9 @@ pub fn run(arguments: impl Iterator<Item = String>, environment: BTreeMap<String
     if let Action::PrintConfig(format) = arguments.action {
         return print_config(&sources, format);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     match runtime {
         Ok(runtime) => runtime.block_on(serve(sources)),
         Err(error) => fail([format!("the runtime cannot start: {error}")]),
@@ -86,43 +91,62 @@ fn print_config(sources: &Sources, format: PrintFormat) -> ExitCode {
 }
 
 async fn serve(fixed: Sources) -> ExitCode {
-    let client = match connect(&Source::Infer).await {
-        Ok(client) => client,
-        Err(error) => return fail([error]),
-    };
-    let mut sources = fixed.clone();
-    if let Err(error) = read_config_maps(&client, &mut sources).await {
-        return fail([error]);
+    match prepare(fixed).await {
+        Ok((env, startup)) => conclude(app::run(env, startup, stop_signal()).await),
+        Err(errors) => fail(errors),
     }
-    let (generation, findings) = match start(&sources) {
-        Ok(start) => (start.generation, start.findings),
-        Err(errors) => return fail(errors),
-    };
+}
+
+/// Everything that can go wrong before the tree stands, all errors of a step at once.
+async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
+    let kube = connect(&Source::Infer)
+        .await
+        .map_err(|error| vec![error.to_string()])?;
+    let mut sources = fixed.clone();
+    read_config_maps(&kube, &mut sources)
+        .await
+        .map_err(|error| vec![error])?;
+    let Start {
+        generation,
+        findings,
+    } = start(&sources).map_err(|errors| texts(&errors))?;
     let statics = Arc::clone(&generation.statics);
-    let prometheus = match prometheus(&statics) {
-        Ok(prometheus) => prometheus,
-        Err(errors) => return fail(errors),
-    };
+    let prometheus = prometheus(&statics).map_err(|errors| texts(&errors))?;
     let format = match statics.log_format {
         LogFormat::Json => telemetry::LogFormat::Json,
         LogFormat::Text => telemetry::LogFormat::Text,
     };
-    let levels = match telemetry::install(format, generation.dynamic.log_level.as_str()) {
-        Ok(levels) => levels,
-        Err(error) => return fail([error]),
-    };
+    let levels = telemetry::install(format, generation.dynamic.log_level.as_str())
+        .map_err(|error| vec![error.to_string()])?;
     tell(&findings);
     let seed = SeedTree::from_entropy();
     let identity = identity(&fixed, &seed);
+    tracing::info!(
+        identity = &*identity,
+        generation = generation.number,
+        "controller starts"
+    );
+    let kit = Kit {
+        clock: Clock::real(),
+        seed,
+        census: Census::new(),
+    };
     let env = Env {
-        kit: Kit { clock: Clock::real(), seed, census: Census::new() },
-        kube: client,
+        kit,
+        kube,
         prometheus,
         identity,
         levels: Some(levels),
     };
-    tracing::info!(identity = &*env.identity, generation = generation.number, "controller starts");
-    match app::run(env, Startup { generation, fixed }, stop_signal()).await {
+    Ok((env, Startup { generation, fixed }))
+}
+
+fn texts<E: std::fmt::Display>(errors: &[E]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn conclude(end: Result<ExitReason, prometheus::Error>) -> ExitCode {
+    match end {
         Ok(ExitReason::Shutdown) => ExitCode::SUCCESS,
         Ok(ExitReason::Failed(why)) => {
             tracing::error!(why, "controller gives up");
@@ -143,7 +167,9 @@ fn tell(findings: &Findings) {
 
 /// The name of the pod, and something that tells this process from the one before in it.
 fn identity(sources: &Sources, seed: &SeedTree) -> Arc<str> {
-    let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| sources.environment.get(*name));
+    let host = ["POD_NAME", "HOSTNAME"]
+        .iter()
+        .find_map(|name| sources.environment.get(*name));
     let host = host.map_or("wva", String::as_str);
     Arc::from(format!("{host}_{:016x}", seed.child("identity").next_u64()))
 }
@@ -160,15 +186,21 @@ async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), 
         service_classes: text(&schema::SERVICE_CLASSES_CONFIG_MAP_NAME),
     };
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), &system);
-    let list = within(FIRST_LOOK, api.list(&ListParams::default())).await.map_err(|error| {
-        format!("unable to bootstrap initial ConfigMaps in namespace {system}: {error}")
-    })?;
+    let list = within(FIRST_LOOK, api.list(&ListParams::default()))
+        .await
+        .map_err(|error| {
+            format!("unable to bootstrap initial ConfigMaps in namespace {system}: {error}")
+        })?;
     let objects: Vec<(String, BTreeMap<String, String>)> = list
         .items
         .into_iter()
         .filter_map(|object| Some((object.metadata.name?, object.data.unwrap_or_default())))
         .collect();
-    let views = objects.iter().map(|(name, data)| ConfigMapView { namespace: &system, name, data });
+    let views = objects.iter().map(|(name, data)| ConfigMapView {
+        namespace: &system,
+        name,
+        data,
+    });
     gather(sources, &names, &system, |_| false, views);
     Ok(())
 }
@@ -176,8 +208,13 @@ async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), 
 fn prometheus(
     statics: &StaticSettings,
 ) -> Result<Arc<dyn PromApi>, Vec<crate::signals::InvalidPrometheusSettings>> {
-    let PrometheusSettings { base_url, allow_http, bearer_token, token_path, tls } =
-        &statics.prometheus;
+    let PrometheusSettings {
+        base_url,
+        allow_http,
+        bearer_token,
+        token_path,
+        tls,
+    } = &statics.prometheus;
     let token = match (bearer_token, token_path) {
         (Some(token), _) => TokenSource::Value(Secret::new(token.expose())),
         (None, Some(path)) => TokenSource::File(path.clone()),
@@ -185,7 +222,11 @@ fn prometheus(
     };
     let settings = crate::signals::PrometheusSettings {
         base_url: base_url.expose().to_owned(),
-        plain_http: if *allow_http { PlainHttp::Allowed } else { PlainHttp::Refused },
+        plain_http: if *allow_http {
+            PlainHttp::Allowed
+        } else {
+            PlainHttp::Refused
+        },
         token,
         tls: TlsSettings {
             verification: if tls.insecure_skip_verify {
@@ -205,14 +246,16 @@ fn prometheus(
 
 /// SIGTERM, as the kubelet sends it, or SIGINT, as a person does.
 async fn stop_signal() {
-    let (terminate, interrupt) =
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-            (Err(error), _) | (_, Err(error)) => {
-                complain(&format!("signals cannot be received: {error}\n"));
-                return std::future::pending().await;
-            }
-        };
+    let (terminate, interrupt) = match (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) {
+        (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+        (Err(error), _) | (_, Err(error)) => {
+            complain(&format!("signals cannot be received: {error}\n"));
+            return std::future::pending().await;
+        }
+    };
     let (mut terminate, mut interrupt) = (terminate, interrupt);
     let either = futures::future::select(
         Box::pin(async move { terminate.recv().await }),

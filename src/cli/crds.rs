@@ -13,5 +13,7 @@ pub fn text() -> Result<String, serde_yaml::Error> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn show() { std::fs::write("/tmp/cl/crd.yaml", super::text().unwrap()).unwrap(); }
+    fn show() {
+        std::fs::write("/tmp/cl/crd.yaml", super::text().unwrap()).unwrap();
+    }
 }

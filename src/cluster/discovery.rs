@@ -24,7 +24,10 @@ pub async fn serves<K: Resource<DynamicType = ()>>(
     match list {
         Ok(list) => {
             let plural = K::plural(&());
-            Ok(list.resources.iter().any(|resource| resource.name == plural))
+            Ok(list
+                .resources
+                .iter()
+                .any(|resource| resource.name == plural))
         }
         Err(error) if error.code() == Some(404) => Ok(false),
         Err(error) => Err(error),

@@ -214,7 +214,10 @@ fn document(api: &EventApi, notice: &Notice, now: WallTime) -> Event {
     Event {
         metadata: ObjectMeta {
             namespace: Some(namespace.to_owned()),
-            name: Some(format!("{}.{identity:016x}", stem.trim_end_matches(['.', '-']))),
+            name: Some(format!(
+                "{}.{identity:016x}",
+                stem.trim_end_matches(['.', '-'])
+            )),
             ..ObjectMeta::default()
         },
         regarding: Some(ObjectReference {

@@ -41,11 +41,16 @@ fn notice(namespace: &str, note: &str) -> Notice {
 }
 
 fn stored() -> Answer {
-    Answer::Json(201, json!({"metadata": {"name": "x", "namespace": "a"}, "eventTime": null}))
+    Answer::Json(
+        201,
+        json!({"metadata": {"name": "x", "namespace": "a"}, "eventTime": null}),
+    )
 }
 
 async fn post(server: &FakeServer, notice: &Notice) -> Posted {
-    publish(permit(), &api(server), notice, None, NOW).await.unwrap()
+    publish(permit(), &api(server), notice, None, NOW)
+        .await
+        .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,14 +68,21 @@ async fn an_event_says_who_what_when_and_why() {
         ("/action", "Reload"),
         ("/note", "no"),
         ("/eventTime", "2023-11-14T22:13:20.250000Z"),
-        ("/reportingController", "llmd.ai/workload-variant-autoscaler"),
+        (
+            "/reportingController",
+            "llmd.ai/workload-variant-autoscaler",
+        ),
         ("/reportingInstance", "wva-0"),
         ("/regarding/kind", "ConfigMap"),
         ("/regarding/namespace", "a"),
         ("/regarding/name", "settings"),
         ("/regarding/uid", "u-1"),
     ] {
-        assert_eq!(body.pointer(field).and_then(Value::as_str), Some(value), "{field}");
+        assert_eq!(
+            body.pointer(field).and_then(Value::as_str),
+            Some(value),
+            "{field}"
+        );
     }
     assert!(body.pointer("/series").is_none());
 }
@@ -82,7 +94,9 @@ async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
     let notice = notice("a", "no");
     let mut posted = post(&server, &notice).await;
     for count in [2, 3] {
-        posted = publish(permit(), &api, &notice, Some(&posted), NOW).await.unwrap();
+        posted = publish(permit(), &api, &notice, Some(&posted), NOW)
+            .await
+            .unwrap();
         assert_eq!(posted.count(), count);
         let asked = server.asked().pop().unwrap();
         assert_eq!(asked.method, "PATCH");
@@ -92,7 +106,9 @@ async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
     }
     server.then(refusal(404, "NotFound", "expired"));
     server.then(stored());
-    let posted = publish(permit(), &api, &notice, Some(&posted), NOW).await.unwrap();
+    let posted = publish(permit(), &api, &notice, Some(&posted), NOW)
+        .await
+        .unwrap();
     assert_eq!(posted.count(), 1);
     assert_eq!(server.asked().last().unwrap().method, "POST");
 }
@@ -114,7 +130,10 @@ async fn an_event_about_the_cluster_lives_in_the_default_namespace() {
     let server = FakeServer::new([stored()]);
     post(&server, &notice("", "no")).await;
     let asked = &server.asked()[0];
-    assert_eq!(asked.path, "/apis/events.k8s.io/v1/namespaces/default/events");
+    assert_eq!(
+        asked.path,
+        "/apis/events.k8s.io/v1/namespaces/default/events"
+    );
     assert!(asked.body.pointer("/regarding/namespace").is_none());
 }
 
@@ -147,7 +166,10 @@ async fn nothing_is_sent_without_a_permit_that_outlives_the_request() {
 #[tokio::test(start_paused = true)]
 async fn refusals_and_passing_troubles_are_told_apart() {
     for (answer, passing) in [
-        (refusal(403, "Forbidden", "namespace is being terminated"), false),
+        (
+            refusal(403, "Forbidden", "namespace is being terminated"),
+            false,
+        ),
         (refusal(422, "Invalid", "no"), false),
         (refusal(429, "TooManyRequests", "later"), true),
         (refusal(500, "InternalError", "no"), true),
@@ -158,7 +180,10 @@ async fn refusals_and_passing_troubles_are_told_apart() {
         let error = publish(permit(), &api(&server), &notice("a", "no"), None, NOW).await;
         match error.unwrap_err() {
             EventError::Retry(error) => assert!(passing, "{error}"),
-            error => assert!(!passing && matches!(error, EventError::Refused(_)), "{error}"),
+            error => assert!(
+                !passing && matches!(error, EventError::Refused(_)),
+                "{error}"
+            ),
         }
     }
 }

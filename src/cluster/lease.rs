@@ -43,7 +43,11 @@ pub enum LeaseError {
 impl LeaseApi {
     /// A lease by name. `timeout` bounds every request and lies well below the retry period.
     pub fn new(client: kube::Client, namespace: &str, name: &str, timeout: Duration) -> Self {
-        Self { api: Api::namespaced(client, namespace), name: name.to_owned(), timeout }
+        Self {
+            api: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            timeout,
+        }
     }
 
     /// The record, if the object exists.
@@ -69,11 +73,19 @@ impl LeaseApi {
             LeaseMove::Wait => {}
             LeaseMove::Create(proposal) => {
                 let lease = self.lease(&rules.identity, rules.duration, *proposal, None, now);
-                self.within(self.api.create(&PostParams::default(), &lease)).await?;
+                self.within(self.api.create(&PostParams::default(), &lease))
+                    .await?;
             }
             LeaseMove::Replace { version, proposal } => {
-                let lease = self.lease(&rules.identity, rules.duration, *proposal, Some(version), now);
-                self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
+                let lease = self.lease(
+                    &rules.identity,
+                    rules.duration,
+                    *proposal,
+                    Some(version),
+                    now,
+                );
+                self.within(self.api.replace(&self.name, &PostParams::default(), &lease))
+                    .await?;
             }
         }
         Ok(())
@@ -84,14 +96,20 @@ impl LeaseApi {
     /// # Errors
     /// When the API server refuses, fails or does not answer in time.
     pub async fn release(&self, rules: &LeaseRules, now: WallTime) -> Result<(), LeaseError> {
-        let Some(record) = self.read().await? else { return Ok(()) };
+        let Some(record) = self.read().await? else {
+            return Ok(());
+        };
         if record.holder != rules.identity {
             return Ok(());
         }
-        let proposal = Proposal { kind: ProposalKind::Renew, transitions: record.transitions };
+        let proposal = Proposal {
+            kind: ProposalKind::Renew,
+            transitions: record.transitions,
+        };
         let second = Duration::from_secs(1);
         let lease = self.lease("", second, proposal, Some(&record.version), now);
-        self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
+        self.within(self.api.replace(&self.name, &PostParams::default(), &lease))
+            .await?;
         Ok(())
     }
 
@@ -115,7 +133,9 @@ impl LeaseApi {
                 holder_identity: Some(holder.to_owned()),
                 lease_duration_seconds: i32::try_from(duration.as_secs().max(1)).ok(),
                 lease_transitions: i32::try_from(proposal.transitions).ok(),
-                acquire_time: now.clone().filter(|_| proposal.kind == ProposalKind::Acquire),
+                acquire_time: now
+                    .clone()
+                    .filter(|_| proposal.kind == ProposalKind::Acquire),
                 renew_time: now,
                 ..LeaseSpec::default()
             }),
@@ -127,22 +147,30 @@ impl LeaseApi {
         request: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, LeaseError> {
         match tokio::time::timeout(self.timeout, request).await {
-            Ok(answer) => answer
-                .map_err(|source| LeaseError::Refused { lease: self.name.clone(), source }),
-            Err(_elapsed) => {
-                Err(LeaseError::TimedOut { lease: self.name.clone(), timeout: self.timeout })
-            }
+            Ok(answer) => answer.map_err(|source| LeaseError::Refused {
+                lease: self.name.clone(),
+                source,
+            }),
+            Err(_elapsed) => Err(LeaseError::TimedOut {
+                lease: self.name.clone(),
+                timeout: self.timeout,
+            }),
         }
     }
 }
 
 fn record(lease: Lease) -> LeaseRecord {
     let spec = lease.spec.unwrap_or_default();
-    let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = spec
+        .lease_duration_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok());
     LeaseRecord {
         holder: Arc::from(spec.holder_identity.unwrap_or_default()),
         duration: Duration::from_secs(seconds.unwrap_or(0)),
-        transitions: spec.lease_transitions.and_then(|count| u32::try_from(count).ok()).unwrap_or(0),
+        transitions: spec
+            .lease_transitions
+            .and_then(|count| u32::try_from(count).ok())
+            .unwrap_or(0),
         version: Arc::from(lease.metadata.resource_version.unwrap_or_default()),
     }
 }

@@ -172,7 +172,10 @@ impl<V> Mirror<V> {
                 capacity,
                 state: RwLock::new(State {
                     objects: BTreeMap::new(),
-                    index: Index { named, naming: BTreeMap::new() },
+                    index: Index {
+                        named,
+                        naming: BTreeMap::new(),
+                    },
                     revision: 0,
                     sync: SyncState::Never,
                     contact: None,
@@ -191,7 +194,8 @@ impl<V> Mirror<V> {
     pub fn naming(&self, named: &ObjectKey) -> Vec<(ObjectKey, Arc<V>)> {
         let state = self.read();
         let keys = state.index.naming.get(named).into_iter().flatten();
-        keys.filter_map(|key| Some((key.clone(), Arc::clone(state.objects.get(key)?)))).collect()
+        keys.filter_map(|key| Some((key.clone(), Arc::clone(state.objects.get(key)?))))
+            .collect()
     }
 
     /// All objects of one namespace, in order of their names.
@@ -263,7 +267,11 @@ impl<V> Mirror<V> {
             state.sync = SyncState::KindAbsent;
             state.count(change_if(!gone.is_empty()));
             gone.into_iter()
-                .map(|(key, value)| Changed { key, before: Some(value), after: None })
+                .map(|(key, value)| Changed {
+                    key,
+                    before: Some(value),
+                    after: None,
+                })
                 .collect()
         })
     }
@@ -272,12 +280,20 @@ impl<V> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn delete(&self, tenure: &Tenure, key: &ObjectKey) -> Result<Option<Changed<V>>, Superseded> {
+    pub fn delete(
+        &self,
+        tenure: &Tenure,
+        key: &ObjectKey,
+    ) -> Result<Option<Changed<V>>, Superseded> {
         self.write(tenure, |state| {
             let before = state.objects.remove(key)?;
             state.index.remove(key, &before);
             state.count(Change::Changed);
-            Some(Changed { key: key.clone(), before: Some(before), after: None })
+            Some(Changed {
+                key: key.clone(),
+                before: Some(before),
+                after: None,
+            })
         })
     }
 
@@ -330,7 +346,11 @@ impl<V: PartialEq> Mirror<V> {
             state.index.add(&key, &after);
             state.objects.insert(key.clone(), Arc::clone(&after));
             state.count(Change::Changed);
-            Ok(Some(Changed { key, before, after: Some(after) }))
+            Ok(Some(Changed {
+                key,
+                before,
+                after: Some(after),
+            }))
         })?
     }
 
@@ -364,9 +384,11 @@ impl<V: PartialEq> Mirror<V> {
                 }
                 state.index.add(key, value);
             }
-            let gone = before
-                .into_iter()
-                .map(|(key, value)| Changed { key, before: Some(value), after: None });
+            let gone = before.into_iter().map(|(key, value)| Changed {
+                key,
+                before: Some(value),
+                after: None,
+            });
             changed.extend(gone);
             state.sync = SyncState::Complete;
             state.count(change_if(!changed.is_empty()));

@@ -22,7 +22,11 @@ fn keys(texts: &[&str]) -> BTreeSet<ObjectKey> {
 }
 
 fn told(key_text: &str, before: Option<u32>, after: Option<u32>) -> Changed<u32> {
-    Changed { key: key(key_text), before: before.map(Arc::new), after: after.map(Arc::new) }
+    Changed {
+        key: key(key_text),
+        before: before.map(Arc::new),
+        after: after.map(Arc::new),
+    }
 }
 
 fn names_of(changed: &[Changed<u32>]) -> BTreeSet<ObjectKey> {
@@ -42,13 +46,22 @@ fn an_equal_projection_changes_nothing() {
     let mirror = Mirror::default();
     let watcher = tenure(1);
     assert_eq!(mirror.revision(), 0);
-    assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(Some(told("a/x", None, Some(1)))));
+    assert_eq!(
+        mirror.apply(&watcher, key("a/x"), 1),
+        Ok(Some(told("a/x", None, Some(1))))
+    );
     assert_eq!(mirror.revision(), 1);
     assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(None));
     assert_eq!(mirror.revision(), 1);
-    assert_eq!(mirror.apply(&watcher, key("a/x"), 2), Ok(Some(told("a/x", Some(1), Some(2)))));
+    assert_eq!(
+        mirror.apply(&watcher, key("a/x"), 2),
+        Ok(Some(told("a/x", Some(1), Some(2))))
+    );
     assert_eq!(mirror.get(&key("a/x")).as_deref(), Some(&2));
-    assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(Some(told("a/x", Some(2), None))));
+    assert_eq!(
+        mirror.delete(&watcher, &key("a/x")),
+        Ok(Some(told("a/x", Some(2), None)))
+    );
     assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(None));
     assert_eq!(mirror.revision(), 3);
     assert!(mirror.is_empty());
@@ -64,7 +77,10 @@ fn a_fresh_list_replaces_everything_at_once_and_tells_the_differences() {
     }
     assert!(!mirror.synced());
     assert_eq!(mirror.len(), 3);
-    assert!(mirror.get(&key("b/gone")).is_some(), "readable until the end of the list");
+    assert!(
+        mirror.get(&key("b/gone")).is_some(),
+        "readable until the end of the list"
+    );
 
     let changed = mirror.replace(&tenure(1), list).unwrap();
     let expected = [
@@ -135,7 +151,10 @@ fn one_object_too_many_is_refused_by_name_and_the_rest_goes_on() {
     mirror.apply(&watcher, key("a/x"), 1).unwrap();
     mirror.apply(&watcher, key("a/y"), 1).unwrap();
     let error = mirror.apply(&watcher, key("a/z"), 1).unwrap_err();
-    assert!(error.to_string().starts_with("a/z is not mirrored"), "{error}");
+    assert!(
+        error.to_string().starts_with("a/z is not mirrored"),
+        "{error}"
+    );
     assert!(mirror.apply(&watcher, key("a/x"), 2).unwrap().is_some());
     assert_eq!(mirror.len(), 2);
 
@@ -219,7 +238,11 @@ fn tens(value: &u32) -> Option<ObjectKey> {
 
 fn naming(mirror: &Mirror<u32>, tens: &str) -> Vec<String> {
     let named = ObjectKey::new("tens", tens);
-    mirror.naming(&named).into_iter().map(|(key, _)| key.to_string()).collect()
+    mirror
+        .naming(&named)
+        .into_iter()
+        .map(|(key, _)| key.to_string())
+        .collect()
 }
 
 #[test]
@@ -232,7 +255,10 @@ fn objects_are_found_by_what_they_name_through_every_kind_of_write() {
     assert_eq!(naming(&mirror, "1"), ["a/x", "a/y"]);
 
     mirror.apply(&watcher, key("a/x"), 20).unwrap();
-    assert_eq!((naming(&mirror, "1"), naming(&mirror, "2")), (vec!["a/y".to_owned()], vec!["a/x".to_owned()]));
+    assert_eq!(
+        (naming(&mirror, "1"), naming(&mirror, "2")),
+        (vec!["a/y".to_owned()], vec!["a/x".to_owned()])
+    );
 
     mirror.delete(&watcher, &key("a/y")).unwrap();
     assert!(naming(&mirror, "1").is_empty());
@@ -240,7 +266,10 @@ fn objects_are_found_by_what_they_name_through_every_kind_of_write() {
     let mut list = mirror.relist();
     list.add(key("b/w"), 12).unwrap();
     mirror.replace(&watcher, list).unwrap();
-    assert_eq!((naming(&mirror, "1"), naming(&mirror, "2")), (vec!["b/w".to_owned()], Vec::new()));
+    assert_eq!(
+        (naming(&mirror, "1"), naming(&mirror, "2")),
+        (vec!["b/w".to_owned()], Vec::new())
+    );
 
     mirror.kind_absent(&watcher).unwrap();
     assert!(naming(&mirror, "1").is_empty());

@@ -35,6 +35,14 @@ impl<M: Send + 'static> Address<M> {
         }
     }
 
+    /// Tells that it is worth looking. Nobody need take it: whoever fills the role next finds what
+    /// there is to see in its full pass.
+    pub fn hint(&self, message: M) {
+        match self.tell(message) {
+            Delivery::Taken | Delivery::Vacant => {}
+        }
+    }
+
     /// Leads to a new life from now on. Its wake-up is sent under the lock: no message can come
     /// before it, and whoever was told that the address is vacant had rung before it.
     pub(super) fn publish(&self, inbox: Inbox<Occasion<M>>) {

@@ -83,25 +83,48 @@ struct Seen {
 
 impl LeaseState {
     /// Takes in what was read and says what to write.
-    pub fn observe(&mut self, rules: &LeaseRules, record: Option<LeaseRecord>, now: Moment) -> LeaseMove {
+    pub fn observe(
+        &mut self,
+        rules: &LeaseRules,
+        record: Option<LeaseRecord>,
+        now: Moment,
+    ) -> LeaseMove {
         let Some(record) = record else {
             self.seen = None;
-            return LeaseMove::Create(Proposal { kind: ProposalKind::Acquire, transitions: 0 });
+            return LeaseMove::Create(Proposal {
+                kind: ProposalKind::Acquire,
+                transitions: 0,
+            });
         };
-        let known = self.seen.as_ref().is_some_and(|seen| seen.record.version == record.version);
+        let known = self
+            .seen
+            .as_ref()
+            .is_some_and(|seen| seen.record.version == record.version);
         if !known {
-            self.seen = Some(Seen { record: record.clone(), since: now.monotonic });
+            self.seen = Some(Seen {
+                record: record.clone(),
+                since: now.monotonic,
+            });
         }
         let still_for = self.seen.as_ref().map_or(Duration::ZERO, |seen| {
             now.monotonic.saturating_sub(seen.since)
         });
         let version = Arc::clone(&record.version);
         if record.holder == rules.identity {
-            let proposal = Proposal { kind: ProposalKind::Renew, transitions: record.transitions };
+            let proposal = Proposal {
+                kind: ProposalKind::Renew,
+                transitions: record.transitions,
+            };
             LeaseMove::Replace { version, proposal }
         } else if record.holder.is_empty() || still_for > record.duration {
             let transitions = record.transitions.saturating_add(1);
-            LeaseMove::Replace { version, proposal: Proposal { kind: ProposalKind::Acquire, transitions } }
+            LeaseMove::Replace {
+                version,
+                proposal: Proposal {
+                    kind: ProposalKind::Acquire,
+                    transitions,
+                },
+            }
         } else {
             LeaseMove::Wait
         }
@@ -124,7 +147,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{LeaseMove, LeaseRecord, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end};
+    use super::{
+        LeaseMove, LeaseRecord, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end,
+    };
     use crate::policy::moment::{Moment, WallTime};
 
     fn rules(identity: &str) -> LeaseRules {
@@ -137,7 +162,10 @@ mod tests {
     }
 
     fn at(seconds: u64) -> Moment {
-        Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(0) }
+        Moment {
+            monotonic: Duration::from_secs(seconds),
+            wall: WallTime(0),
+        }
     }
 
     fn record(holder: &str, version: &str, transitions: u32) -> LeaseRecord {
@@ -150,24 +178,45 @@ mod tests {
     }
 
     fn replace(version: &str, kind: ProposalKind, transitions: u32) -> LeaseMove {
-        LeaseMove::Replace { version: Arc::from(version), proposal: Proposal { kind, transitions } }
+        LeaseMove::Replace {
+            version: Arc::from(version),
+            proposal: Proposal { kind, transitions },
+        }
     }
 
     #[test]
     fn an_absent_record_is_created() {
-        let proposal = Proposal { kind: ProposalKind::Acquire, transitions: 0 };
-        assert_eq!(LeaseState::default().observe(&rules("a"), None, at(0)), LeaseMove::Create(proposal));
+        let proposal = Proposal {
+            kind: ProposalKind::Acquire,
+            transitions: 0,
+        };
+        assert_eq!(
+            LeaseState::default().observe(&rules("a"), None, at(0)),
+            LeaseMove::Create(proposal)
+        );
     }
 
     #[test]
     fn another_holder_is_respected_until_its_record_stood_still_for_its_duration() {
         let mut state = LeaseState::default();
         // First seen at 100 s: however old the record says it is, the clock starts here.
-        assert_eq!(state.observe(&rules("b"), Some(record("a", "1", 3)), at(100)), LeaseMove::Wait);
-        assert_eq!(state.observe(&rules("b"), Some(record("a", "1", 3)), at(160)), LeaseMove::Wait);
+        assert_eq!(
+            state.observe(&rules("b"), Some(record("a", "1", 3)), at(100)),
+            LeaseMove::Wait
+        );
+        assert_eq!(
+            state.observe(&rules("b"), Some(record("a", "1", 3)), at(160)),
+            LeaseMove::Wait
+        );
         // It renews at 150 s: the wait begins anew.
-        assert_eq!(state.observe(&rules("b"), Some(record("a", "2", 3)), at(161)), LeaseMove::Wait);
-        assert_eq!(state.observe(&rules("b"), Some(record("a", "2", 3)), at(221)), LeaseMove::Wait);
+        assert_eq!(
+            state.observe(&rules("b"), Some(record("a", "2", 3)), at(161)),
+            LeaseMove::Wait
+        );
+        assert_eq!(
+            state.observe(&rules("b"), Some(record("a", "2", 3)), at(221)),
+            LeaseMove::Wait
+        );
         assert_eq!(
             state.observe(&rules("b"), Some(record("a", "2", 3)), at(222)),
             replace("2", ProposalKind::Acquire, 4)
@@ -193,8 +242,17 @@ mod tests {
         // Sent at 0, applied and seen by the other at the same instant at the earliest.
         let end = claim_end(&rules("a"), at(0));
         let mut other = LeaseState::default();
-        assert_eq!(other.observe(&rules("b"), Some(record("a", "1", 0)), at(0)), LeaseMove::Wait);
-        let last_moment = Moment { monotonic: end, wall: WallTime(0) };
-        assert_eq!(other.observe(&rules("b"), Some(record("a", "1", 0)), last_moment), LeaseMove::Wait);
+        assert_eq!(
+            other.observe(&rules("b"), Some(record("a", "1", 0)), at(0)),
+            LeaseMove::Wait
+        );
+        let last_moment = Moment {
+            monotonic: end,
+            wall: WallTime(0),
+        };
+        assert_eq!(
+            other.observe(&rules("b"), Some(record("a", "1", 0)), last_moment),
+            LeaseMove::Wait
+        );
     }
 }

@@ -32,16 +32,25 @@ pub fn is_ready(reasons: &[Reason]) -> bool {
 /// One line per reason.
 pub fn render(reasons: &[Reason]) -> String {
     let mut text = String::new();
-    for Reason { name, state, detail } in reasons {
+    for Reason {
+        name,
+        state,
+        detail,
+    } in reasons
+    {
         let mark = match state {
             State::Ok => "[+]",
             State::Degraded => "[!]",
             State::NotReady => "[-]",
         };
-        // Writing to a string cannot fail.
-        drop(writeln!(text, "{mark} {name}: {detail}"));
+        // Writing to a string does not fail.
+        writeln!(text, "{mark} {name}: {detail}").unwrap_or_default();
     }
-    text.push_str(if is_ready(reasons) { "ready" } else { "not ready" });
+    text.push_str(if is_ready(reasons) {
+        "ready"
+    } else {
+        "not ready"
+    });
     text
 }
 
@@ -51,8 +60,15 @@ mod tests {
 
     #[test]
     fn a_degraded_reason_is_told_and_does_not_make_the_process_unready() {
-        let reason = |name: &str, state| Reason { name: name.to_owned(), state, detail: "x".to_owned() };
-        let degraded = [reason("config", State::Ok), reason("prometheus", State::Degraded)];
+        let reason = |name: &str, state| Reason {
+            name: name.to_owned(),
+            state,
+            detail: "x".to_owned(),
+        };
+        let degraded = [
+            reason("config", State::Ok),
+            reason("prometheus", State::Degraded),
+        ];
         assert!(is_ready(&degraded));
         assert_eq!(render(&degraded), "[+] config: x\n[!] prometheus: x\nready");
         let blind = [reason("mirror/Pod", State::NotReady)];

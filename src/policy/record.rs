@@ -67,7 +67,10 @@ impl Record {
             accelerator: view.accelerator.clone(),
             values: values(view, decision, previous),
             conditions: judged(view, decision, quarantine),
-            decided: Decided { cycle: plan.map(|plan| plan.cycle), at: now.wall },
+            decided: Decided {
+                cycle: plan.map(|plan| plan.cycle),
+                at: now.wall,
+            },
         };
         match previous {
             Some(previous) if record.shows_the_same_status_as(previous) => Self {
@@ -95,7 +98,10 @@ impl Record {
     fn shows_the_same_status_as(&self, other: &Self) -> bool {
         let desired = |record: &Self| record.values.map(|values| values.desired);
         let essence = |record: &Self| {
-            record.conditions.each_ref().map(|condition| (condition.kind, condition.status, condition.reason))
+            record
+                .conditions
+                .each_ref()
+                .map(|condition| (condition.kind, condition.status, condition.reason))
         };
         self.accelerator == other.accelerator
             && desired(self) == desired(other)
@@ -115,7 +121,11 @@ fn judged(
     }
 }
 
-fn values(view: &VariantView, decision: Option<&Decision>, previous: Option<&Record>) -> Option<Values> {
+fn values(
+    view: &VariantView,
+    decision: Option<&Decision>,
+    previous: Option<&Record>,
+) -> Option<Values> {
     let series = match (&view.target, decision) {
         (TargetView::Resolved(_), Some(decision)) => Series::of(decision),
         (TargetView::Resolved(_), None) => Series::before_first_plan(view),
@@ -124,11 +134,25 @@ fn values(view: &VariantView, decision: Option<&Decision>, previous: Option<&Rec
             return previous.and_then(|previous| previous.values);
         }
         (
-            TargetView::NotFound { .. } | TargetView::Contested { .. } | TargetView::UnsupportedKind { .. },
+            TargetView::NotFound { .. }
+            | TargetView::Contested { .. }
+            | TargetView::UnsupportedKind { .. },
             _,
         ) => None,
     }?;
-    let current = view.target.resolved().map(|target| target.current).or(series.current)?;
-    let ratio = Series { current: Some(current), ..series }.ratio()?;
-    Some(Values { desired: series.desired, current, ratio })
+    let current = view
+        .target
+        .resolved()
+        .map(|target| target.current)
+        .or(series.current)?;
+    let ratio = Series {
+        current: Some(current),
+        ..series
+    }
+    .ratio()?;
+    Some(Values {
+        desired: series.desired,
+        current,
+        ratio,
+    })
 }

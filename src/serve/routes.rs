@@ -30,20 +30,29 @@ impl MetricsRoutes {
     fn metrics(&self) -> Answer {
         let now = self.facts.clock.now();
         self.facts.refresh_process_series(&self.census, now);
-        let visibility =
-            if self.facts.claim.may_write(now) { Visibility::Shown } else { Visibility::Hidden };
+        let visibility = if self.facts.claim.may_write(now) {
+            Visibility::Shown
+        } else {
+            Visibility::Hidden
+        };
         match self.facts.series.exposition(visibility) {
             Ok(text) => answer(StatusCode::OK, TEXT_FORMAT, text),
             Err(error) => {
                 tracing::error!(%error, "metrics cannot be encoded");
-                plain(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be encoded; see the log")
+                plain(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "metrics cannot be encoded; see the log",
+                )
             }
         }
     }
 
     #[cfg(feature = "sim")]
     fn kill(&self, request: &Request<Incoming>) -> Answer {
-        let role = request.uri().query().and_then(|query| query.strip_prefix("role="));
+        let role = request
+            .uri()
+            .query()
+            .and_then(|query| query.strip_prefix("role="));
         let Some(role) = role.and_then(|role| role.parse().ok()) else {
             return plain(StatusCode::BAD_REQUEST, "name a role: ?role=optimizer");
         };
@@ -89,7 +98,10 @@ impl ProbeRoutes {
             Aliveness::NoRoot => plain(StatusCode::SERVICE_UNAVAILABLE, "the tree is not running"),
             Aliveness::Stalled(roles) => {
                 let names: Vec<_> = roles.iter().map(ToString::to_string).collect();
-                plain(StatusCode::SERVICE_UNAVAILABLE, &format!("stalled: {}", names.join(", ")))
+                plain(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    &format!("stalled: {}", names.join(", ")),
+                )
             }
         }
     }
@@ -101,7 +113,10 @@ impl ProbeRoutes {
         } else {
             StatusCode::SERVICE_UNAVAILABLE
         };
-        let verbose = request.uri().query().is_some_and(|query| query.contains("verbose"));
+        let verbose = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("verbose"));
         if status == StatusCode::OK && !verbose {
             return plain(status, "ok");
         }
@@ -125,14 +140,19 @@ fn json(value: &impl Serialize) -> Answer {
         Ok(text) => answer(StatusCode::OK, "application/json", text),
         Err(error) => {
             tracing::error!(%error, "debug page cannot be encoded");
-            plain(StatusCode::INTERNAL_SERVER_ERROR, "cannot be encoded; see the log")
+            plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "cannot be encoded; see the log",
+            )
         }
     }
 }
 
 fn only_get() -> Answer {
     let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
-    refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+    refused
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static("GET"));
     refused
 }
 
@@ -143,6 +163,8 @@ fn plain(status: StatusCode, text: &str) -> Answer {
 fn answer(status: StatusCode, content_type: &'static str, text: String) -> Answer {
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

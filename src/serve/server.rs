@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 64;
 /// Longest wait for the headers of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest life of one connection; scrapers and probes reconnect.
-const CONNECTION_LIFETIME: Duration = Duration::from_secs(60);
+const CONNECTION_LIFETIME: Duration = Duration::from_mins(1);
 /// Largest request head.
 const HEAD_BYTES: usize = 8 * 1024;
 /// Pause after a failed accept (file descriptors exhausted), so that it does not spin.
@@ -52,7 +52,13 @@ pub async fn listen(
                 tracing::info!(key, %address, "listening");
                 return Ok(Some(listener));
             }
-            Err(source) => refused = Some(ListenError { key, address: *address, source }),
+            Err(source) => {
+                refused = Some(ListenError {
+                    key,
+                    address: *address,
+                    source,
+                })
+            }
         }
     }
     refused.map_or(Ok(None), Err)
@@ -70,7 +76,9 @@ pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>) -> Infall
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { continue };
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            continue;
+        };
         let stream = match listener.accept().await {
             Ok((stream, _peer)) => stream,
             Err(error) => {

@@ -26,7 +26,9 @@ impl Projected for Deployment {
             lifecycle: lifecycle(&self.metadata),
             generation: self.metadata.generation.unwrap_or_default(),
             observed_generation: status.observed_generation.unwrap_or_default(),
-            spec_replicas: spec.and_then(|spec| spec.replicas).map(Replicas::from_count),
+            spec_replicas: spec
+                .and_then(|spec| spec.replicas)
+                .map(Replicas::from_count),
             status_replicas: count(status.replicas),
             ready_replicas: count(status.ready_replicas),
             placement: spec

@@ -38,7 +38,10 @@ impl Projected for v1::InferencePool {
     type View = PoolObject;
 
     fn project(self, texts: &mut Interner) -> PoolObject {
-        let (selector, picker) = (self.spec.selector.match_labels, self.spec.endpoint_picker_ref);
+        let (selector, picker) = (
+            self.spec.selector.match_labels,
+            self.spec.endpoint_picker_ref,
+        );
         pool(&self.metadata, &selector, picker.as_ref(), texts)
     }
 }

@@ -44,7 +44,12 @@ pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> VariantRecord {
     let spec = SpecReading::Malformed {
         why: Arc::from(&*malformed.text),
     };
-    record(&malformed.metadata, spec, VariantAutoscalingStatus::default(), texts)
+    record(
+        &malformed.metadata,
+        spec,
+        VariantAutoscalingStatus::default(),
+        texts,
+    )
 }
 
 fn record(
@@ -62,7 +67,9 @@ fn record(
             lifecycle: lifecycle(metadata),
             accelerator_label: label(metadata, ACCELERATOR_LABEL).map(|text| texts.intern(text)),
             spec,
-            stored: stored.map(|stored| allocation(stored, texts)).unwrap_or_default(),
+            stored: stored
+                .map(|stored| allocation(stored, texts))
+                .unwrap_or_default(),
         },
         instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),
         resource_version: Arc::from(metadata.resource_version.as_deref().unwrap_or_default()),

@@ -273,7 +273,9 @@ impl Writer<'_> {
             ..PatchParams::default()
         };
         self.check()?;
-        let request = self.objects.patch(&self.patch.key.name, &parameters, &document);
+        let request = self
+            .objects
+            .patch(&self.patch.key.name, &parameters, &document);
         within(self.timeout, request)
             .await
             .map(|object| object.metadata)

@@ -103,7 +103,8 @@ fn merge(into: &mut Value, from: &Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         for (name, fields) in from {
             merge(
-                into.entry(name).or_insert_with(|| Value::Object(Map::new())),
+                into.entry(name)
+                    .or_insert_with(|| Value::Object(Map::new())),
                 fields,
             );
         }
@@ -161,7 +162,10 @@ mod tests {
         let others = others(&metadata(), "wva-me");
         assert_eq!(others, names(&["manager", "wva-other"]));
         let (rivals, takeable) = split(others.clone(), &names(&[]));
-        assert_eq!((rivals, takeable), (names(&["wva-other"]), names(&["manager"])));
+        assert_eq!(
+            (rivals, takeable),
+            (names(&["wva-other"]), names(&["manager"]))
+        );
         let (rivals, takeable) = split(others.clone(), &names(&["wva-other"]));
         assert_eq!((rivals, takeable), (names(&[]), others));
     }
@@ -173,14 +177,26 @@ mod tests {
             .iter()
             .map(|entry| {
                 let fields = entry.fields_v1.as_ref().unwrap().0.to_string();
-                (entry.manager.as_deref().unwrap(), entry.operation.as_deref().unwrap(), fields)
+                (
+                    entry.manager.as_deref().unwrap(),
+                    entry.operation.as_deref().unwrap(),
+                    fields,
+                )
             })
             .collect();
         assert_eq!(
             entries,
             [
-                ("kubectl", "Update", r#"{"f:spec":{"f:modelID":{}}}"#.to_owned()),
-                ("wva-other", "Apply", r#"{"f:status":{"f:d":{}}}"#.to_owned()),
+                (
+                    "kubectl",
+                    "Update",
+                    r#"{"f:spec":{"f:modelID":{}}}"#.to_owned()
+                ),
+                (
+                    "wva-other",
+                    "Apply",
+                    r#"{"f:status":{"f:d":{}}}"#.to_owned()
+                ),
                 (
                     "wva-me",
                     "Apply",

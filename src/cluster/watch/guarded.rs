@@ -23,7 +23,10 @@ pub struct Guarded<K>(Result<K, Malformed>);
 
 /// An object that does not have the form of its kind.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{} cannot be read: {text}; correct the object, or delete it", key_of(metadata))]
+#[error(
+    "{} cannot be read: {text}; correct the object, or delete it",
+    key_of(metadata)
+)]
 pub struct Malformed {
     /// Its metadata, which can be read.
     pub metadata: Box<ObjectMeta>,
@@ -88,9 +91,8 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
 /// The parser does not name it. But it stops at the first field that has the wrong form, so that is
 /// the one without which it says something else. A missing field is named already.
 fn with_place<K: DeserializeOwned>(mut document: Value, error: String) -> String {
-    let complains = |document: &Value| {
-        K::deserialize(document).is_err_and(|other| other.to_string() == error)
-    };
+    let complains =
+        |document: &Value| K::deserialize(document).is_err_and(|other| other.to_string() == error);
     let mut path = String::new();
     while error.starts_with("invalid") {
         let Some(Value::Object(fields)) = document.pointer_mut(&path) else {
@@ -111,7 +113,10 @@ fn with_place<K: DeserializeOwned>(mut document: Value, error: String) -> String
     if path.is_empty() {
         error
     } else {
-        format!("{}: {error}", path.trim_start_matches('/').replace('/', "."))
+        format!(
+            "{}: {error}",
+            path.trim_start_matches('/').replace('/', ".")
+        )
     }
 }
 
@@ -204,8 +209,14 @@ mod tests {
                 json!({"modelID": "m", "scaleTargetRef": {"name": ["d"]}}),
                 "spec.scaleTargetRef.name: invalid type: sequence, expected a string",
             ),
-            (json!({"scaleTargetRef": {"name": "d"}}), "missing field `modelID`"),
-            (json!("text"), "spec: invalid type: string \"text\", expected"),
+            (
+                json!({"scaleTargetRef": {"name": "d"}}),
+                "missing field `modelID`",
+            ),
+            (
+                json!("text"),
+                "spec: invalid type: string \"text\", expected",
+            ),
         ] {
             let metadata = json!({"namespace": "a", "name": "b", "uid": "u"});
             let guarded: Guarded<VariantAutoscaling> =
@@ -213,8 +224,15 @@ mod tests {
             let malformed = guarded.into_object().unwrap_err();
             assert_eq!(malformed.key(), ObjectKey::new("a", "b"));
             assert_eq!(malformed.metadata.uid.as_deref(), Some("u"));
-            assert!(malformed.text.starts_with(expected), "{spec}: {}", malformed.text);
-            assert!(malformed.to_string().starts_with("a/b cannot be read: "), "{malformed}");
+            assert!(
+                malformed.text.starts_with(expected),
+                "{spec}: {}",
+                malformed.text
+            );
+            assert!(
+                malformed.to_string().starts_with("a/b cannot be read: "),
+                "{malformed}"
+            );
         }
     }
 
@@ -225,7 +243,10 @@ mod tests {
         }))
         .unwrap();
         let text = guarded.into_object().unwrap_err().text;
-        assert!(text.starts_with("data: invalid type") && text.len() <= 512, "{text}");
+        assert!(
+            text.starts_with("data: invalid type") && text.len() <= 512,
+            "{text}"
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Default for WatchOptions {
             page_size: 500,
             request_deadline: Duration::from_secs(30),
             watch_length: Duration::from_secs(290),
-            relist_every: Duration::from_secs(600),
+            relist_every: Duration::from_mins(10),
         }
     }
 }
@@ -268,7 +268,11 @@ where
             return None;
         };
         if let Some(object) = page.next() {
-            return Some(object.into_object().map_or_else(WatchEvent::Malformed, WatchEvent::Listed));
+            return Some(
+                object
+                    .into_object()
+                    .map_or_else(WatchEvent::Malformed, WatchEvent::Listed),
+            );
         }
         match then {
             AfterPage::Page { token } => {
@@ -290,7 +294,8 @@ where
             return None;
         };
         let version = version.clone();
-        let mut parameters = WatchParams::default().timeout(whole_seconds(self.options.watch_length));
+        let mut parameters =
+            WatchParams::default().timeout(whole_seconds(self.options.watch_length));
         parameters.label_selector.clone_from(&self.options.labels);
         let request = self.api.watch(&parameters, &version);
         match within(self.options.request_deadline, request).await {
@@ -346,7 +351,9 @@ where
             Ok(Notice::Error(status)) => return Some(self.fail(WatchError::Ended(status))),
             Ok(Notice::Added(object) | Notice::Modified(object)) => {
                 *version = object.resource_version();
-                object.into_object().map_or_else(WatchEvent::Malformed, WatchEvent::Applied)
+                object
+                    .into_object()
+                    .map_or_else(WatchEvent::Malformed, WatchEvent::Applied)
             }
             Ok(Notice::Deleted(object)) => {
                 *version = object.resource_version();

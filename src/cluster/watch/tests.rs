@@ -103,7 +103,16 @@ async fn pages_are_listed_and_changes_follow_from_their_version() {
     ]);
     let mut watch = watch(&server);
     let listed = next(&mut watch, 5).await;
-    assert_eq!(listed, ["restarted", "listed one", "listed two", "list done", "alive"]);
+    assert_eq!(
+        listed,
+        [
+            "restarted",
+            "listed one",
+            "listed two",
+            "list done",
+            "alive"
+        ]
+    );
 
     for notice in [
         line("ADDED", &item("three", "8")),
@@ -114,13 +123,21 @@ async fn pages_are_listed_and_changes_follow_from_their_version() {
         lines.send(notice).unwrap();
     }
     let changes = next(&mut watch, 4).await;
-    assert_eq!(changes, ["applied three", "applied one", "alive", "deleted a/two"]);
+    assert_eq!(
+        changes,
+        ["applied three", "applied one", "alive", "deleted a/two"]
+    );
 
     let asked = server.asked();
     assert!(asked[0].query.contains("limit=500"), "{asked:?}");
     assert!(!asked[0].query.contains("resourceVersion"), "{asked:?}");
     assert!(asked[1].query.contains("continue=more"), "{asked:?}");
-    for part in ["watch=true", "resourceVersion=7", "timeoutSeconds=290", "allowWatchBookmarks=true"] {
+    for part in [
+        "watch=true",
+        "resourceVersion=7",
+        "timeoutSeconds=290",
+        "allowWatchBookmarks=true",
+    ] {
         assert!(asked[2].query.contains(part), "{part} in {asked:?}");
     }
 }
@@ -135,7 +152,10 @@ async fn the_delay_grows_while_lists_fail_and_stays_grown_until_the_watch_speaks
         .iter()
         .map(|event| event.split([',', ':']).nth(1).unwrap().trim())
         .collect();
-    assert_eq!(delays, ["800ms", "1.6s", "3.2s", "6.4s", "12.8s", "25.6s", "30s"]);
+    assert_eq!(
+        delays,
+        ["800ms", "1.6s", "3.2s", "6.4s", "12.8s", "25.6s", "30s"]
+    );
     assert_eq!(started.elapsed(), Duration::from_millis(50_400));
 
     // A list that succeeds and a watch that fails at once are no recovery.
@@ -150,10 +170,16 @@ async fn the_delay_grows_while_lists_fail_and_stays_grown_until_the_watch_speaks
     server.then(page(&[], "7", ""));
     server.then(notices);
     lines.send(bookmark("8")).unwrap();
-    assert_eq!(next(&mut watch, 4).await, ["restarted", "list done", "alive", "alive"]);
+    assert_eq!(
+        next(&mut watch, 4).await,
+        ["restarted", "list done", "alive", "alive"]
+    );
     drop(lines);
     let event = next(&mut watch, 1).await;
-    assert!(event[0].starts_with("failed, 800ms: watch: ended by the other side"), "{event:?}");
+    assert!(
+        event[0].starts_with("failed, 800ms: watch: ended by the other side"),
+        "{event:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,7 +200,14 @@ async fn an_expired_version_brings_a_fresh_list_in_either_form() {
         assert!(events[2].starts_with("failed, 800ms: watch"), "{events:?}");
         server.then(page(&[item("one", "9")], "9", ""));
         assert_eq!(next(&mut watch, 2).await, ["restarted", "listed one"]);
-        assert!(!server.asked().last().unwrap().query.contains("resourceVersion"));
+        assert!(
+            !server
+                .asked()
+                .last()
+                .unwrap()
+                .query
+                .contains("resourceVersion")
+        );
     }
 }
 
@@ -189,7 +222,10 @@ async fn a_list_that_fails_half_way_begins_again() {
     let events = next(&mut watch, 7).await;
     assert_eq!(events[..2], ["restarted", "listed one"]);
     assert!(events[2].starts_with("failed, 800ms: list"), "{events:?}");
-    assert_eq!(events[3..], ["restarted", "listed one", "listed two", "list done"]);
+    assert_eq!(
+        events[3..],
+        ["restarted", "listed one", "listed two", "list done"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,13 +240,27 @@ async fn a_malformed_object_spoils_neither_the_list_nor_the_watch() {
     let mut watch = watch(&server);
     assert_eq!(
         next(&mut watch, 6).await,
-        ["restarted", "listed one", "malformed a/bad", "listed two", "list done", "alive"]
+        [
+            "restarted",
+            "listed one",
+            "malformed a/bad",
+            "listed two",
+            "list done",
+            "alive"
+        ]
     );
-    for (kind, object) in [("MODIFIED", &bad), ("DELETED", &bad), ("ADDED", &item("three", "9"))] {
+    for (kind, object) in [
+        ("MODIFIED", &bad),
+        ("DELETED", &bad),
+        ("ADDED", &item("three", "9")),
+    ] {
         lines.send(line(kind, object)).unwrap();
     }
     let events = next(&mut watch, 3).await;
-    assert_eq!(events, ["malformed a/bad", "deleted a/bad", "applied three"]);
+    assert_eq!(
+        events,
+        ["malformed a/bad", "deleted a/bad", "applied three"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,7 +316,10 @@ async fn a_silent_connection_is_given_up_shortly_after_the_agreed_end() {
     let mut watch = opened(&server, notices).await;
     let started = Instant::now();
     let events = next(&mut watch, 1).await;
-    assert!(events[0].starts_with("failed, 800ms: watch: silent"), "{events:?}");
+    assert!(
+        events[0].starts_with("failed, 800ms: watch: silent"),
+        "{events:?}"
+    );
     assert_eq!(started.elapsed(), Duration::from_secs(295));
 }
 
@@ -280,7 +333,10 @@ async fn a_fresh_list_is_made_after_a_while_even_if_all_is_well() {
         ..WatchOptions::default()
     };
     let mut watch = Watch::new(api, options, |delay| delay);
-    assert_eq!(next(&mut watch, 3).await, ["restarted", "list done", "alive"]);
+    assert_eq!(
+        next(&mut watch, 3).await,
+        ["restarted", "list done", "alive"]
+    );
     let started = Instant::now();
     server.then(page(&[item("one", "3")], "3", ""));
     assert_eq!(next(&mut watch, 2).await, ["restarted", "listed one"]);
@@ -301,7 +357,11 @@ async fn a_missing_kind_is_listed_once_discovery_shows_it() {
         Answer::Json(200, list)
     };
     let server = FakeServer::new([
-        refusal(404, "NotFound", "the server could not find the requested resource"),
+        refusal(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        ),
         refusal(404, "NotFound", "no such group"),
         resources(&["pods"]),
         Answer::Break,
@@ -311,11 +371,17 @@ async fn a_missing_kind_is_listed_once_discovery_shows_it() {
     let mut watch = watch(&server);
     let events = next(&mut watch, 6).await;
     assert_eq!(events[..3], ["absent, 2s", "absent, 4s", "absent, 8s"]);
-    assert!(events[3].starts_with("failed, 800ms: discovery"), "{events:?}");
+    assert!(
+        events[3].starts_with("failed, 800ms: discovery"),
+        "{events:?}"
+    );
     assert_eq!(events[4..], ["restarted", "listed one"]);
     let paths: Vec<_> = server.asked().into_iter().map(|asked| asked.path).collect();
     let list = "/api/v1/configmaps";
-    assert_eq!(paths, [list, "/api/v1", "/api/v1", "/api/v1", "/api/v1", list]);
+    assert_eq!(
+        paths,
+        [list, "/api/v1", "/api/v1", "/api/v1", "/api/v1", list]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -359,7 +425,10 @@ async fn labels_and_namespace_reach_the_server_and_metadata_stays_metadata() {
     for asked in server.asked() {
         assert_eq!(asked.path, "/apis/apps/v1/namespaces/team/replicasets");
         assert!(asked.query.contains("labelSelector=a%3Db"), "{asked:?}");
-        assert!(asked.accept.contains("as=PartialObjectMetadata"), "{asked:?}");
+        assert!(
+            asked.accept.contains("as=PartialObjectMetadata"),
+            "{asked:?}"
+        );
     }
     assert!(server.asked()[0].query.contains("limit=50"));
 }

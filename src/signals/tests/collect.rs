@@ -338,7 +338,10 @@ fn each_pod_gets_its_best_source_and_the_choice_is_counted() {
         ("gone", sample(0.7, 200.0)),
         ("old", sample(0.3, 10.0)),
     ];
-    assert_eq!(read, BTreeMap::from(expected.map(|(pod, sample)| (pod.to_owned(), sample))));
+    assert_eq!(
+        read,
+        BTreeMap::from(expected.map(|(pod, sample)| (pod.to_owned(), sample)))
+    );
     let sources = &collection.into_snapshot(moment()).sources[&kv];
     let sources: Vec<_> = sources
         .iter()

@@ -1,0 +1,268 @@
+//! The series by what they are about, and how they are registered.
+
+use prometheus::core::Collector;
+use prometheus::{
+    CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry,
+};
+
+use crate::policy::series;
+
+const VARIANT: [&str; 3] = ["variant_name", "namespace", "accelerator_type"];
+
+/// Buckets of a planning cycle, in seconds.
+const CYCLE_BUCKETS: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// Buckets of one query, in seconds.
+const QUERY_BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
+
+/// What scalers read.
+#[derive(Debug)]
+pub(super) struct VariantSeries {
+    pub(super) desired: GaugeVec,
+    pub(super) current: GaugeVec,
+    pub(super) ratio: GaugeVec,
+    pub(super) scaling: CounterVec,
+    pub(super) up: IntGaugeVec,
+}
+
+/// Collection and planning.
+#[derive(Debug)]
+pub struct EngineSeries {
+    /// Duration of a planning cycle, by `status`.
+    pub optimization_duration: HistogramVec,
+    /// Models analysed in the last cycle.
+    pub models_processed: IntGauge,
+    /// Postconditions of a plan that did not hold, by `invariant`.
+    pub invariant_violations: IntCounterVec,
+    /// Duration of a collection, by `query_type`.
+    pub collection_duration: HistogramVec,
+    /// Failed queries, by `query_type` and `reason`.
+    pub collection_errors: IntCounterVec,
+    /// Pods that produced metrics in the last collection, by `namespace`.
+    pub pods_discovered: IntGaugeVec,
+    /// Source name chosen per signal: how many pods it supplied.
+    pub source_pods: IntGaugeVec,
+}
+
+/// Settings.
+#[derive(Debug)]
+pub struct ConfigSeries {
+    /// Number of the settings generation in force.
+    pub generation: IntGauge,
+    /// Loop interval in force, in seconds.
+    pub interval: Gauge,
+    /// Settings edits that were refused because the key is immutable, by `key`.
+    pub rejected: IntCounterVec,
+    /// Entries of ConfigMaps that are invalid now, by `config_map` and `namespace`.
+    pub entries_invalid: IntGaugeVec,
+}
+
+/// Actors, mirrors, writes.
+#[derive(Debug)]
+pub struct ProcessSeries {
+    /// Errors by `component` and `error_type`.
+    pub errors: IntCounterVec,
+    /// Age of the last contact of each mirror, in seconds, by `kind`.
+    pub mirror_age: GaugeVec,
+    /// Messages told to a role.
+    pub actor_told: IntGaugeVec,
+    /// Messages that a role has handled.
+    pub actor_handled: IntGaugeVec,
+    /// Restarts of a role.
+    pub actor_restarts: IntGaugeVec,
+    /// Events that were dropped because the ring was full or the API server refused them.
+    pub events_dropped: IntCounterVec,
+    /// Status writes by `result`.
+    pub status_writes: IntCounterVec,
+}
+
+impl VariantSeries {
+    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
+        let gauges = |name, help| registrar.gauges(name, help, &VARIANT);
+        Ok(Self {
+            desired: gauges(series::DESIRED, "Replicas that the variant should have.")?,
+            current: gauges(series::CURRENT, "Replicas that the variant's target has.")?,
+            ratio: gauges(
+                series::RATIO,
+                "Desired divided by current replicas; the desired count where there are none.",
+            )?,
+            scaling: registrar.register(CounterVec::new(
+                Opts::new("wva_replica_scaling_total", "Changes of the desired count."),
+                &[
+                    "variant_name",
+                    "namespace",
+                    "direction",
+                    "reason",
+                    "accelerator_type",
+                ],
+            )?)?,
+            up: registrar.int_gauges(
+                "wva_saturation_metrics_up",
+                "1 if the last cycle decided on usable metrics of the variant's model, else 0.",
+                &["variant_name", "namespace"],
+            )?,
+        })
+    }
+}
+
+impl EngineSeries {
+    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            optimization_duration: registrar.histograms(
+                "wva_optimization_duration_seconds",
+                "Duration of a planning cycle.",
+                &["status"],
+                &CYCLE_BUCKETS,
+            )?,
+            models_processed: registrar
+                .int_gauge("wva_models_processed", "Models analysed in the last cycle.")?,
+            invariant_violations: registrar.int_counters(
+                "wva_invariant_violations_total",
+                "Plans that broke a postcondition.",
+                &["invariant"],
+            )?,
+            collection_duration: registrar.histograms(
+                "wva_metrics_collection_duration_seconds",
+                "Duration of a metrics collection.",
+                &["query_type"],
+                &QUERY_BUCKETS,
+            )?,
+            collection_errors: registrar.int_counters(
+                "wva_metrics_collection_errors_total",
+                "Metrics queries that failed.",
+                &["query_type", "reason"],
+            )?,
+            pods_discovered: registrar.int_gauges(
+                "wva_metrics_pods_discovered",
+                "Pods that produced metrics in the last collection.",
+                &["namespace"],
+            )?,
+            source_pods: registrar.int_gauges(
+                "wva_metrics_source_pods",
+                "Pods whose signal came from this series name in the last collection.",
+                &["query_type", "source"],
+            )?,
+        })
+    }
+}
+
+impl ConfigSeries {
+    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            generation: registrar.int_gauge("wva_config_generation", "Settings generation in force.")?,
+            interval: registrar.register(Gauge::new(
+                "wva_config_optimization_interval_seconds",
+                "Optimization interval in force.",
+            )?)?,
+            rejected: registrar.int_counters(
+                "wva_config_changes_rejected_total",
+                "Edits of immutable settings that were refused.",
+                &["key"],
+            )?,
+            entries_invalid: registrar.int_gauges(
+                "wva_config_entries_invalid",
+                "ConfigMap entries that are invalid and not in force; namespace is empty for the global one.",
+                &["config_map", "namespace"],
+            )?,
+        })
+    }
+}
+
+impl ProcessSeries {
+    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            errors: registrar.int_counters(
+                "wva_errors_total",
+                "Errors.",
+                &["component", "error_type"],
+            )?,
+            mirror_age: registrar.gauges(
+                "wva_mirror_age_seconds",
+                "Time since a watcher last heard from the API server about its kind.",
+                &["kind"],
+            )?,
+            actor_told: registrar.int_gauges(
+                "wva_actor_told",
+                "Messages told to a role.",
+                &["role"],
+            )?,
+            actor_handled: registrar.int_gauges(
+                "wva_actor_handled",
+                "Messages handled by a role.",
+                &["role"],
+            )?,
+            actor_restarts: registrar.int_gauges(
+                "wva_actor_restarts",
+                "Restarts of a role.",
+                &["role"],
+            )?,
+            events_dropped: registrar.int_counters(
+                "wva_events_dropped_total",
+                "Kubernetes events that were not delivered.",
+                &["reason"],
+            )?,
+            status_writes: registrar.int_counters(
+                "wva_status_writes_total",
+                "Writes of VariantAutoscaling status.",
+                &["result"],
+            )?,
+        })
+    }
+}
+
+/// Registers what it makes.
+pub(super) struct Registrar<'a>(pub(super) &'a Registry);
+
+impl Registrar<'_> {
+    fn register<C: Collector + Clone + 'static>(
+        &self,
+        collector: C,
+    ) -> Result<C, prometheus::Error> {
+        self.0.register(Box::new(collector.clone()))?;
+        Ok(collector)
+    }
+
+    fn gauges(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> Result<GaugeVec, prometheus::Error> {
+        self.register(GaugeVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn int_gauges(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> Result<IntGaugeVec, prometheus::Error> {
+        self.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn int_gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+        self.register(IntGauge::new(name, help)?)
+    }
+
+    fn int_counters(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> Result<IntCounterVec, prometheus::Error> {
+        self.register(IntCounterVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn histograms(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+        buckets: &[f64],
+    ) -> Result<HistogramVec, prometheus::Error> {
+        self.register(HistogramVec::new(
+            HistogramOpts::new(name, help).buckets(buckets.to_vec()),
+            labels,
+        )?)
+    }
+}

@@ -1,0 +1,199 @@
+//! The series that the controller exposes.
+//!
+//! Two registries: *pipeline* series carry decisions and are shown only while this process may
+//! write; *process* series describe the process itself and are always shown.
+
+use std::sync::{PoisonError, RwLock};
+
+use prometheus::process_collector::ProcessCollector;
+use prometheus::{Registry, TextEncoder};
+
+pub use self::families::{ConfigSeries, EngineSeries, ProcessSeries};
+use self::families::{Registrar, VariantSeries};
+use crate::policy::key::VariantKey;
+use crate::policy::plan::{Action, Stage};
+use crate::policy::record::Values;
+
+mod families;
+
+/// Content type of the exposition.
+pub const TEXT_FORMAT: &str = prometheus::TEXT_FORMAT;
+
+/// Every series of the controller.
+#[derive(Debug)]
+pub struct Metrics {
+    pipeline: Registry,
+    process_wide: Registry,
+    /// Held for writing while a variant changes its label set, so that no scrape sees none or two.
+    exposition: RwLock<()>,
+    variants: VariantSeries,
+    /// Collection and planning.
+    pub engine: EngineSeries,
+    /// Settings.
+    pub config: ConfigSeries,
+    /// Actors, mirrors, writes.
+    pub process: ProcessSeries,
+}
+
+/// Labels of one variant's series.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VariantLabels {
+    /// The variant.
+    pub key: VariantKey,
+    /// `accelerator_type`.
+    pub accelerator: String,
+}
+
+impl VariantLabels {
+    fn values(&self) -> [&str; 3] {
+        [&self.key.name, &self.key.namespace, &self.accelerator]
+    }
+}
+
+impl Metrics {
+    /// Registers every series. `controller_instance` becomes a constant label of all of them.
+    ///
+    /// # Errors
+    /// When the label value is not acceptable to the registry.
+    pub fn new(controller_instance: Option<&str>) -> Result<Self, prometheus::Error> {
+        let labels = controller_instance
+            .map(|instance| [("controller_instance".to_owned(), instance.to_owned())].into());
+        let pipeline = Registry::new_custom(None, labels.clone())?;
+        let process_wide = Registry::new_custom(None, labels)?;
+        process_wide.register(Box::new(ProcessCollector::for_self()))?;
+        let registrar = Registrar(&process_wide);
+        Ok(Self {
+            variants: VariantSeries::new(&Registrar(&pipeline))?,
+            engine: EngineSeries::new(&registrar)?,
+            config: ConfigSeries::new(&registrar)?,
+            process: ProcessSeries::new(&registrar)?,
+            exposition: RwLock::new(()),
+            pipeline,
+            process_wide,
+        })
+    }
+
+    /// Shows a variant's values under `labels`, and removes what it showed under `previous` if that
+    /// is another label set; no scrape sees both or neither.
+    pub fn expose(&self, labels: &VariantLabels, previous: Option<&VariantLabels>, values: Values) {
+        let _exclusive = self
+            .exposition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(previous) = previous.filter(|previous| *previous != labels) {
+            self.remove(previous);
+        }
+        let label_values = labels.values();
+        self.variants
+            .desired
+            .with_label_values(&label_values)
+            .set(values.desired.to_f64());
+        self.variants
+            .current
+            .with_label_values(&label_values)
+            .set(values.current.to_f64());
+        self.variants
+            .ratio
+            .with_label_values(&label_values)
+            .set(values.ratio);
+    }
+
+    /// Shows whether the last cycle decided on usable metrics.
+    pub fn expose_metrics_up(&self, key: &VariantKey, up: bool) {
+        self.variants
+            .up
+            .with_label_values(&[&*key.name, &*key.namespace])
+            .set(i64::from(up));
+    }
+
+    /// Counts one change of the desired count.
+    pub fn count_scaling(&self, labels: &VariantLabels, action: Action, reason: Stage) {
+        let direction = match action {
+            Action::ScaleUp => "up",
+            Action::ScaleDown => "down",
+            Action::NoChange => return,
+        };
+        self.variants
+            .scaling
+            .with_label_values(&scaling_values(labels, direction, reason))
+            .inc();
+    }
+
+    /// Removes every series of a variant.
+    pub fn withdraw(&self, labels: &VariantLabels) {
+        let _exclusive = self
+            .exposition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.remove(labels);
+        // An absent series is what was asked for, so the answer does not matter.
+        drop(
+            self.variants
+                .up
+                .remove_label_values(&[&*labels.key.name, &*labels.key.namespace]),
+        );
+    }
+
+    fn remove(&self, labels: &VariantLabels) {
+        for family in [
+            &self.variants.desired,
+            &self.variants.current,
+            &self.variants.ratio,
+        ] {
+            // Removing what is not there is an error to the library and success to us.
+            drop(family.remove_label_values(&labels.values()));
+        }
+        self.remove_counters(labels);
+    }
+
+    fn remove_counters(&self, labels: &VariantLabels) {
+        for direction in ["up", "down"] {
+            for stage in Stage::ALL {
+                let values = scaling_values(labels, direction, stage);
+                drop(self.variants.scaling.remove_label_values(&values));
+            }
+        }
+    }
+
+    /// The exposition text. Pipeline series are left out unless this process may write now.
+    ///
+    /// # Errors
+    /// When a family cannot be encoded.
+    pub fn exposition(&self, pipeline: Visibility) -> Result<String, prometheus::Error> {
+        let mut families = self.process_wide.gather();
+        if pipeline == Visibility::Shown {
+            let _shared = self
+                .exposition
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            families.extend(self.pipeline.gather());
+        }
+        TextEncoder::new().encode_to_string(&families)
+    }
+}
+
+/// Whether pipeline series are part of an exposition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// This process may write.
+    Shown,
+    /// It may not: another one speaks for the variants.
+    Hidden,
+}
+
+fn scaling_values<'a>(
+    labels: &'a VariantLabels,
+    direction: &'a str,
+    reason: Stage,
+) -> [&'a str; 5] {
+    [
+        &labels.key.name,
+        &labels.key.namespace,
+        direction,
+        reason.as_str(),
+        &labels.accelerator,
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+use super::{Metrics, VariantLabels, Visibility};
+use crate::policy::key::VariantKey;
+use crate::policy::plan::{Action, Stage};
+use crate::policy::record::Values;
+use crate::policy::units::Replicas;
+
+fn labels(accelerator: &str) -> VariantLabels {
+    VariantLabels {
+        key: VariantKey::new("ns", "va"),
+        accelerator: accelerator.to_owned(),
+    }
+}
+
+fn values(desired: u32, current: u32) -> Values {
+    let ratio = f64::from(desired) / f64::from(current);
+    Values {
+        desired: Replicas(desired),
+        current: Replicas(current),
+        ratio,
+    }
+}
+
+fn variant_lines(metrics: &Metrics, visibility: Visibility) -> Vec<String> {
+    let text = metrics.exposition(visibility).unwrap();
+    text.lines()
+        .filter(|line| line.contains("variant_name="))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn a_variant_is_shown_as_the_scalers_read_it_and_hidden_without_the_right_to_write() {
+    let metrics = Metrics::new(Some("blue")).unwrap();
+    assert_eq!(
+        variant_lines(&metrics, Visibility::Shown),
+        Vec::<String>::new()
+    );
+    metrics.expose(&labels("H100"), None, values(5, 2));
+    let expected = [
+        r#"wva_current_replicas{accelerator_type="H100",controller_instance="blue",namespace="ns",variant_name="va"} 2"#,
+        r#"wva_desired_ratio{accelerator_type="H100",controller_instance="blue",namespace="ns",variant_name="va"} 2.5"#,
+        r#"wva_desired_replicas{accelerator_type="H100",controller_instance="blue",namespace="ns",variant_name="va"} 5"#,
+    ];
+    assert_eq!(variant_lines(&metrics, Visibility::Shown), expected);
+    assert_eq!(
+        variant_lines(&metrics, Visibility::Hidden),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_change_of_labels_leaves_one_series_and_a_withdrawal_leaves_none() {
+    let metrics = Metrics::new(None).unwrap();
+    metrics.expose(&labels("H100"), None, values(1, 1));
+    metrics.count_scaling(&labels("H100"), Action::ScaleUp, Stage::Saturation);
+    metrics.expose_metrics_up(&labels("H100").key, true);
+    metrics.expose(&labels("L40S"), Some(&labels("H100")), values(2, 1));
+    let lines = variant_lines(&metrics, Visibility::Shown);
+    assert!(lines.iter().all(|line| !line.contains("H100")), "{lines:?}");
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.contains("desired_replicas"))
+            .count(),
+        1
+    );
+
+    metrics.withdraw(&labels("L40S"));
+    assert_eq!(
+        variant_lines(&metrics, Visibility::Shown),
+        Vec::<String>::new()
+    );
+    // Withdrawing what is not there is no error.
+    metrics.withdraw(&labels("L40S"));
+}
+
+#[test]
+fn a_scrape_sees_one_series_of_a_variant_however_often_its_labels_change() {
+    let metrics = std::sync::Arc::new(Metrics::new(None).unwrap());
+    metrics.expose(&labels("a"), None, values(1, 1));
+    std::thread::scope(|scope| {
+        let writer = std::sync::Arc::clone(&metrics);
+        scope.spawn(move || {
+            for turn in 0..500 {
+                let (old, new) = if turn % 2 == 0 {
+                    ("a", "b")
+                } else {
+                    ("b", "a")
+                };
+                writer.expose(&labels(new), Some(&labels(old)), values(1, 1));
+            }
+        });
+        for _ in 0..200 {
+            let lines = variant_lines(&metrics, Visibility::Shown);
+            let desired = lines
+                .iter()
+                .filter(|line| line.contains("wva_desired_replicas"));
+            assert_eq!(desired.count(), 1, "{lines:?}");
+        }
+    });
+}
