@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::api::condition::{self, Judgement, Truth};
+use crate::api::condition;
 use crate::api::variant_autoscaling::{Actuation, OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::StatusPatch;
-use crate::policy::condition::{Condition, ConditionStatus};
 use crate::policy::moment::WallTime;
 use crate::policy::record::Record;
 
@@ -14,10 +13,9 @@ use crate::policy::record::Record;
 /// accelerator and a condition's status or reason count as a difference.
 pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<StatusPatch> {
     let stored = &object.status;
-    let judgements: Vec<Judgement> = record.conditions.iter().map(judgement).collect();
     let conditions = condition::merge(
         &stored.conditions,
-        &judgements,
+        &record.conditions,
         object.object.generation,
         now,
     );
@@ -57,17 +55,4 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
             conditions,
         },
     })
-}
-
-fn judgement(condition: &Condition) -> Judgement {
-    Judgement {
-        kind: condition.kind.as_str(),
-        status: match condition.status {
-            ConditionStatus::True => Truth::True,
-            ConditionStatus::False => Truth::False,
-            ConditionStatus::Unknown => Truth::Unknown,
-        },
-        reason: condition.reason.as_str(),
-        message: condition.message.clone(),
-    }
 }

@@ -27,29 +27,13 @@ pub const DEFAULT_VARIANT_COST: &str = "10.0";
     status = "VariantAutoscalingStatus",
     derive = "PartialEq",
     doc = "One way to serve a model: a scale target, its cost and its bounds.",
-    printcolumn(
-        name = "Target",
-        type_ = "string",
-        json_path = ".spec.scaleTargetRef.name"
-    ),
-    printcolumn(name = "Model", type_ = "string", json_path = ".spec.modelID"),
-    printcolumn(name = "Min", type_ = "integer", json_path = ".spec.minReplicas"),
-    printcolumn(name = "Max", type_ = "integer", json_path = ".spec.maxReplicas"),
-    printcolumn(
-        name = "Optimized",
-        type_ = "string",
-        json_path = ".status.desiredOptimizedAlloc.numReplicas"
-    ),
-    printcolumn(
-        name = "MetricsReady",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='MetricsAvailable')].status"
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name": "Target", "type": "string", "jsonPath": ".spec.scaleTargetRef.name"}"#,
+    printcolumn = r#"{"name": "Model", "type": "string", "jsonPath": ".spec.modelID"}"#,
+    printcolumn = r#"{"name": "Min", "type": "integer", "jsonPath": ".spec.minReplicas"}"#,
+    printcolumn = r#"{"name": "Max", "type": "integer", "jsonPath": ".spec.maxReplicas"}"#,
+    printcolumn = r#"{"name": "Optimized", "type": "string", "jsonPath": ".status.desiredOptimizedAlloc.numReplicas"}"#,
+    printcolumn = r#"{"name": "MetricsReady", "type": "string", "jsonPath": ".status.conditions[?(@.type=='MetricsAvailable')].status"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -220,6 +204,7 @@ fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
 /// original: for any other field the API server drops an explicit `null`, so that defaults apply.
 pub fn definition() -> CustomResourceDefinition {
     let mut definition = VariantAutoscaling::crd();
+    definition.spec.names.list_kind = Some("VariantAutoscalingList".to_owned());
     for version in &mut definition.spec.versions {
         let Some(schema) = version
             .schema
@@ -228,6 +213,7 @@ pub fn definition() -> CustomResourceDefinition {
         else {
             continue;
         };
+        schema.title = None;
         clear_nullable(schema);
         if let Some(minimum) =
             property(schema, "spec").and_then(|spec| property(spec, "minReplicas"))
@@ -254,3 +240,6 @@ fn clear_nullable(schema: &mut JSONSchemaProps) {
         clear_nullable(items);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,32 @@ pub fn text() -> Result<String, serde_yaml::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::text;
+
+    /// Every place that ships the definitions. `UPDATE=1` writes them.
+    const COPIES: [&str; 2] = [
+        "charts/workload-variant-autoscaler/crds/llmd.ai_variantautoscalings.yaml",
+        "config/crd/bases/llmd.ai_variantautoscalings.yaml",
+    ];
+
     #[test]
-    fn show() {
-        std::fs::write("/tmp/cl/crd.yaml", super::text().unwrap()).unwrap();
+    fn shipped_copies_are_what_the_command_prints() {
+        let text = text().unwrap();
+        let update = std::env::var_os("UPDATE").is_some();
+        for copy in COPIES {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(copy);
+            if update {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, &text).unwrap();
+            }
+            let shipped = fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                shipped == text,
+                "{copy} is out of date; run this test with UPDATE=1"
+            );
+        }
     }
 }

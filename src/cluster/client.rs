@@ -1,5 +1,6 @@
 //! The way to the API server: one client, and a deadline on every request.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,9 +100,7 @@ pub async fn within<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, RequestError> {
     match tokio::time::timeout(deadline, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) => Err(RequestError::Refused(status)),
-        Ok(Err(error)) => Err(RequestError::Transport(Box::new(error))),
+        Ok(answer) => answer.map_err(RequestError::from),
         Err(_) => Err(RequestError::TimedOut { deadline }),
     }
 }
@@ -120,8 +119,32 @@ pub enum RequestError {
     },
     /// No connection, or an answer that cannot be read. What was asked may have been done all the
     /// same.
-    #[error("the API server cannot be reached: {0}")]
+    #[error("the API server cannot be reached: {}", causes(_0))]
     Transport(#[source] Box<kube::Error>),
+}
+
+impl From<kube::Error> for RequestError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Refused(status),
+            error => Self::Transport(Box::new(error)),
+        }
+    }
+}
+
+/// An error and what caused it, down to the operating system's words, which alone tell a refused
+/// connection from an expired certificate.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        next = cause.source();
+    }
+    text
 }
 
 impl RequestError {
@@ -144,5 +167,75 @@ impl RequestError {
                 .map(|seconds| Duration::from_secs(seconds.into())),
             Self::TimedOut { .. } | Self::Transport(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use kube::core::Status;
+    use tokio::time::Instant;
+
+    use super::{RequestError, Source, connect, within};
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_does_not_serve_is_named() {
+        let source = Source::File {
+            path: PathBuf::from("/nowhere/config"),
+            context: None,
+        };
+        let error = connect(&source).await.err().unwrap().to_string();
+        assert!(
+            error.starts_with("kubeconfig \"/nowhere/config\" cannot be used"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_ends_by_its_deadline() {
+        let started = Instant::now();
+        let answer = within(
+            Duration::from_secs(5),
+            std::future::pending::<kube::Result<()>>(),
+        )
+        .await;
+        assert_eq!(started.elapsed(), Duration::from_secs(5));
+        let error = answer.unwrap_err();
+        assert!(matches!(error, RequestError::TimedOut { .. }), "{error:?}");
+        assert_eq!(error.to_string(), "the API server did not answer within 5s");
+        assert_eq!((error.code(), error.retry_after()), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_broken_connection_is_told_down_to_its_cause() {
+        let broken = std::io::Error::other("certificate has expired");
+        let failed = async { Err::<(), _>(kube::Error::ReadEvents(broken)) };
+        let error = within(Duration::from_secs(5), failed)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("the API server cannot be reached: "),
+            "{error}"
+        );
+        assert_eq!(
+            error.matches("certificate has expired").count(),
+            1,
+            "{error}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_keeps_its_code_and_words() {
+        let status = Status::failure("no such thing", "NotFound").with_code(404);
+        let refusal = async { Err::<(), _>(kube::Error::Api(Box::new(status))) };
+        let error = within(Duration::from_secs(5), refusal).await.unwrap_err();
+        assert_eq!(error.code(), Some(404));
+        assert_eq!(
+            error.to_string(),
+            "the API server answered 404: no such thing"
+        );
     }
 }

@@ -264,5 +264,4 @@ fn micro_time(at: WallTime) -> MicroTime {
 }
 
 #[cfg(test)]
-#[path = "event_tests.rs"]
 mod tests;

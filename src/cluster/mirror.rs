@@ -438,5 +438,4 @@ impl<V> Relist<V> {
 }
 
 #[cfg(test)]
-#[path = "mirror_tests.rs"]
 mod tests;

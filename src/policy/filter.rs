@@ -145,3 +145,116 @@ fn management(namespace: Option<&NamespaceObject>) -> Management {
         .map(|namespace| namespace.management)
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde::Deserialize;
+
+    use super::{Admission, ConfigReach, Management, NamespaceObject, OptIn, Scope, Tracking};
+
+    const VECTORS: &str = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/vectors/filter.yaml"
+    ));
+
+    #[derive(Deserialize)]
+    struct Vectors {
+        variants: Vec<Vector<Expected>>,
+        config_maps: Vec<Vector<Reach>>,
+    }
+
+    #[derive(Deserialize)]
+    struct Vector<E> {
+        id: String,
+        namespace: String,
+        watch: Option<Arc<str>>,
+        instance: Option<Arc<str>>,
+        label: Option<String>,
+        #[serde(default)]
+        tracked: bool,
+        expect: E,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Expected {
+        Ours,
+        OutsideScope,
+        Excluded,
+        ForeignInstance,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Reach {
+        Global,
+        Local,
+        Ignored,
+    }
+
+    fn namespace(name: &str) -> Option<NamespaceObject> {
+        let (management, opt_in) = match name {
+            "n1" | "n3" | "sys" => (Management::Managed, OptIn::Absent),
+            "n2" => (Management::Excluded, OptIn::Absent),
+            "n4" => (Management::Managed, OptIn::Given),
+            "n5" => (Management::Excluded, OptIn::Given),
+            _ => return None,
+        };
+        Some(NamespaceObject {
+            name: Arc::from(name),
+            management,
+            opt_in,
+        })
+    }
+
+    fn scope<E>(vector: &Vector<E>) -> Scope {
+        Scope {
+            system_namespace: Arc::from("sys"),
+            watch_namespace: vector.watch.clone(),
+            instance: vector.instance.clone(),
+        }
+    }
+
+    #[test]
+    fn variants_are_admitted_as_the_vectors_say() {
+        let vectors: Vectors = serde_yaml::from_str(VECTORS).unwrap();
+        assert!(vectors.variants.len() > 10);
+        for vector in vectors.variants {
+            let admission = scope(&vector).admits(
+                &vector.namespace,
+                vector.label.as_deref(),
+                namespace(&vector.namespace).as_ref(),
+            );
+            let admission = match admission {
+                Admission::Ours => Expected::Ours,
+                Admission::OutsideScope => Expected::OutsideScope,
+                Admission::Excluded => Expected::Excluded,
+                Admission::ForeignInstance => Expected::ForeignInstance,
+            };
+            assert_eq!(admission, vector.expect, "{}", vector.id);
+        }
+    }
+
+    #[test]
+    fn config_maps_reach_as_far_as_the_vectors_say() {
+        let vectors: Vectors = serde_yaml::from_str(VECTORS).unwrap();
+        assert!(vectors.config_maps.len() > 10);
+        for vector in vectors.config_maps {
+            let tracking = if vector.tracked {
+                Tracking::Tracked
+            } else {
+                Tracking::Untracked
+            };
+            let namespace = namespace(&vector.namespace);
+            let reach = scope(&vector).reach(&vector.namespace, namespace.as_ref(), tracking);
+            let reach = match reach {
+                ConfigReach::Global => Reach::Global,
+                ConfigReach::Local => Reach::Local,
+                ConfigReach::Ignored => Reach::Ignored,
+            };
+            assert_eq!(reach, vector.expect, "{}", vector.id);
+        }
+    }
+}

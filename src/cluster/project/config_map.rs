@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::{Interner, Projected, name, namespace_of, uid};
+use super::{Interner, Projected, name, namespace_of, shared_key, uid};
+use crate::cluster::mirror::ObjectKey;
 use crate::policy::object::Lifecycle;
 
 /// Longest entry that is kept, in bytes. The API server takes 1 MiB for all of them; a parser's
@@ -57,5 +58,9 @@ impl Projected for ConfigMap {
                 .map(|(key, text)| (key, text.len()))
                 .collect(),
         }
+    }
+
+    fn key(view: &ConfigMapObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.name)
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{NodeAffinity, NodeSelectorTerm, PodSpec};
 
-use super::{Interner, Projected, lifecycle, name, namespace_of, uid};
+use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key, uid};
+use crate::cluster::mirror::ObjectKey;
 use crate::policy::accelerator::names_accelerator;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{NodeExpression, Placement, TargetObject};
@@ -36,6 +37,10 @@ impl Projected for Deployment {
                 .map(|pod| placement(pod, texts))
                 .unwrap_or_default(),
         }
+    }
+
+    fn key(view: &TargetObject) -> ObjectKey {
+        shared_key(&view.key.namespace, &view.key.name)
     }
 }
 

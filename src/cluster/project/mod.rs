@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 
 pub use self::intern::Interner;
+use crate::cluster::mirror::ObjectKey;
 use crate::policy::moment::WallTime;
 use crate::policy::object::{Controller, Lifecycle};
 
@@ -26,6 +27,13 @@ pub trait Projected: Resource<DynamicType = ()> {
 
     /// Takes out what is kept. Texts that many objects share are stored once.
     fn project(self, texts: &mut Interner) -> Self::View;
+
+    /// Names the object in its mirror, with the texts of the view.
+    fn key(view: &Self::View) -> ObjectKey;
+}
+
+fn shared_key(namespace: &Arc<str>, name: &Arc<str>) -> ObjectKey {
+    ObjectKey::new(Arc::clone(namespace), Arc::clone(name))
 }
 
 fn name(metadata: &ObjectMeta) -> Arc<str> {

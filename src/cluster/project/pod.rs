@@ -1,7 +1,10 @@
 //! `Pod`: to whom it belongs, and whether it serves.
 
-use super::{Interner, Projected, controller, lifecycle, name, namespace_of, wall_time};
+use super::{
+    Interner, Projected, controller, lifecycle, name, namespace_of, shared_key, wall_time,
+};
 use crate::api::pod::SlimPod;
+use crate::cluster::mirror::ObjectKey;
 use crate::policy::object::PodObject;
 use crate::policy::snapshot::Readiness;
 
@@ -26,5 +29,9 @@ impl Projected for SlimPod {
             created: wall_time(self.metadata.creation_timestamp.as_ref()),
             lifecycle: lifecycle(&self.metadata),
         }
+    }
+
+    fn key(view: &PodObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.name)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Interner, Projected, lifecycle, name, namespace_of};
+use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key};
 use crate::api::inference_pool::{PickerRef, v1, v1alpha2};
 use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::policy::object::Lifecycle;
@@ -44,6 +44,10 @@ impl Projected for v1::InferencePool {
         );
         pool(&self.metadata, &selector, picker.as_ref(), texts)
     }
+
+    fn key(view: &PoolObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.name)
+    }
 }
 
 impl Projected for v1alpha2::InferencePool {
@@ -52,6 +56,10 @@ impl Projected for v1alpha2::InferencePool {
     fn project(self, texts: &mut Interner) -> PoolObject {
         let (selector, picker) = (self.spec.selector, self.spec.extension_ref);
         pool(&self.metadata, &selector, picker.as_ref(), texts)
+    }
+
+    fn key(view: &PoolObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.name)
     }
 }
 

@@ -3,7 +3,8 @@
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::core::PartialObjectMeta;
 
-use super::{Interner, Projected, controller, name, namespace_of, uid};
+use super::{Interner, Projected, controller, name, namespace_of, shared_key, uid};
+use crate::cluster::mirror::ObjectKey;
 use crate::policy::object::ReplicaSetObject;
 
 impl Projected for PartialObjectMeta<ReplicaSet> {
@@ -16,5 +17,9 @@ impl Projected for PartialObjectMeta<ReplicaSet> {
             uid: uid(&self.metadata),
             controller: controller(&self.metadata, texts),
         }
+    }
+
+    fn key(view: &ReplicaSetObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.name)
     }
 }

@@ -1,1 +1,515 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::PartialObjectMeta;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::config_map::ENTRY_LIMIT;
+use super::pool::{PoolObject, Pools};
+use super::{Interner, Projected};
+use crate::api::inference_pool::{v1, v1alpha2};
+use crate::api::pod::SlimPod;
+use crate::api::service_monitor::ServiceMonitor;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::mirror::{Mirror, ObjectKey};
+use crate::cluster::watch::Guarded;
+use crate::kit::{Role, Tenure, WatchedKind};
+use crate::policy::accelerator;
+use crate::policy::filter::{Management, OptIn};
+use crate::policy::moment::WallTime;
+use crate::policy::object::{Lifecycle, SpecReading};
+use crate::policy::snapshot::{Accelerator, Readiness};
+use crate::policy::units::Replicas;
+
+fn project<K: Projected + DeserializeOwned>(object: &Value) -> K::View {
+    let object: K = serde_json::from_value(object.clone()).unwrap();
+    object.project(&mut Interner::default())
+}
+
+macro_rules! vectors {
+    ($name:literal) => {
+        serde_yaml::from_str(include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/vectors/",
+            $name
+        )))
+        .unwrap()
+    };
+}
+
+#[test]
+fn a_variant_keeps_what_decides_and_what_is_compared() {
+    let object = json!({
+        "metadata": {
+            "namespace": "a", "name": "v", "uid": "u", "resourceVersion": "9", "generation": 4,
+            "labels": {
+                "inference.optimization/acceleratorName": "H100",
+                "wva.llmd.ai/controller-instance": "blue",
+            },
+            "managedFields": [{"manager": "kubectl"}],
+        },
+        "spec": {
+            "scaleTargetRef": {"name": "d"}, "modelID": "m", "maxReplicas": 4, "unknown": {"x": 1},
+        },
+        "status": {
+            "desiredOptimizedAlloc": {"numReplicas": 3, "accelerator": "", "unknown": 1},
+            "conditions": [],
+            "currentAlloc": {"numReplicas": 1},
+        },
+    });
+    let record = project::<VariantAutoscaling>(&object);
+    assert_eq!(record.object.key.to_string(), "a/v");
+    assert_eq!(&*record.object.uid, "u");
+    assert_eq!(record.object.generation, 4);
+    assert_eq!(record.object.lifecycle, Lifecycle::Live);
+    assert_eq!(record.object.accelerator_label.as_deref(), Some("H100"));
+    assert_eq!(record.instance.as_deref(), Some("blue"));
+    assert_eq!(&*record.resource_version, "9");
+    assert_eq!(record.object.stored.desired, Some(Replicas(3)));
+    assert_eq!(
+        record.object.stored.accelerator, None,
+        "an empty text is no accelerator"
+    );
+    let SpecReading::Read(spec) = record.object.spec else {
+        panic!("{:?}", record.object.spec);
+    };
+    assert_eq!(
+        (&*spec.model_id, &*spec.target.name, &*spec.target.kind),
+        ("m", "d", "Deployment")
+    );
+    assert_eq!(spec.target.api_version, None);
+    assert_eq!(
+        (spec.cost.as_deref(), spec.min, spec.max),
+        (Some("10.0"), None, Some(4))
+    );
+}
+
+#[test]
+fn a_key_shares_the_texts_of_its_view() {
+    let object = json!({"metadata": {"namespace": "a", "name": "p"}});
+    let pod = project::<SlimPod>(&object);
+    let key = SlimPod::key(&pod);
+    assert_eq!(key, ObjectKey::new("a", "p"));
+    assert!(Arc::ptr_eq(&key.name, &pod.name));
+    let namespace = project::<PartialObjectMeta<Namespace>>(&json!({"metadata": {"name": "n"}}));
+    assert_eq!(
+        PartialObjectMeta::<Namespace>::key(&namespace),
+        ObjectKey::new("", "n")
+    );
+}
+
+#[test]
+fn a_variant_that_was_never_decided_has_nothing_stored() {
+    let object = json!({
+        "metadata": {
+            "namespace": "a", "name": "v", "deletionTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"scaleTargetRef": {"name": "d"}, "modelID": "m", "minReplicas": null},
+    });
+    let record = project::<VariantAutoscaling>(&object);
+    assert_eq!(record.object.lifecycle, Lifecycle::Deleting);
+    assert_eq!(record.object.stored.desired, None);
+    assert_eq!(record.instance, None);
+}
+
+#[test]
+fn a_variant_that_cannot_be_read_keeps_its_name_and_the_reason() {
+    let object = json!({
+        "metadata": {"namespace": "a", "name": "v", "uid": "u", "resourceVersion": "9"},
+        "spec": {"scaleTargetRef": {"name": "d"}, "modelID": 7},
+    });
+    let guarded: Guarded<VariantAutoscaling> = serde_json::from_value(object).unwrap();
+    let malformed = guarded.into_object().unwrap_err();
+    let record = super::variant::malformed(&malformed, &mut Interner::default());
+    assert_eq!(record.object.key.to_string(), "a/v");
+    assert_eq!((&*record.object.uid, &*record.resource_version), ("u", "9"));
+    let SpecReading::Malformed { why } = record.object.spec else {
+        panic!("{:?}", record.object.spec);
+    };
+    assert!(why.starts_with("spec.modelID: invalid type"), "{why}");
+}
+
+#[derive(Deserialize)]
+struct TargetVectors {
+    accelerators: Vec<AcceleratorVector>,
+    replicas: Vec<ReplicasVector>,
+}
+
+#[derive(Deserialize)]
+struct AcceleratorVector {
+    id: String,
+    #[serde(default)]
+    selector: BTreeMap<String, String>,
+    #[serde(default)]
+    required: Vec<Value>,
+    #[serde(default)]
+    preferred: Vec<Value>,
+    label: Option<Arc<str>>,
+    expect: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ReplicasVector {
+    id: String,
+    replicas: Option<i32>,
+    status: Option<Value>,
+    wanted: Option<u32>,
+    present: u32,
+    ready: u32,
+}
+
+fn deployment(pod: &Value, replicas: Option<i32>, status: Option<&Value>) -> Value {
+    json!({
+        "metadata": {"namespace": "a", "name": "d", "uid": "u", "generation": 3},
+        "spec": {
+            "replicas": replicas,
+            "selector": {},
+            "template": {"spec": pod},
+        },
+        "status": status,
+    })
+}
+
+#[test]
+fn accelerators_are_found_as_the_vectors_say() {
+    let vectors: TargetVectors = vectors!("target.yaml");
+    assert!(vectors.accelerators.len() > 10);
+    for vector in vectors.accelerators {
+        let pod = json!({
+            "containers": [],
+            "nodeSelector": vector.selector,
+            "affinity": {"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": vector.required}],
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "preference": {"matchExpressions": vector.preferred}},
+                ],
+            }},
+        });
+        let target = project::<Deployment>(&deployment(&pod, None, None));
+        let expected = vector.expect.map_or(Accelerator::Unresolved, |name| {
+            Accelerator::Named(Arc::from(name))
+        });
+        let found = accelerator::resolve(&target.placement, vector.label.as_ref());
+        assert_eq!(found, expected, "{}", vector.id);
+    }
+}
+
+#[test]
+fn replicas_are_read_as_the_vectors_say() {
+    let vectors: TargetVectors = vectors!("target.yaml");
+    assert!(vectors.replicas.len() > 3);
+    for vector in vectors.replicas {
+        let object = deployment(
+            &json!({"containers": []}),
+            vector.replicas,
+            vector.status.as_ref(),
+        );
+        let target = project::<Deployment>(&object);
+        assert_eq!(
+            target.spec_replicas,
+            vector.wanted.map(Replicas),
+            "{}",
+            vector.id
+        );
+        assert_eq!(
+            target.status_replicas,
+            Replicas(vector.present),
+            "{}",
+            vector.id
+        );
+        assert_eq!(
+            target.ready_replicas,
+            Replicas(vector.ready),
+            "{}",
+            vector.id
+        );
+    }
+}
+
+#[test]
+fn a_target_is_unobserved_until_its_controller_says_otherwise() {
+    let pod = json!({"containers": []});
+    let target = project::<Deployment>(&deployment(&pod, None, None));
+    assert_eq!((target.generation, target.observed_generation), (3, 0));
+    assert_eq!(target.key.to_string(), "Deployment a/d");
+    let seen = json!({"observedGeneration": 3});
+    let target = project::<Deployment>(&deployment(&pod, None, Some(&seen)));
+    assert_eq!(target.observed_generation, 3);
+}
+
+#[test]
+fn a_pod_is_ready_by_its_condition_alone() {
+    for (conditions, expected) in [
+        (json!([]), Readiness::NotReady),
+        (
+            json!([{"type": "Ready", "status": "True"}]),
+            Readiness::Ready,
+        ),
+        (
+            json!([{"type": "Ready", "status": "False"}]),
+            Readiness::NotReady,
+        ),
+        (
+            json!([{"type": "Ready", "status": "Unknown"}]),
+            Readiness::NotReady,
+        ),
+        (
+            json!([{"type": "ContainersReady", "status": "True"}]),
+            Readiness::NotReady,
+        ),
+    ] {
+        let object = json!({
+            "metadata": {
+                "namespace": "a", "name": "p", "creationTimestamp": "1970-01-01T00:00:02Z",
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Thing", "name": "x", "uid": "1"},
+                    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "2",
+                     "controller": true},
+                ],
+            },
+            "spec": {"containers": [{"name": "c"}]},
+            "status": {"phase": "Running", "conditions": conditions},
+        });
+        let pod = project::<SlimPod>(&object);
+        assert_eq!(pod.readiness, expected, "{conditions}");
+        assert_eq!(pod.created, WallTime(2_000));
+        let controller = pod.controller.unwrap();
+        assert_eq!(
+            (&*controller.kind, &*controller.name, &*controller.uid),
+            ("ReplicaSet", "rs", "2")
+        );
+    }
+    let bare = project::<SlimPod>(&json!({"metadata": {"namespace": "a", "name": "p"}}));
+    assert_eq!(
+        (bare.controller, bare.readiness),
+        (None, Readiness::NotReady)
+    );
+}
+
+#[test]
+fn a_replica_set_names_its_deployment() {
+    let object = json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": {
+            "namespace": "a", "name": "rs", "uid": "2",
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "3",
+                 "controller": true},
+            ],
+        },
+    });
+    let set = project::<PartialObjectMeta<ReplicaSet>>(&object);
+    assert_eq!((&*set.namespace, &*set.name, &*set.uid), ("a", "rs", "2"));
+    assert_eq!(&*set.controller.unwrap().name, "d");
+}
+
+#[test]
+fn a_namespace_says_true_or_nothing() {
+    for (value, management, opt_in) in [
+        (Some("true"), Management::Excluded, OptIn::Given),
+        (Some("false"), Management::Managed, OptIn::Absent),
+        (Some("True"), Management::Managed, OptIn::Absent),
+        (None, Management::Managed, OptIn::Absent),
+    ] {
+        let mut object = json!({"metadata": {"name": "n"}});
+        if let Some(value) = value {
+            object["metadata"]["annotations"] = json!({"wva.llmd.ai/exclude": value});
+            object["metadata"]["labels"] = json!({"wva.llmd.ai/config-enabled": value});
+        }
+        let namespace = project::<PartialObjectMeta<Namespace>>(&object);
+        assert_eq!(
+            (namespace.management, namespace.opt_in),
+            (management, opt_in),
+            "{value:?}"
+        );
+    }
+}
+
+#[test]
+fn an_entry_that_is_too_large_is_named_and_not_kept() {
+    let largest = "x".repeat(ENTRY_LIMIT);
+    let object = json!({
+        "metadata": {"namespace": "a", "name": "c", "uid": "u", "resourceVersion": "5"},
+        "data": {"small": "1", "largest": largest, "larger": format!("{largest}x")},
+        "binaryData": {"b": "AA=="},
+    });
+    let config_map = project::<ConfigMap>(&object);
+    assert_eq!(
+        config_map.data.keys().collect::<Vec<_>>(),
+        ["largest", "small"]
+    );
+    assert_eq!(
+        config_map.oversized,
+        BTreeMap::from([("larger".to_owned(), ENTRY_LIMIT + 1)])
+    );
+    assert_eq!(&*config_map.resource_version, "5");
+    let empty = project::<ConfigMap>(&json!({"metadata": {"namespace": "a", "name": "c"}}));
+    assert!(empty.data.is_empty() && empty.oversized.is_empty());
+}
+
+#[test]
+fn a_service_monitor_on_its_way_out_is_told() {
+    let mut object = json!({"metadata": {"namespace": "a", "name": "s", "uid": "u"}});
+    let view = |object: &Value| project::<PartialObjectMeta<ServiceMonitor>>(object);
+    assert_eq!(view(&object).lifecycle, Lifecycle::Live);
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(view(&object).lifecycle, Lifecycle::Deleting);
+    assert_eq!(&*view(&object).uid, "u");
+}
+
+#[derive(Deserialize)]
+struct PoolVectors {
+    projected: Vec<PoolVector>,
+    lookups: Vec<LookupVector>,
+}
+
+#[derive(Deserialize)]
+struct PoolVector {
+    id: String,
+    v1: Option<Value>,
+    v1alpha2: Option<Value>,
+    selector: BTreeMap<Arc<str>, Arc<str>>,
+    picker: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+struct LookupVector {
+    id: String,
+    pools: BTreeMap<String, BTreeMap<Arc<str>, Arc<str>>>,
+    namespace: String,
+    labels: BTreeMap<Arc<str>, Arc<str>>,
+    expect: Option<String>,
+}
+
+#[test]
+fn pools_of_both_groups_are_read_as_the_vectors_say() {
+    let vectors: PoolVectors = vectors!("pool.yaml");
+    assert!(vectors.projected.len() > 3);
+    for vector in vectors.projected {
+        let metadata = json!({"namespace": "ns1", "name": "p"});
+        let pool = match (&vector.v1, &vector.v1alpha2) {
+            (Some(spec), None) => {
+                project::<v1::InferencePool>(&json!({"metadata": metadata, "spec": spec}))
+            }
+            (None, Some(spec)) => {
+                project::<v1alpha2::InferencePool>(&json!({"metadata": metadata, "spec": spec}))
+            }
+            _ => panic!("{}: one group each", vector.id),
+        };
+        let expected = PoolObject {
+            namespace: Arc::from("ns1"),
+            name: Arc::from("p"),
+            selector: vector.selector,
+            picker: vector.picker,
+            lifecycle: Lifecycle::Live,
+        };
+        assert_eq!(pool, expected, "{}", vector.id);
+    }
+}
+
+fn pool(key: &ObjectKey, selector: BTreeMap<Arc<str>, Arc<str>>) -> PoolObject {
+    PoolObject {
+        namespace: Arc::clone(&key.namespace),
+        name: Arc::clone(&key.name),
+        selector,
+        picker: None,
+        lifecycle: Lifecycle::Live,
+    }
+}
+
+fn pools() -> (Pools, Tenure) {
+    let pools = Pools {
+        v1: Mirror::default(),
+        v1alpha2: Mirror::default(),
+    };
+    let role = Role::Watcher(WatchedKind::InferencePoolV1);
+    (pools, Tenure::for_test(role, 1))
+}
+
+#[test]
+fn pools_are_looked_up_as_the_vectors_say() {
+    let vectors: PoolVectors = vectors!("pool.yaml");
+    assert!(vectors.lookups.len() > 5);
+    for vector in vectors.lookups {
+        let (pools, tenure) = pools();
+        for (index, (name, selector)) in vector.pools.into_iter().enumerate() {
+            let (namespace, name) = name.split_once('/').unwrap();
+            let key = ObjectKey::new(namespace, name);
+            let view = pool(&key, selector);
+            // The groups take turns: where a pool comes from makes no difference.
+            let mirror = if index % 2 == 0 {
+                &pools.v1
+            } else {
+                &pools.v1alpha2
+            };
+            mirror.apply(&tenure, key, view).unwrap();
+        }
+        let found = pools.selecting(&vector.namespace, &vector.labels);
+        let found = found.map(|pool| format!("{}/{}", pool.namespace, pool.name));
+        assert_eq!(found, vector.expect, "{}", vector.id);
+    }
+}
+
+#[test]
+fn of_a_pool_in_both_groups_the_newer_one_counts() {
+    let (pools, tenure) = pools();
+    let key = ObjectKey::new("ns1", "p");
+    let labels = |text: &str| BTreeMap::from([(Arc::from("app"), Arc::from(text))]);
+    pools
+        .v1alpha2
+        .apply(&tenure, key.clone(), pool(&key, labels("old")))
+        .unwrap();
+    assert_eq!(pools.get(&key).unwrap().selector, labels("old"));
+    assert!(pools.selecting("ns1", &labels("old")).is_some());
+
+    pools
+        .v1
+        .apply(&tenure, key.clone(), pool(&key, labels("new")))
+        .unwrap();
+    assert_eq!(pools.get(&key).unwrap().selector, labels("new"));
+    assert!(pools.selecting("ns1", &labels("old")).is_none());
+
+    let mut going = pool(&key, labels("new"));
+    going.lifecycle = Lifecycle::Deleting;
+    pools.v1.apply(&tenure, key.clone(), going).unwrap();
+    assert_eq!(pools.get(&key), None);
+    assert!(pools.selecting("ns1", &labels("new")).is_none());
+}
+
+/// Walks a document and notes the `corrected` text of everything that has an `id`.
+fn corrections(document: &Value, found: &mut BTreeMap<String, String>) {
+    match document {
+        Value::Array(items) => items.iter().for_each(|item| corrections(item, found)),
+        Value::Object(fields) => {
+            if let (Some(Value::String(id)), Some(Value::String(why))) =
+                (fields.get("id"), fields.get("corrected"))
+            {
+                found.insert(id.clone(), why.clone());
+            }
+            fields.values().for_each(|field| corrections(field, found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_correction_is_listed_and_every_listed_one_is_made() {
+    let listed: BTreeMap<String, String> = vectors!("corrections-cluster.yaml");
+    let documents: [Value; 4] = [
+        vectors!("crd.yaml"),
+        vectors!("filter.yaml"),
+        vectors!("pool.yaml"),
+        vectors!("target.yaml"),
+    ];
+    let mut made = BTreeMap::new();
+    for document in &documents {
+        corrections(document, &mut made);
+    }
+    assert_eq!(made, listed);
+}

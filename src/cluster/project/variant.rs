@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Interner, Projected, label, lifecycle, name, namespace_of, uid};
+use super::{Interner, Projected, label, lifecycle, name, namespace_of, shared_key, uid};
 use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingSpec, VariantAutoscalingStatus,
 };
 use crate::api::{ACCELERATOR_LABEL, INSTANCE_LABEL};
+use crate::cluster::mirror::ObjectKey;
 use crate::cluster::watch::Malformed;
 use crate::policy::key::VariantKey;
 use crate::policy::object::{
@@ -36,6 +37,10 @@ impl Projected for VariantAutoscaling {
         let status = self.status.unwrap_or_default();
         let spec = SpecReading::Read(spec(&self.spec, texts));
         record(&self.metadata, spec, status, texts)
+    }
+
+    fn key(view: &VariantRecord) -> ObjectKey {
+        shared_key(&view.object.key.namespace, &view.object.key.name)
     }
 }
 

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Fields, StatusApi, StatusError, StatusPatch, Written, apply_status};
-use crate::api::condition::{Judgement, Truth, merge, time};
+use crate::api::condition::{merge, time};
 use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::mirror::Change;
 use crate::cluster::permit::WritePermit;
+use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::WallTime;
 
@@ -18,10 +19,10 @@ const PATH: &str = "/apis/llmd.ai/v1alpha1/namespaces/a/variantautoscalings/v";
 
 fn patch() -> StatusPatch {
     let now = WallTime(1_700_000_000_000);
-    let found = Judgement {
-        kind: "TargetResolved",
-        status: Truth::True,
-        reason: "TargetFound",
+    let found = Condition {
+        kind: ConditionType::TargetResolved,
+        status: ConditionStatus::True,
+        reason: ConditionReason::TargetFound,
         message: "Scale target Deployment d found".to_owned(),
     };
     StatusPatch {
@@ -97,7 +98,7 @@ async fn apply(server: &FakeServer, retired: &[&str]) -> Result<Written, StatusE
         manager: Arc::from("wva-me"),
         timeout: Duration::from_secs(5),
     };
-    let permit = WritePermit::new(1, Instant::now() + Duration::from_secs(60));
+    let permit = WritePermit::new(1, Instant::now() + Duration::from_mins(1));
     apply_status(permit, &api, &patch(), &names(retired)).await
 }
 
@@ -309,7 +310,7 @@ async fn an_empty_allocation_is_left_out() {
         manager: Arc::from("wva-me"),
         timeout: Duration::from_secs(5),
     };
-    let permit = WritePermit::new(1, Instant::now() + Duration::from_secs(60));
+    let permit = WritePermit::new(1, Instant::now() + Duration::from_mins(1));
     apply_status(permit, &api, &emptied, &names(&[]))
         .await
         .unwrap();
@@ -352,7 +353,8 @@ async fn no_request_starts_when_the_permit_would_not_outlive_it() {
 
 #[tokio::test(start_paused = true)]
 async fn every_refusal_has_its_meaning() {
-    let cases: [(Answer, fn(&StatusError) -> bool); 9] = [
+    type Expected = fn(&StatusError) -> bool;
+    let cases: [(Answer, Expected); 9] = [
         (refusal(404, "NotFound", "no"), |error| {
             matches!(error, StatusError::Gone(_))
         }),

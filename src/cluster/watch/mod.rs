@@ -11,17 +11,17 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::api::{Api, ListParams, WatchEvent as Notice, WatchParams};
-use kube::core::Status;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+pub use self::event::{WatchError, WatchEvent};
 pub use self::guarded::{Guarded, Malformed, key_of};
-use super::client::{RequestError, within};
+use super::client::within;
 use super::discovery;
-use super::mirror::ObjectKey;
 use crate::policy::backoff::Backoff;
 
+mod event;
 mod guarded;
 
 /// Delays after failures in a row: those of the library, but growing also while lists fail.
@@ -66,68 +66,6 @@ impl Default for WatchOptions {
             relist_every: Duration::from_mins(10),
         }
     }
-}
-
-/// What happened. A list is `Restarted`, then `Listed` or `Malformed` for each object, then
-/// `ListDone`; what is not in it does not exist. A list that fails half-way is not finished: the
-/// next `Restarted` begins again.
-#[derive(Debug)]
-pub enum WatchEvent<K> {
-    /// A list begins.
-    Restarted,
-    /// An object of the list.
-    Listed(K),
-    /// The list is complete.
-    ListDone,
-    /// An object was created or changed.
-    Applied(K),
-    /// An object was deleted.
-    Deleted(ObjectKey),
-    /// An object was listed, created or changed, and cannot be read.
-    Malformed(Malformed),
-    /// The server was heard of, and nothing changed.
-    Alive,
-    /// The server does not serve the kind. It is asked again, and listed once it does.
-    Absent {
-        /// When it is asked again.
-        retry_in: Duration,
-    },
-    /// Something went wrong; the next event comes after a delay.
-    Failed {
-        /// What.
-        error: WatchError,
-        /// The delay.
-        retry_in: Duration,
-    },
-}
-
-/// What goes wrong with a watch.
-#[derive(Debug, thiserror::Error)]
-pub enum WatchError {
-    /// The list failed.
-    #[error("list: {0}")]
-    List(#[source] RequestError),
-    /// The list came without a version to watch from.
-    #[error("list: the API server named no resourceVersion")]
-    NoVersion,
-    /// The watch could not be opened.
-    #[error("watch: {0}")]
-    Open(#[source] RequestError),
-    /// The server ended the watch with an error.
-    #[error("watch: the API server ended it with {}: {}", .0.code, .0.message)]
-    Ended(Box<Status>),
-    /// The connection broke.
-    #[error("watch: the connection broke: {0}")]
-    Broken(#[source] Box<kube::Error>),
-    /// The stream ended long before the agreed time, as when a server or a proxy restarts.
-    #[error("watch: ended by the other side after {}", humantime::format_duration(*.0))]
-    Early(Duration),
-    /// The server neither said anything nor ended the watch.
-    #[error("watch: silent beyond its end, the connection is taken for dead")]
-    Silent,
-    /// The question whether the kind is served failed.
-    #[error("discovery: {0}")]
-    Discovery(#[source] RequestError),
 }
 
 type Notices<K> = BoxStream<'static, kube::Result<Notice<Guarded<K>>>>;
@@ -347,7 +285,7 @@ where
             return None;
         };
         let event = match notice {
-            Err(error) => return Some(self.fail(WatchError::Broken(Box::new(error)))),
+            Err(error) => return Some(self.fail(WatchError::Broken(error.into()))),
             Ok(Notice::Error(status)) => return Some(self.fail(WatchError::Ended(status))),
             Ok(Notice::Added(object) | Notice::Modified(object)) => {
                 *version = object.resource_version();

@@ -21,7 +21,7 @@ fn api(server: &FakeServer) -> EventApi {
 }
 
 fn permit() -> WritePermit {
-    WritePermit::new(1, Instant::now() + Duration::from_secs(60))
+    WritePermit::new(1, Instant::now() + Duration::from_mins(1))
 }
 
 fn notice(namespace: &str, note: &str) -> Notice {

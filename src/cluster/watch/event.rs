@@ -1,0 +1,71 @@
+//! What a watch tells.
+
+use std::time::Duration;
+
+use kube::core::Status;
+
+use super::guarded::Malformed;
+use crate::cluster::client::RequestError;
+use crate::cluster::mirror::ObjectKey;
+
+/// What happened. A list is `Restarted`, then `Listed` or `Malformed` for each object, then
+/// `ListDone`; what is not in it does not exist. A list that fails half-way is not finished: the
+/// next `Restarted` begins again.
+#[derive(Debug)]
+pub enum WatchEvent<K> {
+    /// A list begins.
+    Restarted,
+    /// An object of the list.
+    Listed(K),
+    /// The list is complete.
+    ListDone,
+    /// An object was created or changed.
+    Applied(K),
+    /// An object was deleted.
+    Deleted(ObjectKey),
+    /// An object was listed, created or changed, and cannot be read.
+    Malformed(Malformed),
+    /// The server was heard of, and nothing changed.
+    Alive,
+    /// The server does not serve the kind. It is asked again, and listed once it does.
+    Absent {
+        /// When it is asked again.
+        retry_in: Duration,
+    },
+    /// Something went wrong; the next event comes after a delay.
+    Failed {
+        /// What.
+        error: WatchError,
+        /// The delay.
+        retry_in: Duration,
+    },
+}
+
+/// What goes wrong with a watch.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The list failed.
+    #[error("list: {0}")]
+    List(#[source] RequestError),
+    /// The list came without a version to watch from.
+    #[error("list: the API server named no resourceVersion")]
+    NoVersion,
+    /// The watch could not be opened.
+    #[error("watch: {0}")]
+    Open(#[source] RequestError),
+    /// The server ended the watch with an error.
+    #[error("watch: the API server ended it with {}: {}", .0.code, .0.message)]
+    Ended(Box<Status>),
+    /// The connection broke.
+    #[error("watch: {0}")]
+    Broken(#[source] RequestError),
+    /// The stream ended long before the agreed time, as when a server or a proxy restarts.
+    #[error("watch: ended by the other side after {}s", .0.as_secs())]
+    Early(Duration),
+    /// The server neither said anything nor ended the watch.
+    #[error("watch: silent beyond its end, the connection is taken for dead")]
+    Silent,
+    /// The question whether the kind is served failed.
+    #[error("discovery: {0}")]
+    Discovery(#[source] RequestError),
+}

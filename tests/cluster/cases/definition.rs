@@ -1,0 +1,171 @@
+//! The definition of VariantAutoscaling, as the API server enforces it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use http::Request;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::harness::fault::{Fault, Result};
+use crate::harness::suite::{Case, Cx};
+
+const VECTORS: &str = include_str!("../../vectors/crd.yaml");
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "definition::documented_objects_are_accepted",
+            documented_objects_are_accepted,
+        ),
+        Case::shared(
+            "definition::invalid_objects_are_refused",
+            invalid_objects_are_refused,
+        ),
+        Case::shared("definition::samples_are_accepted", samples_are_accepted),
+        Case::shared("definition::columns_are_printed", columns_are_printed),
+    ]
+}
+
+#[derive(Deserialize)]
+struct Vectors {
+    accepted: Vec<Accepted>,
+    refused: Vec<Refused>,
+}
+
+#[derive(Deserialize)]
+struct Accepted {
+    id: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    spec: Value,
+    stored: Value,
+}
+
+#[derive(Deserialize)]
+struct Refused {
+    id: String,
+    spec: Option<Value>,
+    because: String,
+}
+
+fn objects(cx: &Cx) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("llmd.ai", "v1alpha1", "VariantAutoscaling");
+    let resource = ApiResource::from_gvk(&kind);
+    Api::namespaced_with(cx.world.client.clone(), &cx.namespace.name, &resource)
+}
+
+fn object(
+    id: &str,
+    labels: &BTreeMap<String, String>,
+    spec: Option<&Value>,
+) -> Result<DynamicObject> {
+    let mut object = json!({
+        "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling",
+        "metadata": {"name": id.to_lowercase(), "labels": labels},
+    });
+    if let Some(spec) = spec {
+        object["spec"] = spec.clone();
+    }
+    Ok(serde_json::from_value(object)?)
+}
+
+async fn documented_objects_are_accepted(cx: &Cx) -> Result {
+    let vectors: Vectors = serde_yaml::from_str(VECTORS)?;
+    let objects = objects(cx);
+    for vector in vectors.accepted {
+        let object = object(&vector.id, &vector.labels, Some(&vector.spec))?;
+        let stored = objects
+            .create(&PostParams::default(), &object)
+            .await
+            .map_err(|error| Fault::new(format!("{} is refused: {error}", vector.id)))?;
+        let spec = &stored.data["spec"];
+        let seen = json!({
+            "kind": spec["scaleTargetRef"]["kind"],
+            "variantCost": spec["variantCost"],
+            "minReplicas": spec["minReplicas"],
+            "maxReplicas": spec["maxReplicas"],
+        });
+        assert_eq!(seen, vector.stored, "{}", vector.id);
+        assert_eq!(spec["modelID"], vector.spec["modelID"], "{}", vector.id);
+        assert_eq!(spec.get("sloClassRef"), None, "{}", vector.id);
+    }
+    Ok(())
+}
+
+async fn invalid_objects_are_refused(cx: &Cx) -> Result {
+    let vectors: Vectors = serde_yaml::from_str(VECTORS)?;
+    let objects = objects(cx);
+    for vector in vectors.refused {
+        let object = object(&vector.id, &BTreeMap::new(), vector.spec.as_ref())?;
+        match objects.create(&PostParams::default(), &object).await {
+            Err(kube::Error::Api(status)) => {
+                assert_eq!(status.code, 422, "{}: {}", vector.id, status.message);
+                let named = status.message.contains(&vector.because);
+                assert!(named, "{}: {}", vector.id, status.message);
+            }
+            Err(error) => return Err(error.into()),
+            Ok(stored) => {
+                let text = format!("{} is accepted: {}", vector.id, stored.data);
+                return Err(Fault::new(text));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn samples_are_accepted(cx: &Cx) -> Result {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/samples");
+    let objects = objects(cx);
+    let mut accepted = 0;
+    for file in fs::read_dir(folder)? {
+        let path = file?.path();
+        if path.ends_with("kustomization.yaml") {
+            continue;
+        }
+        for document in serde_yaml::Deserializer::from_str(&fs::read_to_string(&path)?) {
+            let sample = DynamicObject::deserialize(document)?;
+            objects
+                .create(&PostParams::default(), &sample)
+                .await
+                .map_err(|error| Fault::new(format!("{} is refused: {error}", path.display())))?;
+            accepted += 1;
+        }
+    }
+    assert!(accepted >= 6, "{accepted} samples");
+    Ok(())
+}
+
+async fn columns_are_printed(cx: &Cx) -> Result {
+    let path = format!(
+        "/apis/llmd.ai/v1alpha1/namespaces/{}/variantautoscalings",
+        cx.namespace.name
+    );
+    let request = Request::get(path)
+        .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+        .body(Vec::new())?;
+    let table: Value = cx.world.client.request(request).await?;
+    let columns: Vec<_> = table["columnDefinitions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|column| column["name"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        columns,
+        [
+            "Name",
+            "Target",
+            "Model",
+            "Min",
+            "Max",
+            "Optimized",
+            "MetricsReady",
+            "Age"
+        ]
+    );
+    Ok(())
+}
