@@ -56,3 +56,120 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::patch;
+    use crate::api::variant_autoscaling::VariantAutoscalingStatus;
+    use crate::cluster::project::variant::VariantRecord;
+    use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
+    use crate::policy::key::VariantKey;
+    use crate::policy::moment::WallTime;
+    use crate::policy::object::{Lifecycle, SpecReading, StoredAllocation, VariantObject};
+    use crate::policy::record::{Decided, Record, Values};
+    use crate::policy::snapshot::{Accelerator, CycleId};
+    use crate::policy::units::Replicas;
+
+    fn object(status: VariantAutoscalingStatus) -> VariantRecord {
+        VariantRecord {
+            object: VariantObject {
+                key: VariantKey::new("ns", "va"),
+                uid: Arc::from("uid"),
+                generation: 4,
+                lifecycle: Lifecycle::Live,
+                accelerator_label: None,
+                spec: SpecReading::Malformed {
+                    why: Arc::from("not read here"),
+                },
+                stored: StoredAllocation::default(),
+            },
+            instance: None,
+            resource_version: Arc::from("17"),
+            status,
+        }
+    }
+
+    fn record(desired: Option<u32>, status: ConditionStatus) -> Record {
+        let condition = |kind| Condition {
+            kind,
+            status,
+            reason: ConditionReason::TargetFound,
+            message: "as found".to_owned(),
+        };
+        Record {
+            key: VariantKey::new("ns", "va"),
+            accelerator: Accelerator::Named(Arc::from("H100")),
+            values: desired.map(|desired| Values {
+                desired: Replicas(desired),
+                current: Replicas(2),
+                ratio: 1.0,
+            }),
+            conditions: [
+                condition(ConditionType::TargetResolved),
+                condition(ConditionType::MetricsAvailable),
+                condition(ConditionType::OptimizationReady),
+                condition(ConditionType::Ready),
+            ],
+            decided: Decided {
+                cycle: Some(CycleId(9)),
+                at: WallTime(5_000),
+            },
+        }
+    }
+
+    const NOW: WallTime = WallTime(60_000);
+
+    #[test]
+    fn a_first_record_is_written_with_everything_and_an_equal_one_is_not() {
+        let first = patch(
+            &record(Some(3), ConditionStatus::True),
+            &object(Default::default()),
+            NOW,
+        );
+        let first = first.unwrap();
+        assert_eq!((&*first.uid, &*first.resource_version), ("uid", "17"));
+        assert_eq!(first.status.observed_generation, Some(4));
+        let allocation = first.status.desired_optimized_alloc.clone().unwrap();
+        assert_eq!(
+            (allocation.num_replicas, allocation.cycle_id),
+            (Some(3), Some(9))
+        );
+        assert_eq!(first.status.conditions.len(), 4);
+        assert!(!first.status.actuation.unwrap().applied);
+
+        let stored = object(first.status);
+        assert_eq!(
+            patch(&record(Some(3), ConditionStatus::True), &stored, NOW),
+            None
+        );
+        let mut reworded = record(Some(3), ConditionStatus::True);
+        reworded.conditions[0].message = "in other words".to_owned();
+        assert_eq!(patch(&reworded, &stored, NOW), None);
+    }
+
+    #[test]
+    fn another_count_accelerator_or_condition_is_a_difference_and_nothing_to_scale_clears() {
+        let stored = patch(
+            &record(Some(3), ConditionStatus::True),
+            &object(Default::default()),
+            NOW,
+        );
+        let stored = object(stored.unwrap().status);
+        let count = patch(&record(Some(2), ConditionStatus::True), &stored, NOW).unwrap();
+        assert!(count.status.actuation.unwrap().applied);
+        assert!(patch(&record(Some(3), ConditionStatus::False), &stored, NOW).is_some());
+        let mut moved = record(Some(3), ConditionStatus::True);
+        moved.accelerator = Accelerator::Unresolved;
+        assert!(patch(&moved, &stored, NOW).is_some());
+
+        let cleared = patch(&record(None, ConditionStatus::True), &stored, NOW).unwrap();
+        assert_eq!(cleared.status.desired_optimized_alloc, None);
+        let cleared = object(cleared.status);
+        assert_eq!(
+            patch(&record(None, ConditionStatus::True), &cleared, NOW),
+            None
+        );
+    }
+}

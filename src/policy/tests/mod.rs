@@ -2,6 +2,7 @@
 
 mod conditions;
 mod properties;
+mod records;
 mod timeline;
 mod variant_state;
 mod vectors;

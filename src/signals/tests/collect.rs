@@ -2,105 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use std::sync::Mutex;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use serde::Deserialize;
 
+use super::stub::Stub;
 use super::vectors::load;
 use crate::policy::key::ModelKey;
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{PodSamples, Sample, SignalName};
 use crate::signals::promql::Namespace;
-use crate::signals::query::{Part, Scope, TABLE};
-use crate::signals::{
-    Collection, CollectionSettings, Ignored, PromApi, QueryError, QueryResult, collect,
-};
+use crate::signals::query::{Part, Scope};
+use crate::signals::{Collection, CollectionSettings, Ignored, QueryError, QueryResult, collect};
 
 /// When every query of these tests is evaluated.
-const NOW: f64 = 1_760_000_000.5;
+pub(super) const NOW: f64 = 1_760_000_000.5;
 /// Time of the newest raw sample, unless a test says otherwise: 10 s before.
 const THEN: f64 = NOW - 10.0;
 
 const KV: &str = "vllm:kv_cache_usage_perc";
 const OLD_KV: &str = "vllm:gpu_cache_usage_perc";
 const QUEUE: &str = "vllm:num_requests_waiting";
-
-/// Answers each query of one scope from a table, the later ones first.
-#[derive(Debug)]
-struct Stub {
-    scope: Scope,
-    answers: BTreeMap<(SignalName, Part), Result<QueryResult, QueryError>>,
-    asked: Mutex<Vec<(SignalName, Part)>>,
-}
-
-impl Stub {
-    fn new() -> Self {
-        Self {
-            scope: Scope::new(&FreshnessBands::default(), None),
-            answers: BTreeMap::new(),
-            asked: Mutex::new(Vec::new()),
-        }
-    }
-
-    fn result(&mut self, signal: SignalName, part: Part) -> &mut QueryResult {
-        self.answers
-            .entry((signal, part))
-            .or_insert_with(|| Ok(QueryResult::default()))
-            .as_mut()
-            .unwrap()
-    }
-
-    /// One sample of a pod of model `m` in namespace `ns`.
-    fn sample(&mut self, signal: SignalName, part: Part, source: &str, pod: &str, number: f64) {
-        let labels = [
-            ("namespace", "ns"),
-            ("model_name", "m"),
-            ("pod", pod),
-            ("source", source),
-        ];
-        self.result(signal, part).push(labels, NOW, number);
-    }
-
-    fn reading(&mut self, signal: SignalName, source: &str, pod: &str, value: f64, time: f64) {
-        self.sample(signal, Part::Value, source, pod, value);
-        self.sample(signal, Part::Age, source, pod, time);
-    }
-
-    fn fail(&mut self, signal: SignalName, part: Part, error: QueryError) {
-        self.answers.insert((signal, part), Err(error));
-    }
-}
-
-impl PromApi for Stub {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        assert_eq!(deadline, Duration::from_secs(10));
-        let all = TABLE
-            .iter()
-            .flat_map(|row| Part::ALL.map(|part| (row, part)));
-        let (place, id) = all
-            .enumerate()
-            .find(|(_, (row, part))| row.query(*part, &self.scope) == promql)
-            .map(|(place, (row, part))| (place, (row.signal, part)))
-            .expect("a query of the table");
-        self.asked.lock().unwrap().push(id);
-        let answer = self.answers.get(&id).cloned();
-        async move {
-            for _ in place..TABLE.len() * Part::ALL.len() {
-                tokio::task::yield_now().await;
-            }
-            answer.unwrap_or_else(|| Ok(QueryResult::default()))
-        }
-        .boxed()
-    }
-}
 
 fn settings() -> CollectionSettings {
     CollectionSettings {

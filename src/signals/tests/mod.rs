@@ -7,5 +7,6 @@ mod http;
 mod pki;
 mod promql;
 mod settings;
+mod stub;
 mod tls;
 mod vectors;

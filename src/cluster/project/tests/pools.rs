@@ -1,0 +1,133 @@
+//! InferencePools of both groups.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::project;
+use crate::api::inference_pool::{v1, v1alpha2};
+use crate::cluster::mirror::{Mirror, ObjectKey};
+use crate::cluster::project::pool::{PoolObject, Pools};
+use crate::kit::{Role, Tenure, WatchedKind};
+use crate::policy::object::Lifecycle;
+
+#[derive(Deserialize)]
+struct PoolVectors {
+    projected: Vec<PoolVector>,
+    lookups: Vec<LookupVector>,
+}
+
+#[derive(Deserialize)]
+struct PoolVector {
+    id: String,
+    v1: Option<Value>,
+    v1alpha2: Option<Value>,
+    selector: BTreeMap<Arc<str>, Arc<str>>,
+    picker: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+struct LookupVector {
+    id: String,
+    pools: BTreeMap<String, BTreeMap<Arc<str>, Arc<str>>>,
+    namespace: String,
+    labels: BTreeMap<Arc<str>, Arc<str>>,
+    expect: Option<String>,
+}
+
+#[test]
+fn pools_of_both_groups_are_read_as_the_vectors_say() {
+    let vectors: PoolVectors = vectors!("pool.yaml");
+    assert!(vectors.projected.len() > 3);
+    for vector in vectors.projected {
+        let metadata = json!({"namespace": "ns1", "name": "p"});
+        let pool = match (&vector.v1, &vector.v1alpha2) {
+            (Some(spec), None) => {
+                project::<v1::InferencePool>(&json!({"metadata": metadata, "spec": spec}))
+            }
+            (None, Some(spec)) => {
+                project::<v1alpha2::InferencePool>(&json!({"metadata": metadata, "spec": spec}))
+            }
+            _ => panic!("{}: one group each", vector.id),
+        };
+        let expected = PoolObject {
+            namespace: Arc::from("ns1"),
+            name: Arc::from("p"),
+            selector: vector.selector,
+            picker: vector.picker,
+            lifecycle: Lifecycle::Live,
+        };
+        assert_eq!(pool, expected, "{}", vector.id);
+    }
+}
+
+fn pool(key: &ObjectKey, selector: BTreeMap<Arc<str>, Arc<str>>) -> PoolObject {
+    PoolObject {
+        namespace: Arc::clone(&key.namespace),
+        name: Arc::clone(&key.name),
+        selector,
+        picker: None,
+        lifecycle: Lifecycle::Live,
+    }
+}
+
+fn pools() -> (Pools, Tenure) {
+    let pools = Pools {
+        v1: Mirror::default(),
+        v1alpha2: Mirror::default(),
+    };
+    let role = Role::Watcher(WatchedKind::InferencePoolV1);
+    (pools, Tenure::for_test(role, 1))
+}
+
+#[test]
+fn pools_are_looked_up_as_the_vectors_say() {
+    let vectors: PoolVectors = vectors!("pool.yaml");
+    assert!(vectors.lookups.len() > 5);
+    for vector in vectors.lookups {
+        let (pools, tenure) = pools();
+        for (index, (name, selector)) in vector.pools.into_iter().enumerate() {
+            let (namespace, name) = name.split_once('/').unwrap();
+            let key = ObjectKey::new(namespace, name);
+            let view = pool(&key, selector);
+            // The groups take turns: where a pool comes from makes no difference.
+            let mirror = if index % 2 == 0 {
+                &pools.v1
+            } else {
+                &pools.v1alpha2
+            };
+            mirror.apply(&tenure, key, view).unwrap();
+        }
+        let found = pools.selecting(&vector.namespace, &vector.labels);
+        let found = found.map(|pool| format!("{}/{}", pool.namespace, pool.name));
+        assert_eq!(found, vector.expect, "{}", vector.id);
+    }
+}
+
+#[test]
+fn of_a_pool_in_both_groups_the_newer_one_counts() {
+    let (pools, tenure) = pools();
+    let key = ObjectKey::new("ns1", "p");
+    let labels = |text: &str| BTreeMap::from([(Arc::from("app"), Arc::from(text))]);
+    pools
+        .v1alpha2
+        .apply(&tenure, key.clone(), pool(&key, labels("old")))
+        .unwrap();
+    assert_eq!(pools.get(&key).unwrap().selector, labels("old"));
+    assert!(pools.selecting("ns1", &labels("old")).is_some());
+
+    pools
+        .v1
+        .apply(&tenure, key.clone(), pool(&key, labels("new")))
+        .unwrap();
+    assert_eq!(pools.get(&key).unwrap().selector, labels("new"));
+    assert!(pools.selecting("ns1", &labels("old")).is_none());
+
+    let mut going = pool(&key, labels("new"));
+    going.lifecycle = Lifecycle::Deleting;
+    pools.v1.apply(&tenure, key.clone(), going).unwrap();
+    assert_eq!(pools.get(&key), None);
+    assert!(pools.selecting("ns1", &labels("new")).is_none());
+}

@@ -1,0 +1,150 @@
+//! What is published from views and plans.
+
+use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType};
+use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::moment::Moment;
+use crate::policy::plan::{Action, Plan};
+use crate::policy::record::{Record, Values};
+use crate::policy::snapshot::{Accelerator, TargetView};
+use crate::policy::tests::world::{Variant, World, at};
+use crate::policy::units::Replicas;
+
+fn target_key() -> TargetKey {
+    TargetKey::new("ns", TargetKind::Deployment, "a")
+}
+
+fn values(desired: u32, current: u32, ratio: f64) -> Option<Values> {
+    Some(Values {
+        desired: Replicas(desired),
+        current: Replicas(current),
+        ratio,
+    })
+}
+
+fn record(
+    variant: &Variant,
+    plan: Option<&Plan>,
+    previous: Option<&Record>,
+    now: Moment,
+) -> Record {
+    Record::of(&variant.view, plan, previous, None, now)
+}
+
+fn ready(record: &Record) -> (ConditionStatus, ConditionReason) {
+    let ready = record
+        .conditions
+        .iter()
+        .find(|condition| condition.kind == ConditionType::Ready);
+    ready.map(|ready| (ready.status, ready.reason)).unwrap()
+}
+
+fn plan_of(variant: &Variant, now: Moment) -> Plan {
+    World::of([variant.clone()]).plan(now)
+}
+
+#[test]
+fn before_the_first_plan_a_resolved_variant_shows_what_is_stored_else_what_exists() {
+    let variant = Variant::new("a").replicas(2, 0.1, 0.0);
+    assert_eq!(
+        record(&variant, None, None, at(0)).values,
+        values(2, 2, 1.0)
+    );
+    let variant = variant.desired(Some(5));
+    let record = record(&variant, None, None, at(0));
+    assert_eq!(record.values, values(5, 2, 2.5));
+    assert_eq!(ready(&record).0, ConditionStatus::Unknown);
+}
+
+#[test]
+fn a_decision_is_shown_and_keeps_its_cycle_until_something_that_status_shows_changes() {
+    let variant = Variant::new("a").replicas(2, 0.78, 4.0).desired(Some(2));
+    let before = record(&variant, None, None, at(0));
+    let plan = plan_of(&variant, at(1));
+    let grown = record(&variant, Some(&plan), Some(&before), at(1));
+    assert_eq!(grown.values, values(3, 2, 1.5));
+    assert_eq!(grown.change_from(Some(&before)), Some(Action::ScaleUp));
+    assert_eq!(grown.decided.cycle, Some(plan.cycle));
+    assert_eq!(grown.decided.at, at(1).wall);
+
+    // The replica arrives: the gauges move, the decision does not.
+    let arrived = Variant::new("a").replicas(3, 0.5, 1.0).desired(Some(3));
+    let same = record(&arrived, Some(&plan), Some(&grown), at(9));
+    assert_eq!(same.values, values(3, 3, 1.0));
+    assert_eq!(
+        (same.decided, same.conditions.clone()),
+        (grown.decided, grown.conditions.clone())
+    );
+    assert_eq!(same.change_from(Some(&grown)), None);
+}
+
+#[test]
+fn a_target_that_goes_takes_the_values_along_and_one_that_is_out_of_sight_keeps_them() {
+    let variant = Variant::new("a").replicas(2, 0.1, 0.0).desired(Some(2));
+    let shown = record(&variant, None, None, at(0));
+    assert!(shown.values.is_some());
+
+    let unseen = variant.clone().target(TargetView::Unknown {
+        target: target_key(),
+    });
+    assert_eq!(
+        record(&unseen, None, Some(&shown), at(1)).values,
+        shown.values
+    );
+
+    let gone = variant.target(TargetView::NotFound {
+        target: target_key(),
+    });
+    let gone = record(&gone, None, Some(&shown), at(2));
+    assert_eq!(gone.values, None);
+    assert_eq!(
+        ready(&gone),
+        (ConditionStatus::False, ConditionReason::DeploymentNotFound)
+    );
+    assert_eq!(gone.change_from(Some(&shown)), None);
+}
+
+#[test]
+fn a_decision_on_another_state_of_the_target_is_not_used() {
+    let missing = Variant::new("a").target(TargetView::NotFound {
+        target: target_key(),
+    });
+    let plan = plan_of(&missing, at(0));
+    let found = Variant::new("a").replicas(4, 0.1, 0.0);
+    assert_eq!(
+        record(&found, Some(&plan), None, at(1)).values,
+        values(4, 4, 1.0)
+    );
+}
+
+#[test]
+fn a_contested_target_shows_nothing_and_a_new_accelerator_is_a_new_decision() {
+    let variant = Variant::new("a").replicas(2, 0.1, 0.0).desired(Some(2));
+    let shown = record(&variant, None, None, at(0));
+    let claimants = [variant.view.key.clone()].into();
+    let contested = variant.clone().target(TargetView::Contested {
+        target: target_key(),
+        claimants,
+    });
+    assert_eq!(record(&contested, None, Some(&shown), at(1)).values, None);
+
+    let mut moved = variant;
+    moved.view.accelerator = Accelerator::Named("L40S".into());
+    let moved = record(&moved, None, Some(&shown), at(7));
+    assert_eq!(
+        (moved.accelerator.label(), moved.decided.at),
+        ("L40S", at(7).wall)
+    );
+}
+
+#[test]
+fn a_quarantined_variant_keeps_its_count_and_says_so() {
+    let variant = Variant::new("a").replicas(2, 0.1, 0.0).desired(Some(2));
+    let fine = record(&variant, None, None, at(0));
+    assert_ne!(ready(&fine).1, ConditionReason::VariantQuarantined);
+    let ill = Record::of(&variant.view, None, Some(&fine), Some("panic"), at(1));
+    assert_eq!(ill.values, fine.values);
+    assert_eq!(
+        ready(&ill),
+        (ConditionStatus::False, ConditionReason::VariantQuarantined)
+    );
+}
