@@ -141,10 +141,7 @@ impl Plant {
             variants: Address::vacant(),
         };
         let dropped = series.process.events_dropped.clone();
-        series
-            .config
-            .interval
-            .set(startup.generation.dynamic.interval.as_secs_f64());
+        series.show_settings(&startup.generation);
         let mirrors = Mirrors::new(scope.clone());
         let clock = env.kit.clock.clone();
         Self {

@@ -1,6 +1,6 @@
 //! Reads Prometheus at every tick and publishes what it saw, then what was learned from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -120,7 +120,35 @@ impl Collector {
         }
     }
 
+    /// Pods that report and belong to no variant of ours: of others, or of a broken chain of owners.
+    fn count_misses(&self, snapshot: &MetricsSnapshot) {
+        let views = self.facts.board.snapshot();
+        let ours: BTreeSet<(&str, &str)> = views
+            .values()
+            .flat_map(|view| {
+                view.pods
+                    .iter()
+                    .map(|pod| (&*view.key.namespace, &*pod.name))
+            })
+            .collect();
+        for (model, samples) in &snapshot.models {
+            let misses = samples
+                .keys()
+                .filter(|pod| !ours.contains(&(&*model.namespace, &**pod)))
+                .count();
+            if misses > 0 {
+                self.facts
+                    .series
+                    .engine
+                    .mapping_misses
+                    .with_label_values(&[&*model.namespace, "unresolved"])
+                    .inc_by(u64::try_from(misses).unwrap_or(u64::MAX));
+            }
+        }
+    }
+
     fn count_pods(&self, snapshot: &MetricsSnapshot) {
+        self.count_misses(snapshot);
         let mut pods: BTreeMap<&str, i64> = BTreeMap::new();
         for (model, samples) in &snapshot.models {
             *pods.entry(&model.namespace).or_default() +=

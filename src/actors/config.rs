@@ -175,11 +175,7 @@ impl Config {
         if let Some(levels) = &self.connections.levels {
             levels.set(generation.dynamic.log_level.as_str());
         }
-        self.facts
-            .series
-            .config
-            .interval
-            .set(generation.dynamic.interval.as_secs_f64());
+        self.facts.series.show_settings(&generation);
         let in_force = Arc::new(InForce {
             generation,
             schedule,

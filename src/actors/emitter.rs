@@ -239,11 +239,16 @@ impl Emitter {
     fn keep(&mut self, plan: Arc<Plan>) {
         let before = self.facts.plan.load();
         for (key, decision) in &plan.decisions {
+            // A variant that went since the plan was made has no series any more.
+            if self.facts.records.get(key).is_none() {
+                continue;
+            }
             let up = matches!(
                 decision.metrics,
                 MetricsState::Available | MetricsState::NoReplicas
             );
             self.facts.series.expose_metrics_up(key, up);
+            self.facts.series.expose_freshness(key, &decision.figures);
             let was = (*before)
                 .as_ref()
                 .and_then(|plan| plan.decisions.get(key))

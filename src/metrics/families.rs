@@ -23,6 +23,7 @@ pub(super) struct VariantSeries {
     pub(super) ratio: GaugeVec,
     pub(super) scaling: CounterVec,
     pub(super) up: IntGaugeVec,
+    pub(super) freshness: IntGaugeVec,
 }
 
 /// Collection and planning.
@@ -42,6 +43,8 @@ pub struct EngineSeries {
     pub pods_discovered: IntGaugeVec,
     /// Source name chosen per signal: how many pods it supplied.
     pub source_pods: IntGaugeVec,
+    /// Pods with metrics that belong to no variant, by `namespace` and `reason`.
+    pub mapping_misses: IntCounterVec,
 }
 
 /// Settings.
@@ -51,6 +54,12 @@ pub struct ConfigSeries {
     pub generation: IntGauge,
     /// Loop interval in force, in seconds.
     pub interval: Gauge,
+    /// 1, labelled with the choices in force.
+    pub info: IntGaugeVec,
+    /// Spare KV share below which a model grows, of the global default.
+    pub kv_spare: Gauge,
+    /// Spare queue below which a model grows, of the global default.
+    pub queue_spare: Gauge,
     /// Settings edits that were refused because the key is immutable, by `key`.
     pub rejected: IntCounterVec,
     /// Entries of ConfigMaps that are invalid now, by `config_map` and `namespace`.
@@ -101,6 +110,11 @@ impl VariantSeries {
                 "1 if the last cycle decided on usable metrics of the variant's model, else 0.",
                 &["variant_name", "namespace"],
             )?,
+            freshness: registrar.int_gauges(
+                "wva_metrics_freshness_status",
+                "Ready replicas of the variant by the state of their metrics.",
+                &["variant_name", "namespace", "status"],
+            )?,
         })
     }
 }
@@ -142,6 +156,11 @@ impl EngineSeries {
                 "Pods whose signal came from this series name in the last collection.",
                 &["query_type", "source"],
             )?,
+            mapping_misses: registrar.int_counters(
+                "wva_pod_mapping_miss_total",
+                "Pods with metrics, per collection, that belong to no variant.",
+                &["namespace", "reason"],
+            )?,
         })
     }
 }
@@ -153,6 +172,19 @@ impl ConfigSeries {
             interval: registrar.register(Gauge::new(
                 "wva_config_optimization_interval_seconds",
                 "Optimization interval in force.",
+            )?)?,
+            info: registrar.int_gauges(
+                "wva_config_info",
+                "1, labelled with the choices in force.",
+                &["analyzer_name", "limiter_enabled", "scale_to_zero_enabled"],
+            )?,
+            kv_spare: registrar.register(Gauge::new(
+                "wva_config_kv_spare_threshold",
+                "Spare KV share below which a model grows, of the global default.",
+            )?)?,
+            queue_spare: registrar.register(Gauge::new(
+                "wva_config_queue_spare_threshold",
+                "Spare queue below which a model grows, of the global default.",
             )?)?,
             rejected: registrar.int_counters(
                 "wva_config_changes_rejected_total",

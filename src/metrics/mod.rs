@@ -10,14 +10,18 @@ use prometheus::{Registry, TextEncoder};
 
 pub use self::families::{ConfigSeries, EngineSeries, ProcessSeries};
 use self::families::{Registrar, VariantSeries};
-use crate::policy::key::VariantKey;
-use crate::policy::plan::{Action, Stage};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::plan::{Action, Stage, VariantFigures};
 use crate::policy::record::Values;
+use crate::settings::Generation;
 
 mod families;
 
 /// Content type of the exposition.
 pub const TEXT_FORMAT: &str = prometheus::TEXT_FORMAT;
+
+/// States of a replica's metrics, as label values.
+const FRESHNESS: [&str; 4] = ["fresh", "stale", "missing", "unavailable"];
 
 /// Every series of the controller.
 #[derive(Debug)]
@@ -106,6 +110,22 @@ impl Metrics {
             .set(i64::from(up));
     }
 
+    /// Shows how many ready replicas of a variant report how freshly.
+    pub fn expose_freshness(&self, key: &VariantKey, figures: &VariantFigures) {
+        let unavailable = figures.outdated;
+        let fresh = figures.reporting.saturating_sub(figures.stale);
+        let missing = figures
+            .ready
+            .saturating_sub(figures.reporting + unavailable);
+        let counts = [fresh, figures.stale, missing, unavailable];
+        for (status, count) in FRESHNESS.into_iter().zip(counts) {
+            self.variants
+                .freshness
+                .with_label_values(&[&*key.name, &*key.namespace, status])
+                .set(i64::from(count));
+        }
+    }
+
     /// Counts one change of the desired count.
     pub fn count_scaling(&self, labels: &VariantLabels, action: Action, reason: Stage) {
         let direction = match action {
@@ -132,6 +152,10 @@ impl Metrics {
                 .up
                 .remove_label_values(&[&*labels.key.name, &*labels.key.namespace]),
         );
+        for status in FRESHNESS {
+            let values = [&*labels.key.name, &*labels.key.namespace, status];
+            drop(self.variants.freshness.remove_label_values(&values));
+        }
     }
 
     fn remove(&self, labels: &VariantLabels) {
@@ -153,6 +177,24 @@ impl Metrics {
                 drop(self.variants.scaling.remove_label_values(&values));
             }
         }
+    }
+
+    /// Shows the settings in force.
+    pub fn show_settings(&self, generation: &Generation) {
+        let dynamic = &generation.dynamic;
+        let default = dynamic.saturation.resolve(&ModelKey::new("", ""));
+        self.config.interval.set(dynamic.interval.as_secs_f64());
+        self.config.kv_spare.set(default.kv_spare_trigger);
+        self.config.queue_spare.set(default.queue_spare_trigger);
+        let to_zero = generation.statics.scale_to_zero_by_default;
+        self.config.info.reset();
+        // V1 without limits is what decides today; both labels are the original's.
+        let labels = [
+            "saturation-percentage",
+            "false",
+            if to_zero { "true" } else { "false" },
+        ];
+        self.config.info.with_label_values(&labels).set(1);
     }
 
     /// The exposition text. Pipeline series are left out unless this process may write now.
