@@ -37,9 +37,9 @@ fn a_variant_is_shown_as_the_scalers_read_it_and_hidden_without_the_right_to_wri
     );
     metrics.expose(&labels("H100"), None, values(5, 2));
     let expected = [
-        r#"wva_current_replicas{accelerator_type="H100",controller_instance="blue",namespace="ns",variant_name="va"} 2"#,
-        r#"wva_desired_ratio{accelerator_type="H100",controller_instance="blue",namespace="ns",variant_name="va"} 2.5"#,
-        r#"wva_desired_replicas{accelerator_type="H100",controller_instance="blue",namespace="ns",variant_name="va"} 5"#,
+        r#"wva_current_replicas{accelerator_type="H100",namespace="ns",variant_name="va",controller_instance="blue"} 2"#,
+        r#"wva_desired_ratio{accelerator_type="H100",namespace="ns",variant_name="va",controller_instance="blue"} 2.5"#,
+        r#"wva_desired_replicas{accelerator_type="H100",namespace="ns",variant_name="va",controller_instance="blue"} 5"#,
     ];
     assert_eq!(variant_lines(&metrics, Visibility::Shown), expected);
     assert_eq!(
