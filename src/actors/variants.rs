@@ -42,7 +42,15 @@ pub struct Variants {
     changed: Doorbell<VariantKey>,
     optimizer: Address<optimizer::Message>,
     events: Events,
-    children: BTreeMap<VariantKey, Address<variant::Message>>,
+    children: BTreeMap<VariantKey, Child>,
+}
+
+/// What the registry keeps of a variant.
+#[derive(Debug)]
+struct Child {
+    address: Address<variant::Message>,
+    /// Identity and generation of the object that its actor was last ordered for.
+    generation: (Arc<str>, i64),
 }
 
 impl Variants {
@@ -94,14 +102,32 @@ impl Variants {
         keys
     }
 
-    fn order(&mut self, key: VariantKey) -> Order<VariantKey> {
-        if self.facts.mirrors.managed(&key).is_none() {
-            return Order::End(key);
+    /// What becomes of a variant's actor. An actor that fails is run again at once only when its
+    /// object says something new; our own writes to its status do not count.
+    fn order(&mut self, key: VariantKey) -> Option<Order<VariantKey>> {
+        let Some(record) = self.facts.mirrors.managed(&key) else {
+            self.children.remove(&key);
+            return Some(Order::End(key));
+        };
+        let generation = (Arc::clone(&record.object.uid), record.object.generation);
+        match self.children.get_mut(&key) {
+            Some(child) if child.generation == generation => None,
+            Some(child) => {
+                child.generation = generation;
+                Some(Order::Run(key))
+            }
+            None => {
+                let address = Address::vacant();
+                self.children.insert(
+                    key.clone(),
+                    Child {
+                        address,
+                        generation,
+                    },
+                );
+                Some(Order::Run(key))
+            }
         }
-        self.children
-            .entry(key.clone())
-            .or_insert_with(Address::vacant);
-        Order::Run(key)
     }
 }
 
@@ -116,24 +142,23 @@ impl Registry for Variants {
     ) -> Vec<Order<VariantKey>> {
         let mut dirty = self.dirty.answer();
         if matches!(occasion, Occasion::Wake) {
+            // A new life of the supervisor begins with nobody in quarantine.
+            self.facts.clear_quarantine();
             dirty.insert(Dirty::Everything);
         }
         let keys = self.affected(dirty);
         for key in &keys {
             if let Some(child) = self.children.get(key) {
                 // A variant that is not there looks at everything when it comes back.
-                child.hint(variant::Message::Refresh);
+                child.address.hint(variant::Message::Refresh);
             }
         }
-        keys.into_iter().map(|key| self.order(key)).collect()
+        keys.into_iter().filter_map(|key| self.order(key)).collect()
     }
 
     fn child(&self, key: &VariantKey) -> ChildSpec {
-        let address = self
-            .children
-            .get(key)
-            .cloned()
-            .unwrap_or_else(Address::vacant);
+        let known = self.children.get(key).map(|child| child.address.clone());
+        let address = known.unwrap_or_else(Address::vacant);
         let (facts, changed, optimizer) = (
             self.facts.clone(),
             self.changed.clone(),
@@ -154,7 +179,6 @@ impl Registry for Variants {
     fn started(&mut self, _key: &VariantKey) {}
 
     fn ended(&mut self, key: &VariantKey) {
-        self.children.remove(key);
         self.facts.board.remove(key);
         self.changed.ring(key.clone());
     }

@@ -20,6 +20,9 @@ use super::role::{Role, Shape};
 use super::tenure::Tenure;
 use crate::policy::moment::Moment;
 
+/// How long a supervisor may go without finishing a sweep, of which it makes one a second.
+const SUPERVISOR_SILENCE: Duration = Duration::from_secs(30);
+
 /// The roles of one process and their lives.
 #[derive(Clone, Default)]
 pub struct Census(Arc<Inner>);
@@ -106,9 +109,9 @@ pub enum Aliveness {
     Alive,
     /// The root is not running.
     NoRoot,
-    /// These roles were killed for standing still and did not end: their handlers never await and
-    /// never return.
-    Stalled(Vec<Role>),
+    /// These roles have handlers that never await and never return. Nothing short of the end of the
+    /// process ends them.
+    Stuck(Vec<Role>),
 }
 
 impl Census {
@@ -127,20 +130,20 @@ impl Census {
     }
 
     /// Whether the process should be left alone; the answer to a liveness probe.
-    pub fn alive(&self) -> Aliveness {
+    pub fn alive(&self, now: Moment) -> Aliveness {
         let table = self.table();
         if !table.get(&Role::Root).is_some_and(|entry| entry.alive) {
             return Aliveness::NoRoot;
         }
-        let stalled: Vec<Role> = table
+        let stuck: Vec<Role> = table
             .iter()
-            .filter(|(_, entry)| entry.state == RoleState::Stalled)
+            .filter(|(role, entry)| entry.is_stuck(role, now))
             .map(|(role, _)| role.clone())
             .collect();
-        if stalled.is_empty() {
+        if stuck.is_empty() {
             Aliveness::Alive
         } else {
-            Aliveness::Stalled(stalled)
+            Aliveness::Stuck(stuck)
         }
     }
 
@@ -164,10 +167,11 @@ impl Census {
     }
 
     /// Begins a life; it ends when the guard is dropped.
-    pub(super) fn begin(&self, role: &Role) -> LifeGuard {
+    pub(super) fn begin(&self, role: &Role, now: Moment) -> LifeGuard {
         let number = self.0.incarnations.fetch_add(1, Ordering::AcqRel) + 1;
         let life = Arc::new(Life::new(
             Tenure::new(role.clone(), number),
+            now,
             #[cfg(feature = "sim")]
             self.hooks(role),
         ));
@@ -342,6 +346,14 @@ impl Entry {
         if matches!(self.state, RoleState::Running | RoleState::Stalled) {
             self.state = RoleState::Stopped;
         }
+    }
+
+    /// Killed for standing still without ending, or a supervisor that has stopped its sweeps: those
+    /// have nobody above them who would notice.
+    fn is_stuck(&self, role: &Role, now: Moment) -> bool {
+        let silent = || now.since(self.life.last_sign()) > SUPERVISOR_SILENCE;
+        self.state == RoleState::Stalled
+            || (self.alive && role.policy().shape == Shape::Supervisor && silent())
     }
 
     fn report(&self, role: &Role) -> RoleReport {

@@ -106,7 +106,7 @@ impl ChildSpec {
         supervisor: Option<(&Role, ActorCell)>,
     ) -> Result<Live, String> {
         self.check(supervisor.as_ref().map(|(role, _)| *role))?;
-        let guard = kit.census.begin(&self.role);
+        let guard = kit.census.begin(&self.role, kit.clock.now());
         let life = Arc::clone(guard.life());
         let boarding = Boarding {
             kit: kit.clone(),

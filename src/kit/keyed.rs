@@ -49,7 +49,8 @@ pub trait Registry: Send + 'static {
     fn ended(&mut self, key: &Self::Key);
 
     /// The child has failed repeatedly, the last time because of `why`, and is left alone until
-    /// `retry_in` has passed or it is ordered to run. Called again for every further failure.
+    /// `retry_in` has passed or it is ordered to run. Called again for every further failure. A new
+    /// life of the registry begins with nobody in quarantine.
     fn quarantined(&mut self, key: &Self::Key, failures: usize, why: &str, retry_in: Duration);
 
     /// The child was quarantined and has now run for a second with everything handled.

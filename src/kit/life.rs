@@ -19,7 +19,7 @@ pub(super) struct Life {
     told: AtomicU64,
     handled: AtomicU64,
     /// Nanoseconds on the monotonic clock, and milliseconds on the wall clock, at which a handler
-    /// last ended.
+    /// last ended, or else this life began.
     progress: (AtomicU64, AtomicI64),
     /// Monotonic time by which its supervisor wants it stopped.
     stop_by: OnceLock<Duration>,
@@ -31,9 +31,10 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn new(
         tenure: Tenure,
+        now: Moment,
         #[cfg(feature = "sim")] hooks: std::sync::Arc<super::chaos::KillHooks>,
     ) -> Self {
-        Self {
+        let life = Self {
             tenure,
             told: AtomicU64::new(0),
             handled: AtomicU64::new(0),
@@ -42,7 +43,9 @@ impl Life {
             ended: AtomicBool::new(false),
             #[cfg(feature = "sim")]
             hooks,
-        }
+        };
+        life.progress_at(now);
+        life
     }
 
     pub(super) fn tenure(&self) -> &Tenure {
@@ -73,17 +76,26 @@ impl Life {
 
     /// When a handler last ended.
     pub(super) fn last_progress(&self) -> Option<Moment> {
-        (self.handled() > 0).then(|| Moment {
+        (self.handled() > 0).then(|| self.last_sign())
+    }
+
+    /// When a handler last ended, or else this life began.
+    pub(super) fn last_sign(&self) -> Moment {
+        Moment {
             monotonic: Duration::from_nanos(self.progress.0.load(Ordering::Relaxed)),
             wall: WallTime(self.progress.1.load(Ordering::Relaxed)),
-        })
+        }
     }
 
     fn count_handled(&self, now: Moment) {
+        self.progress_at(now);
+        self.handled.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn progress_at(&self, now: Moment) {
         let nanos = u64::try_from(now.monotonic.as_nanos()).unwrap_or(u64::MAX);
         self.progress.0.store(nanos, Ordering::Relaxed);
         self.progress.1.store(now.wall.0, Ordering::Relaxed);
-        self.handled.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Sets the time by which it has to be stopped; the first call counts.

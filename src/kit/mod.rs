@@ -43,5 +43,6 @@ pub use slot::Slot;
 pub use supervisor::supervisor;
 pub use tenure::{Guard, Superseded, Tenure};
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(test)]
+#[cfg(feature = "sim")]
 mod tests;

@@ -93,10 +93,10 @@ impl ProbeRoutes {
     }
 
     fn live(&self) -> Answer {
-        match self.census.alive() {
+        match self.census.alive(self.facts.clock.now()) {
             Aliveness::Alive => plain(StatusCode::OK, "ok"),
             Aliveness::NoRoot => plain(StatusCode::SERVICE_UNAVAILABLE, "the tree is not running"),
-            Aliveness::Stalled(roles) => {
+            Aliveness::Stuck(roles) => {
                 let names: Vec<_> = roles.iter().map(ToString::to_string).collect();
                 plain(
                     StatusCode::SERVICE_UNAVAILABLE,

@@ -18,7 +18,7 @@ fn policy(role: &Role) -> RestartPolicy {
 fn check_delays(attempts: &[Duration], policy: &RestartPolicy) {
     let mut expected = policy.delay_base;
     for (index, pair) in attempts.windows(2).enumerate() {
-        let delay = (pair[1] - pair[0]).as_secs_f64();
+        let delay = pair[1].abs_diff(pair[0]).as_secs_f64();
         let ratio = delay / expected.as_secs_f64();
         assert!(
             (0.79..=1.21).contains(&ratio),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::{Act, Curse, Journal, Post, Stage, rest};
+use super::stage::{Act, Curse, Event, Journal, Post, Stage, rest};
 use crate::kit::{Aliveness, ExitReason, Role, RoleState, supervisor};
 
 /// Two siblings; the first is the one that suffers.
@@ -69,15 +69,54 @@ async fn a_role_that_cannot_be_made_or_wake_is_tried_again_and_costs_nobody_else
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_exits_of_one_instant_are_each_answered() {
-    let (stage, victim, other) = pair(Curse::None).await;
-    let before = [&victim, &other].map(|post| stage.report(&post.role).incarnation);
-    stage.kill(&victim.role);
-    stage.kill(&other.role);
-    for (post, before) in [&victim, &other].into_iter().zip(before) {
-        let after = stage.reborn(&post.role, before).await;
-        assert_eq!(after.restarts, 1, "{}", post.role);
+async fn exits_of_one_instant_are_answered_in_the_order_of_the_children() {
+    let mut returns = Vec::new();
+    for swapped in [false, true] {
+        let (stage, victim, other) = pair(Curse::None).await;
+        let mut killed = [&other, &victim];
+        if swapped {
+            killed.reverse();
+        }
+        for post in killed {
+            stage.kill(&post.role);
+        }
+        rest().await;
+        for post in [&victim, &other] {
+            let after = stage.reborn(&post.role, 0).await;
+            assert_eq!(after.restarts, 1, "{}", post.role);
+        }
+        // The delays are drawn from one generator, so they show the order of the decisions.
+        returns.push([&victim, &other].map(|post| stage.journal.attempts(&post.role)));
+        assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }
+    assert_eq!(returns[0], returns[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_actor_tells_itself_arrives_and_is_counted() {
+    let (stage, victim, _other) = pair(Curse::None).await;
+    let before = stage.report(&victim.role);
+    victim.tell(Act::Next(3));
+    rest().await;
+    assert_eq!(stage.journal.roles(&Event::Finished(3)).len(), 1);
+    let after = stage.report(&victim.role);
+    assert_eq!(
+        (after.told, after.handled),
+        (before.told + 2, before.told + 2)
+    );
+    assert_eq!(stage.fall().await, ExitReason::Shutdown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_can_be_read_as_json() {
+    let (stage, victim, _other) = pair(Curse::None).await;
+    stage.kill(&victim.role);
+    rest().await;
+    let json = serde_json::to_value(stage.report(&victim.role)).unwrap();
+    assert_eq!(json["role"], "status-writer");
+    assert_eq!(json["parent"], "egress");
+    assert_eq!(json["last_failure"], "killed");
+    assert!(json["state"]["restarting"]["after"].is_object(), "{json}");
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
@@ -93,7 +132,7 @@ async fn timers_end_with_the_life_that_armed_them() {
     victim.tell(Act::Later(8, hour));
     tokio::time::sleep(hour * 2).await;
     let begun: Vec<_> = [7, 8]
-        .map(|task| stage.journal.roles(&super::stage::Event::Began(task)).len())
+        .map(|task| stage.journal.roles(&Event::Began(task)).len())
         .into();
     assert_eq!(begun, [0, 1]);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
@@ -102,8 +141,11 @@ async fn timers_end_with_the_life_that_armed_them() {
 #[tokio::test(start_paused = true)]
 async fn the_census_knows_whether_the_root_is_alive() {
     let (stage, _victim, _other) = pair(Curse::None).await;
-    let census = stage.kit.census.clone();
-    assert_eq!(census.alive(), Aliveness::Alive);
+    let kit = stage.kit.clone();
+    let alive = || kit.census.alive(kit.clock.now());
+    assert_eq!(alive(), Aliveness::Alive);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(alive(), Aliveness::Alive);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
-    assert_eq!(census.alive(), Aliveness::NoRoot);
+    assert_eq!(alive(), Aliveness::NoRoot);
 }

@@ -103,6 +103,25 @@ async fn a_quarantined_key_is_released_when_its_object_changes_for_the_better() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_in_the_instant_of_an_exit_is_not_lost() {
+    let (stage, nursery) = raise(2).await;
+    nursery.put(0, Curse::FailOnWake);
+    stage.kill(&variant(0));
+    tokio::time::sleep(secs(200)).await;
+    nursery.put(0, Curse::None);
+    tokio::time::sleep(secs(10)).await;
+    assert_eq!(stage.report(&variant(0)).state, RoleState::Running);
+
+    stage.kill(&variant(0));
+    nursery.put(0, Curse::None);
+    rest().await;
+    assert_eq!(stage.report(&variant(0)).state, RoleState::Quarantined);
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(stage.report(&variant(0)).state, RoleState::Running);
+    assert_eq!(stage.fall().await, ExitReason::Shutdown);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_ends_is_cleaned_up_and_comes_back_above_its_former_numbers() {
     let (stage, nursery) = raise(2).await;
     let first = stage.report(&variant(0));

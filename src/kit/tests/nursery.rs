@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::stage::{Curse, Journal, Post};
 use crate::kit::{
-    Address, ChildSpec, Context, Delivery, Doorbell, Occasion, Order, Registry, Role, Tenure,
-    WatchedKind, keyed, supervisor,
+    Address, ChildSpec, Context, Doorbell, Occasion, Order, Registry, Role, Tenure, WatchedKind,
+    keyed, supervisor,
 };
 use crate::policy::key::VariantKey;
 
@@ -47,9 +47,7 @@ impl Nursery {
         let address = Address::vacant();
         let owner = address.clone();
         Self {
-            bell: Doorbell::new(move || match owner.tell(()) {
-                Delivery::Taken | Delivery::Vacant => {}
-            }),
+            bell: Doorbell::new(move || _ = owner.tell(())),
             address,
             posts: Arc::default(),
             notices: Arc::default(),

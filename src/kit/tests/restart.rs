@@ -120,8 +120,8 @@ async fn under_random_kills_every_ring_is_answered() {
             }
             // At most four victims: more at once would spend a budget, which is another test.
             if ring % 15 == 0 {
-                let die = usize::try_from(dice.next_u64() >> 33).unwrap();
-                stage.kit.census.kill(&leaves[die % leaves.len()].role);
+                let drawn = usize::try_from(dice.next_u64() >> 33).unwrap();
+                stage.kit.census.kill(&leaves[drawn % leaves.len()].role);
             }
             tokio::time::sleep(dice.jitter(secs(1) / 5, 1.0)).await;
         }

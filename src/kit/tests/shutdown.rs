@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::nursery::{Ensemble, variant};
 use super::stage::{Act, Curse, Event, Journal, Stage, rest, secs};
+use crate::kit::child::children_stop_by;
 use crate::kit::{ExitReason, Role, RoleState, Shape, StopHow};
 
 #[tokio::test(start_paused = true)]
@@ -39,10 +40,15 @@ async fn children_start_top_down_and_stop_bottom_up() {
 #[tokio::test(start_paused = true)]
 async fn a_hung_leaf_does_not_keep_the_others_from_flushing() {
     // Who hangs while retiring, and who in a handler; how many of them have a flush to miss.
-    let vectors: [(&[Role], &[Role], u64); 3] = [
+    let vectors: [(&[Role], &[Role], u64); 4] = [
         (&[Role::StatusWriter], &[], 1),
         (&[], &[Role::EventRecorder, Role::Collector, Role::Http], 1),
         (&[Role::StatusWriter], &[Role::EventRecorder], 2),
+        (
+            &[Role::StatusWriter, Role::Leadership],
+            &[Role::EventRecorder],
+            3,
+        ),
     ];
     for (retiring, handling, overdue) in vectors {
         let ensemble = Ensemble::new(&Journal::new());
@@ -131,4 +137,28 @@ async fn dropping_the_run_kills_the_tree() {
     rest().await;
     assert_eq!(census.survivors(), []);
     assert_eq!(ensemble.posts[0].journal().roles(&Event::Retired), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_plans_with_the_time_it_was_given() {
+    let kit = super::stage::kit();
+    // (given by its own supervisor, left for its children)
+    let vectors = [
+        (None, secs(4) * 7 / 8),
+        (Some(secs(2)), secs(2) * 7 / 8),
+        (Some(Duration::ZERO), Duration::ZERO),
+    ];
+    for (given, left) in vectors {
+        tokio::time::sleep(secs(100)).await;
+        let now = kit.clock.now().monotonic;
+        let guard = kit.census.begin(&Role::Egress, kit.clock.now());
+        if let Some(given) = given {
+            guard.life().set_stop_by(now + given);
+        }
+        assert_eq!(
+            children_stop_by(&kit, guard.life()),
+            now + left,
+            "given {given:?}"
+        );
+    }
 }

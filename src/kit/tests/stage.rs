@@ -109,12 +109,13 @@ pub(super) async fn until<T>(
     mut holds: impl FnMut() -> Option<T>,
 ) -> T {
     let deadline = tokio::time::Instant::now() + within;
+    let step = TICK.max(within / 10_000);
     loop {
         if let Some(value) = holds() {
             return value;
         }
         assert!(tokio::time::Instant::now() < deadline, "never: {what}");
-        tokio::time::sleep(TICK).await;
+        tokio::time::sleep(step).await;
     }
 }
 
@@ -132,6 +133,7 @@ pub(super) enum Event {
     Began(u32),
     Finished(u32),
     Retired,
+    Gone,
 }
 
 #[derive(Debug, Clone)]
@@ -209,8 +211,10 @@ pub(super) enum Act {
     Hang,
     Fail,
     Panic,
-    /// After a while, tells itself to work.
+    /// Tells itself to work after a while.
     Later(u32, Duration),
+    /// Tells itself to work at once.
+    Next(u32),
 }
 
 /// What goes wrong with every life of a post from the start.
@@ -238,9 +242,7 @@ impl Post {
         let owner = address.clone();
         Self {
             role,
-            bell: Doorbell::new(move || match owner.tell(Act::Answer) {
-                Delivery::Taken | Delivery::Vacant => {}
-            }),
+            bell: Doorbell::new(move || _ = owner.tell(Act::Answer)),
             address,
             curse: Arc::new(Mutex::new(Curse::None)),
             journal: journal.clone(),
@@ -305,10 +307,17 @@ impl Player {
     }
 }
 
+impl Drop for Player {
+    fn drop(&mut self) {
+        self.note(Event::Gone);
+    }
+}
+
 impl Behaviour for Player {
     type Msg = Act;
 
     async fn handle(&mut self, cx: &Context<Act>, occasion: Occasion<Act>) -> Result<(), Trouble> {
+        assert_eq!((cx.tenure(), cx.role()), (&self.tenure, &self.post.role));
         match occasion {
             Occasion::Wake => {
                 self.note(Event::Woke);
@@ -328,6 +337,9 @@ impl Behaviour for Player {
             Occasion::Message(Act::Panic) => panic!("told to panic"),
             Occasion::Message(Act::Later(task, after)) => {
                 cx.arm(after, Act::Work(task, Duration::ZERO));
+            }
+            Occasion::Message(Act::Next(task)) => {
+                cx.tell_self(Act::Work(task, Duration::ZERO));
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::stage::{Act, Journal, Post, Stage, secs};
-use crate::kit::{Aliveness, Census, ExitReason, Role, RoleState, WatchedKind, supervisor};
+use crate::kit::{Aliveness, ExitReason, Role, RoleState, WatchedKind, supervisor};
 
 async fn one(role: Role) -> (Stage, Post) {
     let journal = Journal::new();
@@ -37,7 +37,8 @@ async fn a_pump_that_never_answers_is_killed_within_two_seconds_of_its_limit() {
         );
         let start = tokio::time::Instant::now();
         post.tell(Act::Hang);
-        tokio::time::sleep(limit - secs(1)).await;
+        let almost = limit.saturating_sub(secs(1));
+        tokio::time::sleep(almost).await;
         assert_eq!(stage.report(role).state, RoleState::Running, "{role}");
         let killed = super::stage::until(secs(10), "killed", || {
             let now = stage.report(role);
@@ -45,13 +46,14 @@ async fn a_pump_that_never_answers_is_killed_within_two_seconds_of_its_limit() {
         })
         .await;
         assert!(
-            killed > limit - secs(1) && killed <= limit + secs(2),
+            killed > almost && killed <= limit + secs(2),
             "{role} after {killed:?}"
         );
         let after = stage.reborn(role, before.incarnation).await;
         let why = after.last_failure.unwrap();
         assert!(why.starts_with("hung: 1 messages waited"), "{role}: {why}");
-        assert_eq!(stage.kit.census.alive(), Aliveness::Alive);
+        let now = stage.kit.clock.now();
+        assert_eq!(stage.kit.census.alive(now), Aliveness::Alive);
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }
 }
@@ -74,7 +76,7 @@ async fn a_pump_with_a_long_queue_that_makes_progress_is_left_alone() {
     let (stage, post) = one(Role::Collector).await;
     let limit = post.role.policy().stall_after.unwrap();
     for task in 0..10 {
-        post.tell(Act::Work(task, limit - secs(5)));
+        post.tell(Act::Work(task, limit.mul_f64(0.9)));
     }
     tokio::time::sleep(limit * 10).await;
     let report = stage.report(&post.role);
@@ -83,14 +85,28 @@ async fn a_pump_with_a_long_queue_that_makes_progress_is_left_alone() {
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
-#[test]
-fn a_killed_life_that_does_not_end_makes_the_process_suspect() {
-    let census = Census::new();
-    let _root = census.begin(&Role::Root);
-    let optimizer = census.begin(&Role::Optimizer);
-    assert_eq!(census.alive(), Aliveness::Alive);
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_kill_makes_the_process_suspect() {
+    let kit = super::stage::kit();
+    let (census, clock) = (&kit.census, &kit.clock);
+    let _root = census.begin(&Role::Root, clock.now());
+    tokio::time::sleep(secs(20)).await;
+    let optimizer = census.begin(&Role::Optimizer, clock.now());
+    let registry = census.begin(&Role::Variants, clock.now());
+    assert_eq!(census.alive(clock.now()), Aliveness::Alive);
     census.stalled(&Role::Optimizer);
-    assert_eq!(census.alive(), Aliveness::Stalled(vec![Role::Optimizer]));
+    let stuck = |roles: &[Role]| Aliveness::Stuck(roles.to_vec());
+    assert_eq!(census.alive(clock.now()), stuck(&[Role::Optimizer]));
     drop(optimizer);
-    assert_eq!(census.alive(), Aliveness::Alive);
+    assert_eq!(census.alive(clock.now()), Aliveness::Alive);
+    // Supervisors that do not sweep: thirty seconds each, from the beginning of their lives.
+    tokio::time::sleep(secs(11)).await;
+    assert_eq!(census.alive(clock.now()), stuck(&[Role::Root]));
+    tokio::time::sleep(secs(20)).await;
+    assert_eq!(
+        census.alive(clock.now()),
+        stuck(&[Role::Root, Role::Variants])
+    );
+    drop(registry);
+    assert_eq!(census.alive(clock.now()), stuck(&[Role::Root]));
 }

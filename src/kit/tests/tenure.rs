@@ -112,7 +112,8 @@ impl Duty for Straggler {
         assert_eq!(occasion, Occasion::Wake);
         let gate = self.gate.lock().unwrap().take();
         if let Some(gate) = gate {
-            gate.recv().unwrap();
+            // What waits behind this handler on the same worker thread may move to another one.
+            tokio::task::block_in_place(|| gate.recv()).unwrap();
         }
         effects.push(());
     }
