@@ -193,7 +193,7 @@ impl Emitter {
             Some(values) => {
                 self.facts
                     .series
-                    .expose(&labels(record), shown_before.as_ref(), values)
+                    .expose(&labels(record), shown_before.as_ref(), values);
             }
             None => {
                 if let Some(shown_before) = shown_before {

@@ -125,7 +125,7 @@ mod tests {
     fn a_first_record_is_written_with_everything_and_an_equal_one_is_not() {
         let first = patch(
             &record(Some(3), ConditionStatus::True),
-            &object(Default::default()),
+            &object(VariantAutoscalingStatus::default()),
             NOW,
         );
         let first = first.unwrap();
@@ -153,7 +153,7 @@ mod tests {
     fn another_count_accelerator_or_condition_is_a_difference_and_nothing_to_scale_clears() {
         let stored = patch(
             &record(Some(3), ConditionStatus::True),
-            &object(Default::default()),
+            &object(VariantAutoscalingStatus::default()),
             NOW,
         );
         let stored = object(stored.unwrap().status);

@@ -143,7 +143,7 @@ impl StatusWriter {
                 .process
                 .status_writes
                 .with_label_values(&[result])
-                .inc()
+                .inc();
         };
         let error = match outcome {
             Outcome::Nothing => return,

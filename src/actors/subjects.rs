@@ -215,7 +215,7 @@ impl Wiring {
             config.ring(config::Source::Namespaces);
             match news {
                 News::Changed(changed) => {
-                    dirty.ring(Dirty::Namespace(Arc::clone(&changed.key.name)))
+                    dirty.ring(Dirty::Namespace(Arc::clone(&changed.key.name)));
                 }
                 News::Synced => dirty.ring(Dirty::Everything),
             }

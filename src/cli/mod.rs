@@ -8,6 +8,9 @@ pub mod args;
 pub mod controller;
 pub mod crds;
 
+#[cfg(test)]
+mod vectors;
+
 const USAGE: &str = "\
 wva: autoscaler for LLM inference on Kubernetes
 

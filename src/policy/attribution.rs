@@ -143,3 +143,29 @@ impl Claims {
         claimants.next().filter(|_| claimants.next().is_none())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Claims;
+    use crate::policy::key::{TargetKey, TargetKind, VariantKey};
+
+    #[test]
+    fn a_change_of_target_concerns_old_and_new_neighbours() {
+        let target = |name: &str| Some(TargetKey::new("ns", TargetKind::Deployment, name));
+        let key = |name: &str| VariantKey::new("ns", name);
+        let mut claims = Claims::default();
+        assert!(claims.set(&key("a"), target("d")).is_empty());
+        assert!(claims.set(&key("c"), target("e")).is_empty());
+        assert_eq!(claims.set(&key("b"), target("d")), [key("a")].into());
+        assert!(claims.set(&key("b"), target("d")).is_empty(), "no change");
+        assert_eq!(
+            claims.set(&key("b"), target("e")),
+            [key("a"), key("c")].into()
+        );
+        assert_eq!(claims.sole(&target("d").unwrap()), Some(&key("a")));
+        assert_eq!(claims.set(&key("b"), None), [key("c")].into());
+        claims.set(&key("a"), None);
+        claims.set(&key("c"), None);
+        assert_eq!(claims, Claims::default(), "nothing is left behind");
+    }
+}

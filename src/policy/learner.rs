@@ -9,9 +9,9 @@ use crate::settings::DynamicSettings;
 
 /// Takes one collection in.
 ///
-/// A variant that is not heard in full is silent from now on, or, at its first collection of this
-/// process, since its oldest pod that is not ready was created. What cannot be judged (a failed
-/// query, a target not yet seen) leaves the record as it is.
+/// A variant that is not heard in full is silent from now on, or, when its pods are first seen by
+/// this process, since the oldest one that is not ready was created. What cannot be judged (a failed
+/// query, a target or pods not yet seen) leaves the record as it is.
 pub fn learn(
     snapshot: &ClusterSnapshot,
     learned: &Learned,
@@ -26,7 +26,7 @@ pub fn learn(
             let before = learned.reporting.get(key).copied();
             let after = match &view.target {
                 TargetView::Resolved(_) if listener.has_failed() => before,
-                TargetView::Resolved(target) => Some(hear(view, target, listener, before, now)),
+                TargetView::Resolved(target) => hear(view, target, listener, before, now),
                 TargetView::Unknown { .. } | TargetView::Malformed { .. } => before,
                 TargetView::NotFound { .. }
                 | TargetView::Contested { .. }
@@ -47,11 +47,11 @@ fn hear(
     listener: Listener<'_>,
     before: Option<Reporting>,
     now: Moment,
-) -> Reporting {
+) -> Option<Reporting> {
     let (ready, reporting) = listener.count(view);
     let current = target.current;
     if Hearing::of(target, ready, reporting) == Hearing::Complete {
-        return Reporting::Complete;
+        return Some(Reporting::Complete);
     }
     let since = match before {
         Some(Reporting::Silent {
@@ -59,9 +59,10 @@ fn hear(
             current: known,
         }) if current <= known => since,
         Some(_) => Since::at(now),
+        None if view.pods.is_empty() => return None,
         None => oldest_unready(view, now),
     };
-    Reporting::Silent { since, current }
+    Some(Reporting::Silent { since, current })
 }
 
 /// Since when a variant that is met for the first time has been waiting for its oldest pod.

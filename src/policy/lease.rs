@@ -155,7 +155,7 @@ mod tests {
     fn rules(identity: &str) -> LeaseRules {
         LeaseRules {
             identity: Arc::from(identity),
-            duration: Duration::from_secs(60),
+            duration: Duration::from_mins(1),
             renew_deadline: Duration::from_secs(50),
             retry_period: Duration::from_secs(10),
         }
@@ -171,7 +171,7 @@ mod tests {
     fn record(holder: &str, version: &str, transitions: u32) -> LeaseRecord {
         LeaseRecord {
             holder: Arc::from(holder),
-            duration: Duration::from_secs(60),
+            duration: Duration::from_mins(1),
             transitions,
             version: Arc::from(version),
         }

@@ -26,6 +26,7 @@ pub mod schedule;
 pub mod series;
 pub mod signal;
 pub mod snapshot;
+mod spare;
 mod transition;
 pub mod units;
 pub mod variant;

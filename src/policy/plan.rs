@@ -11,7 +11,8 @@ use super::moment::Moment;
 use super::snapshot::{Accelerator, CycleId};
 use super::units::{Cost, Replicas};
 
-pub use super::why::{BoundSource, Spare, SpareTrigger, TargetProblem, Transition, Why};
+pub use super::spare::{Spare, SpareTrigger};
+pub use super::why::{BoundSource, TargetProblem, Transition, Why};
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn ticks_come_at_a_fixed_rate_from_the_anchor() {
-        let schedule = Schedule::starting(at(500), Duration::from_secs(60));
+        let schedule = Schedule::starting(at(500), Duration::from_mins(1));
         assert_eq!(next(schedule, 500), 60_000);
         assert_eq!(next(schedule, 60_499), 1);
         assert_eq!(next(schedule, 60_500), 60_000);
@@ -85,15 +85,15 @@ mod tests {
 
     #[test]
     fn a_shorter_interval_acts_at_once_and_a_longer_one_postpones_nothing_due() {
-        let minute = Schedule::starting(at(0), Duration::from_secs(60));
+        let minute = Schedule::starting(at(0), Duration::from_mins(1));
         // 30 s into a tick, 2 s asked for: overdue, so the next tick is one interval from now at most.
         let shorter = minute.with_interval(at(30_000), Duration::from_secs(2));
         assert_eq!(next(shorter, 30_000), 2_000);
         // 1 s into a tick, 120 s asked for: the next tick is 120 s after the last one.
-        let longer = minute.with_interval(at(61_000), Duration::from_secs(120));
+        let longer = minute.with_interval(at(61_000), Duration::from_mins(2));
         assert_eq!(next(longer, 61_000), 119_000);
         assert_eq!(
-            minute.with_interval(at(61_000), Duration::from_secs(60)),
+            minute.with_interval(at(61_000), Duration::from_mins(1)),
             minute
         );
     }

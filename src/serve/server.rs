@@ -57,7 +57,7 @@ pub async fn listen(
                     key,
                     address: *address,
                     source,
-                })
+                });
             }
         }
     }

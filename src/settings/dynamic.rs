@@ -177,7 +177,7 @@ impl Default for DynamicSettings {
 
 impl Default for TransitionLimits {
     fn default() -> Self {
-        let limit = Duration::from_secs(600);
+        let limit = Duration::from_mins(10);
         Self {
             pending: limit,
             unapplied: limit,

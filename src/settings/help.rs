@@ -35,7 +35,7 @@ pub fn help() -> String {
 fn entry(spec: &Spec) -> String {
     let mut names: Vec<String> = spec.flags.iter().map(|flag| dashed(flag)).collect();
     if let (Some(first), false) = (names.first_mut(), spec.kind == Kind::Bool) {
-        first.push_str(&format!(" <{}>", spec.kind.as_str()));
+        *first = format!("{first} <{}>", spec.kind.as_str());
     }
     if spec.reach != Reach::Flag {
         names.extend(spec.names().map(str::to_owned));

@@ -15,6 +15,9 @@ use super::yaml::flat_yaml;
 /// ships it.
 const NESTED_FILE: &str = "config.yaml";
 
+/// Most unknown keys that are named.
+const MAX_UNKNOWN: usize = 32;
+
 /// What came out of the sources.
 #[derive(Debug, Clone)]
 pub struct Resolution {
@@ -141,6 +144,7 @@ impl Resolver<'_> {
 
     /// Names keys of the ConfigMap or file that no setting has, or that act elsewhere only.
     fn strangers(&mut self, base: &Base) {
+        let mut unknown = 0;
         for name in base.texts.keys() {
             let origin = Origin {
                 layer: base.layer,
@@ -149,7 +153,9 @@ impl Resolver<'_> {
             match schema::all().find(|spec| spec.is_named(name)) {
                 Some(spec) if spec.reach == Reach::Everywhere => {}
                 Some(_) => self.findings.notices.push(Notice::OutOfReach { origin }),
+                None if unknown >= MAX_UNKNOWN => {}
                 None => {
+                    unknown += 1;
                     let nearest = nearest(name, schema::all().flat_map(Spec::names));
                     self.findings
                         .notices

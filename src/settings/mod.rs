@@ -14,6 +14,7 @@ mod entries;
 pub mod generation;
 pub mod help;
 pub mod layers;
+pub mod locate;
 pub mod logging;
 pub mod namespace;
 mod nearest;
@@ -37,6 +38,7 @@ pub mod yaml;
 
 pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, TransitionLimits};
 pub use generation::{Change, Generation, Start, Transition, start, transition};
+pub use locate::{MainLocation, locate_main};
 pub(crate) use nearest::nearest;
 pub use problem::{EntryProblem, Findings, Notice, Problem, SettingError};
 pub use rejection::{REJECTION_LOG, REJECTION_REASON, Rejected, rejection_error, rejection_event};

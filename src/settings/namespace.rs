@@ -93,6 +93,10 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// What decides whether a namespace may override the global ConfigMaps with its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts, not the states of one thing"
+)]
 pub struct NamespaceFacts {
     /// It is the one namespace that is watched.
     pub watched_alone: bool,

@@ -179,8 +179,8 @@ pub enum Notice {
     FieldsNotYetActive {
         /// The entry.
         place: EntryPlace,
-        /// Paths of the fields.
-        fields: Vec<String>,
+        /// The fields.
+        fields: Vec<&'static str>,
     },
     /// A ConfigMap with an older documented name.
     OlderConfigMap {

@@ -62,10 +62,11 @@ pub fn rejection_event(namespace: &str, name: &str, rejected: &[Rejected]) -> St
     }
     for named in (0..=rejected.len()).rev() {
         let (listed, rest) = rejected.split_at_checked(named).unwrap_or((rejected, &[]));
-        let mut list = joined(listed, |rejected| rejected.display.to_owned());
-        if !rest.is_empty() {
-            list.push_str(&format!("; and {} more", rest.len()));
-        }
+        let names = joined(listed, |rejected| rejected.display.to_owned());
+        let list = match rest.len() {
+            0 => names,
+            more => format!("{names}; and {more} more"),
+        };
         let short = message(&list);
         if short.len() <= MAX_EVENT {
             return short;

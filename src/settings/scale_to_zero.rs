@@ -15,7 +15,10 @@ use crate::policy::key::ModelKey;
 use crate::policy::units::Replicas;
 
 /// Idle time before zero when nothing states one.
-pub const DEFAULT_RETENTION: Duration = Duration::from_secs(600);
+pub const DEFAULT_RETENTION: Duration = Duration::from_mins(10);
+
+/// Idle time beyond which an entry is probably mistaken.
+const LONG_RETENTION: Duration = Duration::from_hours(24);
 
 /// Fields of an entry.
 pub const FIELDS: &[Field] = &[
@@ -72,6 +75,15 @@ impl Entry for ScaleToZeroEntry {
                 vec![fault],
             ),
         }
+    }
+
+    fn advice(&self) -> Option<String> {
+        self.retention
+            .filter(|retention| *retention > LONG_RETENTION)
+            .map(|retention| {
+                let shown = format_duration(retention);
+                format!("retention_period {shown} keeps an idle model for more than a day")
+            })
     }
 
     fn complete(&mut self, previous: &Self) {

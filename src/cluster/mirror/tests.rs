@@ -232,6 +232,10 @@ proptest! {
     }
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "an index reads any projection"
+)]
 fn tens(value: &u32) -> Option<ObjectKey> {
     (*value >= 10).then(|| ObjectKey::new("tens", (value / 10).to_string()))
 }

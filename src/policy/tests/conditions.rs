@@ -165,7 +165,6 @@ fn messages_do_not_change_with_measurements_or_time() {
     let (_, later) = world.plan_after(&Learned::default(), at(60));
     let view = &world.variants[0].view;
     let second = conditions(view, later.decisions.get(&view.key)).map(|said| words(&said));
-    // A minute later the samples are as fresh as before: the world is collected anew.
     assert_eq!(first, second);
 }
 

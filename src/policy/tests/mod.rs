@@ -1,6 +1,8 @@
 //! Tests of the decision core as a whole: published cases, properties, timelines.
 
 mod conditions;
+mod decisions;
+mod fleet;
 mod properties;
 mod records;
 mod timeline;

@@ -4,129 +4,18 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::fleet::{calm, fleet, world};
 use super::world::{START, Variant, World, at, settings, targets};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
-use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::learned::{Learned, Reporting};
 use crate::policy::moment::{Since, WallTime};
 use crate::policy::plan::{Plan, Why};
-use crate::policy::snapshot::{Readiness, SignalName, TargetView};
+use crate::policy::snapshot::{GenerationState, Readiness, SignalName, TargetView};
 use crate::policy::units::Replicas;
 use crate::policy::{check_plan, learn, plan};
 
 /// The moment of every plan, long enough after the start that limits can have expired.
-const NOW: u64 = 2_000;
-
-/// Samples on both sides of every threshold, and such as are no usable numbers.
-fn kv() -> impl Strategy<Value = Option<(f64, u64)>> {
-    let values = prop::sample::select(vec![
-        0.0,
-        0.1,
-        0.5,
-        0.65,
-        0.7,
-        0.75,
-        0.8,
-        0.9,
-        1.0,
-        1.5,
-        -0.1,
-        f64::NAN,
-        f64::INFINITY,
-    ]);
-    prop::option::weighted(0.85, (values, age()))
-}
-
-fn queue() -> impl Strategy<Value = Option<(f64, u64)>> {
-    let values = prop::sample::select(vec![0.0, 1.0, 2.0, 3.0, 5.0, 40.0, -1.0, f64::NAN]);
-    prop::option::weighted(0.85, (values, age()))
-}
-
-fn age() -> impl Strategy<Value = u64> {
-    prop_oneof![4 => Just(5), 1 => prop::sample::select(vec![59, 60, 119, 120, 299, 300])]
-}
-
-/// A resolved variant with at most as many pods as replicas, and no more ready pods than its status
-/// says.
-fn variant(name: &'static str) -> impl Strategy<Value = Variant> {
-    let pod = (prop::bool::weighted(0.9), kv(), queue());
-    let scale = (
-        prop::collection::vec(pod, 0..5),
-        0..2_u32,
-        prop::bool::weighted(0.1),
-    );
-    let object = (
-        prop::sample::select(vec!["5", "10", "20"]),
-        prop::option::of(0..4_u32),
-        prop::option::of(1..6_u32),
-        prop::option::of(0..7_u32),
-        prop::sample::select(vec!["m", "m", "n"]),
-    );
-    let clocks = (
-        prop::option::of(0..NOW),
-        prop::option::of(0..NOW),
-        0..12_u32,
-    );
-    (scale, object, clocks).prop_map(move |(scale, object, clocks)| {
-        let (pods, unseen, lagging) = scale;
-        let (cost, min, max, desired, model) = object;
-        let (pending, unapplied, oddity) = clocks;
-        let mut variant = Variant::new(name)
-            .model(model)
-            .cost(cost)
-            .bounds(min, max)
-            .desired(desired)
-            .replicas(u32::try_from(pods.len()).unwrap(), 0.0, 0.0);
-        let mut ready = 0;
-        for (pod, (is_ready, kv, queue)) in variant.pods.iter_mut().zip(pods) {
-            (pod.kv, pod.queue) = (kv, queue);
-            if is_ready {
-                ready += 1;
-            } else {
-                pod.readiness = Readiness::NotReady;
-            }
-        }
-        let current = variant.scale().current.0 + unseen;
-        variant.set_counts(current, ready);
-        if lagging && let TargetView::Resolved(target) = &mut variant.view.target {
-            target.generation = crate::policy::snapshot::GenerationState::Lagging;
-        }
-        variant.view.pending_since = pending.map(|seconds| Since::at(at(seconds)));
-        variant.view.unapplied_since = unapplied.map(|seconds| Since::at(at(seconds)));
-        odd_target(variant, oddity)
-    })
-}
-
-/// Now and then the target is not resolved.
-fn odd_target(variant: Variant, oddity: u32) -> Variant {
-    let target = TargetKey::new("ns", TargetKind::Deployment, "d");
-    match oddity {
-        0 => variant.target(TargetView::Unknown { target }),
-        1 => variant.target(TargetView::NotFound { target }),
-        2 => variant.target(TargetView::Malformed { why: "bad".into() }),
-        _ => variant,
-    }
-}
-
-fn world() -> impl Strategy<Value = World> {
-    let variants = (
-        variant("a"),
-        variant("b"),
-        prop::option::of(variant("c")),
-        prop::option::of(variant("d")),
-    );
-    (variants, 0..12_u32).prop_map(|((a, b, c, d), failure)| {
-        let mut world = World::of([a, b]);
-        world.variants.extend(c);
-        world.variants.extend(d);
-        match failure {
-            0 => world.failed.push(SignalName::KvUsage),
-            1 => world.failed.push(SignalName::QueueLength),
-            _ => {}
-        }
-        world
-    })
-}
+pub(super) const NOW: u64 = 2_000;
 
 /// What was known before: some variants have been silent for a while, others complete.
 fn learned(world: &World, seconds: u64) -> Learned {
@@ -171,6 +60,22 @@ fn loss() -> impl Strategy<Value = Loss> {
 }
 
 impl Loss {
+    /// Whether a pod that serves is concerned, at an age that matters.
+    fn hits_a_ready_pod(&self, world: &World) -> bool {
+        let pods: Vec<_> = world
+            .variants
+            .iter()
+            .flat_map(|variant| &variant.pods)
+            .collect();
+        match self {
+            Self::Kv(index) | Self::Queue(index) | Self::Both(index) | Self::Pod(index) => {
+                pods[index % pods.len()].readiness == Readiness::Ready
+            }
+            Self::Freshness(seconds) => *seconds >= 60,
+            Self::Query(_) | Self::Everything => true,
+        }
+    }
+
     fn strike(&self, world: &mut World) {
         let mut pods: Vec<_> = world
             .variants
@@ -265,6 +170,26 @@ proptest! {
     }
 
     #[test]
+    fn nothing_shrinks_in_a_model_of_which_something_is_missing(
+        world in fleet(calm),
+        loss in loss(),
+        silent in 0..NOW,
+    ) {
+        let whole = world.snapshot(at(NOW));
+        let known = learn(&whole, &learned(&world, silent), &settings(), at(NOW));
+        let mut poorer = world.clone();
+        if !loss.hits_a_ready_pod(&world) {
+            return Ok(());
+        }
+        loss.strike(&mut poorer);
+        let (_, blind) = poorer.plan_after(&known, at(NOW));
+        for (key, decision) in &blind.decisions {
+            let base = whole.variants[key].base();
+            prop_assert!(decision.target >= base, "{}: {}", key, decision.reason());
+        }
+    }
+
+    #[test]
     fn names_do_not_matter_where_costs_differ(world in world(), silent in 0..NOW) {
         let costs = ["1", "2", "3", "4"];
         let mut straight = world;
@@ -353,7 +278,7 @@ fn settle(variant: &mut Variant, kv: f64) {
     *variant = variant.clone().replicas(count, kv, 1.0);
     variant.view.desired = None;
     if let TargetView::Resolved(target) = &mut variant.view.target {
-        target.generation = crate::policy::snapshot::GenerationState::Observed;
+        target.generation = GenerationState::Observed;
     }
     for pod in &mut variant.pods {
         pod.created = WallTime(START);

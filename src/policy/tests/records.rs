@@ -13,12 +13,12 @@ fn target_key() -> TargetKey {
     TargetKey::new("ns", TargetKind::Deployment, "a")
 }
 
-fn values(desired: u32, current: u32, ratio: f64) -> Option<Values> {
-    Some(Values {
+fn values(desired: u32, current: u32, ratio: f64) -> Values {
+    Values {
         desired: Replicas(desired),
         current: Replicas(current),
         ratio,
-    })
+    }
 }
 
 fn record(
@@ -47,11 +47,11 @@ fn before_the_first_plan_a_resolved_variant_shows_what_is_stored_else_what_exist
     let variant = Variant::new("a").replicas(2, 0.1, 0.0);
     assert_eq!(
         record(&variant, None, None, at(0)).values,
-        values(2, 2, 1.0)
+        Some(values(2, 2, 1.0))
     );
     let variant = variant.desired(Some(5));
     let record = record(&variant, None, None, at(0));
-    assert_eq!(record.values, values(5, 2, 2.5));
+    assert_eq!(record.values, Some(values(5, 2, 2.5)));
     assert_eq!(ready(&record).0, ConditionStatus::Unknown);
 }
 
@@ -61,7 +61,7 @@ fn a_decision_is_shown_and_keeps_its_cycle_until_something_that_status_shows_cha
     let before = record(&variant, None, None, at(0));
     let plan = plan_of(&variant, at(1));
     let grown = record(&variant, Some(&plan), Some(&before), at(1));
-    assert_eq!(grown.values, values(3, 2, 1.5));
+    assert_eq!(grown.values, Some(values(3, 2, 1.5)));
     assert_eq!(grown.change_from(Some(&before)), Some(Action::ScaleUp));
     assert_eq!(grown.decided.cycle, Some(plan.cycle));
     assert_eq!(grown.decided.at, at(1).wall);
@@ -69,7 +69,7 @@ fn a_decision_is_shown_and_keeps_its_cycle_until_something_that_status_shows_cha
     // The replica arrives: the gauges move, the decision does not.
     let arrived = Variant::new("a").replicas(3, 0.5, 1.0).desired(Some(3));
     let same = record(&arrived, Some(&plan), Some(&grown), at(9));
-    assert_eq!(same.values, values(3, 3, 1.0));
+    assert_eq!(same.values, Some(values(3, 3, 1.0)));
     assert_eq!(
         (same.decided, same.conditions.clone()),
         (grown.decided, grown.conditions.clone())
@@ -112,7 +112,7 @@ fn a_decision_on_another_state_of_the_target_is_not_used() {
     let found = Variant::new("a").replicas(4, 0.1, 0.0);
     assert_eq!(
         record(&found, Some(&plan), None, at(1)).values,
-        values(4, 4, 1.0)
+        Some(values(4, 4, 1.0))
     );
 }
 

@@ -331,6 +331,28 @@ fn a_malformed_object_keeps_what_it_last_said_in_good_order() {
     assert_eq!(back, before);
 }
 
+#[test]
+fn a_malformed_object_without_a_past_shows_its_status() {
+    let object = VariantObject {
+        spec: SpecReading::Malformed {
+            why: "ns/va: spec.modelID is a number".into(),
+        },
+        stored: StoredAllocation {
+            desired: Some(Replicas(3)),
+            accelerator: Some("H100".into()),
+        },
+        ..object()
+    };
+    let refreshed = state().refresh(&facts(&object, Lookup::Unsynced), at(0));
+    assert!(matches!(
+        refreshed.view.target,
+        TargetView::Malformed { .. }
+    ));
+    assert_eq!(refreshed.view.desired, Some(Replicas(3)));
+    let accelerator = Accelerator::Named("H100".into());
+    assert_eq!(refreshed.view.accelerator, accelerator);
+}
+
 fn spoil(change: fn(&mut VariantSpec)) -> impl Fn(VariantObject) -> VariantObject {
     move |mut object| {
         if let SpecReading::Read(spec) = &mut object.spec {

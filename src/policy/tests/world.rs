@@ -20,6 +20,13 @@ use crate::settings::{DynamicSettings, TransitionLimits};
 /// Wall-clock time of the start of every test world.
 pub(super) const START: i64 = 1_800_000_000_000;
 
+/// KV share under which a model lacks spare capacity.
+pub(super) const HIGH: f64 = 0.75;
+/// KV share under which it neither grows nor shrinks, as long as it is small.
+pub(super) const EVEN: f64 = 0.65;
+/// KV share under which it can do with less.
+pub(super) const LOW: f64 = 0.1;
+
 /// Settings with everything at its default.
 pub(super) fn settings() -> DynamicSettings {
     let limit = Duration::from_mins(10);
@@ -286,4 +293,19 @@ pub(super) fn targets(plan: &Plan) -> BTreeMap<String, u32> {
 /// The decisive reason of one variant of `ns`.
 pub(super) fn reason(plan: &Plan, name: &str) -> String {
     plan.decisions[&VariantKey::new("ns", name)].reason()
+}
+
+/// Asserts the targets of a whole plan.
+#[track_caller]
+pub(super) fn expect(plan: &Plan, expected: &[(&str, u32)]) {
+    let expected: BTreeMap<String, u32> = expected
+        .iter()
+        .map(|(name, count)| ((*name).to_owned(), *count))
+        .collect();
+    assert_eq!(targets(plan), expected);
+}
+
+/// A wall-clock time so many seconds after the start.
+pub(super) fn created(seconds: i64) -> WallTime {
+    WallTime(START + seconds * 1_000)
 }

@@ -1,1 +1,346 @@
+use std::time::Duration;
 
+use super::*;
+use crate::policy::key::ModelKey;
+use crate::settings::sources::{Data, MainConfigMap, PolicySources};
+use crate::settings::{Notice, Problem, Sources};
+
+mod effects;
+mod properties;
+
+pub(super) fn data(pairs: &[(&str, &str)]) -> Data {
+    pairs
+        .iter()
+        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> Sources {
+    let mut environment = data(environment);
+    environment
+        .entry("PROMETHEUS_BASE_URL".to_owned())
+        .or_insert_with(|| "https://p:9090".to_owned());
+    Sources {
+        environment,
+        main: MainConfigMap::Present(data(main)),
+        ..Sources::default()
+    }
+}
+
+fn problems(findings: &Findings) -> Vec<String> {
+    findings.problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn nothing_configured_but_the_address_gives_the_documented_defaults() {
+    let started = start(&sources(&[], &[])).unwrap();
+    assert_eq!(started.findings, Findings::default());
+    let generation = started.generation;
+    assert_eq!(generation.number, 1);
+    assert_eq!(*generation.dynamic, DynamicSettings::default());
+    assert_eq!(generation.dynamic.interval, Duration::from_mins(1));
+    assert_eq!(generation.dynamic.cache.ttl, Duration::from_secs(30));
+    assert_eq!(generation.dynamic.cache.fetch_interval, None);
+    assert_eq!(generation.dynamic.cache.max_samples, None);
+    let statics = &generation.statics;
+    assert_eq!(statics.prometheus.base_url.expose(), "https://p:9090");
+    assert_eq!(statics.serving.metrics.to_string(), "0");
+    assert_eq!(statics.serving.probes.to_string(), ":8081");
+    assert!(statics.serving.metrics_secure && !statics.serving.http2);
+    assert_eq!(statics.serving.metrics_certificate, None);
+    assert!(!statics.leader_election.enabled);
+    assert_eq!(
+        statics.leader_election.lease_duration,
+        Duration::from_mins(1)
+    );
+    assert_eq!(
+        statics.leader_election.renew_deadline,
+        Duration::from_secs(50)
+    );
+    assert_eq!(
+        statics.leader_election.retry_period,
+        Duration::from_secs(10)
+    );
+    assert_eq!(statics.scope.watch_namespace, None);
+    assert_eq!(
+        statics.scope.system_namespace,
+        "workload-variant-autoscaler-system"
+    );
+    assert_eq!(
+        statics.config_maps.saturation,
+        "wva-saturation-scaling-config"
+    );
+}
+
+#[test]
+fn every_error_is_told_at_once() {
+    let mut bad = sources(
+        &[
+            ("PROMETHEUS_BASE_URL", "prometheus:9090"),
+            ("GLOBAL_OPT_INTERVAL", "60"),
+            ("PROMETHEUS_CLIENT_KEY_PATH", "/key"),
+        ],
+        &[("METRICS_SECURE", "maybe"), ("V", "loud")],
+    );
+    let keys: Vec<&str> = start(&bad)
+        .unwrap_err()
+        .iter()
+        .map(|error| error.key)
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "PROMETHEUS_BASE_URL",
+            "GLOBAL_OPT_INTERVAL",
+            "METRICS_SECURE",
+            "PROMETHEUS_CLIENT_KEY_PATH"
+        ]
+    );
+    bad.environment = data(&[("PROMETHEUS_BASE_URL", "https://p")]);
+    bad.main = MainConfigMap::Present(data(&[("config.yaml", "- no\n- keys")]));
+    let errors = start(&bad).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    assert!(
+        errors[0].to_string().contains("failed to load config"),
+        "{}",
+        errors[0]
+    );
+}
+
+#[test]
+fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_one_later() {
+    let broken = sources(&[], &[("GLOBAL_OPT_INTERVAL", "soon")]);
+    let started = start(&broken).unwrap();
+    assert_eq!(started.generation.dynamic.interval, Duration::from_mins(1));
+    assert_eq!(
+        problems(&started.findings),
+        [
+            "GLOBAL_OPT_INTERVAL=\"soon\" (main ConfigMap GLOBAL_OPT_INTERVAL): it is not a \
+             duration: it is not a sequence of numbers with units; write a duration from 1s to \
+             1h0m0s, such as 90s or 1m30s; the layers below apply"
+        ]
+    );
+    let fine = sources(&[], &[("GLOBAL_OPT_INTERVAL", "2s")]);
+    let repaired = transition(&started.generation, &fine);
+    assert_eq!(problems(&repaired.findings), Vec::<String>::new());
+    let repaired = repaired.next.unwrap();
+    assert_eq!(
+        (repaired.number, repaired.dynamic.interval),
+        (2, Duration::from_secs(2))
+    );
+
+    let kept = transition(&repaired, &broken);
+    assert_eq!(kept.next, None);
+    assert!(problems(&kept.findings)[0].ends_with("the previous content stays in force"));
+    let removed = transition(&repaired, &sources(&[], &[])).next.unwrap();
+    assert_eq!(removed.dynamic.interval, Duration::from_mins(1));
+}
+
+#[test]
+fn a_shadowed_value_neither_acts_nor_hides_its_faults() {
+    let fine = sources(
+        &[("GLOBAL_OPT_INTERVAL", "5s")],
+        &[("GLOBAL_OPT_INTERVAL", "7s")],
+    );
+    let before = start(&fine).unwrap().generation;
+    assert_eq!(before.dynamic.interval, Duration::from_secs(5));
+    let broken = sources(
+        &[("GLOBAL_OPT_INTERVAL", "5s")],
+        &[("GLOBAL_OPT_INTERVAL", "soon")],
+    );
+    let after = transition(&before, &broken);
+    assert_eq!(after.next, None);
+    assert!(problems(&after.findings)[0].ends_with("a flag or the environment is in force"));
+}
+
+#[test]
+fn a_change_is_told_with_its_documented_words() {
+    let before = start(&sources(&[], &[])).unwrap().generation;
+    let mut edited = sources(
+        &[],
+        &[
+            ("GLOBAL_OPT_INTERVAL", "2s"),
+            ("PROMETHEUS_METRICS_CACHE_TTL", "0"),
+        ],
+    );
+    edited.saturation = PolicySources {
+        global: Some(data(&[("default", "priority: 2"), ("m", "modelId: m")])),
+        ..PolicySources::default()
+    };
+    edited
+        .saturation
+        .namespaces
+        .insert(Arc::from("ns"), data(&[("default", "priority: 3")]));
+    let after = transition(&before, &edited);
+    let told: Vec<String> = after
+        .changes
+        .iter()
+        .map(|change| {
+            format!(
+                "{} {} {:?}: {} -> {} {:?}",
+                change.message,
+                change.key,
+                change.namespace,
+                change.old,
+                change.new,
+                change.entries
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "Updated Prometheus cache config from ConfigMap PROMETHEUS_METRICS_CACHE_TTL None: 30s -> 0s []",
+            "Updated optimization interval GLOBAL_OPT_INTERVAL None: 1m0s -> 2s []",
+            "Updated saturation config saturation None: 0 entries -> 2 entries [\"default\", \"m\"]",
+            "Updated saturation config saturation Some(\"ns\"): 0 entries -> 1 entry [\"default\"]",
+        ]
+    );
+    let after = after.next.unwrap();
+    // Who an entry is for is content as well.
+    edited.saturation.global = Some(data(&[("default", "priority: 2"), ("m", "modelId: n")]));
+    let moved = transition(&after, &edited);
+    assert_eq!(moved.changes.len(), 1);
+    assert_eq!(moved.changes[0].entries, ["m"]);
+}
+
+#[test]
+fn the_same_content_is_the_same_generation() {
+    let before = start(&sources(&[], &[("GLOBAL_OPT_INTERVAL", "90s")]))
+        .unwrap()
+        .generation;
+    for same in [
+        sources(&[], &[("GLOBAL_OPT_INTERVAL", "1m30s")]),
+        sources(
+            &[],
+            &[
+                ("global_opt_interval", "1.5m"),
+                ("V", "0"),
+                ("LOG_LEVEL", "INFO"),
+            ],
+        ),
+    ] {
+        let after = transition(&before, &same);
+        assert_eq!((after.next, after.changes), (None, Vec::new()));
+    }
+}
+
+#[test]
+fn a_config_map_whose_document_is_broken_changes_nothing() {
+    let before = start(&sources(&[], &[("config.yaml", "GLOBAL_OPT_INTERVAL: 5s")])).unwrap();
+    let before = before.generation;
+    assert_eq!(before.dynamic.interval, Duration::from_secs(5));
+    let after = transition(
+        &before,
+        &sources(&[], &[("config.yaml", "GLOBAL_OPT_INTERVAL: [")]),
+    );
+    assert_eq!(after.next, None);
+    assert_eq!(after.rejected, []);
+    assert_eq!(after.findings.problems.len(), 1);
+}
+
+#[test]
+fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
+    let started = start(&sources(
+        &[("METRICS_ADDR", ":1")],
+        &[
+            ("GLOBAL_OPT_INTERVALL", "5s"),
+            ("POD_NAMESPACE", "x"),
+            ("WEBHOOK_CERT_PATH", "/x"),
+            ("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "3m"),
+        ],
+    ))
+    .unwrap();
+    let told: Vec<String> = started
+        .findings
+        .notices
+        .iter()
+        .map(Notice::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "environment METRICS_ADDR is an older name; write METRICS_BIND_ADDRESS",
+            "main ConfigMap: no setting is named \"GLOBAL_OPT_INTERVALL\"; did you mean \
+             \"GLOBAL_OPT_INTERVAL\"?",
+            "main ConfigMap POD_NAMESPACE has no effect there; set it in the environment",
+            "WEBHOOK_CERT_PATH is accepted, inert",
+            "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: it is above \
+             PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD, so that no sample is kept from shrinking only",
+        ]
+    );
+}
+
+#[test]
+fn nothing_that_is_printed_for_debugging_shows_a_secret() {
+    let secret = sources(
+        &[
+            ("PROMETHEUS_BASE_URL", "https://user:s3cret@p"),
+            ("EPP_METRIC_READER_BEARER_TOKEN", "s3cret"),
+        ],
+        &[("PROMETHEUS_BEARER_TOKEN", "s3cret")],
+    );
+    let started = start(&secret).unwrap();
+    let token = started
+        .generation
+        .statics
+        .prometheus
+        .bearer_token
+        .as_ref()
+        .unwrap();
+    assert_eq!(token.expose(), "s3cret");
+    let edited = sources(&[], &[("PROMETHEUS_BEARER_TOKEN", "s3cret2")]);
+    let after = transition(&started.generation, &edited);
+    assert_eq!(after.rejected.len(), 1);
+    let shown = format!("{secret:?} {started:?} {after:?}");
+    assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[test]
+fn explicit_targets_beat_those_of_the_class_which_beat_inferred_ones() {
+    use crate::settings::LatencyGoal;
+    let mut configured = sources(&[], &[]);
+    let model = ModelKey::new("ns", "m");
+    let goal = |sources: &Sources| {
+        let dynamic = start(sources).unwrap().generation.dynamic;
+        match dynamic.latency_goal(&model, None) {
+            LatencyGoal::Explicit(targets) => format!("explicit {:?}", targets.time_to_first_token),
+            LatencyGoal::Class { class, targets } => {
+                format!("{class} {:?}", targets.time_to_first_token)
+            }
+            LatencyGoal::Inferred { slo_multiplier } => format!("inferred {slo_multiplier}"),
+        }
+    };
+    assert_eq!(goal(&configured), "inferred 3");
+    let class = "name: A\npriority: 1\ndata: [{model: m, slo-tpot: 24, slo-ttft: 500}]";
+    configured.service_classes = Some(data(&[("a", class)]));
+    assert_eq!(goal(&configured), "A 500ms");
+    let explicit = "model_id: m\nnamespace: ns\ntargetTTFT: 400\ntargetITL: 20";
+    configured.queueing_model.global = Some(data(&[("m", explicit)]));
+    assert_eq!(goal(&configured), "explicit 400ms");
+}
+
+#[test]
+fn invalid_entries_are_counted_per_config_map() {
+    let mut broken = sources(&[], &[("V", "loud")]);
+    broken.saturation.global = Some(data(&[("default", "["), ("x", "{}"), ("y", "modelId: m")]));
+    broken
+        .scale_to_zero
+        .namespaces
+        .insert(Arc::from("ns"), data(&[("default", "x: [")]));
+    let findings = start(&broken).unwrap().findings;
+    let counts: Vec<String> = findings
+        .invalid_entries()
+        .into_iter()
+        .map(|((purpose, namespace), count)| format!("{} {namespace:?} {count}", purpose.as_str()))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            "main None 1",
+            "saturation None 2",
+            "scale-to-zero Some(\"ns\") 1"
+        ]
+    );
+    assert!(matches!(findings.problems[0], Problem::Setting { .. }));
+}

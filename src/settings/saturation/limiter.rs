@@ -80,15 +80,15 @@ fn judge_scope(
     let mut read = |place: &str, quotas: &BTreeMap<String, i64>| -> Quotas {
         quotas
             .iter()
-            .filter_map(|(accelerator, number)| match quota(*number) {
-                Some(quota) => Some((accelerator.clone(), quota)),
-                None => {
+            .filter_map(|(accelerator, number)| {
+                let quota = quota(*number);
+                if quota.is_none() {
                     faults.push(format!(
                         "{place}: quota of {accelerator:?} must be -1 (unlimited) or 0 to \
                          {MAX_QUOTA}, got {number}"
                     ));
-                    None
                 }
+                Some((accelerator.clone(), quota?))
             })
             .collect()
     };

@@ -209,19 +209,19 @@ impl SaturationLayers {
     /// Entries that are right by themselves may contradict what they inherit; the pair then takes
     /// its built-in values, and that is said.
     fn mention_conflicts(&self, findings: &mut Findings) {
-        for (place, model) in self.entries.models_named() {
-            let merged = self.merge(&model);
-            let tokens = self.policy(&model).analysis == Analysis::Tokens;
+        for named in self.entries.models_named() {
+            let merged = self.merge(&named.model);
+            let tokens = self.policy(&named.model).analysis == Analysis::Tokens;
             let faults = [
                 kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger),
-                self.merge_band(&model).fault().filter(|_| tokens),
+                self.merge_band(&named.model).fault().filter(|_| tokens),
             ];
             for fault in faults.into_iter().flatten() {
                 findings.notices.push(Notice::EntryAdvice {
                     place: EntryPlace {
                         purpose: Purpose::Saturation,
-                        namespace: place.scope.cloned(),
-                        entry: place.key.to_owned(),
+                        namespace: named.scope.cloned(),
+                        entry: named.entry.to_owned(),
                     },
                     text: format!(
                         "together with what it inherits {fault}; both take their built-in values"

@@ -7,7 +7,7 @@ use crate::settings::value::Kind;
 
 const LEASE_TIME: Kind = Kind::Duration {
     least: Duration::from_millis(100),
-    most: Duration::from_secs(3600),
+    most: Duration::from_hours(1),
 };
 
 /// The one namespace to watch.
@@ -210,7 +210,7 @@ pub const REST_CLIENT_TIMEOUT: Spec = Spec::fixed(
     "REST client timeout",
     Kind::Duration {
         least: Duration::from_millis(100),
-        most: Duration::from_secs(3600),
+        most: Duration::from_hours(1),
     },
 )
 .flags(&["rest-client-timeout"])

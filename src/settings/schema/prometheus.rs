@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Group, Spec};
 use crate::settings::value::Kind;
 
-const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 const AGE: Kind = Kind::Duration {
     least: Duration::from_millis(1),
     most: DAY,

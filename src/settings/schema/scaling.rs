@@ -7,7 +7,7 @@ use crate::settings::value::Kind;
 
 const CAUSE_LIMIT: Kind = Kind::Duration {
     least: Duration::from_secs(1),
-    most: Duration::from_secs(24 * 3600),
+    most: Duration::from_hours(24),
 };
 
 /// Time between two optimization cycles.
@@ -17,7 +17,7 @@ pub const GLOBAL_OPT_INTERVAL: Spec = Spec::live(
     "Optimization interval",
     Kind::Duration {
         least: Duration::from_secs(1),
-        most: Duration::from_secs(3600),
+        most: Duration::from_hours(1),
     },
 )
 .default("60s")

@@ -13,6 +13,7 @@ use crate::harness::manifest;
 use crate::harness::servers::kwok;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::wait::{eventually, seen};
+use crate::harness::web;
 use crate::harness::world::Setup;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -31,7 +32,8 @@ pub(crate) fn cases() -> Vec<Case> {
             "servers::optional_kinds_can_appear_late",
             Setup::WithoutOptionalKinds,
             optional_kinds_can_appear_late,
-        ),
+        )
+        .within(Duration::from_mins(1)),
     ]
 }
 
@@ -54,10 +56,8 @@ async fn are_recent_enough(cx: &Cx) -> Result {
         kubernetes.git_version
     );
 
-    let answer = reqwest::get(format!("{}/version", cx.world.etcd.url))
-        .await?
-        .text()
-        .await?;
+    let version = format!("{}/version", cx.world.etcd.url);
+    let answer = web::client()?.get(version).send().await?.text().await?;
     let answer: Value = serde_json::from_str(&answer)?;
     let etcd = answer["etcdserver"].as_str().unwrap_or_default();
     assert!(numbers(etcd) >= vec![3, 6], "etcd {etcd}");

@@ -26,6 +26,7 @@ use super::servers::prometheus::Target;
 use super::suite::Cx;
 use super::tools::repository;
 use super::wait::{eventually, seen};
+use super::web;
 use super::world::World;
 
 const ACCOUNT: &str = "wva";
@@ -105,7 +106,7 @@ impl Controller {
                 .scrape(&system.name, spec.name, metrics.parse()?)?,
             metrics,
             probes,
-            http: reqwest::Client::builder().no_proxy().build()?,
+            http: web::client()?,
         })
     }
 

@@ -10,6 +10,7 @@ use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::fault::Result;
 use super::manifest;
 use super::process::tail;
 use super::world::World;
@@ -58,7 +59,7 @@ pub(crate) async fn of_case(world: &World, namespaces: &[&str], logs: &Logs) -> 
 
 async fn objects(world: &World, namespaces: &[&str]) -> String {
     let mut text = String::new();
-    match world.prometheus.unhealthy_targets().await {
+    match world.prometheus.unhealthy_targets(namespaces).await {
         Ok(targets) => {
             for target in targets {
                 text.push_str(&line("scrape failed", &target));
@@ -87,7 +88,7 @@ async fn list(
     namespace: &str,
     version: &str,
     kind: &str,
-) -> super::fault::Result<Vec<DynamicObject>> {
+) -> Result<Vec<DynamicObject>> {
     let (resource, _) = manifest::resource(&world.client, version, kind).await?;
     let api: Api<DynamicObject> = Api::namespaced_with(world.client.clone(), namespace, &resource);
     Ok(api.list(&ListParams::default()).await?.items)

@@ -19,4 +19,5 @@ mod site;
 pub(crate) mod suite;
 mod tools;
 pub(crate) mod wait;
+pub(crate) mod web;
 pub(crate) mod world;

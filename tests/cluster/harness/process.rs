@@ -97,10 +97,7 @@ pub(crate) fn command_line_of(pid: u32) -> Option<Vec<String>> {
 enum Life {
     Idle,
     Running(Child),
-    Ended {
-        status: ExitStatus,
-        on_purpose: bool,
-    },
+    Ended(ExitStatus),
 }
 
 /// A server of a world, or a controller of a test: one program, at most one process at a time.
@@ -134,6 +131,8 @@ impl Server {
     /// Starts the program. It gets its own process group, so that Ctrl-C reaches the harness alone,
     /// and none of the caller's environment.
     pub(crate) fn start(&self) -> Result {
+        // Looked at under the lock that the end of the run takes, too: nothing starts after it.
+        let mut life = self.life.lock().unwrap();
         let run = self.run.upgrade().filter(|run| !run.is_closing());
         let Some(run) = run else {
             return Err(Fault::new(format!(
@@ -141,7 +140,6 @@ impl Server {
                 self.name
             )));
         };
-        let mut life = self.life.lock().unwrap();
         if matches!(*life, Life::Running(_)) {
             return Err(Fault::new(format!("{} is running already", self.name)));
         }
@@ -166,9 +164,9 @@ impl Server {
                     self.program.path.display()
                 ))
             })?;
-        run.record(child.id(), self.program.command_line())?;
+        let pid = child.id();
         *life = Life::Running(child);
-        Ok(())
+        run.record(pid, self.program.command_line())
     }
 
     fn look(&self) -> std::sync::MutexGuard<'_, Life> {
@@ -176,10 +174,7 @@ impl Server {
         if let Life::Running(child) = &mut *life
             && let Ok(Some(status)) = child.try_wait()
         {
-            *life = Life::Ended {
-                status,
-                on_purpose: false,
-            };
+            *life = Life::Ended(status);
         }
         life
     }
@@ -188,22 +183,19 @@ impl Server {
     pub(crate) fn pid(&self) -> Option<u32> {
         match &*self.look() {
             Life::Running(child) => Some(child.id()),
-            Life::Idle | Life::Ended { .. } => None,
+            Life::Idle | Life::Ended(_) => None,
         }
     }
 
-    /// Fails, with the end of the log, if the process ended without being told to.
+    /// Fails for good, with the end of the log, if the process has ended.
     pub(crate) fn check(&self) -> Result {
         match &*self.look() {
-            Life::Ended {
-                status,
-                on_purpose: false,
-            } => Err(Fault::fatal(format!(
+            Life::Ended(status) => Err(Fault::fatal(format!(
                 "{} ended with {status}\n{}",
                 self.name,
                 self.tail(40)
             ))),
-            Life::Idle | Life::Running(_) | Life::Ended { .. } => Ok(()),
+            Life::Idle | Life::Running(_) => Ok(()),
         }
     }
 
@@ -214,13 +206,10 @@ impl Server {
         }
         let deadline = Instant::now() + grace;
         loop {
-            match &mut *self.look() {
+            match &*self.look() {
                 Life::Idle => return Err(Fault::new(format!("{} never ran", self.name))),
                 Life::Running(_) => {}
-                Life::Ended { status, on_purpose } => {
-                    *on_purpose = true;
-                    return Ok(*status);
-                }
+                Life::Ended(status) => return Ok(*status),
             }
             if Instant::now() >= deadline {
                 self.kill();
@@ -236,10 +225,7 @@ impl Server {
             && child.kill().is_ok()
             && let Ok(status) = child.wait()
         {
-            *life = Life::Ended {
-                status,
-                on_purpose: true,
-            };
+            *life = Life::Ended(status);
         }
     }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Result;
 use super::process::{Program, Server, Signal, command_line_of};
+use super::wait::{eventually, seen};
 
 /// How long a server may take to end before it is killed. Nothing of it is kept, so this is short.
 const GRACE: Duration = Duration::from_secs(3);
@@ -31,10 +32,10 @@ struct Started {
 
 impl Run {
     /// Ends what dead runs left behind and makes a folder for this one.
-    pub(crate) fn begin(root: &Path) -> Result<Arc<Self>> {
+    pub(crate) async fn begin(root: &Path) -> Result<Arc<Self>> {
         fs::create_dir_all(root)?;
         for entry in fs::read_dir(root)? {
-            sweep(&entry?.path())?;
+            sweep(&entry?.path()).await?;
         }
         let dir = root.join(format!("run-{}", std::process::id()));
         fs::create_dir_all(&dir)?;
@@ -106,7 +107,7 @@ async fn stop_all(servers: &[Arc<Server>]) {
 
 /// Ends the processes that a dead run left and removes its folder. A run that is alive is left
 /// alone: several checkouts or terminals may share a target folder.
-fn sweep(dir: &Path) -> Result {
+async fn sweep(dir: &Path) -> Result {
     let owner = dir
         .file_name()
         .and_then(|name| name.to_str())
@@ -123,6 +124,11 @@ fn sweep(dir: &Path) -> Result {
         };
         if command_line_of(started.pid).as_ref() == Some(&started.command_line) {
             Signal::Kill.send(started.pid);
+            let what = format!("{} of a dead run ends", started.command_line[0]);
+            eventually(what, GRACE, async || {
+                seen(&command_line_of(started.pid).is_none(), &true)
+            })
+            .await?;
         }
     }
     fs::remove_dir_all(dir)?;

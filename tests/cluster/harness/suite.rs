@@ -108,6 +108,12 @@ impl Case {
         Self::new(name, Class::OwnServers(setup), body)
     }
 
+    /// Sets another deadline than the usual one for the body of the case.
+    pub(crate) fn within(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
     fn new(name: &str, class: Class, body: impl AsyncFn(&Cx) -> Result + Send + 'static) -> Self {
         Self {
             name: name.to_owned(),
@@ -175,9 +181,10 @@ impl Suite {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
+        let run = runtime.block_on(Run::begin(&target().join("cluster")))?;
         Ok(Self {
             runtime,
-            run: Run::begin(&target().join("cluster"))?,
+            run,
             shared: Mutex::new(Shared::NotStarted),
             gate: RwLock::new(()),
             names: AtomicUsize::new(1),
@@ -213,7 +220,12 @@ impl Suite {
                 }
                 Class::Exclusive => {
                     let _alone = self.gate.write().await;
-                    self.attempt(case, &self.shared_world().await?).await
+                    let verdict = self.attempt(case, &self.shared_world().await?).await;
+                    if verdict.is_err() {
+                        // What it disturbed may be disturbed still.
+                        self.stop_shared_world().await;
+                    }
+                    verdict
                 }
                 Class::OwnServers(setup) => {
                     let _alone = self.gate.write().await;

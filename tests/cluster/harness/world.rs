@@ -25,7 +25,7 @@ pub(crate) enum Setup {
 }
 
 pub(crate) struct World {
-    pub(crate) site: Site,
+    pub(crate) site: Arc<Site>,
     pub(crate) etcd: Etcd,
     pub(crate) api: ApiServer,
     pub(crate) prometheus: Prometheus,
@@ -37,23 +37,31 @@ pub(crate) struct World {
 impl World {
     /// Starts everything in a folder `name` of the run, in the order of who needs whom.
     pub(crate) async fn start(run: &Arc<Run>, name: &str, setup: Setup) -> Result<Self> {
-        let site = Site::make(run, name)?;
-        let etcd = Etcd::place(&site)?;
-        let api = ApiServer::place(&site, &etcd.url)?;
-        let prometheus = Prometheus::place(&site)?;
+        let site = Arc::new(Site::make(run, name)?);
+        let started = Self::start_at(&site, setup).await;
+        if started.is_err() {
+            site.clear().await;
+        }
+        started
+    }
+
+    async fn start_at(site: &Arc<Site>, setup: Setup) -> Result<Self> {
+        let etcd = Etcd::place(site)?;
+        let api = ApiServer::place(site, &etcd.url)?;
+        let prometheus = Prometheus::place(site)?;
         etcd.server.start()?;
         api.server.start()?;
         prometheus.server.start()?;
         let client = api.client().await?;
         api.ready(&client).await?;
 
-        let manager = controller_manager::place(&site, &api.url)?;
-        let scheduler = scheduler::place(&site, &api.url)?;
-        let kwok = kwok::place(&site, &api.admin)?;
+        let manager = controller_manager::place(site, &api.url)?;
+        let scheduler = scheduler::place(site, &api.url)?;
+        let kwok = kwok::place(site, &api.admin)?;
         for server in [&manager, &scheduler, &kwok] {
             server.start()?;
         }
-        let keda = Keda::place(&site, &api)?;
+        let keda = Keda::place(site, &api)?;
         let nodes = async {
             kwok::create_nodes(&client).await?;
             kwok::nodes_ready(&client, &kwok).await
@@ -66,7 +74,7 @@ impl World {
         let kinds = async {
             define_own_kind(&client).await?;
             match setup {
-                Setup::Whole => define_optional_kinds(&client, &site).await,
+                Setup::Whole => define_optional_kinds(&client, site).await,
                 Setup::WithoutOptionalKinds => Ok(()),
             }
         };
@@ -82,7 +90,7 @@ impl World {
             keda.adapter,
         ];
         Ok(Self {
-            site,
+            site: Arc::clone(site),
             etcd,
             api,
             prometheus,
@@ -91,7 +99,7 @@ impl World {
         })
     }
 
-    /// Fails if a server ended by itself, with the end of its log.
+    /// Fails if a server does not run, with the end of its log.
     pub(crate) fn check(&self) -> Result {
         self.servers.iter().try_for_each(|server| server.check())
     }

@@ -14,6 +14,7 @@ use crate::harness::process::{Program, Server};
 use crate::harness::servers::apiserver::ApiServer;
 use crate::harness::site::Site;
 use crate::harness::wait::eventually;
+use crate::harness::web;
 
 const NAMESPACE: &str = "keda";
 const GROUP: &str = "/apis/external.metrics.k8s.io/v1beta1";
@@ -71,7 +72,7 @@ impl Keda {
             manifest::apply(client, object, None).await?;
         }
         let probe = format!("http://{}/readyz", self.probe);
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        let http = web::client()?;
         eventually(
             "KEDA's operator is ready",
             Duration::from_mins(1),

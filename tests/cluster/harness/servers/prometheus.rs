@@ -16,6 +16,7 @@ use crate::harness::ports;
 use crate::harness::process::Server;
 use crate::harness::site::Site;
 use crate::harness::wait::eventually;
+use crate::harness::web;
 
 /// One target file per scraped pod, found within a second. `honor_labels` stays off, so a `namespace`
 /// label of the page itself arrives as `exported_namespace`, as with the usual operators.
@@ -77,7 +78,7 @@ impl Prometheus {
             url: format!("http://{address}"),
             targets,
             next_target: AtomicUsize::new(1),
-            http: reqwest::Client::builder().no_proxy().build()?,
+            http: web::client()?,
         })
     }
 
@@ -127,15 +128,18 @@ impl Prometheus {
         Ok(Target { file })
     }
 
-    /// The scrape targets that are not healthy, one line each.
-    pub(crate) async fn unhealthy_targets(&self) -> Result<Vec<String>> {
+    /// The scrape targets of these namespaces that are not healthy, one line each.
+    pub(crate) async fn unhealthy_targets(&self, namespaces: &[&str]) -> Result<Vec<String>> {
         let url = format!("{}/api/v1/targets?state=active", self.url);
         let answer: Value = serde_json::from_str(&self.http.get(url).send().await?.text().await?)?;
         let targets = answer["data"]["activeTargets"]
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let bad = targets.iter().filter(|target| target["health"] != "up");
+        let bad = targets.iter().filter(|target| {
+            let namespace = target["labels"]["namespace"].as_str();
+            target["health"] != "up" && namespace.is_some_and(|name| namespaces.contains(&name))
+        });
         Ok(bad
             .map(|target| format!("{} {}", target["labels"], target["lastError"]))
             .collect())

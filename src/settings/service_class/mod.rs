@@ -268,19 +268,18 @@ fn judge_row(class: &str, row: TargetDocument) -> Result<(String, LatencyTargets
         ("slo-tpot", row.slo_tpot),
         &mut faults,
     );
-    match read {
-        Some(targets) => Ok((model, targets)),
-        None => {
-            if faults.is_empty() {
-                faults.push("slo-ttft and slo-tpot must be positive".to_owned());
-            }
-            let model = shortened(&model);
-            Err(faults
-                .into_iter()
-                .map(|fault| format!("class {class:?}, model {model:?}: {fault}"))
-                .collect())
-        }
+    if let Some(targets) = read {
+        return Ok((model, targets));
     }
+    if faults.is_empty() {
+        faults.push("slo-ttft and slo-tpot must be positive".to_owned());
+    }
+    let model = shortened(&model);
+    let place = format!("class {class:?}, model {model:?}");
+    Err(faults
+        .into_iter()
+        .map(|fault| format!("{place}: {fault}"))
+        .collect())
 }
 
 #[cfg(test)]

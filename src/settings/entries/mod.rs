@@ -1,0 +1,65 @@
+//! What the policy ConfigMaps share: entries under any legal key, their identity in the body, a
+//! `default`, and namespace over global, field by field.
+
+mod read;
+mod set;
+
+use serde::de::DeserializeOwned;
+
+pub(super) use read::{mention_fields, read_scoped, refuse};
+pub(super) use set::{EntrySet, ScopeChange, ScopedEntries};
+
+use super::config_maps::Purpose;
+use super::yaml::Field;
+
+/// Key of the entry for every model that has none of its own.
+pub(super) const DEFAULT_KEY: &str = "default";
+
+/// A kind of entry.
+pub(super) trait Entry: Clone + PartialEq {
+    /// Its YAML form.
+    type Document: DeserializeOwned + Default;
+    /// The ConfigMap it stands in.
+    const PURPOSE: Purpose;
+    /// Fields of its YAML form.
+    const FIELDS: &'static [Field];
+
+    /// Model and namespace that the body names.
+    fn identity(document: &Self::Document) -> (Option<&str>, Option<&str>);
+
+    /// A rule on the identity beyond those of every entry.
+    fn identity_fault(_document: &Self::Document) -> Option<&'static str> {
+        None
+    }
+
+    /// Judges a document.
+    fn judge(document: Self::Document, entry: EntryKind) -> Verdict<Self>;
+
+    /// What to know about an entry that is accepted.
+    fn advice(&self) -> Option<String> {
+        None
+    }
+
+    /// Takes over from the entry in force before what [`Verdict::Partly`] left out.
+    fn complete(&mut self, _previous: &Self) {}
+}
+
+/// Whom an entry is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    /// Every model without an entry.
+    Default,
+    /// One model.
+    Model,
+}
+
+/// The judgement of a document.
+#[derive(Debug)]
+pub(super) enum Verdict<E> {
+    /// Accepted.
+    Whole(E),
+    /// Accepted without the faulty parts, which are named.
+    Partly(E, Vec<String>),
+    /// Refused, with every fault.
+    Refused(Vec<String>),
+}

@@ -1,0 +1,205 @@
+//! From the texts of ConfigMaps to entries in force. A refused entry leaves the others alone.
+
+use std::sync::Arc;
+
+use super::set::{EntrySet, Identity, ScopedEntries};
+use super::{DEFAULT_KEY, Entry, EntryKind, Verdict};
+use crate::settings::problem::{EntryPlace, EntryProblem, Findings, Instead, Notice};
+use crate::settings::sources::{Data, PolicySources};
+use crate::settings::yaml::parse_yaml;
+
+/// Longest list of faults in a message.
+const MAX_FAULTS: usize = 8;
+
+/// Reads every ConfigMap of one purpose. An entry that is refused leaves the others in force; what
+/// stood under its key in `previous` stays in force too.
+pub(in crate::settings) fn read_scoped<E: Entry>(
+    sources: &PolicySources,
+    previous: Option<&ScopedEntries<E>>,
+    findings: &mut Findings,
+) -> ScopedEntries<E> {
+    let mut scoped = ScopedEntries::default();
+    if let Some(data) = &sources.global {
+        let previous = previous.map(|scoped| &scoped.global);
+        scoped.global = read_set(data, None, previous, findings);
+    }
+    for (namespace, data) in &sources.namespaces {
+        let previous = previous.and_then(|scoped| scoped.namespaces.get(namespace));
+        let set = read_set(data, Some(namespace), previous, findings);
+        scoped.namespaces.insert(namespace.clone(), set);
+    }
+    scoped
+}
+
+fn read_set<E: Entry>(
+    data: &Data,
+    scope: Option<&Arc<str>>,
+    previous: Option<&EntrySet<E>>,
+    findings: &mut Findings,
+) -> EntrySet<E> {
+    let mut set = EntrySet::default();
+    for (key, text) in data {
+        let place = EntryPlace {
+            purpose: E::PURPOSE,
+            namespace: scope.cloned(),
+            entry: key.clone(),
+        };
+        let before = previous.and_then(|set| set.at_key(key));
+        let Some((identity, entry)) = read_entry(&place, text, before, findings) else {
+            continue;
+        };
+        match identity {
+            None => set.default = Some(entry),
+            Some(identity) => match set.models.get(&identity) {
+                // Keys are walked in order, so the smallest key keeps the model.
+                Some((first, _)) => {
+                    let why = format!("model {:?} already has entry {first:?}", identity.model);
+                    refuse(place, vec![why], Instead::Below, findings);
+                }
+                None => {
+                    set.models.insert(identity, (key.clone(), entry));
+                }
+            },
+        }
+    }
+    set
+}
+
+/// An entry with its identity; without one it is the `default`.
+type Identified<E> = (Option<Identity>, E);
+
+fn read_entry<E: Entry>(
+    place: &EntryPlace,
+    text: &str,
+    before: Option<(Option<&Identity>, &E)>,
+    findings: &mut Findings,
+) -> Option<Identified<E>> {
+    let (instead, kept) = match before {
+        Some((identity, entry)) => (Instead::Previous, Some((identity.cloned(), entry.clone()))),
+        None => (Instead::Below, None),
+    };
+    let document = match parse_yaml::<E::Document>(text, E::FIELDS) {
+        Ok(document) => document,
+        Err(error) => {
+            refuse(place.clone(), vec![error.to_string()], instead, findings);
+            return kept;
+        }
+    };
+    mention_fields(place, document.unknown, document.not_yet, findings);
+    let identity = match identify::<E>(place, &document.content, findings) {
+        Ok(identity) => identity,
+        Err(why) => {
+            refuse(place.clone(), vec![why], instead, findings);
+            return kept;
+        }
+    };
+    let kind = match identity {
+        None => EntryKind::Default,
+        Some(_) => EntryKind::Model,
+    };
+    match E::judge(document.content, kind) {
+        Verdict::Whole(entry) => {
+            findings
+                .notices
+                .extend(entry.advice().map(|text| Notice::EntryAdvice {
+                    place: place.clone(),
+                    text,
+                }));
+            Some((identity, entry))
+        }
+        Verdict::Partly(mut entry, faults) => {
+            if let Some((_, previous)) = before {
+                entry.complete(previous);
+            }
+            refuse(place.clone(), faults, instead, findings);
+            Some((identity, entry))
+        }
+        Verdict::Refused(faults) => {
+            refuse(place.clone(), faults, instead, findings);
+            kept
+        }
+    }
+}
+
+/// Whom the entry is for: everybody under `default`, else the model that the body names.
+fn identify<E: Entry>(
+    place: &EntryPlace,
+    document: &E::Document,
+    findings: &mut Findings,
+) -> Result<Option<Identity>, String> {
+    if let Some(fault) = E::identity_fault(document) {
+        return Err(fault.to_owned());
+    }
+    let (model, namespace) = E::identity(document);
+    let (model, namespace) = (
+        model.filter(|name| !name.is_empty()),
+        namespace.filter(|name| !name.is_empty()),
+    );
+    if place.entry == DEFAULT_KEY {
+        if model.is_some() || namespace.is_some() {
+            findings.notices.push(Notice::EntryAdvice {
+                place: place.clone(),
+                text: "it is for every model; modelId and namespace have no effect here".to_owned(),
+            });
+        }
+        return Ok(None);
+    }
+    let Some(model) = model else {
+        return Err("it names no model; write modelId: <the model's ID>".to_owned());
+    };
+    let namespace = match (namespace, &place.namespace) {
+        (Some(named), Some(home)) if named != home.as_ref() => {
+            return Err(format!(
+                "it names namespace {named:?}, but a namespace's own ConfigMap is for itself only"
+            ));
+        }
+        (Some(named), None) => Some(Arc::from(named)),
+        (None, _) | (Some(_), Some(_)) => None,
+    };
+    Ok(Some(Identity {
+        model: Arc::from(model),
+        namespace,
+    }))
+}
+
+/// Names fields that nobody knows, and those that steer nothing yet.
+pub(in crate::settings) fn mention_fields(
+    place: &EntryPlace,
+    unknown: Vec<(String, Option<&'static str>)>,
+    not_yet: Vec<&'static str>,
+    findings: &mut Findings,
+) {
+    for (field, nearest) in unknown {
+        findings.notices.push(Notice::UnknownField {
+            place: place.clone(),
+            field,
+            nearest,
+        });
+    }
+    if !not_yet.is_empty() {
+        findings.notices.push(Notice::FieldsNotYetActive {
+            place: place.clone(),
+            fields: not_yet,
+        });
+    }
+}
+
+/// Records a refusal with a bounded list of faults.
+pub(in crate::settings) fn refuse(
+    place: EntryPlace,
+    mut faults: Vec<String>,
+    instead: Instead,
+    findings: &mut Findings,
+) {
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
+        faults.truncate(MAX_FAULTS);
+        faults.push(format!("and {more} more"));
+    }
+    let problem = EntryProblem {
+        place,
+        why: faults.join("; "),
+        instead,
+    };
+    findings.problems.push(problem.into());
+}

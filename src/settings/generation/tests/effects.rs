@@ -1,0 +1,81 @@
+//! A key without an effect fails here.
+
+use super::*;
+use crate::settings::schema::{Change, State};
+use crate::settings::value::Kind;
+
+/// Settings that only act together with others: those are set on both sides of the comparison.
+const COMPANIONS: &[(&str, &str)] = &[
+    ("METRICS_CERT_PATH", "/certificates"),
+    ("PROMETHEUS_CLIENT_CERT_PATH", "/client.crt"),
+    ("PROMETHEUS_CLIENT_KEY_PATH", "/client.key"),
+];
+
+/// A value that is not the default.
+fn sample(spec: &Spec) -> &'static str {
+    match spec.kind {
+        Kind::Bool if spec.default == "true" => "false",
+        Kind::Bool => "true",
+        Kind::Duration { .. } => "7s",
+        Kind::Count { .. } => "7",
+        Kind::Url => "https://elsewhere",
+        Kind::Address => ":7",
+        Kind::Selector => "gpu=true",
+        Kind::PoolGroup => "inference.networking.k8s.io",
+        Kind::LogLevel => "debug",
+        Kind::LogFormat => "text",
+        Kind::Path => "/elsewhere",
+        Kind::Text | Kind::Secret | Kind::Namespace | Kind::ObjectName | Kind::LabelValue => "x",
+    }
+}
+
+#[test]
+fn every_key_that_is_not_inert_changes_what_the_process_works_with() {
+    let before = start(&sources(COMPANIONS, &[])).unwrap().generation;
+    let mut checked = 0;
+    for spec in schema::all().filter(|spec| spec.reach != Reach::Flag) {
+        let mut environment: BTreeMap<&str, &str> = COMPANIONS.iter().copied().collect();
+        environment.insert(spec.name, sample(spec));
+        let environment: Vec<(&str, &str)> = environment.into_iter().collect();
+        let after = start(&sources(&environment, &[]))
+            .unwrap_or_else(|errors| panic!("{}: {errors:?}", spec.name))
+            .generation;
+        let statics = after.statics != before.statics;
+        let dynamic = after.dynamic != before.dynamic;
+        let expected = match (spec.state, spec.change) {
+            (State::Inert, _) => (false, false),
+            // The one static setting that is a layer of a live policy.
+            (_, Change::Static) if spec.name == "WVA_SCALE_TO_ZERO" => (true, true),
+            (_, Change::Static) => (true, false),
+            (_, Change::Live) => (false, true),
+        };
+        assert_eq!((statics, dynamic), expected, "{}", spec.name);
+        checked += 1;
+    }
+    assert!(checked >= 54, "{checked}");
+}
+
+#[test]
+fn every_live_key_follows_the_config_map_and_every_other_one_is_rejected() {
+    let before = start(&sources(COMPANIONS, &[])).unwrap().generation;
+    for spec in schema::all().filter(|spec| spec.reach == Reach::Everywhere) {
+        let after = transition(&before, &sources(COMPANIONS, &[(spec.name, sample(spec))]));
+        let rejected: Vec<&str> = after.rejected.iter().map(|one| one.key).collect();
+        let changed: Vec<&str> = after.changes.iter().map(|change| change.key).collect();
+        match spec.change {
+            Change::Live => {
+                assert_eq!(changed, [spec.name]);
+                assert_eq!(rejected, Vec::<&str>::new(), "{}", spec.name);
+                let next = after.next.unwrap();
+                assert_eq!(next.statics, before.statics);
+                assert_ne!(next.dynamic, before.dynamic, "{}", spec.name);
+                let back = transition(&next, &sources(COMPANIONS, &[])).next.unwrap();
+                assert_eq!(back.dynamic, before.dynamic, "{}", spec.name);
+            }
+            Change::Static => {
+                assert_eq!(rejected, [spec.name]);
+                assert_eq!(after.next, None, "{}", spec.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The one place where YAML from outside is read. It bounds size, depth and the growth by aliases,
+//! refuses what is no number or stands twice, and names the fields that nobody knows.
+
+mod outline;
+
+use serde::de::DeserializeOwned;
+
+use self::outline::{Comparison, Outline, outline_of};
+use super::namespace::shortened;
+use super::schema::State;
+use super::sources::Data;
+
+/// Largest text of one entry, in bytes.
+pub const MAX_TEXT: usize = 256 * 1024;
+
+/// How much a text may grow by its aliases beyond its own length, in values and bytes of strings.
+const ALIAS_ALLOWANCE: usize = 4096;
+
+/// Deepest flow nesting; the parser's cost grows with its square.
+const MAX_FLOW_DEPTH: usize = 64;
+
+/// Why a text was not read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum YamlError {
+    /// Too long to look at.
+    #[error("the text has {0} bytes; at most {MAX_TEXT} are read")]
+    TooLarge(usize),
+    /// Too many brackets inside each other.
+    #[error("brackets are nested deeper than {MAX_FLOW_DEPTH}")]
+    TooDeep,
+    /// Not YAML, or not of the wanted form; with field and position.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl From<serde_yaml::Error> for YamlError {
+    fn from(error: serde_yaml::Error) -> Self {
+        let text = error.to_string();
+        let short = shortened(&text);
+        match error.location() {
+            Some(place) if short != text => Self::Invalid(format!(
+                "{short} at line {} column {}",
+                place.line(),
+                place.column()
+            )),
+            _ => Self::Invalid(short),
+        }
+    }
+}
+
+/// A field that a kind of document knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// The spelling to recommend.
+    pub name: &'static str,
+    /// Further spellings.
+    pub also: &'static [&'static str],
+    /// Whether it acts.
+    pub state: State,
+    /// Fields of the mapping, or of each mapping of the list, that it holds; none if anything may
+    /// stand there.
+    pub fields: &'static [Self],
+}
+
+impl Field {
+    /// A field that acts.
+    pub(super) const fn active(name: &'static str) -> Self {
+        Self {
+            name,
+            also: &[],
+            state: State::Active,
+            fields: &[],
+        }
+    }
+
+    /// A field that is read and checked, and steers nothing yet.
+    pub(super) const fn later(name: &'static str) -> Self {
+        let mut field = Self::active(name);
+        field.state = State::NotYetActive;
+        field
+    }
+
+    pub(super) const fn also(mut self, also: &'static [&'static str]) -> Self {
+        self.also = also;
+        self
+    }
+
+    pub(super) const fn holds(mut self, fields: &'static [Self]) -> Self {
+        self.fields = fields;
+        self
+    }
+}
+
+/// A document with what was noticed about its fields.
+#[derive(Debug, Clone)]
+pub struct Document<T> {
+    /// The typed content.
+    pub content: T,
+    /// Paths of fields that are not known, with the nearest known one.
+    pub unknown: Vec<(String, Option<&'static str>)>,
+    /// Fields that steer nothing yet.
+    pub not_yet: Vec<&'static str>,
+}
+
+/// Reads a document with the given fields. A blank one has none of them.
+///
+/// # Errors
+/// What is wrong, with field and position.
+pub fn parse_yaml<T: DeserializeOwned + Default>(
+    text: &str,
+    fields: &'static [Field],
+) -> Result<Document<T>, YamlError> {
+    let outline = outline(text)?;
+    let content = match outline {
+        Outline::Blank => T::default(),
+        _ => serde_yaml::from_str(text)?,
+    };
+    let mut comparison = Comparison::default();
+    comparison.walk(&outline, "", fields);
+    Ok(Document {
+        content,
+        unknown: comparison.unknown,
+        not_yet: comparison.not_yet.into_iter().collect(),
+    })
+}
+
+/// Reads a document of keys with single values, as texts.
+///
+/// # Errors
+/// What is wrong, with key and position.
+pub fn flat_yaml(text: &str) -> Result<Data, YamlError> {
+    let entries = match outline(text)? {
+        Outline::Blank => return Ok(Data::new()),
+        Outline::Map(entries) => entries,
+        Outline::Scalar(_) | Outline::List(_) => {
+            return Err(YamlError::Invalid(
+                "it is not a list of keys with values".to_owned(),
+            ));
+        }
+    };
+    entries
+        .into_iter()
+        .map(|(key, value)| match value {
+            Outline::Blank => Ok((key, String::new())),
+            Outline::Scalar(text) => Ok((key, text)),
+            Outline::Map(_) | Outline::List(_) => Err(YamlError::Invalid(format!(
+                "{}: a single value is expected",
+                shortened(&key)
+            ))),
+        })
+        .collect()
+}
+
+fn outline(text: &str) -> Result<Outline, YamlError> {
+    if text.len() > MAX_TEXT {
+        return Err(YamlError::TooLarge(text.len()));
+    }
+    if flow_depth(text) > MAX_FLOW_DEPTH {
+        return Err(YamlError::TooDeep);
+    }
+    if text
+        .lines()
+        .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+    {
+        return Ok(Outline::Blank);
+    }
+    Ok(outline_of(text, ALIAS_ALLOWANCE)?)
+}
+
+/// An upper bound on how deep brackets are nested: brackets in strings count as well.
+fn flow_depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests;

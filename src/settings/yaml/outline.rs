@@ -1,0 +1,179 @@
+//! The shape of a document, read with a budget, and its comparison with the known fields.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_yaml::Deserializer;
+
+use super::Field;
+use crate::settings::namespace::shortened;
+use crate::settings::nearest::nearest;
+use crate::settings::schema::State;
+
+/// Most unknown fields that are named; a text full of them is wrong as a whole.
+const MAX_UNKNOWN: usize = 32;
+
+/// The shape of a document: names of fields, and scalars as texts.
+#[derive(Debug)]
+pub(super) enum Outline {
+    Blank,
+    Scalar(String),
+    List(Vec<Self>),
+    Map(BTreeMap<String, Self>),
+}
+
+/// What the fields of a document look like to somebody who knows which there are.
+#[derive(Debug, Default)]
+pub(super) struct Comparison {
+    pub(super) unknown: Vec<(String, Option<&'static str>)>,
+    pub(super) not_yet: BTreeSet<&'static str>,
+}
+
+impl Comparison {
+    /// Compares a document, or the part of it at `path`, with the fields that may stand there.
+    pub(super) fn walk(&mut self, outline: &Outline, path: &str, fields: &'static [Field]) {
+        match outline {
+            Outline::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.walk(item, &format!("{path}[{index}]"), fields);
+                }
+            }
+            Outline::Map(entries) if !fields.is_empty() => {
+                for (key, value) in entries {
+                    self.field(key, value, path, fields);
+                }
+            }
+            Outline::Blank | Outline::Scalar(_) | Outline::Map(_) => {}
+        }
+    }
+
+    fn field(&mut self, key: &str, value: &Outline, parent: &str, fields: &'static [Field]) {
+        let dot = if parent.is_empty() { "" } else { "." };
+        let path = format!("{parent}{dot}{}", shortened(key));
+        let known = fields
+            .iter()
+            .find(|field| field.name == key || field.also.contains(&key));
+        if let Some(field) = known {
+            if field.state != State::Active {
+                self.not_yet.insert(field.name);
+            }
+            self.walk(value, &path, field.fields);
+        } else if self.unknown.len() < MAX_UNKNOWN {
+            let names = fields.iter().map(|field| field.name);
+            self.unknown.push((path, nearest(key, names)));
+        }
+    }
+}
+
+/// Walks a document with a budget of values and bytes of strings. Aliases are walked each time they
+/// are used, so the budget bounds what any later reader of the same text has to build.
+#[derive(Clone, Copy)]
+struct Outliner<'a> {
+    left: &'a Cell<usize>,
+}
+
+/// Walks `text`, which may grow by `allowance` through its aliases.
+pub(super) fn outline_of(text: &str, allowance: usize) -> Result<Outline, serde_yaml::Error> {
+    let left = Cell::new(text.len() + allowance);
+    Outliner { left: &left }.deserialize(Deserializer::from_str(text))
+}
+
+impl Outliner<'_> {
+    fn spend<E: serde::de::Error>(self, amount: usize) -> Result<(), E> {
+        let left = self
+            .left
+            .get()
+            .checked_sub(amount)
+            .ok_or_else(|| E::custom("aliases make the document too large"))?;
+        self.left.set(left);
+        Ok(())
+    }
+
+    fn scalar<E: serde::de::Error>(self, value: &impl ToString) -> Result<Outline, E> {
+        let text = value.to_string();
+        self.spend(1 + text.len())?;
+        Ok(Outline::Scalar(text))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Outliner<'_> {
+    type Value = Outline;
+
+    fn deserialize<D: serde::Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Outline, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Outliner<'_> {
+    type Value = Outline;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value without a YAML tag")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Outline, E> {
+        self.spend(1)?;
+        Ok(Outline::Blank)
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Outline, E> {
+        self.scalar(&value)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Outline, E> {
+        self.scalar(&value)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Outline, E> {
+        self.scalar(&value)
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Outline, E> {
+        if !value.is_finite() {
+            return Err(E::custom(format!("{value} is not a usable number")));
+        }
+        // The short form: `1e300` must not cost three hundred digits.
+        self.scalar(&format!("{value:?}"))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Outline, E> {
+        self.scalar(&value)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Outline, A::Error> {
+        self.spend(1)?;
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element_seed(self)? {
+            items.push(item);
+        }
+        Ok(Outline::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Outline, A::Error> {
+        self.spend(1)?;
+        let mut entries = BTreeMap::new();
+        while let Some(key) = map.next_key_seed(self)? {
+            let key = match key {
+                Outline::Scalar(key) => key,
+                Outline::Blank => String::new(),
+                Outline::List(_) | Outline::Map(_) => {
+                    return Err(A::Error::custom("a key is not a single value"));
+                }
+            };
+            let value = map.next_value_seed(self)?;
+            if entries.contains_key(&key) {
+                return Err(A::Error::custom(format!(
+                    "{:?} stands twice",
+                    shortened(&key)
+                )));
+            }
+            entries.insert(key, value);
+        }
+        Ok(Outline::Map(entries))
+    }
+}
