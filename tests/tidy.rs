@@ -248,3 +248,41 @@ fn actors_md_names_every_message() {
         "only {seen} messages were found; the check looks at the wrong thing"
     );
 }
+
+#[test]
+fn every_corrected_case_is_told_to_those_who_migrate() {
+    let page = fs::read_to_string(root().join("docs/differences.md")).unwrap();
+    let mut cases = 0;
+    for entry in fs::read_dir(root().join("tests/vectors")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.starts_with("corrections") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let document: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+        let ids: Vec<String> = match document
+            .get("corrections")
+            .and_then(|list| list.as_sequence())
+        {
+            Some(list) => list
+                .iter()
+                .map(|case| case["id"].as_str().unwrap().to_owned())
+                .collect(),
+            None => {
+                let map = document.as_mapping().unwrap();
+                map.keys()
+                    .map(|id| id.as_str().unwrap().to_owned())
+                    .collect()
+            }
+        };
+        for id in ids {
+            cases += 1;
+            assert!(
+                page.contains(&format!("| {id} |")),
+                "{name}: {id} is not in docs/differences.md"
+            );
+        }
+    }
+    assert!(cases > 30, "only {cases} corrections were found");
+}
