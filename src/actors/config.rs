@@ -102,18 +102,12 @@ impl Config {
         }
     }
 
-    /// All sources as they are now, or `None` while ConfigMaps have not been listed: what is
-    /// missing then may exist.
+    /// All sources as they are now, or `None` while ConfigMaps have not been listed.
     fn sources(&self) -> Option<(Sources, Vec<Notice>)> {
-        let mirrors = &self.facts.mirrors;
-        let namespaces = self.scope.watch_namespace.is_some() || mirrors.namespaces.synced();
-        if !mirrors.config_maps.synced() || !namespaces {
-            return None;
-        }
+        let objects = self.facts.mirrors.all_config_maps()?;
         let in_force = self.facts.settings.load();
         let names = &in_force.generation.statics.config_maps;
-        let objects = mirrors.config_maps.all();
-        let views = objects.iter().map(|(_, object)| ConfigMapView {
+        let views = objects.iter().map(|object| ConfigMapView {
             namespace: &object.namespace,
             name: &object.name,
             data: &object.data,
@@ -199,7 +193,7 @@ impl Config {
             .config_maps
             .current(Purpose::Main);
         let key = ObjectKey::new(Arc::clone(&self.scope.system_namespace), name);
-        self.facts.mirrors.config_maps.get(&key)
+        self.facts.mirrors.config_map(&key)
     }
 
     /// Once per version of the ConfigMap, all refused keys together.
@@ -273,8 +267,7 @@ impl Config {
                 let namespace = entry.place.namespace.as_ref().unwrap_or(system);
                 self.facts
                     .mirrors
-                    .config_maps
-                    .get(&ObjectKey::new(Arc::clone(namespace), name))
+                    .config_map(&ObjectKey::new(Arc::clone(namespace), name))
             }
         }
     }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::actors::board::Board;
-use crate::actors::mirrors::{self, Mirrors};
+use crate::actors::mirrors::{self, Contact, Mirrors};
 use crate::actors::records::Records;
 use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
+use crate::cluster::mirror::SyncState;
 use crate::env::Clock;
 use crate::kit::{Cell, Census, WatchedKind};
 use crate::metrics::Metrics;
@@ -26,10 +26,11 @@ use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
 
 /// Kinds without which nothing can be decided; the others make a difference only when they are there.
-const REQUIRED: [WatchedKind; 6] = [
+const REQUIRED: [WatchedKind; 7] = [
     WatchedKind::VariantAutoscaling,
     WatchedKind::Deployment,
     WatchedKind::ConfigMap,
+    WatchedKind::SystemConfigMap,
     WatchedKind::Namespace,
     WatchedKind::Pod,
     WatchedKind::ReplicaSet,
@@ -195,13 +196,13 @@ impl Facts {
 
     /// Brings the series up to date that are read off something else at each scrape.
     pub fn refresh_process_series(&self, census: &Census, now: Moment) {
-        for (kind, _, contact) in self.mirrors.contacts() {
-            if let Some(contact) = contact {
-                let age = now.since(contact).as_secs_f64();
+        for contact in self.mirrors.contacts() {
+            if let Some(last) = contact.last {
+                let age = now.since(last).as_secs_f64();
                 self.series
                     .process
                     .mirror_age
-                    .with_label_values(&[kind.as_str()])
+                    .with_label_values(&[contact.kind.as_str()])
                     .set(age);
             }
         }
@@ -248,10 +249,7 @@ impl Facts {
         reasons.extend(
             self.mirrors
                 .contacts()
-                .into_iter()
-                .map(|(kind, synced, contact)| {
-                    mirror_reason(kind, synced, contact.map(|contact| now.since(contact)))
-                }),
+                .map(|contact| mirror_reason(contact, now)),
         );
         reasons.push(self.prometheus_reason(now));
         let leading = self.claim.may_write(now);
@@ -297,17 +295,24 @@ pub struct DebugSnapshot {
     records: BTreeMap<VariantKey, Arc<crate::policy::record::Record>>,
 }
 
-fn mirror_reason(kind: WatchedKind, synced: bool, age: Option<Duration>) -> Reason {
+fn mirror_reason(contact: Contact, now: Moment) -> Reason {
+    let Contact { kind, sync, last } = contact;
+    let age = last.map(|last| now.since(last));
     let required = REQUIRED.contains(&kind);
-    let state = match (synced, required) {
-        (true, _) => State::Ok,
-        (false, true) => State::NotReady,
-        (false, false) => State::Degraded,
+    let state = match sync {
+        SyncState::Complete => State::Ok,
+        SyncState::Never if required => State::NotReady,
+        SyncState::Never | SyncState::KindAbsent => State::Degraded,
     };
-    let detail = match age {
-        Some(age) if synced => format!("heard from {} s ago", age.as_secs()),
-        Some(age) => format!("not complete yet, heard from {} s ago", age.as_secs()),
-        None => "never heard from; is the kind allowed by the ClusterRole?".to_owned(),
+    let detail = match (sync, age) {
+        (SyncState::KindAbsent, _) => {
+            "not served by the API server; looked for until it is".to_owned()
+        }
+        (SyncState::Complete, Some(age)) => format!("heard from {} s ago", age.as_secs()),
+        (SyncState::Never, Some(age)) => {
+            format!("not complete yet, heard from {} s ago", age.as_secs())
+        }
+        (_, None) => "never heard from; is the kind allowed by the ClusterRole?".to_owned(),
     };
     Reason {
         name: format!("mirror/{}", kind.as_str()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::mirror::{Mirror, ObjectKey};
+use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::pool::PoolObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
@@ -16,6 +16,24 @@ use crate::policy::object::{PodObject, ReplicaSetObject, SpecReading, TargetObje
 use crate::policy::snapshot::PodView;
 use crate::policy::variant::Lookup;
 
+/// Kinds that settings depend on.
+const SETTINGS: [WatchedKind; 3] = [
+    WatchedKind::ConfigMap,
+    WatchedKind::SystemConfigMap,
+    WatchedKind::Namespace,
+];
+
+/// How well one kind is seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Contact {
+    /// The kind.
+    pub kind: WatchedKind,
+    /// Whether its mirror has been complete, or the kind is not served.
+    pub sync: SyncState,
+    /// When its watcher last heard from the API server.
+    pub last: Option<Moment>,
+}
+
 /// One mirror per kind; each is written by its watcher alone.
 #[derive(Debug, Clone)]
 pub struct Mirrors {
@@ -25,6 +43,8 @@ pub struct Mirrors {
     pub deployments: Mirror<TargetObject>,
     /// ConfigMaps with settings.
     pub config_maps: Mirror<ConfigMapObject>,
+    /// Those of the controller's own namespace, where another one is watched.
+    pub system_config_maps: Mirror<ConfigMapObject>,
     /// Namespaces.
     pub namespaces: Mirror<NamespaceObject>,
     /// Pods, found by their ReplicaSet.
@@ -47,6 +67,7 @@ impl Mirrors {
             variants: Mirror::indexed(|record| Some(object_key(&target_of(record)?))),
             deployments: Mirror::default(),
             config_maps: Mirror::default(),
+            system_config_maps: Mirror::default(),
             namespaces: Mirror::default(),
             pods: Mirror::indexed(|pod| {
                 let owner = pod
@@ -73,6 +94,11 @@ impl Mirrors {
             service_monitors: Mirror::default(),
             scope,
         }
+    }
+
+    /// The part of the cluster that is mirrored.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// The object of a variant, if this controller manages it.
@@ -148,19 +174,48 @@ impl Mirrors {
         set.controller.as_ref().map(|owner| Arc::clone(&owner.name))
     }
 
-    /// Every kind with whether its mirror has been complete, and when its watcher last heard from
-    /// the API server.
-    pub fn contacts(&self) -> [(WatchedKind, bool, Option<Moment>); 9] {
-        fn contact<V>(
-            kind: WatchedKind,
-            mirror: &Mirror<V>,
-        ) -> (WatchedKind, bool, Option<Moment>) {
-            (kind, mirror.synced(), mirror.last_contact())
+    /// A ConfigMap with settings.
+    pub fn config_map(&self, key: &ObjectKey) -> Option<Arc<ConfigMapObject>> {
+        self.config_maps
+            .get(key)
+            .or_else(|| self.system_config_maps.get(key))
+    }
+
+    /// All ConfigMaps with settings, or `None` until they and what says which of them count have
+    /// been listed once: what is missing then may exist.
+    pub fn all_config_maps(&self) -> Option<Vec<Arc<ConfigMapObject>>> {
+        let complete = self
+            .contacts()
+            .filter(|contact| SETTINGS.contains(&contact.kind))
+            .all(|contact| contact.sync != SyncState::Never);
+        let listed = [&self.config_maps, &self.system_config_maps].map(Mirror::all);
+        let objects = listed.into_iter().flatten().map(|(_, object)| object);
+        complete.then(|| objects.collect())
+    }
+
+    fn is_watched(&self, kind: WatchedKind) -> bool {
+        match kind {
+            // Namespaces cannot be listed with rights in one of them.
+            WatchedKind::Namespace => self.scope.watch_namespace.is_none(),
+            WatchedKind::SystemConfigMap => self.scope.system_lies_outside(),
+            _ => true,
+        }
+    }
+
+    /// Every kind that is watched in this scope.
+    pub fn contacts(&self) -> impl Iterator<Item = Contact> {
+        fn contact<V>(kind: WatchedKind, mirror: &Mirror<V>) -> Contact {
+            Contact {
+                kind,
+                sync: mirror.sync(),
+                last: mirror.last_contact(),
+            }
         }
         [
             contact(WatchedKind::VariantAutoscaling, &self.variants),
             contact(WatchedKind::Deployment, &self.deployments),
             contact(WatchedKind::ConfigMap, &self.config_maps),
+            contact(WatchedKind::SystemConfigMap, &self.system_config_maps),
             contact(WatchedKind::Namespace, &self.namespaces),
             contact(WatchedKind::Pod, &self.pods),
             contact(WatchedKind::ReplicaSet, &self.replica_sets),
@@ -168,6 +223,8 @@ impl Mirrors {
             contact(WatchedKind::InferencePoolV1Alpha2, &self.pools_v1alpha2),
             contact(WatchedKind::ServiceMonitor, &self.service_monitors),
         ]
+        .into_iter()
+        .filter(|contact| self.is_watched(contact.kind))
     }
 }
 

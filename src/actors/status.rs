@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::condition;
-use crate::api::variant_autoscaling::{Actuation, OptimizedAlloc, VariantAutoscalingStatus};
+use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::StatusPatch;
 use crate::policy::moment::WallTime;
@@ -40,10 +40,6 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
     if same {
         return None;
     }
-    // The replicas that exist are the ones that were published.
-    let applied = record
-        .values
-        .is_some_and(|values| values.desired == values.current);
     Some(StatusPatch {
         key: record.key.clone(),
         uid: Arc::clone(&object.object.uid),
@@ -51,7 +47,9 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
         status: VariantAutoscalingStatus {
             observed_generation: Some(object.object.generation),
             desired_optimized_alloc: allocation,
-            actuation: Some(Actuation { applied }),
+            // Whether a count is applied changes without a decision, and a status that is written on
+            // decisions only would show it wrongly.
+            actuation: None,
             conditions,
         },
     })
@@ -116,6 +114,7 @@ mod tests {
                 cycle: Some(CycleId(9)),
                 at: WallTime(5_000),
             },
+            outlived: None,
         }
     }
 
@@ -137,7 +136,7 @@ mod tests {
             (Some(3), Some(9))
         );
         assert_eq!(first.status.conditions.len(), 4);
-        assert!(!first.status.actuation.unwrap().applied);
+        assert_eq!(first.status.actuation, None);
 
         let stored = object(first.status);
         assert_eq!(
@@ -158,7 +157,10 @@ mod tests {
         );
         let stored = object(stored.unwrap().status);
         let count = patch(&record(Some(2), ConditionStatus::True), &stored, NOW).unwrap();
-        assert!(count.status.actuation.unwrap().applied);
+        assert_eq!(
+            count.status.desired_optimized_alloc.unwrap().num_replicas,
+            Some(2)
+        );
         assert!(patch(&record(Some(3), ConditionStatus::False), &stored, NOW).is_some());
         let mut moved = record(Some(3), ConditionStatus::True);
         moved.accelerator = Accelerator::Unresolved;

@@ -21,6 +21,7 @@ use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::{Notice, Regarding, Severity};
 use crate::cluster::mirror::{Changed, Mirror, ObjectKey};
+use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
@@ -67,15 +68,23 @@ impl fmt::Debug for Wiring {
 /// The watchers, in the order in which they start.
 pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
     let mirrors = &wiring.facts.mirrors;
+    let scope = mirrors.scope();
     let mut children = vec![
         wiring.variants(),
         wiring.plain::<Deployment, _>(WatchedKind::Deployment, &mirrors.deployments, |changed| {
             let known = changed.after.as_ref().or(changed.before.as_ref());
             known.map(|target| Dirty::Target(target.key.clone()))
         }),
-        wiring.config_maps(),
+        wiring.config_maps(WatchedKind::ConfigMap, wiring.api(), &mirrors.config_maps),
     ];
-    if wiring.statics.scope.watch_namespace.is_none() {
+    if scope.system_lies_outside() {
+        children.push(wiring.config_maps(
+            WatchedKind::SystemConfigMap,
+            Api::namespaced(wiring.client.clone(), &scope.system_namespace),
+            &mirrors.system_config_maps,
+        ));
+    }
+    if scope.watch_namespace.is_none() {
         children.push(wiring.namespaces());
     }
     children.push(wiring.pods());
@@ -193,10 +202,14 @@ impl Wiring {
         })
     }
 
-    fn config_maps(&self) -> ChildSpec {
+    fn config_maps(
+        &self,
+        kind: WatchedKind,
+        api: Api<Guarded<ConfigMap>>,
+        mirror: &Mirror<ConfigMapObject>,
+    ) -> ChildSpec {
         let config = self.config.clone();
         let names = self.statics.config_maps.clone();
-        let mirror = &self.facts.mirrors.config_maps;
         let ring = move |_: News<'_, _>| config.ring(config::Source::ConfigMaps);
         self.watcher(Subject::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
@@ -204,7 +217,7 @@ impl Wiring {
                 page_size: LARGE_OBJECT_PAGE,
                 ..WatchOptions::default()
             },
-            ..Self::subject(WatchedKind::ConfigMap, self.api(), mirror, ring)
+            ..Self::subject(kind, api, mirror, ring)
         })
     }
 

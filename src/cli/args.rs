@@ -1,6 +1,6 @@
 //! Flags of the controller, in the forms that Go programs accept.
 
-use crate::settings::help::help;
+pub use crate::settings::help::help as help_text;
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::Kind;
 use crate::settings::{Flags, GivenFlag, nearest};
@@ -113,11 +113,6 @@ where
     } else {
         Err(parser.errors)
     }
-}
-
-/// The text for `--help`.
-pub fn help_text() -> String {
-    help()
 }
 
 struct Parser {

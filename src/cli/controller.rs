@@ -21,9 +21,8 @@ use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
 use crate::settings::layers::resolve;
 use crate::settings::logging::LogFormat;
 use crate::settings::print::Report;
-use crate::settings::schema::{self, Spec};
 use crate::settings::statics::{PrometheusSettings, StaticSettings};
-use crate::settings::{Findings, Sources, Start, start};
+use crate::settings::{Findings, Sources, Start, locate_main, start};
 use crate::signals::{
     DEFAULT_RESPONSE_LIMIT, HttpPrometheus, PlainHttp, PromApi, Secret, TlsSettings, TokenSource,
     Verification,
@@ -81,13 +80,15 @@ fn sources(
 
 fn print_config(sources: &Sources, format: PrintFormat) -> ExitCode {
     let report = Report::new(&resolve(sources, None), sources);
-    match format {
+    let sound = report.errors.is_empty();
+    let printed = match format {
         PrintFormat::Text => print(&report.to_text()),
         PrintFormat::Json => match report.to_json() {
             Ok(text) => print(&text),
             Err(error) => fail([error]),
         },
-    }
+    };
+    if sound { printed } else { ExitCode::FAILURE }
 }
 
 async fn serve(fixed: Sources) -> ExitCode {
@@ -103,9 +104,7 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
         .await
         .map_err(|error| vec![error.to_string()])?;
     let mut sources = fixed.clone();
-    read_config_maps(&kube, &mut sources)
-        .await
-        .map_err(|error| vec![error])?;
+    read_config_maps(&kube, &mut sources).await?;
     let Start {
         generation,
         findings,
@@ -174,34 +173,35 @@ fn identity(sources: &Sources, seed: &SeedTree) -> Arc<str> {
     Arc::from(format!("{host}_{:016x}", seed.child("identity").next_u64()))
 }
 
-/// Required keys may be in the main ConfigMap only, so it is read before anything else.
-async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), String> {
-    let values = resolve(sources, None).values;
-    let text = |spec: &Spec| values.get(spec).value.to_string();
-    let system = text(&schema::POD_NAMESPACE);
-    let names = ConfigMapNames {
-        main: text(&schema::CONFIG_MAP_NAME),
-        saturation: text(&schema::SATURATION_CONFIG_MAP_NAME),
-        queueing_model: text(&schema::QUEUEING_MODEL_CONFIG_MAP_NAME),
-        service_classes: text(&schema::SERVICE_CLASSES_CONFIG_MAP_NAME),
-    };
-    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &system);
-    let list = within(FIRST_LOOK, api.list(&ListParams::default()))
+/// Required keys may be in the main ConfigMap only, so it is read before anything else. It may also
+/// name the other ConfigMaps, so those are chosen in a second pass.
+async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), Vec<String>> {
+    let place = locate_main(sources).map_err(|errors| texts(&errors))?;
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &place.namespace);
+    let deadline = FIRST_LOOK.min(place.request_timeout);
+    let list = within(deadline, api.list(&ListParams::default()))
         .await
         .map_err(|error| {
-            format!("unable to bootstrap initial ConfigMaps in namespace {system}: {error}")
+            let namespace = &place.namespace;
+            vec![format!(
+                "unable to bootstrap initial ConfigMaps in namespace {namespace}: {error}"
+            )]
         })?;
     let objects: Vec<(String, BTreeMap<String, String>)> = list
         .items
         .into_iter()
         .filter_map(|object| Some((object.metadata.name?, object.data.unwrap_or_default())))
         .collect();
-    let views = objects.iter().map(|(name, data)| ConfigMapView {
-        namespace: &system,
-        name,
-        data,
-    });
-    gather(sources, &names, &system, |_| false, views);
+    for _pass in ["main", "the others"] {
+        let names = ConfigMapNames::of(&resolve(sources, None).values);
+        let views = objects.iter().map(|(name, data)| ConfigMapView {
+            namespace: &place.namespace,
+            name,
+            data,
+        });
+        // Namespaces with settings of their own are seen by the watchers, moments later.
+        gather(sources, &names, &place.namespace, |_| false, views);
+    }
     Ok(())
 }
 

@@ -14,6 +14,8 @@ pub enum WatchedKind {
     VariantAutoscaling,
     Deployment,
     ConfigMap,
+    /// ConfigMaps of the controller's own namespace, where another one is watched.
+    SystemConfigMap,
     Namespace,
     InferencePoolV1,
     InferencePoolV1Alpha2,
@@ -24,10 +26,11 @@ pub enum WatchedKind {
 
 impl WatchedKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::VariantAutoscaling,
         Self::Deployment,
         Self::ConfigMap,
+        Self::SystemConfigMap,
         Self::Namespace,
         Self::InferencePoolV1,
         Self::InferencePoolV1Alpha2,
@@ -36,12 +39,13 @@ impl WatchedKind {
         Self::ReplicaSet,
     ];
 
-    /// Name of the kind, with the version where two of them are watched.
+    /// Name of the kind, with what tells it apart where it is watched twice.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::VariantAutoscaling => "VariantAutoscaling",
             Self::Deployment => "Deployment",
             Self::ConfigMap => "ConfigMap",
+            Self::SystemConfigMap => "ConfigMap.system",
             Self::Namespace => "Namespace",
             Self::InferencePoolV1 => "InferencePool.v1",
             Self::InferencePoolV1Alpha2 => "InferencePool.v1alpha2",

@@ -93,6 +93,13 @@ pub enum ConfigReach {
 }
 
 impl Scope {
+    /// Whether the global ConfigMaps lie outside the one namespace that is watched.
+    pub fn system_lies_outside(&self) -> bool {
+        self.watch_namespace
+            .as_ref()
+            .is_some_and(|watched| *watched != self.system_namespace)
+    }
+
     /// Whether a variant is ours, by its namespace and its label
     /// `wva.llmd.ai/controller-instance`. A namespace that is not known counts as not excluded.
     /// The exclusion holds for everything we do, decisions included; only of the one namespace that

@@ -24,6 +24,9 @@ pub struct Record {
     pub conditions: [Condition; 4],
     /// The cycle and time of the last change of anything above that status shows.
     pub decided: Decided,
+    /// The cycle that was the newest when the gauges were last taken down. What it and those before
+    /// decided was about a target that is gone.
+    pub outlived: Option<CycleId>,
 }
 
 /// Values of the gauges.
@@ -59,9 +62,16 @@ impl Record {
         quarantine: Option<&str>,
         now: Moment,
     ) -> Self {
+        let is_resolved = view.target.resolved().is_some();
+        let outlived = if takes_gauges_down(&view.target) {
+            plan.map(|plan| plan.cycle)
+        } else {
+            previous.and_then(|previous| previous.outlived)
+        };
         let decision = plan
+            .filter(|plan| !is_resolved || outlived.is_none_or(|cycle| plan.cycle > cycle))
             .and_then(|plan| plan.decisions.get(&view.key))
-            .filter(|decision| decision.current.is_some() == view.target.resolved().is_some());
+            .filter(|decision| decision.current.is_some() == is_resolved);
         let record = Self {
             key: view.key.clone(),
             accelerator: view.accelerator.clone(),
@@ -71,6 +81,7 @@ impl Record {
                 cycle: plan.map(|plan| plan.cycle),
                 at: now.wall,
             },
+            outlived,
         };
         match previous {
             Some(previous) if record.shows_the_same_status_as(previous) => Self {
@@ -107,6 +118,15 @@ impl Record {
             && desired(self) == desired(other)
             && essence(self) == essence(other)
     }
+}
+
+fn takes_gauges_down(target: &TargetView) -> bool {
+    matches!(
+        target,
+        TargetView::NotFound { .. }
+            | TargetView::Contested { .. }
+            | TargetView::UnsupportedKind { .. }
+    )
 }
 
 fn judged(

@@ -1,7 +1,8 @@
 //! Listening addresses in Go's form: `:8443`, `127.0.0.1:8081`, `[::1]:8081`, or `0` for none.
 
+// Types only: `core::net` has no sockets.
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Where a server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::problem::Notice;
+use super::schema;
 use super::sources::{Data, MainConfigMap, PolicySources, Sources};
+use super::values::Values;
 
 /// What a ConfigMap is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +86,16 @@ pub struct ConfigMapNames {
 impl ConfigMapNames {
     /// Name of the scale-to-zero ConfigMaps; it is the same in every installation.
     pub const SCALE_TO_ZERO: &'static str = "wva-model-scale-to-zero-config";
+
+    /// The names that the settings say.
+    pub fn of(values: &Values) -> Self {
+        Self {
+            main: values.name(&schema::CONFIG_MAP_NAME),
+            saturation: values.name(&schema::SATURATION_CONFIG_MAP_NAME),
+            queueing_model: values.name(&schema::QUEUEING_MODEL_CONFIG_MAP_NAME),
+            service_classes: values.name(&schema::SERVICE_CLASSES_CONFIG_MAP_NAME),
+        }
+    }
 
     /// The name in use for a purpose.
     pub fn current(&self, purpose: Purpose) -> &str {

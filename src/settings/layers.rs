@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::namespace::shortened;
 use super::nearest::nearest;
 use super::problem::{Findings, Instead, Layer, Notice, Origin, Problem, SettingError};
 use super::schema::{self, Change, Reach, Spec, State};
@@ -148,7 +149,7 @@ impl Resolver<'_> {
         for name in base.texts.keys() {
             let origin = Origin {
                 layer: base.layer,
-                name: name.clone(),
+                name: shortened(name),
             };
             match schema::all().find(|spec| spec.is_named(name)) {
                 Some(spec) if spec.reach == Reach::Everywhere => {}

@@ -83,11 +83,17 @@ fn has_ends(text: &str, accept: impl Fn(u8) -> bool) -> bool {
 
 /// A text from outside, bounded for a message.
 pub(super) fn shortened(text: &str) -> String {
-    const MOST: usize = 120;
-    if text.chars().count() <= MOST {
-        text.to_owned()
-    } else {
-        text.chars().take(MOST).chain(['…']).collect()
+    bounded(text, 120)
+}
+
+/// At most so many letters of a text.
+pub(super) fn bounded(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let start = text.get(..end).unwrap_or_default();
+            format!("{start}…")
+        }
     }
 }
 

@@ -36,24 +36,30 @@ fn letters(word: &str) -> Vec<char> {
     word.to_ascii_lowercase().chars().collect()
 }
 
-/// Levenshtein distance: the fewest insertions, deletions and replacements.
+/// Fewest insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
 fn distance(left: &[char], right: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    let mut two_above: Vec<usize> = Vec::new();
+    let mut before_from = None;
     for (line, from) in left.iter().enumerate() {
-        let mut diagonal = line;
-        let mut before = line + 1;
-        let mut next = Vec::with_capacity(row.len());
-        next.push(before);
-        for (above, to) in row.iter().skip(1).zip(right) {
-            before = (diagonal + usize::from(from != to))
-                .min(above + 1)
-                .min(before + 1);
-            diagonal = *above;
-            next.push(before);
+        let mut row = vec![line + 1];
+        let mut before_to = None;
+        for (column, to) in right.iter().enumerate() {
+            let at =
+                |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
+            let mut steps = (at(&above, column) + usize::from(from != to))
+                .min(at(&above, column + 1) + 1)
+                .min(at(&row, column) + 1);
+            if before_from == Some(to) && before_to == Some(from) {
+                steps = steps.min(at(&two_above, column.saturating_sub(1)) + 1);
+            }
+            row.push(steps);
+            before_to = Some(to);
         }
-        row = next;
+        two_above = std::mem::replace(&mut above, row);
+        before_from = Some(from);
     }
-    row.last().copied().unwrap_or(left.len())
+    above.last().copied().unwrap_or(left.len())
 }
 
 #[cfg(test)]
@@ -69,6 +75,9 @@ mod tests {
             ("kitten", "sitting", 3),
             ("flaw", "lawn", 2),
             ("same", "same", 0),
+            ("scoer", "score", 1),
+            ("ab", "ba", 1),
+            ("ca", "abc", 3),
         ] {
             assert_eq!(
                 distance(&letters(left), &letters(right)),

@@ -1,11 +1,13 @@
 //! What is said about settings: values and entries that are refused, and things worth a line that
 //! are in force all the same. All of it is ordered, so that a reader can tell new from old findings.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use super::config_maps::Purpose;
 use super::nearest::with_suggestion;
+use super::schema::State;
 use super::value::Refusal;
 
 /// A layer of sources; an earlier one wins.
@@ -164,7 +166,7 @@ pub enum Notice {
         /// The setting.
         key: &'static str,
         /// Whether it will act.
-        state: super::schema::State,
+        state: State,
     },
     /// A field that no entry of this kind has.
     UnknownField {
@@ -290,10 +292,8 @@ pub struct Findings {
 
 impl Findings {
     /// Number of refused entries per ConfigMap and namespace (`None` is the global one).
-    pub fn invalid_entries(
-        &self,
-    ) -> std::collections::BTreeMap<(Purpose, Option<Arc<str>>), usize> {
-        let mut counts = std::collections::BTreeMap::new();
+    pub fn invalid_entries(&self) -> BTreeMap<(Purpose, Option<Arc<str>>), usize> {
+        let mut counts = BTreeMap::new();
         for problem in &self.problems {
             let place = match problem {
                 Problem::Setting { .. } => (Purpose::Main, None),

@@ -181,7 +181,7 @@ impl StaticSettings {
                 renew_deadline: values.duration(&schema::RENEW_DEADLINE),
                 retry_period: values.duration(&schema::RETRY_PERIOD),
             },
-            config_maps: config_map_names(values),
+            config_maps: ConfigMapNames::of(values),
             rest_client_timeout: values.duration(&schema::REST_CLIENT_TIMEOUT),
             scale_to_zero_by_default: values.bool(&schema::SCALE_TO_ZERO),
             limited_mode: values.bool(&schema::LIMITED_MODE),
@@ -225,15 +225,6 @@ fn serving(values: &Values) -> ServingSettings {
             key: folder.join(values.name(&schema::METRICS_CERT_KEY)),
         }),
         http2: values.bool(&schema::ENABLE_HTTP2),
-    }
-}
-
-fn config_map_names(values: &Values) -> ConfigMapNames {
-    ConfigMapNames {
-        main: values.name(&schema::CONFIG_MAP_NAME),
-        saturation: values.name(&schema::SATURATION_CONFIG_MAP_NAME),
-        queueing_model: values.name(&schema::QUEUEING_MODEL_CONFIG_MAP_NAME),
-        service_classes: values.name(&schema::SERVICE_CLASSES_CONFIG_MAP_NAME),
     }
 }
 
@@ -341,7 +332,7 @@ fn check_lease(values: &Values, errors: &mut Vec<SettingError>) {
 
 /// One ConfigMap cannot serve two purposes.
 fn check_names(values: &Values, errors: &mut Vec<SettingError>) {
-    let names = config_map_names(values);
+    let names = ConfigMapNames::of(values);
     for (purpose, spec) in [
         (Purpose::Saturation, &schema::SATURATION_CONFIG_MAP_NAME),
         (

@@ -6,7 +6,8 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stderr,
-    reason = "a test binary: what is unexpected ends the case, and its report goes to the terminal"
+    clippy::cognitive_complexity,
+    reason = "a test binary: a case is a story told in order; what is unexpected ends the case, and its report goes to the terminal"
 )]
 
 mod cases;

@@ -5,7 +5,7 @@ use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Plan};
 use crate::policy::record::{Record, Values};
-use crate::policy::snapshot::{Accelerator, TargetView};
+use crate::policy::snapshot::{Accelerator, CycleId, TargetView};
 use crate::policy::tests::world::{Variant, World, at};
 use crate::policy::units::Replicas;
 
@@ -147,4 +147,30 @@ fn a_quarantined_variant_keeps_its_count_and_says_so() {
         ready(&ill),
         (ConditionStatus::False, ConditionReason::VariantQuarantined)
     );
+}
+
+#[test]
+fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
+    let before = Variant::new("a").replicas(2, 0.5, 0.0);
+    let mut plan = World::of([before.clone()]).plan(at(0));
+    let gone = before.clone().target(TargetView::NotFound {
+        target: TargetKey::new("ns", TargetKind::Deployment, "a"),
+    });
+    let back = Variant::new("a").counts(3, 0);
+    let desired = |record: &Record| record.values.map(|values| values.desired);
+
+    let first = Record::of(&before.view, Some(&plan), None, None, at(1));
+    assert_eq!(desired(&first), Some(Replicas(2)));
+    let down = Record::of(&gone.view, Some(&plan), Some(&first), None, at(2));
+    assert_eq!(desired(&down), None);
+
+    // The old plan stays the newest one for a while.
+    let mut record = down;
+    for seconds in [3, 4] {
+        record = Record::of(&back.view, Some(&plan), Some(&record), None, at(seconds));
+        assert_eq!(desired(&record), Some(Replicas(3)), "at {seconds} s");
+    }
+    plan.cycle = CycleId(2);
+    let decided = Record::of(&back.view, Some(&plan), Some(&record), None, at(5));
+    assert_eq!(desired(&decided), Some(Replicas(2)));
 }

@@ -250,6 +250,32 @@ fn a_missing_target_is_said_at_the_second_look() {
 }
 
 #[test]
+fn a_stored_count_is_not_taken_over_by_a_re_created_target() {
+    let mut state = state();
+    let (first, second) = (deployment(2, 2), deployment(3, 3));
+    let mut object = object();
+    object.stored.desired = Some(Replicas(2));
+    let desired = |state: &mut VariantState, object: &VariantObject, target: Lookup<'_>| {
+        let facts = facts(object, target);
+        state.refresh(&facts, at(0)).view.desired
+    };
+    let found = desired(&mut state, &object, Lookup::Found(&first));
+    assert_eq!(found, Some(Replicas(2)));
+    desired(&mut state, &object, Lookup::Missing);
+    let gone = desired(&mut state, &object, Lookup::Missing);
+    assert_eq!(gone, None);
+
+    // Status has not been cleared yet.
+    let back = desired(&mut state, &object, Lookup::Found(&second));
+    assert_eq!(back, None);
+    object.stored.desired = None;
+    desired(&mut state, &object, Lookup::Found(&second));
+    object.stored.desired = Some(Replicas(3));
+    let stored = desired(&mut state, &object, Lookup::Found(&second));
+    assert_eq!(stored, Some(Replicas(3)));
+}
+
+#[test]
 fn two_claimants_and_foreign_kinds_are_told_apart_from_a_missing_target() {
     let object = object();
     let target = deployment(1, 1);

@@ -73,6 +73,16 @@ pub struct VariantState {
     clocks: Clocks,
     target_uid: Option<Arc<str>>,
     search: Search,
+    stored: Stored,
+}
+
+/// Whether the count in the object's status is about the target that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    /// It is.
+    Valid,
+    /// The target that it was about is gone, and status does not say so yet.
+    Outlived,
 }
 
 /// How often in a row a target was looked for in vain.
@@ -91,9 +101,9 @@ impl VariantState {
         let clocks = published
             .as_deref()
             .map_or_else(Clocks::default, Clocks::resume);
-        let search = match published.as_deref().map(|view| &view.target) {
-            Some(TargetView::NotFound { .. }) => Search::Repeated,
-            _ => Search::Idle,
+        let (search, stored) = match published.as_deref().map(|view| &view.target) {
+            Some(TargetView::NotFound { .. }) => (Search::Repeated, Stored::Outlived),
+            _ => (Search::Idle, Stored::Valid),
         };
         Self {
             key,
@@ -101,6 +111,7 @@ impl VariantState {
             clocks,
             target_uid: None,
             search,
+            stored,
         }
     }
 
@@ -116,6 +127,7 @@ impl VariantState {
             _ => None,
         };
         let (cost, notes) = cost(spec);
+        let stored = self.stored(facts);
         let mut view = VariantView {
             key: self.key.clone(),
             model: ModelKey::new(Arc::clone(&self.key.namespace), Arc::clone(&spec.model_id)),
@@ -125,7 +137,7 @@ impl VariantState {
                 min: spec.min.map(Replicas::from_count),
                 max: spec.max.map(Replicas::from_count),
             },
-            desired: facts.published.or(facts.object.stored.desired),
+            desired: facts.published.or(stored),
             target,
             pods: Arc::from([]),
             pending_since: None,
@@ -205,6 +217,14 @@ impl VariantState {
         }
     }
 
+    fn stored(&mut self, facts: &Facts<'_>) -> Option<Replicas> {
+        let stored = facts.object.stored.desired;
+        if stored.is_none() || stored == facts.published {
+            self.stored = Stored::Valid;
+        }
+        stored.filter(|_| self.stored == Stored::Valid)
+    }
+
     /// Adds what depends on the target: pods and clocks.
     fn complete(&mut self, view: &mut VariantView, facts: &Facts<'_>, now: Moment) {
         match (&view.target, facts.target) {
@@ -230,6 +250,7 @@ impl VariantState {
             (TargetView::NotFound { .. }, _) => {
                 self.clocks = Clocks::default();
                 self.target_uid = None;
+                self.stored = Stored::Outlived;
                 view.desired = None;
             }
             _ => {}

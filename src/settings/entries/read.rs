@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use super::set::{EntrySet, Identity, ScopedEntries};
 use super::{DEFAULT_KEY, Entry, EntryKind, Verdict};
+use crate::settings::namespace::bounded;
 use crate::settings::problem::{EntryPlace, EntryProblem, Findings, Instead, Notice};
 use crate::settings::sources::{Data, PolicySources};
 use crate::settings::yaml::parse_yaml;
 
 /// Longest list of faults in a message.
 const MAX_FAULTS: usize = 8;
+
+/// Longest fault; some repeat names of any length.
+const MAX_FAULT: usize = 300;
 
 /// Reads every ConfigMap of one purpose. An entry that is refused leaves the others in force; what
 /// stood under its key in `previous` stays in force too.
@@ -26,7 +30,9 @@ pub(in crate::settings) fn read_scoped<E: Entry>(
     for (namespace, data) in &sources.namespaces {
         let previous = previous.and_then(|scoped| scoped.namespaces.get(namespace));
         let set = read_set(data, Some(namespace), previous, findings);
-        scoped.namespaces.insert(namespace.clone(), set);
+        if set != EntrySet::default() {
+            scoped.namespaces.insert(namespace.clone(), set);
+        }
     }
     scoped
 }
@@ -196,6 +202,10 @@ pub(in crate::settings) fn refuse(
         faults.truncate(MAX_FAULTS);
         faults.push(format!("and {more} more"));
     }
+    let faults: Vec<String> = faults
+        .iter()
+        .map(|fault| bounded(fault, MAX_FAULT))
+        .collect();
     let problem = EntryProblem {
         place,
         why: faults.join("; "),

@@ -101,7 +101,8 @@ pub fn start(sources: &Sources) -> Result<Start, Vec<SettingError>> {
     })
 }
 
-/// What the present sources make of the current generation.
+/// What the present sources make of the current generation. The sources must be complete: a
+/// ConfigMap that is missing from them counts as deleted.
 pub fn transition(current: &Generation, sources: &Sources) -> Transition {
     let resolution = resolve(sources, Some(&current.values));
     let mut findings = resolution.findings;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Group, Reach, Spec, State};
+use super::{Group, Reach, Spec};
 use crate::settings::value::Kind;
 
 const LEASE_TIME: Kind = Kind::Duration {
@@ -137,7 +137,6 @@ pub const LEADER_ELECT: Spec = Spec::fixed(
 )
 .flags(&["leader-elect", "enable-leader-election"])
 .default("false")
-.state(State::NotYetActive)
 .means(
     "Elect one writer among several replicas.",
     "only the leader writes and publishes",
@@ -152,7 +151,6 @@ pub const LEADER_ELECTION_ID: Spec = Spec::fixed(
 )
 .flags(&["leader-election-id"])
 .default("72dd1cf1.llm-d.ai")
-.state(State::NotYetActive)
 .means(
     "Name of the Lease in the system namespace.",
     "replicas with the same name elect one leader",
@@ -167,7 +165,6 @@ pub const LEASE_DURATION: Spec = Spec::fixed(
 )
 .flags(&["leader-election-lease-duration"])
 .default("60s")
-.state(State::NotYetActive)
 .means(
     "How long followers wait for a silent leader.",
     "bounds the takeover",
@@ -182,7 +179,6 @@ pub const RENEW_DEADLINE: Spec = Spec::fixed(
 )
 .flags(&["leader-election-renew-deadline"])
 .default("50s")
-.state(State::NotYetActive)
 .means(
     "How long a leader tries to renew before it falls silent.",
     "ends the right to write",
@@ -197,7 +193,6 @@ pub const RETRY_PERIOD: Spec = Spec::fixed(
 )
 .flags(&["leader-election-retry-period"])
 .default("10s")
-.state(State::NotYetActive)
 .means(
     "Time between two attempts to take or renew the lease.",
     "paces requests on the lease",

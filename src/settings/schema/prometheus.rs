@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Group, Spec};
+use super::{Group, Spec, State};
 use crate::settings::value::Kind;
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -134,6 +134,7 @@ pub const CACHE_TTL: Spec = Spec::live(
     },
 )
 .default("30s")
+.state(State::NotYetActive)
 .applied(CACHE_APPLIED)
 .means(
     "How long a snapshot of metrics may be used again.",
@@ -151,6 +152,7 @@ pub const CACHE_CLEANUP_INTERVAL: Spec = Spec::live(
     },
 )
 .default("1m")
+.state(State::NotYetActive)
 .applied(CACHE_APPLIED)
 .means(
     "How often samples that nothing can use any more are purged.",
@@ -168,6 +170,7 @@ pub const CACHE_FETCH_INTERVAL: Spec = Spec::live(
     },
 )
 .default("0s")
+.state(State::NotYetActive)
 .applied(CACHE_APPLIED)
 .means(
     "Collect metrics this often between cycles. 0 or unset: only with a cycle.",

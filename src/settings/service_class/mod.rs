@@ -1,6 +1,6 @@
 //! Service classes: latency targets per model, by class, in order of priority.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -148,8 +148,7 @@ impl ServiceClasses {
 
     /// What differs from an earlier state.
     pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
-        let keys: std::collections::BTreeSet<_> =
-            self.entries.keys().chain(earlier.entries.keys()).collect();
+        let keys: BTreeSet<_> = self.entries.keys().chain(earlier.entries.keys()).collect();
         let entries: Vec<String> = keys
             .into_iter()
             .filter(|key| self.entries.get(*key) != earlier.entries.get(*key))

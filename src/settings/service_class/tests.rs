@@ -75,7 +75,10 @@ fn a_faulty_entry_is_refused_with_every_fault_and_leaves_the_others() {
     for (text, part) in [
         ("priority: 1", "a class needs a name"),
         ("name: A", "class \"A\" needs a priority"),
-        ("name: A\npriority: -1", "priority: invalid value"),
+        (
+            "name: A\npriority: -1",
+            "priority: invalid type: integer `-1`",
+        ),
         (
             "name: A\npriority: 1\ndata: [{slo-tpot: 1, slo-ttft: 1}]",
             "a row names no model",

@@ -28,6 +28,9 @@ pub enum YamlError {
     /// Too many brackets inside each other.
     #[error("brackets are nested deeper than {MAX_FLOW_DEPTH}")]
     TooDeep,
+    /// A `%` directive; the parser's cost grows with the square of their number.
+    #[error("line {0} is a % directive; leave it out")]
+    Directive(usize),
     /// Not YAML, or not of the wanted form; with field and position.
     #[error("{0}")]
     Invalid(String),
@@ -157,6 +160,9 @@ fn outline(text: &str) -> Result<Outline, YamlError> {
     }
     if flow_depth(text) > MAX_FLOW_DEPTH {
         return Err(YamlError::TooDeep);
+    }
+    if let Some(line) = text.lines().position(|line| line.starts_with('%')) {
+        return Err(YamlError::Directive(line + 1));
     }
     if text
         .lines()

@@ -56,10 +56,15 @@ impl Comparison {
             .iter()
             .find(|field| field.name == key || field.also.contains(&key));
         if let Some(field) = known {
-            if field.state != State::Active {
-                self.not_yet.insert(field.name);
+            if field.state == State::Active {
+                self.walk(value, &path, field.fields);
+                return;
             }
+            // Named once as a whole, not once more for each part.
+            let named = std::mem::take(&mut self.not_yet);
             self.walk(value, &path, field.fields);
+            self.not_yet = named;
+            self.not_yet.insert(field.name);
         } else if self.unknown.len() < MAX_UNKNOWN {
             let names = fields.iter().map(|field| field.name);
             self.unknown.push((path, nearest(key, names)));

@@ -4,9 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use kube::Api;
-
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::Result;
 use crate::harness::history::History;
@@ -80,7 +77,7 @@ impl Gauge {
     }
 }
 
-async fn follow(cx: &Cx, replicas: i32, max: i32) -> Result {
+async fn follow(cx: &Cx, replicas: i32, max: i32) -> Result<ScaledObject<'static>> {
     cx.namespace
         .deploy(&Workload::new("llama", replicas))
         .await?;
@@ -91,15 +88,16 @@ async fn follow(cx: &Cx, replicas: i32, max: i32) -> Result {
         min: 1,
         max,
     };
-    scaled_object.apply(cx).await
+    scaled_object.apply(cx).await?;
+    Ok(scaled_object)
 }
 
 /// 1 → 3 → 1, each step ready, and nothing in between.
 async fn hpa_follows_the_gauge(cx: &Cx) -> Result {
     let gauge = Gauge::start(cx, 1).await?;
     let history = History::follow(&cx.namespace, "llama");
-    follow(cx, 1, 10).await?;
-    hpa_reads(cx, "1").await?;
+    let scaled_object = follow(cx, 1, 10).await?;
+    scaled_object.is_read(cx, "1").await?;
     history.went(&[1]).await?;
 
     gauge.set(3);
@@ -127,25 +125,6 @@ async fn a_lost_gauge_shrinks_nothing(cx: &Cx) -> Result {
     gauge.show(cx)?;
     cx.namespace.settles("llama", 1, SOON).await?;
     history.went(&[1, 3, 1]).await
-}
-
-/// Waits until the HPA shows this as the average value of its metric.
-async fn hpa_reads(cx: &Cx, average: &str) -> Result {
-    let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
-    eventually(format!("the HPA reads {average}"), SOON, async || {
-        let hpa = hpas.get("keda-hpa-llama").await?;
-        let metrics = hpa
-            .status
-            .and_then(|status| status.current_metrics)
-            .unwrap_or_default();
-        let values: Vec<String> = metrics
-            .into_iter()
-            .filter_map(|metric| metric.external?.current.average_value)
-            .map(|quantity| quantity.0)
-            .collect();
-        seen(&values, &vec![average.to_owned()])
-    })
-    .await
 }
 
 /// Waits until the ScaledObject's `Fallback` condition has this status.

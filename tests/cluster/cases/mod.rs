@@ -1,18 +1,41 @@
 //! The cases, in files by subject.
 
+mod closed_loop;
+mod conditions;
+mod definition;
 mod engines;
+mod event_writes;
 mod external_metrics;
+mod filters;
+mod lifecycle;
+mod process;
+mod role_deaths;
 mod servers;
+mod signals;
+mod status_writes;
+mod watching;
 mod workloads;
 
 use crate::harness::suite::Case;
 
 pub(crate) fn all() -> Vec<Case> {
     [
+        // The longest first: the others run meanwhile.
+        role_deaths::cases(),
+        closed_loop::cases(),
+        signals::cases(),
         servers::cases(),
         workloads::cases(),
         external_metrics::cases(),
         engines::cases(),
+        definition::cases(),
+        status_writes::cases(),
+        event_writes::cases(),
+        watching::cases(),
+        lifecycle::cases(),
+        filters::cases(),
+        conditions::cases(),
+        process::cases(),
     ]
     .into_iter()
     .flatten()

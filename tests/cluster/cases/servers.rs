@@ -89,7 +89,7 @@ async fn nobody_is_anonymous(cx: &Cx) -> Result {
 
 async fn nodes_are_ready_and_have_gpus(cx: &Cx) -> Result {
     let nodes: Api<Node> = Api::all(cx.world.client.clone());
-    for (product, count) in [(kwok::H100, 4), (kwok::A100, 2), (kwok::L4, 1)] {
+    for (product, count) in [(kwok::H100, 8), (kwok::A100, 2), (kwok::L4, 1)] {
         let selector = ListParams::default().labels(&format!("nvidia.com/gpu.product={product}"));
         let found = nodes.list(&selector).await?.items;
         assert_eq!(found.len(), count, "nodes with {product}");

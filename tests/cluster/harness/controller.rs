@@ -135,6 +135,12 @@ impl Controller {
         Ok((status, response.text().await?.trim().to_owned()))
     }
 
+    /// The text of `/readyz?verbose`: one line per thing that may be missing.
+    pub(crate) async fn readiness(&self) -> Result<String> {
+        let url = format!("http://{}/readyz?verbose", self.probes);
+        Ok(self.http.get(url).send().await?.text().await?)
+    }
+
     /// Every series of the metrics page.
     pub(crate) async fn series(&self) -> Result<Vec<Series>> {
         let response = self

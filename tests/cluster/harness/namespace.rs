@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{self as core, Pod, ServiceAccount};
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -117,6 +117,11 @@ impl Namespace {
         K: Clone + Debug + DeserializeOwned,
     {
         Api::namespaced(self.client(), &self.name)
+    }
+
+    /// The client for a kind whose objects are taken as they are.
+    pub(crate) fn erased(&self, resource: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client(), &self.name, resource)
     }
 
     /// The client for a kind that k8s-openapi does not know.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use kube::Api;
 use serde_json::{Value, json};
 
 use super::fault::Result;
@@ -37,6 +39,26 @@ impl ScaledObject<'_> {
             .apply(self.manifest(&cx.world.prometheus.url, &query))
             .await?;
         Ok(())
+    }
+
+    /// Waits until the HPA shows this as the average value of its metric.
+    pub(crate) async fn is_read(&self, cx: &Cx, average: &str) -> Result {
+        let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
+        let what = format!("the HPA reads {average}");
+        eventually(what, Duration::from_mins(1), async || {
+            let hpa = hpas.get(&format!("keda-hpa-{}", self.target)).await?;
+            let metrics = hpa
+                .status
+                .and_then(|status| status.current_metrics)
+                .unwrap_or_default();
+            let values: Vec<String> = metrics
+                .into_iter()
+                .filter_map(|metric| metric.external?.current.average_value)
+                .map(|quantity| quantity.0)
+                .collect();
+            seen(&values, &vec![average.to_owned()])
+        })
+        .await
     }
 
     fn manifest(&self, prometheus: &str, query: &str) -> Value {

@@ -213,7 +213,7 @@ fn remove(sources: &mut Sources, place: &crate::settings::problem::EntryPlace) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn any_way_to_a_state_that_parses_ends_like_a_fresh_start_in_it(edits in prop::collection::vec(edit(), 0..25)) {

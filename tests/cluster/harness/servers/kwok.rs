@@ -24,7 +24,7 @@ pub(crate) const A100: &str = "NVIDIA-A100-PCIE-80GB";
 pub(crate) const L4: &str = "NVIDIA-L4";
 /// Short name, product, memory in MiB, and number of nodes.
 const INVENTORY: [(&str, &str, &str, usize); 3] = [
-    ("h100", H100, "81559", 4),
+    ("h100", H100, "81559", 8),
     ("a100", A100, "81920", 2),
     ("l4", L4, "23034", 1),
 ];

@@ -1,0 +1,92 @@
+//! The process itself: how it ends, how it refuses to start, and kinds that appear while it runs.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::suite::{Case, Cx};
+use crate::harness::wait::{eventually, seen};
+use crate::harness::world::Setup;
+
+const SOON: Duration = Duration::from_secs(30);
+/// Kinds that are not served are looked for again after 2 s, then ever less often.
+const DISCOVERED: Duration = Duration::from_mins(1);
+/// What a kubelet grants, and a good deal less than it does by default.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared("process::ends_when_told_to", ends_when_told_to),
+        Case::shared("process::refuses_wrong_settings", refuses_wrong_settings),
+        Case::with_own_servers(
+            "process::kinds_may_appear_late",
+            Setup::WithoutOptionalKinds,
+            kinds_may_appear_late,
+        ),
+    ]
+}
+
+async fn ends_when_told_to(cx: &Cx) -> Result {
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let told = Instant::now();
+    assert_eq!(controller.stop().await?, Some(0));
+    assert!(told.elapsed() < SHUTDOWN, "{:?}", told.elapsed());
+    Ok(())
+}
+
+async fn refuses_wrong_settings(cx: &Cx) -> Result {
+    let spec = ControllerSpec {
+        environment: vec![
+            ("GLOBAL_OPT_INTERVAL", "soon".to_owned()),
+            ("LEADER_ELECT", "perhaps".to_owned()),
+        ],
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    eventually("the process has ended", SOON, async || {
+        seen(&controller.server.pid(), &None)
+    })
+    .await?;
+    let text = controller.server.tail(20);
+    assert_eq!(controller.stop().await?, Some(1), "{text}");
+    for (key, value, remedy) in [
+        ("GLOBAL_OPT_INTERVAL", "soon", "a duration"),
+        ("LEADER_ELECT", "perhaps", "true or false"),
+    ] {
+        let line = text.lines().find(|line| line.contains(key));
+        let line = line.ok_or_else(|| Fault::new(format!("{key} is not named: {text}")))?;
+        for part in [value, "environment", remedy] {
+            assert!(line.contains(part), "{part:?} is not in {line:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn kinds_may_appear_late(cx: &Cx) -> Result {
+    let kinds = [
+        "InferencePool.v1",
+        "InferencePool.v1alpha2",
+        "ServiceMonitor",
+    ];
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let text = controller.readiness().await?;
+    for kind in kinds {
+        let line = format!("[!] mirror/{kind}: ");
+        assert!(text.contains(&line), "{kind} is seen already: {text}");
+    }
+    cx.world.define_optional_kinds().await?;
+    eventually("each kind is heard from", DISCOVERED, async || {
+        let text = controller.readiness().await?;
+        for kind in kinds {
+            if !text.contains(&format!("[+] mirror/{kind}: heard from")) {
+                return Err(Fault::new(text));
+            }
+        }
+        Ok(())
+    })
+    .await
+}
