@@ -261,20 +261,17 @@ fn every_corrected_case_is_told_to_those_who_migrate() {
         }
         let text = fs::read_to_string(&path).unwrap();
         let document: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
-        let ids: Vec<String> = match document
+        let listed = document
             .get("corrections")
-            .and_then(|list| list.as_sequence())
-        {
-            Some(list) => list
-                .iter()
-                .map(|case| case["id"].as_str().unwrap().to_owned())
-                .collect(),
-            None => {
-                let map = document.as_mapping().unwrap();
-                map.keys()
-                    .map(|id| id.as_str().unwrap().to_owned())
-                    .collect()
-            }
+            .and_then(|list| list.as_sequence());
+        let ids: Vec<String> = if let Some(list) = listed {
+            let id = |case: &serde_yaml::Value| case["id"].as_str().unwrap().to_owned();
+            list.iter().map(id).collect()
+        } else {
+            let map = document.as_mapping().unwrap();
+            map.keys()
+                .map(|id| id.as_str().unwrap().to_owned())
+                .collect()
         };
         for id in ids {
             cases += 1;
