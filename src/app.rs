@@ -366,6 +366,7 @@ impl Plant {
             facts: self.facts.clone(),
             dirty: self.dirty.clone(),
             config: self.config.clone(),
+            statuses: self.statuses.clone(),
             events: self.events.clone(),
             statics: Arc::clone(&self.statics),
         })

@@ -1,6 +1,7 @@
 //! The one place that judges settings: builds the next generation from all sources, refuses what
 //! may not change, and says so.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::actors::event_recorder::Events;
@@ -230,7 +231,7 @@ impl Config {
         self.connections.events.throw_always(event);
     }
 
-    fn report(&self, now: Moment, findings: &Findings) {
+    fn report(&self, findings: &Findings) {
         self.facts.series.config.entries_invalid.reset();
         for ((purpose, namespace), count) in findings.invalid_entries() {
             let place = namespace.as_deref().unwrap_or("");
@@ -239,17 +240,28 @@ impl Config {
                 .with_label_values(&[purpose.as_str(), place])
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        for problem in &findings.problems {
-            tracing::error!(%problem, "setting refused");
-            if let Some(object) = self.config_map_of(problem) {
-                self.connections.events.throw(
-                    now,
-                    notice(&object, "InvalidConfigEntry", "Parse", problem.to_string()),
-                );
-            }
-        }
+        self.tell(&findings.problems);
         for remark in &findings.notices {
             tracing::info!(%remark, "about settings");
+        }
+    }
+
+    /// One event per ConfigMap with everything that is wrong with it. Findings that are the same as
+    /// before do not come here, so each change is told.
+    fn tell(&self, problems: &[Problem]) {
+        let mut notes: BTreeMap<ObjectKey, (Arc<ConfigMapObject>, String)> = BTreeMap::new();
+        for problem in problems {
+            tracing::error!(%problem, "setting refused");
+            if let Some(object) = self.config_map_of(problem) {
+                let key = ObjectKey::new(Arc::clone(&object.namespace), Arc::clone(&object.name));
+                let (_, note) = notes.entry(key).or_insert_with(|| (object, String::new()));
+                note.push_str(if note.is_empty() { "" } else { "; " });
+                note.push_str(&problem.to_string());
+            }
+        }
+        for (object, note) in notes.into_values() {
+            let event = notice(&object, "InvalidConfigEntry", "Parse", note);
+            self.connections.events.throw_always(event);
         }
     }
 
@@ -324,7 +336,7 @@ impl Duty for Config {
                 }
             }
             Effect::Refuse(rejected) => self.refuse(&rejected),
-            Effect::Report(findings) => self.report(cx.now(), &findings),
+            Effect::Report(findings) => self.report(&findings),
         }
     }
 }

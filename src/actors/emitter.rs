@@ -10,8 +10,9 @@ use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
 use crate::metrics::VariantLabels;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
-use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan, Stage, Why};
+use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan, Stage};
 use crate::policy::record::Record;
+use crate::policy::safety_net;
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 
@@ -270,18 +271,18 @@ impl Emitter {
 
 /// The original's line, once when the safety net takes over.
 fn log_safety_net(decision: &Decision) {
-    let from_desired = matches!(
-        decision.steps.first().map(|step| &step.why),
-        Some(Why::LastDesired)
-    );
+    let Some((target, source)) = decision.target.zip(safety_net::fallback_source(decision)) else {
+        return;
+    };
     tracing::warn!(
         variant = %decision.key,
         currentReplicas = decision.current.map(|current| current.0),
-        desiredReplicas = decision.target.map(|target| target.0),
+        desiredReplicas = target.0,
         accelerator = decision.accelerator.label(),
-        fallbackSource = if from_desired { "previous-desired" } else { "current-replicas" },
+        fallbackSource = source.as_str(),
         reason = decision.reason(),
-        "Safety net activated: emitted fallback metrics"
+        "{}",
+        safety_net::LOG_TEXT
     );
 }
 

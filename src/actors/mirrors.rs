@@ -12,7 +12,7 @@ use crate::policy::attribution;
 use crate::policy::filter::{Admission, NamespaceObject, Scope};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::moment::Moment;
-use crate::policy::object::{PodObject, ReplicaSetObject, SpecReading, TargetObject};
+use crate::policy::object::{Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject};
 use crate::policy::snapshot::PodView;
 use crate::policy::variant::Lookup;
 
@@ -108,6 +108,11 @@ impl Mirrors {
     }
 
     fn admits(&self, record: &VariantRecord) -> bool {
+        // Whether its namespace is excluded must be known first, and what is going is not ours.
+        let undecided = self.scope.watch_namespace.is_none() && !self.namespaces.synced();
+        if undecided || record.object.lifecycle == Lifecycle::Deleting {
+            return false;
+        }
         let key = &record.object.key;
         let namespace = self
             .namespaces

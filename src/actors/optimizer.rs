@@ -154,7 +154,10 @@ impl Duty for Optimizer {
             Occasion::Message(Message::VariantResolved) => self.ask_early(now, effects),
             Occasion::Message(Message::EarlyCycle) => {
                 self.early = Early::NotAsked;
-                self.plan(now, effects);
+                // Before the first collection there is nothing to decide on; what is stored is shown.
+                if self.facts.metrics.load().collected.is_some() {
+                    self.plan(now, effects);
+                }
             }
         }
     }

@@ -7,27 +7,23 @@ use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::StatusPatch;
 use crate::policy::moment::WallTime;
-use crate::policy::record::Record;
+use crate::policy::record::{Allocation, Record};
 
 /// The patch that makes an object show a record; `None` if it shows it already. Only replicas,
-/// accelerator and a condition's status or reason count as a difference.
+/// accelerator, a condition's status or reason, and another generation of the object count as a
+/// difference.
 pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<StatusPatch> {
     let stored = &object.status;
     let conditions = condition::merge(
         &stored.conditions,
         &record.conditions,
-        object.object.generation,
+        record.generation,
         now,
     );
-    let allocation = record.values.map(|values| OptimizedAlloc {
-        num_replicas: Some(values.desired.to_count()),
-        accelerator: Some(record.accelerator.label().to_owned()),
-        last_run_time: Some(condition::time(record.decided.at)),
-        cycle_id: record
-            .decided
-            .cycle
-            .and_then(|cycle| i64::try_from(cycle.0).ok()),
-    });
+    let allocation = match record.allocation {
+        Allocation::Kept => stored.desired_optimized_alloc.clone(),
+        Allocation::Written | Allocation::Cleared => decided(record),
+    };
     let essence = |allocation: Option<&OptimizedAlloc>| {
         allocation.map(|known| (known.num_replicas, known.accelerator.clone()))
     };
@@ -35,9 +31,15 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
         .desired_optimized_alloc
         .as_ref()
         .filter(|known| known.num_replicas.is_some());
-    let same = essence(before) == essence(allocation.as_ref())
+    let after = allocation
+        .as_ref()
+        .filter(|known| known.num_replicas.is_some());
+    let same = essence(before) == essence(after)
+        && stored.observed_generation == Some(record.generation)
         && !condition::differ(&stored.conditions, &conditions);
-    if same {
+    // What earlier lives of the controller said stays until this one has decided.
+    let awaits = record.awaits_decision() && !stored.conditions.is_empty();
+    if same || awaits {
         return None;
     }
     Some(StatusPatch {
@@ -45,13 +47,25 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
         uid: Arc::clone(&object.object.uid),
         resource_version: Arc::clone(&object.resource_version),
         status: VariantAutoscalingStatus {
-            observed_generation: Some(object.object.generation),
+            observed_generation: Some(record.generation),
             desired_optimized_alloc: allocation,
             // Whether a count is applied changes without a decision, and a status that is written on
             // decisions only would show it wrongly.
             actuation: None,
             conditions,
         },
+    })
+}
+
+fn decided(record: &Record) -> Option<OptimizedAlloc> {
+    record.values.map(|values| OptimizedAlloc {
+        num_replicas: Some(values.desired.to_count()),
+        accelerator: Some(record.accelerator.label().to_owned()),
+        last_run_time: Some(condition::time(record.decided.at)),
+        cycle_id: record
+            .decided
+            .cycle
+            .and_then(|cycle| i64::try_from(cycle.0).ok()),
     })
 }
 
@@ -66,7 +80,7 @@ mod tests {
     use crate::policy::key::VariantKey;
     use crate::policy::moment::WallTime;
     use crate::policy::object::{Lifecycle, SpecReading, StoredAllocation, VariantObject};
-    use crate::policy::record::{Decided, Record, Values};
+    use crate::policy::record::{Allocation, Decided, Record, Values};
     use crate::policy::snapshot::{Accelerator, CycleId};
     use crate::policy::units::Replicas;
 
@@ -99,6 +113,12 @@ mod tests {
         Record {
             key: VariantKey::new("ns", "va"),
             accelerator: Accelerator::Named(Arc::from("H100")),
+            generation: 4,
+            allocation: if desired.is_some() {
+                Allocation::Written
+            } else {
+                Allocation::Cleared
+            },
             values: desired.map(|desired| Values {
                 desired: Replicas(desired),
                 current: Replicas(2),
@@ -173,5 +193,39 @@ mod tests {
             patch(&record(None, ConditionStatus::True), &cleared, NOW),
             None
         );
+    }
+
+    #[test]
+    fn what_cannot_be_read_keeps_the_stored_allocation() {
+        let empty = object(VariantAutoscalingStatus::default());
+        let stored = patch(&record(Some(7), ConditionStatus::True), &empty, NOW);
+        let stored = object(stored.unwrap().status);
+        let unseen = Record {
+            allocation: Allocation::Kept,
+            ..record(None, ConditionStatus::False)
+        };
+        let written = patch(&unseen, &stored, NOW).unwrap();
+        assert_eq!(
+            written.status.desired_optimized_alloc,
+            stored.status.desired_optimized_alloc
+        );
+    }
+
+    #[test]
+    fn another_generation_is_a_difference_and_a_pending_decision_waits() {
+        let empty = object(VariantAutoscalingStatus::default());
+        let stored = patch(&record(Some(3), ConditionStatus::True), &empty, NOW);
+        let stored = object(stored.unwrap().status);
+        let edited = Record {
+            generation: 5,
+            ..record(Some(3), ConditionStatus::True)
+        };
+        let written = patch(&edited, &stored, NOW).unwrap();
+        assert_eq!(written.status.observed_generation, Some(5));
+
+        let mut awaiting = record(Some(3), ConditionStatus::Unknown);
+        awaiting.conditions[3].reason = ConditionReason::AwaitingFirstDecision;
+        assert_eq!(patch(&awaiting, &stored, NOW), None);
+        assert!(patch(&awaiting, &empty, NOW).is_some());
     }
 }

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::actors::config;
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
+use crate::actors::intents::Intents;
 use crate::actors::variants::Dirty;
 use crate::actors::watcher::{News, Subject, Watcher};
 use crate::api::inference_pool::{v1, v1alpha2};
@@ -27,6 +28,7 @@ use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
 use crate::kit::{self, Address, ChildSpec, Doorbell, Role, WatchedKind};
+use crate::policy::key::VariantKey;
 use crate::policy::object::{PodObject, ReplicaSetObject};
 use crate::settings::StaticSettings;
 use crate::settings::pool_group::PoolGroup;
@@ -50,6 +52,8 @@ pub struct Wiring {
     pub dirty: Doorbell<Dirty>,
     /// Config.
     pub config: Doorbell<config::Source>,
+    /// The status writer.
+    pub statuses: Intents<VariantKey>,
     /// Kubernetes events.
     pub events: Events,
     /// Fixed settings.
@@ -176,12 +180,17 @@ impl Wiring {
 
     fn variants(&self) -> ChildSpec {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
+        let statuses = self.statuses.clone();
         let mirror = &self.facts.mirrors.variants;
         let ring = move |news: News<'_, VariantRecord>| match news {
             News::Changed(changed) => {
                 for record in changed.before.iter().chain(&changed.after) {
                     dirty.ring(Dirty::Variant(record.object.key.clone()));
                     dirty.ring_all(crate::actors::mirrors::target_of(record).map(Dirty::Target));
+                }
+                if let Some(after) = &changed.after {
+                    // Somebody else may have written its status; ours is compared again.
+                    statuses.add(after.object.key.clone());
                 }
                 // Whether a namespace has variants decides whether its ConfigMaps count.
                 if changed.before.is_none() || changed.after.is_none() {

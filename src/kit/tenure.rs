@@ -20,9 +20,9 @@ impl Tenure {
         Self { role, number }
     }
 
-    /// A tenure as a supervisor would give it.
-    #[cfg(test)]
-    pub(crate) fn for_test(role: Role, number: u64) -> Self {
+    /// A tenure as a supervisor would give it, for tests and benchmarks.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn for_test(role: Role, number: u64) -> Self {
         Self::new(role, number)
     }
 

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::plan::{Decision, MetricsState, Outcome, TargetProblem, Why};
+use super::plan::{Decision, MetricsState, Outcome, Step, TargetProblem, Why};
 use super::snapshot::{DeclaredBounds, TargetView, VariantView};
 use super::units::Replicas;
 use super::why::listed;
@@ -301,6 +301,10 @@ fn saturation_only(decision: &Decision) -> String {
     if let Some(detail) = decision.decisive().and_then(|step| detail(&step.why)) {
         message.push_str(", ");
         message.push_str(detail);
+    }
+    let expired = |step: &Step| matches!(step.why, Why::TransitionExpired { .. });
+    if decision.steps.iter().any(expired) {
+        message.push_str(", a limit on waiting has passed");
     }
     message.push_str(&target_text(decision.target));
     message

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::condition::{Condition, conditions};
+use super::condition::{Condition, ConditionReason, conditions};
 use super::key::VariantKey;
 use super::moment::{Moment, WallTime};
 use super::plan::{Action, Decision, Plan};
@@ -18,8 +18,12 @@ pub struct Record {
     pub key: VariantKey,
     /// Its accelerator, the value of the `accelerator_type` label.
     pub accelerator: Accelerator,
+    /// Generation of the object that it was made from.
+    pub generation: i64,
     /// What its gauges show; `None` if there is nothing to show.
     pub values: Option<Values>,
+    /// What becomes of the stored allocation where there are no values.
+    pub allocation: Allocation,
     /// Its conditions.
     pub conditions: [Condition; 4],
     /// The cycle and time of the last change of anything above that status shows.
@@ -27,6 +31,18 @@ pub struct Record {
     /// The cycle that was the newest when the gauges were last taken down. What it and those before
     /// decided was about a target that is gone.
     pub outlived: Option<CycleId>,
+}
+
+/// What becomes of the allocation in the status of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Allocation {
+    /// It is written from the values.
+    Written,
+    /// It stays as it is stored: the target, or the object itself, cannot be read now, and what
+    /// cannot be read lowers nothing.
+    Kept,
+    /// It is removed: there is nothing to scale.
+    Cleared,
 }
 
 /// Values of the gauges.
@@ -72,10 +88,13 @@ impl Record {
             .filter(|plan| !is_resolved || outlived.is_none_or(|cycle| plan.cycle > cycle))
             .and_then(|plan| plan.decisions.get(&view.key))
             .filter(|decision| decision.current.is_some() == is_resolved);
+        let values = values(view, decision, previous);
         let record = Self {
             key: view.key.clone(),
             accelerator: view.accelerator.clone(),
-            values: values(view, decision, previous),
+            generation: view.generation,
+            allocation: allocation(view, values),
+            values,
             conditions: judged(view, decision, quarantine),
             decided: Decided {
                 cycle: plan.map(|plan| plan.cycle),
@@ -85,7 +104,6 @@ impl Record {
         };
         match previous {
             Some(previous) if record.shows_the_same_status_as(previous) => Self {
-                conditions: previous.conditions.clone(),
                 decided: previous.decided,
                 ..record
             },
@@ -102,6 +120,13 @@ impl Record {
             std::cmp::Ordering::Less => Some(Action::ScaleDown),
             std::cmp::Ordering::Equal => None,
         }
+    }
+
+    /// Whether no cycle of this process has looked at the variant yet.
+    pub fn awaits_decision(&self) -> bool {
+        self.conditions
+            .iter()
+            .any(|condition| condition.reason == ConditionReason::AwaitingFirstDecision)
     }
 
     /// Whether replicas, accelerator and every condition's status and reason are the same. Messages
@@ -138,6 +163,14 @@ fn judged(
     match quarantine {
         Some(why) => conditions.map(|condition| condition.quarantined(why)),
         None => conditions,
+    }
+}
+
+fn allocation(view: &VariantView, values: Option<Values>) -> Allocation {
+    match (&view.target, values) {
+        (TargetView::Unknown { .. } | TargetView::Malformed { .. }, _) => Allocation::Kept,
+        (_, Some(_)) => Allocation::Written,
+        (_, None) => Allocation::Cleared,
     }
 }
 

@@ -40,6 +40,9 @@ impl fmt::Display for CycleId {
 pub struct VariantView {
     /// The object.
     pub key: VariantKey,
+    /// `metadata.generation` of the object that this view was made from.
+    #[serde(default)]
+    pub generation: i64,
     /// The model it serves.
     pub model: ModelKey,
     /// Cost of one replica.

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use super::server::Handler;
 use crate::actors::facts::Facts;
+#[cfg(feature = "sim")]
+use crate::kit::Role;
 use crate::kit::{Aliveness, Census};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness;
@@ -56,6 +58,9 @@ impl MetricsRoutes {
         let Some(role) = role.and_then(|role| role.parse().ok()) else {
             return plain(StatusCode::BAD_REQUEST, "name a role: ?role=optimizer");
         };
+        if role == Role::Root {
+            return plain(StatusCode::BAD_REQUEST, "the root ends with the process");
+        }
         if self.census.kill(&role) {
             plain(StatusCode::OK, "killed")
         } else {

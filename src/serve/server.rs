@@ -96,6 +96,8 @@ pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>) -> Infall
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIMEOUT)
+                // An idle connection would hold a place that a scraper waits for.
+                .keep_alive(false)
                 .max_buf_size(HEAD_BYTES)
                 .serve_connection(TokioIo::new(stream), service);
             match tokio::time::timeout(CONNECTION_LIFETIME, connection).await {

@@ -49,12 +49,13 @@ pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> VariantRecord {
     let spec = SpecReading::Malformed {
         why: Arc::from(&*malformed.text),
     };
-    record(
-        &malformed.metadata,
-        spec,
-        VariantAutoscalingStatus::default(),
-        texts,
-    )
+    // What was decided last outlives an edit that breaks the specification.
+    let status = malformed
+        .status
+        .clone()
+        .and_then(|status| serde_json::from_value(status).ok())
+        .unwrap_or_default();
+    record(&malformed.metadata, spec, status, texts)
 }
 
 fn record(

@@ -30,6 +30,8 @@ pub struct Guarded<K>(Result<K, Malformed>);
 pub struct Malformed {
     /// Its metadata, which can be read.
     pub metadata: Box<ObjectMeta>,
+    /// Its status, if there is one; it may be in order although the rest is not.
+    pub status: Option<Value>,
     /// What is wrong with the rest, and where.
     pub text: String,
 }
@@ -81,6 +83,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
             .ok_or_else(|| D::Error::missing_field("metadata"))?;
         Ok(Self(Err(Malformed {
             metadata: Box::new(ObjectMeta::deserialize(metadata).map_err(D::Error::custom)?),
+            status: document.get("status").cloned(),
             text: bounded(&with_place::<K>(document.clone(), error), TEXT_LIMIT),
         })))
     }

@@ -75,6 +75,7 @@ impl Variant {
         Self {
             view: VariantView {
                 key: VariantKey::new("ns", name),
+                generation: 1,
                 model: ModelKey::new("ns", "m"),
                 cost: Cost::DEFAULT,
                 accelerator: Accelerator::Named("H100".into()),

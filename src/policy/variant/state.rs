@@ -130,6 +130,7 @@ impl VariantState {
         let stored = self.stored(facts);
         let mut view = VariantView {
             key: self.key.clone(),
+            generation: facts.object.generation,
             model: ModelKey::new(Arc::clone(&self.key.namespace), Arc::clone(&spec.model_id)),
             cost,
             accelerator: self.accelerator(facts, &target),
@@ -160,6 +161,7 @@ impl VariantState {
             .cloned()
             .unwrap_or_else(|| VariantView {
                 key: self.key.clone(),
+                generation: facts.object.generation,
                 model: ModelKey::new(Arc::clone(&self.key.namespace), ""),
                 cost: Cost::DEFAULT,
                 accelerator: stated(stored.accelerator.as_ref())
@@ -176,6 +178,7 @@ impl VariantState {
                 notes: Arc::from([]),
             });
         view.desired = facts.published.or(stored.desired).or(view.desired);
+        view.generation = facts.object.generation;
         view.target = TargetView::Malformed { why };
         view.pods = Arc::from([]);
         view.pending_since = None;

@@ -1,0 +1,333 @@
+//! One full cycle, from four queries over HTTP to the exposition: CPU time, queries and peak memory.
+//!
+//! `cargo bench --bench cycle` prints a table. Each size runs in a fresh process, since peak memory
+//! never goes down, and Prometheus is played by another one, so that its work does not count.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a benchmark: what is unexpected ends it, and its table goes to the terminal"
+)]
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use wva::actors::emitter::{self, Emitter};
+use wva::actors::event_recorder::Events;
+use wva::actors::facts::Facts;
+use wva::actors::intents::Intents;
+use wva::actors::mirrors::Mirrors;
+use wva::actors::{collector, optimizer};
+use wva::claim::{Claim, Hold};
+use wva::env::{Clock, SeedTree};
+use wva::kit::{self, Address, Census, Doorbell, ExitReason, Kit, Role, Slot, Tenure};
+use wva::metrics::{Metrics, Visibility};
+use wva::policy::filter::Scope;
+use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use wva::policy::moment::WallTime;
+use wva::policy::snapshot::{
+    Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ResolvedTarget, TargetView,
+    VariantView,
+};
+use wva::policy::units::{Cost, Replicas};
+use wva::settings::{Sources, start};
+use wva::signals::{HttpPrometheus, PlainHttp, PrometheusSettings};
+
+const PODS: usize = 10;
+const INTERVAL: &str = "12s";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |at: usize| arguments[at].parse().unwrap();
+    match arguments.get(1).map(String::as_str) {
+        Some("serve") => serve(number(2)),
+        Some("measure") => measure(number(2)),
+        _ => {
+            println!("| variants | pods | cycle | CPU ms | queries | response MB | peak RSS MB |");
+            println!("|---|---|---|---|---|---|---|");
+            for variants in [1_000, 10_000] {
+                let this = std::env::current_exe().unwrap();
+                let done = Command::new(this)
+                    .args(["measure", &variants.to_string()])
+                    .status()
+                    .unwrap();
+                assert!(done.success());
+            }
+        }
+    }
+}
+
+fn namespace(variant: usize) -> String {
+    format!("team-{}", variant % 50)
+}
+
+fn pod(variant: usize, pod: usize) -> String {
+    format!("llama-8b-variant-{variant}-7c9d8b6f5-{pod:05}")
+}
+
+/// A Prometheus that knows the answer to each of the four queries.
+fn serve(variants: usize) {
+    let now = 1_790_000_000.5;
+    let answer = |source: &str, value: &str| {
+        let mut body =
+            String::from(r#"{"status":"success","data":{"resultType":"vector","result":["#);
+        for variant in 0..variants {
+            for number in 0..PODS {
+                let comma = if variant + number == 0 { "" } else { "," };
+                write!(
+                    body,
+                    r#"{comma}{{"metric":{{"namespace":"{}","model_name":"meta/model-{}","pod":"{}","source":"{source}"}},"value":[{now},"{value}"]}}"#,
+                    namespace(variant),
+                    variant / 2,
+                    pod(variant, number),
+                )
+                .unwrap();
+            }
+        }
+        body.push_str("]}}");
+        body
+    };
+    let (kv, queue) = ("vllm:kv_cache_usage_perc", "vllm:num_requests_waiting");
+    let age = "1789999990.5";
+    let answers = [
+        answer(kv, "0.5"),
+        answer(kv, age),
+        answer(queue, "1"),
+        answer(queue, age),
+    ];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    for stream in listener.incoming().flatten() {
+        let answers = answers.clone();
+        std::thread::spawn(move || while reply(&stream, &answers).is_some() {});
+    }
+}
+
+/// One request of a connection; `None` at its end.
+fn reply(stream: &TcpStream, answers: &[String; 4]) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = text.trim().parse().ok()?;
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut form = vec![0; length];
+    reader.read_exact(&mut form).ok()?;
+    let form = String::from_utf8(form).ok()?;
+    let answer = match (form.contains("kv_cache_usage"), form.contains("timestamp")) {
+        (true, false) => &answers[0],
+        (true, true) => &answers[1],
+        (false, false) => &answers[2],
+        (false, true) => &answers[3],
+    };
+    let mut stream = stream;
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        answer.len()
+    )
+    .ok()?;
+    stream.write_all(answer.as_bytes()).ok()
+}
+
+fn view(variant: usize) -> VariantView {
+    let (namespace, name) = (namespace(variant), format!("llama-8b-variant-{variant}"));
+    let count = Replicas(u32::try_from(PODS).unwrap());
+    let pods = (0..PODS).map(|number| PodView {
+        name: pod(variant, number).into(),
+        readiness: Readiness::Ready,
+        created: WallTime(1_780_000_000_000),
+    });
+    VariantView {
+        key: VariantKey::new(&*namespace, &*name),
+        generation: 1,
+        model: ModelKey::new(&*namespace, format!("meta/model-{}", variant / 2)),
+        cost: Cost::DEFAULT,
+        accelerator: Accelerator::Named("NVIDIA-H100-80GB-HBM3".into()),
+        bounds: DeclaredBounds::default(),
+        desired: Some(count),
+        target: TargetView::Resolved(ResolvedTarget {
+            key: TargetKey::new(&*namespace, TargetKind::Deployment, &*name),
+            current: count,
+            ready: count,
+            generation: GenerationState::Observed,
+        }),
+        pods: pods.collect(),
+        pending_since: None,
+        unapplied_since: None,
+        notes: Arc::from([]),
+    }
+}
+
+fn facts(url: &str, variants: usize) -> Facts {
+    let mut sources = Sources::default();
+    for (name, text) in [
+        ("PROMETHEUS_BASE_URL", url),
+        ("PROMETHEUS_ALLOW_HTTP", "true"),
+        ("GLOBAL_OPT_INTERVAL", INTERVAL),
+    ] {
+        sources.environment.insert(name.to_owned(), text.to_owned());
+    }
+    let scope = Scope {
+        system_namespace: "system".into(),
+        watch_namespace: None,
+        instance: None,
+    };
+    let generation = start(&sources).unwrap().generation;
+    let series = Arc::new(Metrics::new(None).unwrap());
+    let facts = Facts::new(Clock::real(), Mirrors::new(scope), generation, series);
+    for variant in 0..variants {
+        let view = view(variant);
+        let tenure = Tenure::for_test(Role::Variant(view.key.clone()), 1);
+        facts.board.put(&tenure, Arc::new(view)).unwrap();
+    }
+    let claim = Claim {
+        term: 1,
+        hold: Hold::Unlimited,
+    };
+    facts
+        .claim
+        .publish(&Tenure::for_test(Role::Leadership, 1), claim)
+        .unwrap();
+    facts
+}
+
+#[tokio::main]
+async fn measure(variants: usize) {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
+    let this = std::env::current_exe().unwrap();
+    let mut prometheus = Command::new(this)
+        .args(["serve", &variants.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut address = String::new();
+    BufReader::new(prometheus.stdout.take().unwrap())
+        .read_line(&mut address)
+        .unwrap();
+    let url = format!("http://{}", address.trim());
+    let facts = facts(&url, variants);
+    let settings = PrometheusSettings {
+        plain_http: PlainHttp::Allowed,
+        ..PrometheusSettings::new(&*url)
+    };
+    let api = Arc::new(HttpPrometheus::new(settings).unwrap());
+
+    let before = cpu();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let kit = Kit {
+        clock: facts.clock.clone(),
+        seed: SeedTree::new(1),
+        census: Census::new(),
+    };
+    let tree = tokio::spawn(kit::run(kit, tree(&facts, api), async move {
+        drop(stopped.await);
+    }));
+    let mut plans = facts.plan.subscribe();
+    let mut spent = before;
+    for cycle in ["first", "steady"] {
+        plans.changed().await.unwrap();
+        let text = facts.series.exposition(Visibility::Shown).unwrap();
+        assert!(text.len() > variants * 100);
+        let now = cpu();
+        let plan = facts.plan.load();
+        let plan = plan.as_ref().as_ref().unwrap();
+        assert_eq!(plan.decisions.len(), variants);
+        let metrics = facts.metrics.load();
+        assert!(metrics.failures.is_empty(), "{:?}", metrics.failures);
+        let samples = metrics
+            .models
+            .values()
+            .map(std::collections::BTreeMap::len)
+            .sum::<usize>();
+        assert_eq!(samples, variants * PODS);
+        println!(
+            "| {variants} | {} | {cycle} | {} | 4 | {} | {} |",
+            variants * PODS,
+            (now - spent).as_millis(),
+            variants * PODS * 4 * 150 / 1_000_000,
+            peak_memory_kib() / 1024,
+        );
+        spent = now;
+    }
+    stop.send(()).unwrap();
+    assert_eq!(tree.await.unwrap(), ExitReason::Shutdown);
+    prometheus.kill().unwrap();
+    prometheus.wait().unwrap();
+}
+
+/// The part of the controller that runs every cycle.
+fn tree(facts: &Facts, api: Arc<HttpPrometheus>) -> Vec<kit::ChildSpec> {
+    let (emitter, optimizer) = (Address::vacant(), Address::vacant());
+    let bell = emitter.clone();
+    let plans = Slot::new(move || bell.hint(emitter::Message::PlanReady));
+    let connections = emitter::Connections {
+        plans: plans.clone(),
+        changed: Doorbell::new(|| {}),
+        statuses: Intents::new(|| {}),
+        events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+    };
+    let shared = [facts.clone(), facts.clone(), facts.clone()];
+    let [for_emitter, for_collector, for_optimizer] = shared;
+    let to_optimizer = optimizer.clone();
+    vec![
+        kit::supervisor(
+            Role::Egress,
+            vec![kit::machine(Role::Emitter, &emitter, move |tenure| {
+                Emitter::new(for_emitter.clone(), tenure, connections.clone())
+            })],
+        ),
+        kit::supervisor(
+            Role::Engine,
+            vec![
+                kit::machine(Role::Optimizer, &optimizer, move |_| {
+                    optimizer::Optimizer::new(for_optimizer.clone(), plans.clone())
+                }),
+                kit::child(Role::Collector, &Address::vacant(), move |_| {
+                    let (facts, api) = (for_collector.clone(), Arc::clone(&api));
+                    collector::Collector::new(facts, api, None, to_optimizer.clone())
+                }),
+            ],
+        ),
+    ]
+}
+
+/// CPU time of this process, all threads, in ticks of 10 ms.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let ticks = |at: usize| fields[at].parse::<u64>().unwrap();
+    Duration::from_millis((ticks(11) + ticks(12)) * 10)
+}
+
+fn peak_memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
