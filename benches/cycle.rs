@@ -262,7 +262,7 @@ async fn measure(variants: usize) {
         println!(
             "| {variants} | {} | {cycle} | {} | 4 | {} | {} |",
             variants * PODS,
-            (now - spent).as_millis(),
+            now.saturating_sub(spent).as_millis(),
             variants * PODS * 4 * 150 / 1_000_000,
             peak_memory_kib() / 1024,
         );

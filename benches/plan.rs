@@ -49,6 +49,7 @@ fn view(number: u32, pods: Vec<PodView>) -> VariantView {
             ready: Replicas(PODS),
             generation: GenerationState::Observed,
         }),
+        generation: 1,
         key: VariantKey::new("inference", name),
         model: ModelKey::new("inference", model),
         cost: Cost::DEFAULT,

@@ -37,8 +37,11 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
     let same = essence(before) == essence(after)
         && stored.observed_generation == Some(record.generation)
         && !condition::differ(&stored.conditions, &conditions);
-    // What earlier lives of the controller said stays until this one has decided.
-    let awaits = record.awaits_decision() && !stored.conditions.is_empty();
+    // What an earlier life of the controller decided stays until this one has decided, unless there
+    // is nothing to decide on.
+    let awaits = record.awaits_decision()
+        && record.allocation != Allocation::Cleared
+        && !stored.conditions.is_empty();
     if same || awaits {
         return None;
     }

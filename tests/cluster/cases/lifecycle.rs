@@ -40,6 +40,10 @@ pub(crate) fn cases() -> Vec<Case> {
             nobody_scales_a_contested_target,
         ),
         Case::shared("lifecycle::changes_are_told", changes_are_told),
+        Case::shared(
+            "lifecycle::restarts_keep_what_is_stored",
+            restarts_keep_what_is_stored,
+        ),
     ]
 }
 
@@ -221,4 +225,33 @@ async fn changes_are_told(cx: &Cx) -> Result {
     let note = "Desired replicas 3: raised to the minimum of 3 (minReplicas)";
     let wanted = vec![("ScaledUp".to_owned(), note.to_owned())];
     eventually("the event", SOON, async || seen(&told().await?, &wanted)).await
+}
+
+/// What was published last outlives the process, at every moment of its start: five were wanted of
+/// a target that has two, nothing is measured, and the mirrors fill in any order.
+async fn restarts_keep_what_is_stored(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new("llama", 2)).await?;
+    let mut last = controller(cx).await?;
+    {
+        let variants = Variants::new(&cx.namespace, &last);
+        variants
+            .apply("v", "llama", json!({ "minReplicas": 5 }))
+            .await?;
+        variants.publishes("v", Some(5.0), SOON).await?;
+        let stored = async || seen(&variants.stored("v").await?, &Some(5));
+        eventually("five are stored", SOON, stored).await?;
+        variants.apply("v", "llama", json!({})).await?;
+    }
+    for _restart in 0..3 {
+        last.crash();
+        last = controller(cx).await?;
+        let variants = Variants::new(&cx.namespace, &last);
+        let shown = async || {
+            let stored = variants.stored("v").await?;
+            assert_eq!(stored, Some(5), "lost by a restart");
+            seen(&variants.desired("v").await?, &Some(5.0))
+        };
+        eventually("five are shown again", SOON, shown).await?;
+    }
+    Ok(())
 }
