@@ -1,0 +1,20 @@
+# The controller's image: one static-friendly binary, no shell, not root.
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /src
+# A layer of dependencies that is built again only when the manifests change.
+COPY Cargo.toml Cargo.lock rust-toolchain.toml ./
+RUN mkdir -p src benches tests/cluster \
+    && echo 'fn main() {}' | tee src/main.rs benches/plan.rs benches/cycle.rs tests/tidy.rs tests/cluster/main.rs \
+    && touch src/lib.rs \
+    && cargo build --release --locked --no-default-features \
+    && rm -rf src
+COPY src src
+# The placeholder is as new as the sources, and cargo compares times.
+RUN touch src/lib.rs src/main.rs && cargo build --release --locked --no-default-features
+
+FROM gcr.io/distroless/cc-debian12:nonroot
+LABEL org.opencontainers.image.title="workload-variant-autoscaler" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /src/target/release/wva /wva
+USER 65532:65532
+ENTRYPOINT ["/wva", "controller"]
