@@ -18,8 +18,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use wva::actors::emitter::{self, Emitter};
 use wva::actors::event_recorder::Events;
 use wva::actors::facts::Facts;
@@ -39,7 +41,9 @@ use wva::policy::snapshot::{
 };
 use wva::policy::units::{Cost, Replicas};
 use wva::settings::{Sources, start};
-use wva::signals::{HttpPrometheus, PlainHttp, PrometheusSettings};
+use wva::signals::{
+    HttpPrometheus, PlainHttp, PromApi, PrometheusSettings, QueryError, QueryResult,
+};
 
 const PODS: usize = 10;
 const INTERVAL: &str = "12s";
@@ -104,7 +108,8 @@ fn serve(variants: usize) {
         answer(queue, age),
     ];
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    println!("{}", listener.local_addr().unwrap());
+    let bytes: usize = answers.iter().map(String::len).sum();
+    println!("{} {bytes}", listener.local_addr().unwrap());
     for stream in listener.incoming().flatten() {
         let answers = answers.clone();
         std::thread::spawn(move || while reply(&stream, &answers).is_some() {});
@@ -223,13 +228,18 @@ async fn measure(variants: usize) {
     BufReader::new(prometheus.stdout.take().unwrap())
         .read_line(&mut address)
         .unwrap();
-    let url = format!("http://{}", address.trim());
+    let (address, bytes) = address.trim().split_once(' ').unwrap();
+    let bytes: usize = bytes.parse().unwrap();
+    let url = format!("http://{address}");
     let facts = facts(&url, variants);
     let settings = PrometheusSettings {
         plain_http: PlainHttp::Allowed,
         ..PrometheusSettings::new(&*url)
     };
-    let api = Arc::new(HttpPrometheus::new(settings).unwrap());
+    let api = Arc::new(Counting {
+        inner: HttpPrometheus::new(settings).unwrap(),
+        queries: AtomicU64::new(0),
+    });
 
     let before = cpu();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -238,7 +248,7 @@ async fn measure(variants: usize) {
         seed: SeedTree::new(1),
         census: Census::new(),
     };
-    let tree = tokio::spawn(kit::run(kit, tree(&facts, api), async move {
+    let tree = tokio::spawn(kit::run(kit, tree(&facts, Arc::clone(&api)), async move {
         drop(stopped.await);
     }));
     let mut plans = facts.plan.subscribe();
@@ -260,10 +270,11 @@ async fn measure(variants: usize) {
             .sum::<usize>();
         assert_eq!(samples, variants * PODS);
         println!(
-            "| {variants} | {} | {cycle} | {} | 4 | {} | {} |",
+            "| {variants} | {} | {cycle} | {} | {} | {} | {} |",
             variants * PODS,
             now.saturating_sub(spent).as_millis(),
-            variants * PODS * 4 * 150 / 1_000_000,
+            api.queries.swap(0, Ordering::Relaxed),
+            bytes / 1_000_000,
             peak_memory_kib() / 1024,
         );
         spent = now;
@@ -274,8 +285,26 @@ async fn measure(variants: usize) {
     prometheus.wait().unwrap();
 }
 
+/// Counts what is asked.
+#[derive(Debug)]
+struct Counting {
+    inner: HttpPrometheus,
+    queries: AtomicU64,
+}
+
+impl PromApi for Counting {
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        self.queries.fetch_add(1, Ordering::Relaxed);
+        self.inner.query(promql, deadline)
+    }
+}
+
 /// The part of the controller that runs every cycle.
-fn tree(facts: &Facts, api: Arc<HttpPrometheus>) -> Vec<kit::ChildSpec> {
+fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
     let (emitter, optimizer) = (Address::vacant(), Address::vacant());
     let bell = emitter.clone();
     let plans = Slot::new(move || bell.hint(emitter::Message::PlanReady));

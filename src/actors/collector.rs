@@ -89,22 +89,23 @@ impl Collector {
     }
 
     fn count(&self, report: &CollectionReport, took: f64) {
+        // The queries run at once, so the time is that of all of them.
+        self.facts
+            .series
+            .engine
+            .collection_duration
+            .with_label_values(&["all"])
+            .observe(took);
         for query in &report.queries {
-            self.count_query(query, took);
+            self.count_query(query);
         }
         for (reason, count) in &report.ignored {
             tracing::debug!(?reason, count, "samples ignored");
         }
     }
 
-    fn count_query(&self, query: &QueryReport, took: f64) {
+    fn count_query(&self, query: &QueryReport) {
         let name = query.signal.as_str();
-        self.facts
-            .series
-            .engine
-            .collection_duration
-            .with_label_values(&[name])
-            .observe(took);
         if let Err(error) = &query.outcome {
             let labels = [name, error.reason()];
             self.facts

@@ -35,7 +35,7 @@ pub struct EngineSeries {
     pub models_processed: IntGauge,
     /// Postconditions of a plan that did not hold, by `invariant`.
     pub invariant_violations: IntCounterVec,
-    /// Duration of a collection, by `query_type`.
+    /// Duration of a collection; `query_type` is `all`, since its queries run at once.
     pub collection_duration: HistogramVec,
     /// Failed queries, by `query_type` and `reason`.
     pub collection_errors: IntCounterVec,

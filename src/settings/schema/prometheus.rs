@@ -233,7 +233,7 @@ pub const CACHE_MAX_SIZE: Spec = Spec::live(
 .applied(CACHE_APPLIED)
 .means(
     "Most samples held at a time; 0 sets no limit.",
-    "samples beyond it are dropped, and that is reported",
+    "the signals that do not fit have failed, and that is reported",
 );
 
 /// The rows of this file.
