@@ -5,6 +5,7 @@ pub mod accelerator;
 pub mod attribution;
 pub mod backoff;
 pub mod bounds;
+pub mod capacity;
 pub mod condition;
 mod draft;
 pub mod filter;

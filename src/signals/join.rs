@@ -167,8 +167,9 @@ fn readings(
     ignored: &mut BTreeMap<Ignored, u64>,
 ) -> Vec<Reading> {
     let mut readings = Vec::with_capacity(result.len());
+    let mut columns = Columns::of(row, result);
     for sample in result.samples() {
-        match identify(row, sample, names) {
+        match columns.identify(sample, names) {
             Ok(key) => readings.push(Reading {
                 key,
                 time: sample.time,
@@ -190,26 +191,102 @@ fn readings(
     readings
 }
 
-fn identify(
-    row: &SignalSources,
-    sample: SampleRef<'_>,
+/// The labels of one answer that identify a sample.
+struct Columns<'a> {
+    namespace: Column<'a, Symbol>,
+    model: Column<'a, Symbol>,
+    pods: [Column<'a, Symbol>; PODS.len()],
+    source: Column<'a, usize>,
+    sources: &'a [&'static str],
+}
+
+impl<'a> Columns<'a> {
+    fn of(row: &'a SignalSources, result: &'a QueryResult) -> Self {
+        Self {
+            namespace: Column::new(result, NAMESPACE),
+            model: Column::new(result, MODEL),
+            pods: PODS.map(|name| Column::new(result, name)),
+            source: Column::new(result, SOURCE),
+            sources: row.names,
+        }
+    }
+
+    fn identify(
+        &mut self,
+        sample: SampleRef<'_>,
+        names: &mut Interner,
+    ) -> Result<ReadingKey, Ignored> {
+        let sources = self.sources;
+        let position = |text: &Arc<str>| sources.iter().position(|name| **name == **text);
+        let namespace = self.namespace.read(sample, named(is_dns_label, names));
+        let namespace = namespace.flatten().ok_or(Ignored::Namespace)?;
+        let model = self.model.read(sample, named(is_model_name, names));
+        let model = model.flatten().ok_or(Ignored::Model)?;
+        let mut pods = self.pods.iter_mut();
+        let pod = pods.find_map(|pod| pod.read(sample, named(is_dns_subdomain, names)));
+        let pod = pod.flatten().ok_or(Ignored::Pod)?;
+        let source = self.source.read(sample, position).flatten();
+        Ok(ReadingKey {
+            namespace,
+            model,
+            pod,
+            source: source.ok_or(Ignored::Source)?,
+        })
+    }
+}
+
+/// Takes a text that is a name of its kind, and refuses any other.
+fn named(
+    is_name: fn(&str) -> bool,
     names: &mut Interner,
-) -> Result<ReadingKey, Ignored> {
-    let checked = |text: Option<_>, check: fn(&str) -> bool, otherwise| {
-        text.filter(|text: &&Arc<str>| check(text)).ok_or(otherwise)
-    };
-    let namespace = checked(sample.label(NAMESPACE), is_dns_label, Ignored::Namespace)?;
-    let model = checked(sample.label(MODEL), is_model_name, Ignored::Model)?;
-    let pod = PODS.iter().find_map(|name| sample.label(name));
-    let pod = checked(pod, is_dns_subdomain, Ignored::Pod)?;
-    let source = sample
-        .label(SOURCE)
-        .and_then(|source| row.names.iter().position(|name| **name == **source))
-        .ok_or(Ignored::Source)?;
-    Ok(ReadingKey {
-        namespace: names.intern_shared(namespace),
-        model: names.intern_shared(model),
-        pod: names.intern_shared(pod),
-        source,
-    })
+) -> impl FnOnce(&Arc<str>) -> Option<Symbol> {
+    move |text| is_name(text).then(|| names.intern_shared(text))
+}
+
+/// One label of an answer. What a value means is worked out once, however many samples carry it.
+struct Column<'a, T> {
+    result: &'a QueryResult,
+    label: Option<Symbol>,
+    meanings: Vec<Meaning<T>>,
+}
+
+/// What a value of a label means.
+#[derive(Clone, Copy)]
+enum Meaning<T> {
+    /// Nobody has asked.
+    Open,
+    /// This, or `None` if it is refused.
+    Known(Option<T>),
+}
+
+impl<'a, T: Copy> Column<'a, T> {
+    fn new(result: &'a QueryResult, label: &str) -> Self {
+        Self {
+            result,
+            label: result.symbol(label),
+            meanings: Vec::new(),
+        }
+    }
+
+    /// The meaning of the label on one sample, `Some(None)` if it is refused; `None` where the label
+    /// is absent or empty, which is the same in Prometheus.
+    fn read(
+        &mut self,
+        sample: SampleRef<'_>,
+        judge: impl FnOnce(&Arc<str>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        let value = sample.value_of(self.label?)?;
+        let text = self.result.text(value).filter(|text| !text.is_empty())?;
+        let place = value.index();
+        if self.meanings.len() <= place {
+            self.meanings.resize(place + 1, Meaning::Open);
+        }
+        let meaning = self.meanings.get_mut(place)?;
+        if let Meaning::Known(known) = meaning {
+            return Some(*known);
+        }
+        let known = judge(text);
+        *meaning = Meaning::Known(known);
+        Some(known)
+    }
 }

@@ -1,19 +1,33 @@
 //! The answer to one query, held compactly: every string once, every label as two numbers.
 
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+use hashbrown::HashTable;
 
 /// Number of a string within its [`Interner`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Symbol(u32);
 
-/// Keeps each string once. Found by hash, because the names of a fleet share long prefixes and are
-/// slow to compare.
+impl Symbol {
+    /// Its place among the strings of its interner.
+    pub(super) fn index(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+/// Keeps each string once. Its table is only ever searched, so that its order shows nowhere.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Interner {
-    by_hash: BTreeMap<u64, Symbol>,
+    found_by_hash: HashTable<Known>,
     strings: Vec<Arc<str>>,
+}
+
+/// A string that was seen, by its hash and its number.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    hash: u64,
+    symbol: Symbol,
 }
 
 impl Interner {
@@ -22,34 +36,57 @@ impl Interner {
         self.symbol(text, || Arc::from(text))
     }
 
+    /// As [`intern`](Self::intern), and quicker where the string is the one that is suspected.
+    fn intern_near(&mut self, suspect: Option<Symbol>, text: &str) -> Symbol {
+        match suspect {
+            Some(symbol) if self.get(symbol).is_some_and(|known| **known == *text) => symbol,
+            _ => self.intern(text),
+        }
+    }
+
     /// As [`intern`](Self::intern), without copying a string that is already shared.
     pub(super) fn intern_shared(&mut self, text: &Arc<str>) -> Symbol {
         self.symbol(text, || Arc::clone(text))
     }
 
+    /// The number of a string that was seen.
+    fn find(&self, text: &str) -> Option<Symbol> {
+        self.find_hashed(hash(text), text)
+    }
+
     fn symbol(&mut self, text: &str, share: impl FnOnce() -> Arc<str>) -> Symbol {
-        // Its keys are fixed, so equal inputs give equal runs.
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        let mut hash = hasher.finish();
-        while let Some(symbol) = self.by_hash.get(&hash) {
-            if self.get(*symbol).is_some_and(|known| **known == *text) {
-                return *symbol;
-            }
-            // Another string owns this hash: take the next free number.
-            hash = hash.wrapping_add(1);
+        self.symbol_hashed(hash(text), text, share)
+    }
+
+    fn find_hashed(&self, hash: u64, text: &str) -> Option<Symbol> {
+        let is_same = |known: &Known| self.get(known.symbol).is_some_and(|own| **own == *text);
+        let known = self.found_by_hash.find(hash, is_same)?;
+        Some(known.symbol)
+    }
+
+    fn symbol_hashed(&mut self, hash: u64, text: &str, share: impl FnOnce() -> Arc<str>) -> Symbol {
+        if let Some(symbol) = self.find_hashed(hash, text) {
+            return symbol;
         }
         // Four thousand million strings do not fit in any answer that is accepted.
         let symbol = Symbol(u32::try_from(self.strings.len()).unwrap_or(u32::MAX));
         self.strings.push(share());
-        self.by_hash.insert(hash, symbol);
+        self.found_by_hash
+            .insert_unique(hash, Known { hash, symbol }, |known| known.hash);
         symbol
     }
 
     /// The string of a number.
     pub(super) fn get(&self, symbol: Symbol) -> Option<&Arc<str>> {
-        self.strings.get(usize::try_from(symbol.0).ok()?)
+        self.strings.get(symbol.index())
     }
+}
+
+/// Its keys are fixed, so that equal inputs give equal runs.
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The answer to an instant query: samples with labels, and what the server warned of.
@@ -88,10 +125,17 @@ impl QueryResult {
         time: f64,
         value: f64,
     ) {
+        // Neighbours mostly carry the same names, and many of the same values, in the same order.
+        let mut before = match self.samples.as_slice() {
+            [.., earlier, _] => earlier.labels_end,
+            _ => 0,
+        };
         for (name, text) in labels {
-            let name = self.strings.intern(name);
-            let text = self.strings.intern(text);
+            let near = self.labels.get(before).copied();
+            let name = self.strings.intern_near(near.map(|(name, _)| name), name);
+            let text = self.strings.intern_near(near.map(|(_, text)| text), text);
             self.labels.push((name, text));
+            before += 1;
         }
         self.samples.push(Entry {
             labels_end: self.labels.len(),
@@ -120,6 +164,16 @@ impl QueryResult {
         self.samples.is_empty()
     }
 
+    /// The number of a label name or value, if any sample has it.
+    pub(super) fn symbol(&self, text: &str) -> Option<Symbol> {
+        self.strings.find(text)
+    }
+
+    /// The label name or value of a number.
+    pub(super) fn text(&self, symbol: Symbol) -> Option<&Arc<str>> {
+        self.strings.get(symbol)
+    }
+
     /// The samples, in the order of the answer.
     pub fn samples(&self) -> impl Iterator<Item = SampleRef<'_>> {
         let mut start = 0;
@@ -143,6 +197,13 @@ impl<'a> SampleRef<'a> {
             .find_map(|(label, text)| (**label == *name && !text.is_empty()).then_some(text))
     }
 
+    /// The value of a label by number.
+    pub(super) fn value_of(self, label: Symbol) -> Option<Symbol> {
+        self.labels
+            .iter()
+            .find_map(|(name, text)| (*name == label).then_some(*text))
+    }
+
     /// All labels, in the order of the answer.
     pub fn labels(&self) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)> {
         let strings = &self.result.strings;
@@ -163,13 +224,17 @@ mod tests {
         assert_eq!(interner.intern("a"), first);
         assert_eq!(interner.strings.len(), 1);
 
-        let mut hasher = DefaultHasher::new();
-        "b".hash(&mut hasher);
-        interner.by_hash.insert(hasher.finish(), first);
-        let second = interner.intern("b");
+        let one_hash = 1;
+        let second = interner.symbol_hashed(one_hash, "b", || Arc::from("b"));
+        let third = interner.symbol_hashed(one_hash, "c", || Arc::from("c"));
         assert_ne!(second, first);
-        assert_eq!(interner.intern_shared(&Arc::from("b")), second);
+        assert_ne!(third, second);
+        assert_eq!(
+            interner.symbol_hashed(one_hash, "b", || Arc::from("b")),
+            second
+        );
         assert_eq!(interner.get(second).map(AsRef::as_ref), Some("b"));
+        assert_eq!(interner.get(third).map(AsRef::as_ref), Some("c"));
     }
 
     #[test]

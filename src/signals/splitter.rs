@@ -108,7 +108,22 @@ impl Splitter {
         mut hand_out: impl FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut start = 0;
-        for (index, byte) in chunk.iter().enumerate() {
+        let mut next = 0;
+        while let Some(byte) = chunk.get(next) {
+            let index = next;
+            next += 1;
+            if let (Place::Element(_), Literal::Inside) = (self.place, self.literal) {
+                // Most of an answer is text within literals, which only two bytes can end.
+                let rest = chunk.get(index..).unwrap_or_default();
+                match memchr::memchr2(b'"', b'\\', rest) {
+                    Some(0) => {}
+                    Some(length) => {
+                        next = index + length;
+                        continue;
+                    }
+                    None => break,
+                }
+            }
             let cut = match self.place {
                 Place::Envelope => self.envelope(*byte),
                 Place::Gap(gap) => self.gap(gap, *byte)?,

@@ -78,7 +78,8 @@ impl ScaledObject<'_> {
                 "cooldownPeriod": 1,
                 "fallback": {
                     "failureThreshold": 3,
-                    "replicas": 2,
+                    // A poll that fails under load then changes nothing.
+                    "replicas": self.min,
                     "behavior": "currentReplicasIfHigher",
                 },
                 "advanced": { "horizontalPodAutoscalerConfig": {

@@ -259,7 +259,8 @@ impl Suite {
                     .map(|namespace| namespace.name.as_str())
                     .collect();
                 let shown = dump::of_case(&cx.world, &namespaces, &logs).await;
-                Err(Failed::from(format!("{failure}\n{shown}")))
+                // Again at the end: reports that keep only the last lines keep the reason, too.
+                Err(Failed::from(format!("{failure}\n{shown}\n{failure}")))
             }
         };
         for namespace in cx.namespaces() {
