@@ -40,6 +40,7 @@ use wva::policy::snapshot::{
     VariantView,
 };
 use wva::policy::units::{Cost, Replicas};
+use wva::settings::pool_group::PoolGroup;
 use wva::settings::{Sources, start};
 use wva::signals::{
     HttpPrometheus, PlainHttp, PromApi, PrometheusSettings, QueryError, QueryResult,
@@ -196,7 +197,12 @@ fn facts(url: &str, variants: usize) -> Facts {
     };
     let generation = start(&sources).unwrap().generation;
     let series = Arc::new(Metrics::new(None).unwrap());
-    let facts = Facts::new(Clock::real(), Mirrors::new(scope), generation, series);
+    let facts = Facts::new(
+        Clock::real(),
+        Mirrors::new(scope, PoolGroup::default()),
+        generation,
+        series,
+    );
     for variant in 0..variants {
         let view = view(variant);
         let tenure = Tenure::for_test(Role::Variant(view.key.clone()), 1);

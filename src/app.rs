@@ -142,7 +142,7 @@ impl Plant {
         };
         let dropped = series.process.events_dropped.clone();
         series.show_settings(&startup.generation);
-        let mirrors = Mirrors::new(scope.clone());
+        let mirrors = Mirrors::new(scope.clone(), statics.scope.pool_group);
         let clock = env.kit.clock.clone();
         Self {
             facts: Facts::new(clock, mirrors, startup.generation.clone(), series),

@@ -101,7 +101,8 @@ impl Events {
         (self.0.wake)();
     }
 
-    fn next(&self) -> Option<Notice> {
+    /// The oldest event that waits.
+    pub(super) fn next(&self) -> Option<Notice> {
         self.waiting().events.pop_front()
     }
 

@@ -12,6 +12,7 @@ use crate::actors::records::Records;
 use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
 use crate::cluster::mirror::SyncState;
+use crate::cluster::project::pool::PoolObject;
 use crate::env::Clock;
 use crate::kit::{Cell, Census, WatchedKind};
 use crate::metrics::Metrics;
@@ -282,6 +283,7 @@ impl Facts {
             snapshot: self.snapshot(CycleId::default()),
             learned: self.learned.load(),
             records: self.records.snapshot(),
+            pools: self.mirrors.pools.all().into_values().collect(),
         }
     }
 }
@@ -293,6 +295,7 @@ pub struct DebugSnapshot {
     snapshot: ClusterSnapshot,
     learned: Arc<Learned>,
     records: BTreeMap<VariantKey, Arc<crate::policy::record::Record>>,
+    pools: Vec<Arc<PoolObject>>,
 }
 
 fn mirror_reason(contact: Contact, now: Moment) -> Reason {

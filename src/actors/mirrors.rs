@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
-use crate::cluster::project::pool::PoolObject;
+use crate::cluster::project::pool::Pools;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::kit::WatchedKind;
@@ -15,6 +15,10 @@ use crate::policy::moment::Moment;
 use crate::policy::object::{Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject};
 use crate::policy::snapshot::PodView;
 use crate::policy::variant::Lookup;
+use crate::settings::pool_group::PoolGroup;
+
+#[cfg(test)]
+pub(super) mod tests;
 
 /// Kinds that settings depend on.
 const SETTINGS: [WatchedKind; 3] = [
@@ -51,18 +55,16 @@ pub struct Mirrors {
     pub pods: Mirror<PodObject>,
     /// ReplicaSets, found by their Deployment.
     pub replica_sets: Mirror<ReplicaSetObject>,
-    /// InferencePools of `inference.networking.k8s.io/v1`.
-    pub pools_v1: Mirror<PoolObject>,
-    /// InferencePools of `inference.networking.x-k8s.io/v1alpha2`.
-    pub pools_v1alpha2: Mirror<PoolObject>,
+    /// InferencePools of both groups.
+    pub pools: Pools,
     /// ServiceMonitors.
     pub service_monitors: Mirror<ServiceMonitorObject>,
     scope: Scope,
 }
 
 impl Mirrors {
-    /// Empty mirrors; `scope` says which variants are ours.
-    pub fn new(scope: Scope) -> Self {
+    /// Empty mirrors; `scope` says which variants are ours, `pool_group` which InferencePools count.
+    pub fn new(scope: Scope, pool_group: PoolGroup) -> Self {
         Self {
             variants: Mirror::indexed(|record| Some(object_key(&target_of(record)?))),
             deployments: Mirror::default(),
@@ -89,8 +91,7 @@ impl Mirrors {
                     Arc::clone(&owner.name),
                 ))
             }),
-            pools_v1: Mirror::default(),
-            pools_v1alpha2: Mirror::default(),
+            pools: Pools::new(pool_group),
             service_monitors: Mirror::default(),
             scope,
         }
@@ -198,11 +199,14 @@ impl Mirrors {
         complete.then(|| objects.collect())
     }
 
-    fn is_watched(&self, kind: WatchedKind) -> bool {
+    /// Whether objects of a kind are asked for in this scope.
+    pub fn is_watched(&self, kind: WatchedKind) -> bool {
         match kind {
             // Namespaces cannot be listed with rights in one of them.
             WatchedKind::Namespace => self.scope.watch_namespace.is_none(),
             WatchedKind::SystemConfigMap => self.scope.system_lies_outside(),
+            WatchedKind::InferencePoolV1 => self.pools.group.includes_stable(),
+            WatchedKind::InferencePoolV1Alpha2 => self.pools.group.includes_alpha(),
             _ => true,
         }
     }
@@ -224,8 +228,8 @@ impl Mirrors {
             contact(WatchedKind::Namespace, &self.namespaces),
             contact(WatchedKind::Pod, &self.pods),
             contact(WatchedKind::ReplicaSet, &self.replica_sets),
-            contact(WatchedKind::InferencePoolV1, &self.pools_v1),
-            contact(WatchedKind::InferencePoolV1Alpha2, &self.pools_v1alpha2),
+            contact(WatchedKind::InferencePoolV1, &self.pools.v1),
+            contact(WatchedKind::InferencePoolV1Alpha2, &self.pools.v1alpha2),
             contact(WatchedKind::ServiceMonitor, &self.service_monitors),
         ]
         .into_iter()

@@ -31,7 +31,6 @@ use crate::kit::{self, Address, ChildSpec, Doorbell, Role, WatchedKind};
 use crate::policy::key::VariantKey;
 use crate::policy::object::{PodObject, ReplicaSetObject};
 use crate::settings::StaticSettings;
-use crate::settings::pool_group::PoolGroup;
 
 /// Name of the ServiceMonitor that makes Prometheus scrape this controller, by installation.
 const OWN_SERVICE_MONITORS: [&str; 2] = [
@@ -72,7 +71,6 @@ impl fmt::Debug for Wiring {
 /// The watchers, in the order in which they start.
 pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
     let mirrors = &wiring.facts.mirrors;
-    let scope = mirrors.scope();
     let mut children = vec![
         wiring.variants(),
         wiring.plain::<Deployment, _>(WatchedKind::Deployment, &mirrors.deployments, |changed| {
@@ -81,30 +79,29 @@ pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
         }),
         wiring.config_maps(WatchedKind::ConfigMap, wiring.api(), &mirrors.config_maps),
     ];
-    if scope.system_lies_outside() {
+    if mirrors.is_watched(WatchedKind::SystemConfigMap) {
         children.push(wiring.config_maps(
             WatchedKind::SystemConfigMap,
-            Api::namespaced(wiring.client.clone(), &scope.system_namespace),
+            Api::namespaced(wiring.client.clone(), &mirrors.scope().system_namespace),
             &mirrors.system_config_maps,
         ));
     }
-    if scope.watch_namespace.is_none() {
+    if mirrors.is_watched(WatchedKind::Namespace) {
         children.push(wiring.namespaces());
     }
     children.push(wiring.pods());
     children.push(wiring.replica_sets());
-    let group = wiring.statics.scope.pool_group;
-    if matches!(group, PoolGroup::Discovered | PoolGroup::Stable) {
+    if mirrors.is_watched(WatchedKind::InferencePoolV1) {
         children.push(wiring.plain::<v1::InferencePool, _>(
             WatchedKind::InferencePoolV1,
-            &mirrors.pools_v1,
+            &mirrors.pools.v1,
             |_| None,
         ));
     }
-    if matches!(group, PoolGroup::Discovered | PoolGroup::Alpha) {
+    if mirrors.is_watched(WatchedKind::InferencePoolV1Alpha2) {
         children.push(wiring.plain::<v1alpha2::InferencePool, _>(
             WatchedKind::InferencePoolV1Alpha2,
-            &mirrors.pools_v1alpha2,
+            &mirrors.pools.v1alpha2,
             |_| None,
         ));
     }
@@ -286,10 +283,11 @@ impl Wiring {
         )
     }
 
-    /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still.
+    /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still. It lies
+    /// where the controller does, whatever is watched.
     fn service_monitors(&self) -> ChildSpec {
         let (events, clock) = (self.events.clone(), self.facts.clock.clone());
-        let system = self.statics.scope.system_namespace.clone();
+        let system = &self.facts.mirrors.scope().system_namespace;
         let mirror = &self.facts.mirrors.service_monitors;
         let ring = move |news: News<'_, ServiceMonitorObject>| {
             if let News::Changed(Changed {
@@ -297,7 +295,6 @@ impl Wiring {
                 after: None,
                 ..
             }) = news
-                && *gone.namespace == *system
                 && OWN_SERVICE_MONITORS.contains(&&*gone.name)
             {
                 events.throw(clock.now(), service_monitor_deleted(gone));
@@ -305,7 +302,7 @@ impl Wiring {
         };
         self.watcher(Self::subject::<PartialObjectMeta<ServiceMonitor>>(
             WatchedKind::ServiceMonitor,
-            self.api(),
+            Api::namespaced(self.client.clone(), system),
             mirror,
             ring,
         ))

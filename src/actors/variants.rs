@@ -12,6 +12,13 @@ use crate::cluster::mirror::ObjectKey;
 use crate::kit::{self, Address, ChildSpec, Context, Doorbell, Occasion, Order, Registry, Role};
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 
+#[cfg(test)]
+mod tests;
+
+/// Most variants that one controller runs. What comes beyond is refused, with an event on it: a
+/// controller that quietly became slow would harm all the others.
+const MAX_VARIANTS: usize = 50_000;
+
 /// Messages of the registry.
 #[derive(Debug)]
 pub enum Message {
@@ -43,6 +50,10 @@ pub struct Variants {
     optimizer: Address<optimizer::Message>,
     events: Events,
     children: BTreeMap<VariantKey, Child>,
+    /// Most variants that are run.
+    room: usize,
+    /// Variants that found no room.
+    refused: BTreeSet<VariantKey>,
 }
 
 /// What the registry keeps of a variant.
@@ -69,6 +80,30 @@ impl Variants {
             optimizer,
             events,
             children: BTreeMap::new(),
+            room: MAX_VARIANTS,
+            refused: BTreeSet::new(),
+        }
+    }
+
+    /// Tells a variant that there is no room for it; it is looked at again when there is.
+    fn refuse(&mut self, key: &VariantKey) {
+        if !self.refused.insert(key.clone()) {
+            return;
+        }
+        tracing::error!(variant = %key, limit = self.room, "variant is refused: the controller runs as many as it can");
+        if let Some(regarding) = self.facts.regarding(key) {
+            let note = format!(
+                "The controller already runs {} variants, the most it accepts; this one is not scaled until others are deleted. Spread them over several controllers with CONTROLLER_INSTANCE.",
+                self.room
+            );
+            let notice = Notice {
+                regarding,
+                severity: Severity::Warning,
+                reason: "VariantRefused",
+                action: "Admit",
+                note,
+            };
+            self.events.throw(self.facts.clock.now(), notice);
         }
     }
 
@@ -106,17 +141,24 @@ impl Variants {
     /// object says something new; our own writes to its status do not count.
     fn order(&mut self, key: VariantKey) -> Option<Order<VariantKey>> {
         let Some(record) = self.facts.mirrors.managed(&key) else {
+            self.refused.remove(&key);
             self.children.remove(&key);
             return Some(Order::End(key));
         };
         let generation = (Arc::clone(&record.object.uid), record.object.generation);
+        let has_room = self.children.len() < self.room;
         match self.children.get_mut(&key) {
             Some(child) if child.generation == generation => None,
             Some(child) => {
                 child.generation = generation;
                 Some(Order::Run(key))
             }
+            None if !has_room => {
+                self.refuse(&key);
+                None
+            }
             None => {
+                self.refused.remove(&key);
                 let address = Address::vacant();
                 self.children.insert(
                     key.clone(),
@@ -181,6 +223,9 @@ impl Registry for Variants {
     fn ended(&mut self, key: &VariantKey) {
         self.facts.board.remove(key);
         self.changed.ring(key.clone());
+        if let Some(next) = self.refused.pop_first() {
+            self.dirty.ring(Dirty::Variant(next));
+        }
     }
 
     fn quarantined(&mut self, key: &VariantKey, failures: usize, why: &str, retry_in: Duration) {

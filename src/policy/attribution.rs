@@ -1,10 +1,9 @@
 //! Which variant a pod belongs to: pod, ReplicaSet, Deployment, variant. A pod whose chain is broken
 //! anywhere belongs to none, and its series count for nobody.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::key::{TargetKey, TargetKind, VariantKey};
+use super::key::{TargetKey, TargetKind};
 use super::object::{Lifecycle, PodObject, ReplicaSetObject, TargetObject};
 use super::snapshot::PodView;
 
@@ -93,79 +92,4 @@ pub fn pods_of<'a>(
         .collect();
     pods.sort_unstable();
     pods.into()
-}
-
-/// Which variants name which target.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Claims {
-    by_target: BTreeMap<TargetKey, BTreeSet<VariantKey>>,
-    by_variant: BTreeMap<VariantKey, TargetKey>,
-}
-
-impl Claims {
-    /// Notes the target that a variant names now; `None` if it names none that can be scaled or is
-    /// gone. Returns the other variants that are concerned: those that shared its old target, and
-    /// those that share the new one.
-    pub fn set(&mut self, variant: &VariantKey, target: Option<TargetKey>) -> BTreeSet<VariantKey> {
-        let old = match &target {
-            Some(target) => self.by_variant.insert(variant.clone(), target.clone()),
-            None => self.by_variant.remove(variant),
-        };
-        if old == target {
-            return BTreeSet::new();
-        }
-        let mut concerned = BTreeSet::new();
-        if let Some(old) = old
-            && let Some(claimants) = self.by_target.get_mut(&old)
-        {
-            claimants.remove(variant);
-            concerned.extend(claimants.iter().cloned());
-            if claimants.is_empty() {
-                self.by_target.remove(&old);
-            }
-        }
-        if let Some(target) = target {
-            let claimants = self.by_target.entry(target).or_default();
-            concerned.extend(claimants.iter().cloned());
-            claimants.insert(variant.clone());
-        }
-        concerned
-    }
-
-    /// All variants that name a target, sorted.
-    pub fn of(&self, target: &TargetKey) -> impl Iterator<Item = &VariantKey> {
-        self.by_target.get(target).into_iter().flatten()
-    }
-
-    /// The one variant that names a target; `None` if none or several do.
-    pub fn sole(&self, target: &TargetKey) -> Option<&VariantKey> {
-        let mut claimants = self.of(target);
-        claimants.next().filter(|_| claimants.next().is_none())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Claims;
-    use crate::policy::key::{TargetKey, TargetKind, VariantKey};
-
-    #[test]
-    fn a_change_of_target_concerns_old_and_new_neighbours() {
-        let target = |name: &str| Some(TargetKey::new("ns", TargetKind::Deployment, name));
-        let key = |name: &str| VariantKey::new("ns", name);
-        let mut claims = Claims::default();
-        assert!(claims.set(&key("a"), target("d")).is_empty());
-        assert!(claims.set(&key("c"), target("e")).is_empty());
-        assert_eq!(claims.set(&key("b"), target("d")), [key("a")].into());
-        assert!(claims.set(&key("b"), target("d")).is_empty(), "no change");
-        assert_eq!(
-            claims.set(&key("b"), target("e")),
-            [key("a"), key("c")].into()
-        );
-        assert_eq!(claims.sole(&target("d").unwrap()), Some(&key("a")));
-        assert_eq!(claims.set(&key("b"), None), [key("c")].into());
-        claims.set(&key("a"), None);
-        claims.set(&key("c"), None);
-        assert_eq!(claims, Claims::default(), "nothing is left behind");
-    }
 }

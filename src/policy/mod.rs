@@ -34,7 +34,7 @@ pub mod variant;
 mod why;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use invariant::check_plan;
 pub use learner::learn;

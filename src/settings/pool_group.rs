@@ -29,6 +29,16 @@ impl PoolGroup {
             _ => None,
         }
     }
+
+    /// Whether `v1` is watched.
+    pub fn includes_stable(self) -> bool {
+        matches!(self, Self::Discovered | Self::Stable)
+    }
+
+    /// Whether `v1alpha2` is watched.
+    pub fn includes_alpha(self) -> bool {
+        matches!(self, Self::Discovered | Self::Alpha)
+    }
 }
 
 impl fmt::Display for PoolGroup {

@@ -219,13 +219,18 @@ impl<'a> Columns<'a> {
         let sources = self.sources;
         let position = |text: &Arc<str>| sources.iter().position(|name| **name == **text);
         let namespace = self.namespace.read(sample, named(is_dns_label, names));
-        let namespace = namespace.flatten().ok_or(Ignored::Namespace)?;
+        let namespace = namespace
+            .and_then(Judged::accepted)
+            .ok_or(Ignored::Namespace)?;
         let model = self.model.read(sample, named(is_model_name, names));
-        let model = model.flatten().ok_or(Ignored::Model)?;
+        let model = model.and_then(Judged::accepted).ok_or(Ignored::Model)?;
         let mut pods = self.pods.iter_mut();
         let pod = pods.find_map(|pod| pod.read(sample, named(is_dns_subdomain, names)));
-        let pod = pod.flatten().ok_or(Ignored::Pod)?;
-        let source = self.source.read(sample, position).flatten();
+        let pod = pod.and_then(Judged::accepted).ok_or(Ignored::Pod)?;
+        let source = self
+            .source
+            .read(sample, position)
+            .and_then(Judged::accepted);
         Ok(ReadingKey {
             namespace,
             model,
@@ -247,16 +252,26 @@ fn named(
 struct Column<'a, T> {
     result: &'a QueryResult,
     label: Option<Symbol>,
-    meanings: Vec<Meaning<T>>,
+    /// By the number of the value; `None` until somebody asks.
+    meanings: Vec<Option<Judged<T>>>,
 }
 
 /// What a value of a label means.
 #[derive(Clone, Copy)]
-enum Meaning<T> {
-    /// Nobody has asked.
-    Open,
-    /// This, or `None` if it is refused.
-    Known(Option<T>),
+enum Judged<T> {
+    /// Nothing: it is no name of its kind.
+    Refused,
+    /// This.
+    Accepted(T),
+}
+
+impl<T> Judged<T> {
+    fn accepted(self) -> Option<T> {
+        match self {
+            Self::Refused => None,
+            Self::Accepted(meaning) => Some(meaning),
+        }
+    }
 }
 
 impl<'a, T: Copy> Column<'a, T> {
@@ -268,25 +283,21 @@ impl<'a, T: Copy> Column<'a, T> {
         }
     }
 
-    /// The meaning of the label on one sample, `Some(None)` if it is refused; `None` where the label
-    /// is absent or empty, which is the same in Prometheus.
+    /// The meaning of the label on one sample; `None` where the label is absent or empty, which is
+    /// the same in Prometheus.
     fn read(
         &mut self,
         sample: SampleRef<'_>,
         judge: impl FnOnce(&Arc<str>) -> Option<T>,
-    ) -> Option<Option<T>> {
+    ) -> Option<Judged<T>> {
         let value = sample.value_of(self.label?)?;
         let text = self.result.text(value).filter(|text| !text.is_empty())?;
         let place = value.index();
         if self.meanings.len() <= place {
-            self.meanings.resize(place + 1, Meaning::Open);
+            self.meanings.resize(place + 1, None);
         }
         let meaning = self.meanings.get_mut(place)?;
-        if let Meaning::Known(known) = meaning {
-            return Some(*known);
-        }
-        let known = judge(text);
-        *meaning = Meaning::Known(known);
-        Some(known)
+        let judged = || judge(text).map_or(Judged::Refused, Judged::Accepted);
+        Some(*meaning.get_or_insert_with(judged))
     }
 }

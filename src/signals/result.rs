@@ -126,16 +126,15 @@ impl QueryResult {
         value: f64,
     ) {
         // Neighbours mostly carry the same names, and many of the same values, in the same order.
-        let mut before = match self.samples.as_slice() {
+        let before = match self.samples.as_slice() {
             [.., earlier, _] => earlier.labels_end,
             _ => 0,
         };
-        for (name, text) in labels {
-            let near = self.labels.get(before).copied();
+        for (place, (name, text)) in labels.into_iter().enumerate() {
+            let near = self.labels.get(before + place).copied();
             let name = self.strings.intern_near(near.map(|(name, _)| name), name);
             let text = self.strings.intern_near(near.map(|(_, text)| text), text);
             self.labels.push((name, text));
-            before += 1;
         }
         self.samples.push(Entry {
             labels_end: self.labels.len(),

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
 
 use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key};
 use crate::api::inference_pool::{PickerRef, v1, v1alpha2};
 use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::policy::object::Lifecycle;
+use crate::settings::pool_group::PoolGroup;
 
 /// What is kept of a pool: the same for both groups.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PoolObject {
     /// Its namespace, which is also that of its endpoint picker.
     pub namespace: Arc<str>,
@@ -84,6 +86,8 @@ fn pool(
 /// The pools of both groups as one set. A pool that is present in both counts once, as v1.
 #[derive(Debug, Clone)]
 pub struct Pools {
+    /// Which of the two are watched.
+    pub group: PoolGroup,
     /// Pools of `inference.networking.k8s.io`.
     pub v1: Mirror<PoolObject>,
     /// Pools of `inference.networking.x-k8s.io`.
@@ -91,6 +95,23 @@ pub struct Pools {
 }
 
 impl Pools {
+    /// Empty mirrors.
+    pub fn new(group: PoolGroup) -> Self {
+        Self {
+            group,
+            v1: Mirror::default(),
+            v1alpha2: Mirror::default(),
+        }
+    }
+
+    /// All pools that are not being deleted.
+    pub fn all(&self) -> BTreeMap<ObjectKey, Arc<PoolObject>> {
+        let mut pools: BTreeMap<_, _> = self.v1alpha2.all().into_iter().collect();
+        pools.extend(self.v1.all());
+        pools.retain(|_, pool| pool.lifecycle == Lifecycle::Live);
+        pools
+    }
+
     /// The pool of this name, unless it is being deleted.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<PoolObject>> {
         self.v1

@@ -7,7 +7,7 @@ mod properties;
 mod records;
 mod timeline;
 mod variant_state;
-mod vectors;
+pub(crate) mod vectors;
 mod vectors_analysis;
 mod vectors_object;
 mod vectors_plan;

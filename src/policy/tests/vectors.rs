@@ -20,14 +20,14 @@ struct Vector<G, E> {
 
 /// How many cases of a table passed as published, passed as corrected, and do not apply.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) passed: usize,
-    pub(super) corrected: usize,
-    pub(super) not_applicable: usize,
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) corrected: usize,
+    pub(crate) not_applicable: usize,
 }
 
 /// Runs every case of a table. `check` panics, naming the id, where a case fails.
-pub(super) fn run<G: DeserializeOwned, E: DeserializeOwned>(
+pub(crate) fn run<G: DeserializeOwned, E: DeserializeOwned>(
     table: &str,
     check: impl Fn(&str, G, E),
 ) -> Tally {

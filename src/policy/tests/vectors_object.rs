@@ -1,4 +1,4 @@
-//! Tables TGT, ACT, RCL and IDX: scale targets, series, what becomes of an object, attribution.
+//! Tables TGT, ACT and RCL: scale targets, series, and what becomes of an object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +9,14 @@ use super::variant_state::{deployment, facts, object};
 use super::vectors::{Tally, run};
 use super::world::{Variant, World, at, settings};
 use crate::policy::accelerator;
-use crate::policy::attribution::{Claims, attribute};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::condition::{Condition, conditions};
-use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
-use crate::policy::moment::WallTime;
-use crate::policy::object::{
-    Controller, Lifecycle, NodeExpression, Placement, PodObject, ReplicaSetObject, SpecReading,
-    TargetReference,
-};
+use crate::policy::object::{NodeExpression, Placement, SpecReading};
 use crate::policy::plan;
 use crate::policy::series::Series;
-use crate::policy::snapshot::{Accelerator, Readiness};
+use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Replicas;
 use crate::policy::variant::{Lookup, VariantState};
 
@@ -291,94 +286,4 @@ fn rcl_an_object_and_its_conditions() {
             not_applicable: 4
         }
     );
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Indexed {
-    variants: Vec<(String, String, String, String, String)>,
-    target: Option<(String, String)>,
-    pod: Option<(String, String, String, String)>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Owner {
-    variant: Option<String>,
-    contested: Option<Vec<String>>,
-}
-
-#[test]
-fn idx_targets_and_pods_to_variants() {
-    let tally = run(
-        include_str!("../../../tests/vectors/idx.yaml"),
-        |id, given: Indexed, expect: Owner| {
-            let mut claims = Claims::default();
-            for (namespace, name, api_version, kind, target) in &given.variants {
-                let namespace: Arc<str> = (&**namespace).into();
-                let reference = TargetReference {
-                    api_version: Some((&**api_version).into()),
-                    kind: (&**kind).into(),
-                    name: (&**target).into(),
-                };
-                let target = reference.resolve(&namespace);
-                claims.set(&VariantKey::new(namespace, &**name), target);
-            }
-            let target = match (&given.target, &given.pod) {
-                (Some((namespace, name)), None) => Some(TargetKey::new(
-                    &**namespace,
-                    TargetKind::Deployment,
-                    &**name,
-                )),
-                (None, Some((namespace, name, controller, deployment))) => {
-                    owner_of(namespace, name, controller, deployment)
-                }
-                _ => panic!("{id}: either a target or a pod"),
-            };
-            let variant = target.as_ref().and_then(|target| claims.sole(target));
-            let variant = variant.map(|key| key.name.to_string());
-            assert_eq!(variant, expect.variant, "{id}");
-            if let Some(expected) = expect.contested {
-                let claimants: Vec<&str> =
-                    claims.of(&target.unwrap()).map(|key| &*key.name).collect();
-                assert_eq!(claimants, expected, "{id}");
-            }
-        },
-    );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 10,
-            corrected: 0,
-            not_applicable: 1
-        }
-    );
-}
-
-fn owner_of(namespace: &str, name: &str, controller: &str, deployment: &str) -> Option<TargetKey> {
-    let set = ReplicaSetObject {
-        namespace: namespace.into(),
-        name: "set".into(),
-        uid: "set-uid".into(),
-        controller: Some(Controller {
-            kind: "Deployment".into(),
-            name: deployment.into(),
-            uid: "deployment-uid".into(),
-        }),
-    };
-    let pod = PodObject {
-        namespace: namespace.into(),
-        name: name.into(),
-        controller: Some(Controller {
-            kind: controller.into(),
-            name: "set".into(),
-            uid: "set-uid".into(),
-        }),
-        readiness: Readiness::Ready,
-        created: WallTime(0),
-        lifecycle: Lifecycle::Live,
-    };
-    attribute(&pod, |_, name| (name == "set").then_some(&set))
-        .ok()
-        .map(|owner| owner.target)
 }

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::project;
 use crate::api::inference_pool::{v1, v1alpha2};
-use crate::cluster::mirror::{Mirror, ObjectKey};
+use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::pool::{PoolObject, Pools};
 use crate::kit::{Role, Tenure, WatchedKind};
 use crate::policy::object::Lifecycle;
+use crate::settings::pool_group::PoolGroup;
 
 #[derive(Deserialize)]
 struct PoolVectors {
@@ -74,10 +75,7 @@ fn pool(key: &ObjectKey, selector: BTreeMap<Arc<str>, Arc<str>>) -> PoolObject {
 }
 
 fn pools() -> (Pools, Tenure) {
-    let pools = Pools {
-        v1: Mirror::default(),
-        v1alpha2: Mirror::default(),
-    };
+    let pools = Pools::new(PoolGroup::default());
     let role = Role::Watcher(WatchedKind::InferencePoolV1);
     (pools, Tenure::for_test(role, 1))
 }

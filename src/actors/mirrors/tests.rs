@@ -1,0 +1,177 @@
+//! The published table IDX, through the mirrors that answer it: which variant a target or a pod
+//! belongs to.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Mirrors;
+use crate::api::pod::SlimPod;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::mirror::Mirror;
+use crate::cluster::project::{Interner, Projected};
+use crate::kit::{Role, Tenure, WatchedKind};
+use crate::policy::filter::Scope;
+use crate::policy::key::{TargetKey, TargetKind, VariantKey};
+use crate::policy::tests::vectors::{Tally, run};
+use crate::settings::pool_group::PoolGroup;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    variants: Vec<(String, String, String, String, String)>,
+    target: Option<(String, String)>,
+    pod: Option<(String, String, String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    variant: Option<String>,
+    contested: Option<Vec<String>>,
+}
+
+pub(in crate::actors) fn mirrors(pool_group: PoolGroup) -> Mirrors {
+    let scope = Scope {
+        system_namespace: "system".into(),
+        watch_namespace: None,
+        instance: None,
+    };
+    Mirrors::new(scope, pool_group)
+}
+
+/// Fills a mirror the way its watcher does: with a complete list.
+pub(in crate::actors) fn list<K>(
+    mirror: &Mirror<K::View>,
+    kind: WatchedKind,
+    objects: impl IntoIterator<Item = Value>,
+) where
+    K: Projected + DeserializeOwned,
+{
+    let mut texts = Interner::default();
+    let mut relist = mirror.relist();
+    for object in objects {
+        let view = serde_json::from_value::<K>(object)
+            .unwrap()
+            .project(&mut texts);
+        relist.add(K::key(&view), view).unwrap();
+    }
+    let tenure = Tenure::for_test(Role::Watcher(kind), 1);
+    mirror.replace(&tenure, relist).unwrap();
+}
+
+fn controlled(namespace: &str, name: &str, owner: (&str, &str)) -> Value {
+    let (kind, owner) = owner;
+    json!({"metadata": {
+        "namespace": namespace, "name": name, "uid": format!("uid-of-{name}"),
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": kind, "name": owner,
+            "uid": format!("uid-of-{owner}"), "controller": true,
+        }],
+    }})
+}
+
+/// The cluster of one case: its variants, and every Deployment that is spoken of.
+fn world(given: &Given) -> Mirrors {
+    let mirrors = mirrors(PoolGroup::default());
+    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, WatchedKind::Namespace, []);
+    let variants = given
+        .variants
+        .iter()
+        .map(|(namespace, name, version, kind, target)| {
+            json!({
+                "metadata": {"namespace": namespace, "name": name, "uid": name},
+                "spec": {
+                    "modelID": "m",
+                    "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": target},
+                },
+            })
+        });
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&mirrors.variants, kind, variants);
+    let pod = given.pod.iter();
+    let deployments = pod.clone().map(|(namespace, _, _, deployment)| {
+        let uid = format!("uid-of-{deployment}");
+        json!({"metadata": {"namespace": namespace, "name": deployment, "uid": uid}})
+    });
+    list::<Deployment>(&mirrors.deployments, WatchedKind::Deployment, deployments);
+    let sets = pod.clone().map(|(namespace, _, _, deployment)| {
+        controlled(namespace, "set", ("Deployment", deployment))
+    });
+    let kind = WatchedKind::ReplicaSet;
+    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.replica_sets, kind, sets);
+    let pods = pod
+        .map(|(namespace, name, controller, _)| controlled(namespace, name, (controller, "set")));
+    list::<SlimPod>(&mirrors.pods, WatchedKind::Pod, pods);
+    mirrors
+}
+
+/// All variants whose actor would count this pod.
+fn owners(mirrors: &Mirrors, pod: &str) -> Vec<VariantKey> {
+    let targets = mirrors.deployments.all();
+    let owning = targets.iter().filter(|(_, target)| {
+        let pods = mirrors.pods(target).unwrap();
+        pods.iter().any(|known| &*known.name == pod)
+    });
+    owning
+        .flat_map(|(_, target)| mirrors.claimants(&target.key))
+        .collect()
+}
+
+#[test]
+fn idx_targets_and_pods_to_variants() {
+    let tally = run(
+        include_str!("../../../tests/vectors/idx.yaml"),
+        |id, given: Given, expect: Expected| {
+            let mirrors = world(&given);
+            let claimants = match (&given.target, &given.pod) {
+                (Some((namespace, name)), None) => mirrors.claimants(&TargetKey::new(
+                    &**namespace,
+                    TargetKind::Deployment,
+                    &**name,
+                )),
+                (None, Some((_, name, _, _))) => owners(&mirrors, name),
+                _ => panic!("{id}: either a target or a pod"),
+            };
+            let names: Vec<String> = claimants.iter().map(|key| key.name.to_string()).collect();
+            let expected = match (expect.variant, expect.contested) {
+                (Some(variant), None) => vec![variant],
+                (None, Some(contested)) => contested,
+                (None, None) => Vec::new(),
+                (Some(_), Some(_)) => panic!("{id}: either one variant or several"),
+            };
+            assert_eq!(names, expected, "{id}");
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 10,
+            corrected: 0,
+            not_applicable: 1
+        }
+    );
+}
+
+#[test]
+fn a_pool_flavour_that_is_left_out_is_not_waited_for() {
+    let kinds = |group| -> Vec<WatchedKind> {
+        let mirrors = mirrors(group);
+        mirrors
+            .contacts()
+            .map(|contact| contact.kind)
+            .filter(|kind| kind.as_str().starts_with("InferencePool"))
+            .collect()
+    };
+    let (v1, v1alpha2) = (
+        WatchedKind::InferencePoolV1,
+        WatchedKind::InferencePoolV1Alpha2,
+    );
+    assert_eq!(kinds(PoolGroup::Discovered), [v1, v1alpha2]);
+    assert_eq!(kinds(PoolGroup::Stable), [v1]);
+    assert_eq!(kinds(PoolGroup::Alpha), [v1alpha2]);
+}

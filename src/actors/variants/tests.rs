@@ -1,0 +1,85 @@
+//! The registry refuses what it has no room for, and makes room again.
+
+use serde_json::json;
+
+use super::Variants;
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::mirrors::tests::{list, mirrors};
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::env::Clock;
+use crate::kit::{Address, Doorbell, Order, Registry, WatchedKind};
+use crate::metrics::Metrics;
+use crate::policy::key::VariantKey;
+use crate::settings::pool_group::PoolGroup;
+use crate::settings::{Sources, start};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
+
+fn facts() -> Facts {
+    let mut sources = Sources::default();
+    for (name, text) in [
+        ("PROMETHEUS_BASE_URL", "http://prometheus"),
+        ("PROMETHEUS_ALLOW_HTTP", "true"),
+    ] {
+        sources.environment.insert(name.to_owned(), text.to_owned());
+    }
+    let generation = start(&sources).unwrap().generation;
+    let series = Metrics::new(None).unwrap();
+    let mirrors = mirrors(PoolGroup::default());
+    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, WatchedKind::Namespace, []);
+    Facts::new(Clock::real(), mirrors, generation, series.into())
+}
+
+fn store(facts: &Facts, names: &[&str]) {
+    let variants = names.iter().map(|name| {
+        json!({
+            "metadata": {"namespace": "ns", "name": name, "uid": format!("uid-of-{name}")},
+            "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": name}},
+        })
+    });
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&facts.mirrors.variants, kind, variants);
+}
+
+#[test]
+fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
+    let facts = facts();
+    let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+    let dirty = Doorbell::new(|| {});
+    let mut registry = Variants::new(
+        facts.clone(),
+        dirty.clone(),
+        Doorbell::new(|| {}),
+        Address::vacant(),
+        events.clone(),
+    );
+    registry.room = 2;
+    let key = |name: &str| VariantKey::new("ns", name);
+    let runs = |order: Option<Order<VariantKey>>| match order {
+        Some(Order::Run(key)) => Some(key.name.to_string()),
+        Some(Order::End(_)) | None => None,
+    };
+
+    store(&facts, &["a", "b", "c"]);
+    assert_eq!(runs(registry.order(key("a"))).as_deref(), Some("a"));
+    assert_eq!(runs(registry.order(key("b"))).as_deref(), Some("b"));
+    assert!(events.next().is_none());
+
+    assert_eq!(runs(registry.order(key("c"))), None);
+    let refusal = events.next().unwrap();
+    assert_eq!(
+        (refusal.reason, &*refusal.regarding.name),
+        ("VariantRefused", "c")
+    );
+    assert!(refusal.note.contains("runs 2 variants"), "{}", refusal.note);
+    assert_eq!(runs(registry.order(key("c"))), None, "still no room");
+    assert!(events.next().is_none(), "it is told once");
+
+    store(&facts, &["b", "c"]);
+    assert!(matches!(registry.order(key("a")), Some(Order::End(_))));
+    assert!(dirty.answer().is_empty());
+    registry.ended(&key("a"));
+    assert_eq!(dirty.answer(), [super::Dirty::Variant(key("c"))].into());
+    assert_eq!(runs(registry.order(key("c"))).as_deref(), Some("c"));
+}
