@@ -7,6 +7,7 @@ mod engines;
 mod event_writes;
 mod external_metrics;
 mod filters;
+mod leadership;
 mod lifecycle;
 mod process;
 mod role_deaths;
@@ -21,6 +22,7 @@ use crate::harness::suite::Case;
 pub(crate) fn all() -> Vec<Case> {
     [
         // The longest first: the others run meanwhile.
+        leadership::cases(),
         role_deaths::cases(),
         closed_loop::cases(),
         signals::cases(),

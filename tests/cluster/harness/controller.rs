@@ -21,7 +21,7 @@ use super::manifest;
 use super::metrics_text::{self, Series};
 use super::namespace::Namespace;
 use super::ports;
-use super::process::{Program, Server};
+use super::process::{Program, Server, Signal};
 use super::servers::prometheus::Target;
 use super::suite::Cx;
 use super::tools::repository;
@@ -181,6 +181,22 @@ impl Controller {
     /// killed.
     pub(crate) async fn stop(self) -> Result<Option<i32>> {
         Ok(self.server.stop(GRACE).await?.code())
+    }
+
+    /// Stops the process in its tracks, as a frozen node does.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::Stop);
+    }
+
+    /// Lets a frozen process go on.
+    pub(crate) fn thaw(&self) {
+        self.signal(Signal::Continue);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.server.pid() {
+            signal.send(pid);
+        }
     }
 
     /// Ends the process as a node failure does.

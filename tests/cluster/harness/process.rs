@@ -61,6 +61,8 @@ impl Program {
 pub(crate) enum Signal {
     Terminate,
     Kill,
+    Stop,
+    Continue,
 }
 
 impl Signal {
@@ -68,6 +70,8 @@ impl Signal {
         match self {
             Self::Terminate => "TERM",
             Self::Kill => "KILL",
+            Self::Stop => "STOP",
+            Self::Continue => "CONT",
         }
     }
 
