@@ -334,7 +334,11 @@ fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
             Role::Engine,
             vec![
                 kit::machine(Role::Optimizer, &optimizer, move |_| {
-                    optimizer::Optimizer::new(for_optimizer.clone(), plans.clone())
+                    optimizer::Optimizer::new(
+                        for_optimizer.clone(),
+                        plans.clone(),
+                        Address::vacant(),
+                    )
                 }),
                 kit::child(Role::Collector, &Address::vacant(), move |_| {
                     let (facts, api) = (for_collector.clone(), Arc::clone(&api));

@@ -340,8 +340,9 @@ impl Plant {
 
     fn optimizer(&self) -> ChildSpec {
         let (facts, plans) = (self.facts.clone(), self.plans.clone());
+        let collector = self.addresses.collector.clone();
         kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_tenure| {
-            optimizer::Optimizer::new(facts.clone(), plans.clone())
+            optimizer::Optimizer::new(facts.clone(), plans.clone(), collector.clone())
         })
     }
 

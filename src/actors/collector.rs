@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::actors::facts::{Facts, InForce};
 use crate::actors::optimizer;
@@ -20,6 +21,18 @@ pub enum Message {
         /// Ticks of an older epoch belong to a schedule that no longer exists.
         epoch: u64,
     },
+    /// To itself: a collection between two ticks.
+    Fetch {
+        /// As with ticks.
+        epoch: u64,
+    },
+    /// To itself: time to forget namespaces that no longer report.
+    Purge {
+        /// Purges of an older epoch belong to another interval.
+        epoch: u64,
+    },
+    /// From the optimizer: an early cycle is wanted, and the last snapshot is too old for it.
+    Refresh,
     /// Settings changed; the schedule may have.
     GenerationChanged,
 }
@@ -32,6 +45,14 @@ pub struct Collector {
     namespace: Option<Namespace>,
     optimizer: Address<optimizer::Message>,
     epoch: u64,
+    purge: Purge,
+}
+
+/// The timer of purges.
+#[derive(Debug, Default)]
+struct Purge {
+    epoch: u64,
+    every: Option<Duration>,
 }
 
 impl Collector {
@@ -48,13 +69,57 @@ impl Collector {
             namespace,
             optimizer,
             epoch: 0,
+            purge: Purge::default(),
         }
     }
 
     fn arm(&mut self, cx: &Context<Message>) {
         self.epoch += 1;
-        let wait = self.facts.settings.load().schedule.until_next(cx.now());
-        cx.arm(wait, Message::Collect { epoch: self.epoch });
+        let epoch = self.epoch;
+        let in_force = self.facts.settings.load();
+        let cache = in_force.generation.dynamic.cache;
+        let tick = in_force.schedule.until_next(cx.now());
+        match cache.fetch_interval {
+            Some(interval) if interval < tick => cx.arm(interval, Message::Fetch { epoch }),
+            _ => cx.arm(tick, Message::Collect { epoch }),
+        }
+        if self.purge.every != Some(cache.cleanup_interval) {
+            self.purge.every = Some(cache.cleanup_interval);
+            self.arm_purge(cx);
+        }
+    }
+
+    fn arm_purge(&mut self, cx: &Context<Message>) {
+        self.purge.epoch += 1;
+        if let Some(every) = self.purge.every {
+            let epoch = self.purge.epoch;
+            cx.arm(every, Message::Purge { epoch });
+        }
+    }
+
+    /// Drops the series of namespaces that neither report nor have a variant. While a query fails
+    /// nobody knows who reports.
+    fn purge(&self) {
+        let metrics = self.facts.metrics.load();
+        if !metrics.failures.is_empty() {
+            return;
+        }
+        let views = self.facts.board.snapshot();
+        let live: BTreeSet<&str> = metrics
+            .models
+            .keys()
+            .map(|model| &*model.namespace)
+            .chain(views.keys().map(|key| &*key.namespace))
+            .collect();
+        self.facts.series.engine.keep_namespaces(&live);
+    }
+
+    /// Collects, and has a cycle decide on it.
+    async fn collect_for_cycle(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+        self.collect(cx).await?;
+        // An absent optimizer finds the snapshot when it is back.
+        self.optimizer.hint(optimizer::Message::SnapshotReady);
+        Ok(())
     }
 
     async fn collect(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
@@ -73,8 +138,6 @@ impl Collector {
             cx.now(),
         );
         self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
-        // An absent optimizer finds the snapshot when it is back.
-        self.optimizer.hint(optimizer::Message::SnapshotReady);
         Ok(())
     }
 
@@ -190,15 +253,29 @@ impl Behaviour for Collector {
         match occasion {
             Occasion::Wake => {
                 if self.facts.metrics.load().collected.is_none() {
-                    self.collect(cx).await?;
+                    self.collect_for_cycle(cx).await?;
                 }
                 self.arm(cx);
             }
             Occasion::Message(Message::Collect { epoch }) if epoch == self.epoch => {
+                self.collect_for_cycle(cx).await?;
+                self.arm(cx);
+            }
+            Occasion::Message(Message::Fetch { epoch }) if epoch == self.epoch => {
                 self.collect(cx).await?;
                 self.arm(cx);
             }
-            Occasion::Message(Message::Collect { .. }) => {}
+            Occasion::Message(Message::Refresh) => {
+                self.collect_for_cycle(cx).await?;
+                self.arm(cx);
+            }
+            Occasion::Message(Message::Purge { epoch }) if epoch == self.purge.epoch => {
+                self.purge();
+                self.arm_purge(cx);
+            }
+            Occasion::Message(
+                Message::Collect { .. } | Message::Fetch { .. } | Message::Purge { .. },
+            ) => {}
             Occasion::Message(Message::GenerationChanged) => self.arm(cx),
         }
         Ok(())

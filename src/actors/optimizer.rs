@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::actors::collector;
 use crate::actors::facts::Facts;
-use crate::kit::{Context, Duty, Occasion, Slot};
+use crate::kit::{Address, Context, Duty, Occasion, Slot};
 use crate::policy;
 use crate::policy::moment::Moment;
 use crate::policy::plan::Plan;
@@ -42,6 +43,8 @@ pub enum Effect {
     Publish(Arc<Plan>),
     /// Come back.
     Arm(Duration, Message),
+    /// Have the collector read before its next tick.
+    Refresh,
 }
 
 /// The machine behind the role.
@@ -49,6 +52,7 @@ pub enum Effect {
 pub struct Optimizer {
     facts: Facts,
     plans: Slot<Arc<Plan>>,
+    collector: Address<collector::Message>,
     epoch: u64,
     planned: Option<Moment>,
     early: Early,
@@ -62,10 +66,15 @@ enum Early {
 
 impl Optimizer {
     /// A new life of the role.
-    pub fn new(facts: Facts, plans: Slot<Arc<Plan>>) -> Self {
+    pub fn new(
+        facts: Facts,
+        plans: Slot<Arc<Plan>>,
+        collector: Address<collector::Message>,
+    ) -> Self {
         Self {
             facts,
             plans,
+            collector,
             epoch: 0,
             planned: None,
             early: Early::NotAsked,
@@ -113,6 +122,18 @@ impl Optimizer {
         effects.push(Effect::Publish(Arc::new(plan)));
     }
 
+    /// Decides on the last snapshot, or has another one made if it is too old to be used again.
+    /// Before the first collection there is nothing to decide on; what is stored is shown.
+    fn plan_early(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        let metrics = self.facts.metrics.load();
+        let reuse = self.facts.settings.load().generation.dynamic.cache.reuse;
+        if reuse.has_ended(&metrics, now) {
+            effects.push(Effect::Refresh);
+        } else if metrics.collected.is_some() {
+            self.plan(now, effects);
+        }
+    }
+
     fn ask_early(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         if self.early == Early::Armed {
             return;
@@ -154,10 +175,7 @@ impl Duty for Optimizer {
             Occasion::Message(Message::VariantResolved) => self.ask_early(now, effects),
             Occasion::Message(Message::EarlyCycle) => {
                 self.early = Early::NotAsked;
-                // Before the first collection there is nothing to decide on; what is stored is shown.
-                if self.facts.metrics.load().collected.is_some() {
-                    self.plan(now, effects);
-                }
+                self.plan_early(now, effects);
             }
         }
     }
@@ -166,6 +184,8 @@ impl Duty for Optimizer {
         match effect {
             Effect::Publish(plan) => self.plans.put(plan),
             Effect::Arm(after, message) => cx.arm(after, message),
+            // An absent collector collects when it is back, and its tick comes anyway.
+            Effect::Refresh => self.collector.hint(collector::Message::Refresh),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The series by what they are about, and how they are registered.
 
+use std::collections::BTreeSet;
+
 use prometheus::core::Collector;
 use prometheus::{
     CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
@@ -162,6 +164,29 @@ impl EngineSeries {
                 &["namespace", "reason"],
             )?,
         })
+    }
+}
+
+impl EngineSeries {
+    /// Drops the series of every other namespace. Counters of one that is gone would stay for ever.
+    pub fn keep_namespaces(&self, live: &BTreeSet<&str>) {
+        for family in self.mapping_misses.collect() {
+            for metric in family.get_metric() {
+                let label = |name: &str| {
+                    let labels = metric.get_label().iter();
+                    let mut named = labels.filter(|label| label.name() == name);
+                    named.next().map_or("", |label| label.value())
+                };
+                let (namespace, reason) = (label("namespace"), label("reason"));
+                if !live.contains(namespace)
+                    && let Err(error) = self
+                        .mapping_misses
+                        .remove_label_values(&[namespace, reason])
+                {
+                    tracing::warn!(namespace, %error, "series not removed");
+                }
+            }
+        }
     }
 }
 

@@ -99,3 +99,25 @@ fn a_scrape_sees_one_series_of_a_variant_however_often_its_labels_change() {
         }
     });
 }
+
+#[test]
+fn counters_of_a_namespace_that_is_gone_are_dropped_and_others_keep_counting() {
+    let metrics = Metrics::new(None).unwrap();
+    let misses = &metrics.engine.mapping_misses;
+    for (namespace, count) in [("gone", 3), ("stays", 2)] {
+        misses
+            .with_label_values(&[namespace, "unresolved"])
+            .inc_by(count);
+    }
+    let shown = || {
+        let text = metrics.exposition(Visibility::Shown).unwrap();
+        text.lines()
+            .filter(|line| line.starts_with("wva_pod_mapping_miss_total{"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(shown().len(), 2);
+    metrics.engine.keep_namespaces(&["stays"].into());
+    let expected = r#"wva_pod_mapping_miss_total{namespace="stays",reason="unresolved"} 2"#;
+    assert_eq!(shown(), [expected]);
+}

@@ -122,7 +122,12 @@ pub fn check_plan(
     {
         return Err(Violation::NotInSnapshot { key: key.clone() });
     }
-    let listener = Listener::new(&snapshot.metrics, &settings.freshness, plan.at);
+    let listener = Listener::new(
+        &snapshot.metrics,
+        &settings.freshness,
+        settings.cache.reuse,
+        plan.at,
+    );
     for (key, view) in &snapshot.variants {
         let Some(decision) = plan.decisions.get(key) else {
             return Err(Violation::NotDecided { key: key.clone() });

@@ -18,14 +18,21 @@ pub fn learn(
     settings: &DynamicSettings,
     now: Moment,
 ) -> Learned {
-    let listener = Listener::new(&snapshot.metrics, &settings.freshness, now);
+    let listener = Listener::new(
+        &snapshot.metrics,
+        &settings.freshness,
+        settings.cache.reuse,
+        now,
+    );
     let reporting = snapshot
         .variants
         .iter()
         .filter_map(|(key, view)| {
             let before = learned.reporting.get(key).copied();
             let after = match &view.target {
-                TargetView::Resolved(_) if listener.has_failed() => before,
+                TargetView::Resolved(_) if listener.has_failed() || listener.has_expired() => {
+                    before
+                }
                 TargetView::Resolved(target) => hear(view, target, listener, before, now),
                 TargetView::Unknown { .. } | TargetView::Malformed { .. } => before,
                 TargetView::NotFound { .. }

@@ -21,6 +21,7 @@ pub mod plan;
 mod planner;
 pub mod readiness;
 pub mod record;
+pub mod reuse;
 pub mod safety_net;
 mod saturation;
 pub mod schedule;

@@ -26,7 +26,12 @@ pub fn plan(
     let cycle = Cycle {
         learned,
         settings,
-        listener: Listener::new(&snapshot.metrics, &settings.freshness, now),
+        listener: Listener::new(
+            &snapshot.metrics,
+            &settings.freshness,
+            settings.cache.reuse,
+            now,
+        ),
         now,
     };
     let mut plan = Plan {
@@ -155,6 +160,8 @@ impl Cycle<'_> {
     fn unusable(&self, drafts: &[Draft<'_>]) -> Option<MetricsState> {
         if self.listener.has_failed() {
             Some(MetricsState::QueryFailed)
+        } else if self.listener.has_expired() {
+            Some(MetricsState::Stale)
         } else if drafts.iter().any(|draft| draft.figures.reporting > 0) {
             None
         } else if drafts.iter().any(|draft| draft.figures.outdated > 0) {

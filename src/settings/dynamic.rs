@@ -13,6 +13,7 @@ use super::sources::Sources;
 use super::statics::StaticSettings;
 use super::values::Values;
 use crate::policy::key::ModelKey;
+use crate::policy::reuse::Reuse;
 use crate::policy::signal::FreshnessBands;
 
 /// The part of the settings that may change while the process runs; replaced as a whole.
@@ -43,9 +44,9 @@ pub struct DynamicSettings {
 /// When metrics are collected, and how many are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// How long a snapshot may be used again; zero queries every time.
-    pub ttl: Duration,
-    /// How often samples that nothing can use are purged.
+    /// How long a snapshot may be used again.
+    pub reuse: Reuse,
+    /// How often what is kept about namespaces that no longer report is purged.
     pub cleanup_interval: Duration,
     /// Collection between cycles; `None` collects with a cycle only.
     pub fetch_interval: Option<Duration>,
@@ -190,7 +191,7 @@ fn cache(values: &Values) -> CacheSettings {
     let fetch_interval = values.duration(&schema::CACHE_FETCH_INTERVAL);
     let max_samples = values.count(&schema::CACHE_MAX_SIZE);
     CacheSettings {
-        ttl: values.duration(&schema::CACHE_TTL),
+        reuse: Reuse::within(values.duration(&schema::CACHE_TTL)),
         cleanup_interval: values.duration(&schema::CACHE_CLEANUP_INTERVAL),
         fetch_interval: (!fetch_interval.is_zero()).then_some(fetch_interval),
         max_samples: (max_samples > 0).then_some(max_samples),

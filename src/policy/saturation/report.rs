@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::policy::moment::Moment;
+use crate::policy::reuse::Reuse;
 use crate::policy::signal::{Failure, FreshnessBands, Signal, StaleBand};
 use crate::policy::snapshot::{
     MetricsSnapshot, PodSamples, PodView, Readiness, Sample, SignalName, VariantView,
@@ -31,6 +32,8 @@ enum Collection {
     Complete,
     /// A query failed that no model can do without, or nothing was collected: nobody is heard.
     Failed,
+    /// It is older than a collection may be when it is used again: nobody is heard, either.
+    Expired,
 }
 
 /// What one ready pod reports.
@@ -56,10 +59,11 @@ pub(super) struct Load {
 }
 
 impl<'a> Listener<'a> {
-    /// Reads `metrics` as of `now`.
+    /// Reads `metrics` as of `now`, unless they have been kept for longer than `reuse`.
     pub(in crate::policy) fn new(
         metrics: &'a MetricsSnapshot,
         bands: &'a FreshnessBands,
+        reuse: Reuse,
         now: Moment,
     ) -> Self {
         let lag = metrics
@@ -71,6 +75,8 @@ impl<'a> Listener<'a> {
             .any(|signal| metrics.failures.contains_key(signal));
         let collection = if has_failure || metrics.collected.is_none() {
             Collection::Failed
+        } else if reuse.has_ended(metrics, now) {
+            Collection::Expired
         } else {
             Collection::Complete
         };
@@ -87,6 +93,11 @@ impl<'a> Listener<'a> {
         self.collection == Collection::Failed
     }
 
+    /// Whether what was collected has been kept for too long.
+    pub(in crate::policy) fn has_expired(&self) -> bool {
+        self.collection == Collection::Expired
+    }
+
     /// The report of every ready pod of a variant, under the variant's own model.
     pub(super) fn reports<'v>(
         self,
@@ -94,7 +105,7 @@ impl<'a> Listener<'a> {
     ) -> impl Iterator<Item = (&'v PodView, Report)> + use<'a, 'v> {
         let samples = match self.collection {
             Collection::Complete => self.metrics.models.get(&view.model),
-            Collection::Failed => None,
+            Collection::Failed | Collection::Expired => None,
         };
         view.pods
             .iter()

@@ -1,9 +1,12 @@
 //! One cycle on one world: what is decided, and what is said about it.
 
+use std::time::Duration;
+
 use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason, targets};
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::plan::{MetricsState, Outcome, Plan};
+use crate::policy::reuse::Reuse;
 use crate::policy::snapshot::{ClusterSnapshot, SignalName, TargetView};
 
 #[test]
@@ -124,12 +127,29 @@ fn the_safety_net_keeps_a_desired_zero_and_everything_else() {
 fn samples_age_while_no_collection_succeeds() {
     let world = World::of([Variant::new("v").replicas(3, LOW, 0.0)]);
     let snapshot = world.snapshot(at(0));
-    let settings = super::world::settings();
+    let mut settings = super::world::settings();
+    settings.cache.reuse = Reuse::within(Duration::from_hours(1));
     for (seconds, target, metrics) in [
         (59, 2, MetricsState::Available),
         (119, 3, MetricsState::Available),
         (120, 3, MetricsState::Stale),
         (301, 3, MetricsState::Stale),
+    ] {
+        let plan = crate::policy::plan(&snapshot, &Learned::default(), &settings, 1, at(seconds));
+        expect(&plan, &[("v", target)]);
+        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
+        assert_eq!(decision.metrics, metrics, "after {seconds} s");
+    }
+}
+
+#[test]
+fn a_collection_that_may_not_be_used_again_holds_everything() {
+    let world = World::of([Variant::new("v").replicas(3, LOW, 0.0)]);
+    let snapshot = world.snapshot(at(0));
+    let settings = super::world::settings();
+    for (seconds, target, metrics) in [
+        (30, 2, MetricsState::Available),
+        (31, 3, MetricsState::Stale),
     ] {
         let plan = crate::policy::plan(&snapshot, &Learned::default(), &settings, 1, at(seconds));
         expect(&plan, &[("v", target)]);

@@ -55,8 +55,13 @@ fn sat1a_figures_of_a_model() {
                     queue_spare_trigger: queue_trigger,
                 },
             );
-            let freshness = settings().freshness;
-            let listener = Listener::new(&snapshot.metrics, &freshness, at(0));
+            let settings = settings();
+            let listener = Listener::new(
+                &snapshot.metrics,
+                &settings.freshness,
+                settings.cache.reuse,
+                at(0),
+            );
             let figures = analyze(&views, listener, &thresholds).0.figures;
             assert_eq!(figures.replicas, expect.total, "{id}: total");
             assert_eq!(figures.non_saturated, expect.non_saturated, "{id}");

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::policy::key::ModelKey;
+use crate::policy::reuse::Reuse;
 use crate::settings::sources::{Data, MainConfigMap, PolicySources};
 use crate::settings::{Notice, Problem, Sources};
 
@@ -39,7 +40,10 @@ fn nothing_configured_but_the_address_gives_the_documented_defaults() {
     assert_eq!(generation.number, 1);
     assert_eq!(*generation.dynamic, DynamicSettings::default());
     assert_eq!(generation.dynamic.interval, Duration::from_mins(1));
-    assert_eq!(generation.dynamic.cache.ttl, Duration::from_secs(30));
+    assert_eq!(
+        generation.dynamic.cache.reuse,
+        Reuse::within(Duration::from_secs(30))
+    );
     assert_eq!(generation.dynamic.cache.fetch_interval, None);
     assert_eq!(generation.dynamic.cache.max_samples, None);
     let statics = &generation.statics;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Group, Spec, State};
+use super::{Group, Spec};
 use crate::settings::value::Kind;
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -134,11 +134,10 @@ pub const CACHE_TTL: Spec = Spec::live(
     },
 )
 .default("30s")
-.state(State::NotYetActive)
 .applied(CACHE_APPLIED)
 .means(
     "How long a snapshot of metrics may be used again.",
-    "a cycle that finds a younger snapshot does not query; 0 queries every time",
+    "within it, an early cycle, and a tick whose collection did not come, decide on the last snapshot; beyond it the one collects first and the other holds",
 );
 
 /// How often old samples are dropped.
@@ -152,11 +151,10 @@ pub const CACHE_CLEANUP_INTERVAL: Spec = Spec::live(
     },
 )
 .default("1m")
-.state(State::NotYetActive)
 .applied(CACHE_APPLIED)
 .means(
-    "How often samples that nothing can use any more are purged.",
-    "bounds the memory held for pods that are gone",
+    "How often series about namespaces that no longer report are purged.",
+    "bounds what is kept, and exposed, for namespaces that are gone",
 );
 
 /// Collection between cycles.
@@ -170,11 +168,10 @@ pub const CACHE_FETCH_INTERVAL: Spec = Spec::live(
     },
 )
 .default("0s")
-.state(State::NotYetActive)
 .applied(CACHE_APPLIED)
 .means(
     "Collect metrics this often between cycles. 0 or unset: only with a cycle.",
-    "snapshots are refreshed between the ticks of the loop",
+    "learned state and early cycles rest on younger samples; decisions keep the beat of the loop",
 );
 
 /// Age up to which a sample counts as known.
