@@ -12,6 +12,7 @@ mod lifecycle;
 mod process;
 mod role_deaths;
 mod servers;
+mod settings;
 mod signals;
 mod status_writes;
 mod watching;
@@ -24,6 +25,7 @@ pub(crate) fn all() -> Vec<Case> {
         // The longest first: the others run meanwhile.
         leadership::cases(),
         role_deaths::cases(),
+        settings::cases(),
         closed_loop::cases(),
         signals::cases(),
         servers::cases(),

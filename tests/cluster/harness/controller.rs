@@ -40,8 +40,18 @@ pub(crate) struct ControllerSpec<'a> {
     pub(crate) name: &'a str,
     /// Sees this namespace alone; `None` sees the whole cluster, which only an exclusive case may.
     pub(crate) watch_namespace: Option<&'a str>,
+    pub(crate) pace: Pace,
     pub(crate) environment: Vec<(&'a str, String)>,
     pub(crate) arguments: Vec<String>,
+}
+
+/// Where a controller's interval comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// The environment, which wants a cycle a second unless the case wants another one.
+    Environment,
+    /// The settings of the case.
+    Settings,
 }
 
 impl<'a> ControllerSpec<'a> {
@@ -50,6 +60,7 @@ impl<'a> ControllerSpec<'a> {
         Self {
             name: "wva-0",
             watch_namespace: Some(&cx.namespace.name),
+            pace: Pace::Environment,
             environment: Vec::new(),
             arguments: Vec::new(),
         }
@@ -85,8 +96,10 @@ impl Controller {
             .env("POD_NAME", spec.name)
             .env("PROMETHEUS_BASE_URL", &world.prometheus.url)
             .env("PROMETHEUS_ALLOW_HTTP", "true")
-            .env("GLOBAL_OPT_INTERVAL", "1s")
             .env("RUST_BACKTRACE", "1");
+        if spec.pace == Pace::Environment {
+            program = program.env("GLOBAL_OPT_INTERVAL", "1s");
+        }
         if let Some(namespace) = spec.watch_namespace {
             program = program.flag("watch-namespace", namespace);
         }

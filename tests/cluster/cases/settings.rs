@@ -1,0 +1,401 @@
+//! Settings that change while the controller runs: what is applied, what is refused, what is told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+use serde_json::{Value, json};
+
+use crate::harness::controller::{Controller, ControllerSpec, Pace};
+use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::namespace::{Namespace, Workload};
+use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::{MODEL, variant};
+use crate::harness::wait::{eventually, seen};
+
+const SOON: Duration = Duration::from_secs(30);
+const MAIN: &str = "wva-variantautoscaling-config";
+const SATURATION: &str = "wva-saturation-scaling-config";
+const GENERATION: &str = "wva_config_generation";
+const INTERVAL: &str = "wva_config_optimization_interval_seconds";
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "settings::the_interval_drives_the_loop",
+            the_interval_drives_the_loop,
+        ),
+        Case::shared(
+            "settings::immutable_keys_are_refused_and_the_rest_applied",
+            immutable_keys_are_refused_and_the_rest_applied,
+        ),
+        Case::shared(
+            "settings::a_namespace_overrides_for_as_long_as_it_says_so",
+            a_namespace_overrides_for_as_long_as_it_says_so,
+        ),
+        Case::shared(
+            "settings::a_storm_of_edits_ends_like_one_edit",
+            a_storm_of_edits_ends_like_one_edit,
+        ),
+        Case::shared(
+            "settings::a_deleted_map_returns_to_the_defaults",
+            a_deleted_map_returns_to_the_defaults,
+        ),
+    ]
+}
+
+fn config_map(name: &str, data: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data,
+    })
+}
+
+/// A controller that takes its interval from the main ConfigMap.
+async fn controller(cx: &Cx, name: &str) -> Result<Controller> {
+    let spec = ControllerSpec {
+        name,
+        pace: Pace::Settings,
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    Ok(controller)
+}
+
+async fn gauge_is(controller: &Controller, name: &str, wanted: f64) -> Result {
+    eventually(format!("{name} is {wanted}"), SOON, async || {
+        seen(&controller.value(name, &[]).await?, &Some(wanted))
+    })
+    .await
+}
+
+/// Number of the last cycle, and when it was made, in seconds since the process started.
+async fn last_cycle(controller: &Controller) -> Result<(u64, f64)> {
+    let plan = controller.debug("decisions").await?;
+    let at = &plan["at"]["monotonic"];
+    let part = |name: &str| at[name].as_f64();
+    match (plan["cycle"].as_u64(), part("secs"), part("nanos")) {
+        (Some(cycle), Some(secs), Some(nanos)) => Ok((cycle, secs + nanos / 1e9)),
+        _ => Err(Fault::new(format!("no cycle yet: {plan}"))),
+    }
+}
+
+/// Waits for the cycle after this one, and answers how much later it was made.
+async fn gap_after(controller: &Controller, last: (u64, f64), within: Duration) -> Result<f64> {
+    let what = format!("cycle {}", last.0 + 1);
+    let (cycle, at) = eventually(what, within, async || {
+        let next = last_cycle(controller).await?;
+        if next.0 > last.0 {
+            Ok(next)
+        } else {
+            Err(Fault::new(format!("still at {next:?}")))
+        }
+    })
+    .await?;
+    seen(&cycle, &(last.0 + 1))?;
+    Ok(at - last.1)
+}
+
+/// 60 s → 2 s → 60 s, seen in when the cycles were made.
+async fn the_interval_drives_the_loop(cx: &Cx) -> Result {
+    let system = cx.system().await?;
+    let set = async |interval: &str| {
+        let data = json!({ "GLOBAL_OPT_INTERVAL": interval });
+        system.apply(config_map(MAIN, &data)).await.map(drop)
+    };
+    set("60s").await?;
+    let controller = controller(cx, "wva-0").await?;
+    gauge_is(&controller, INTERVAL, 60.0).await?;
+    let begun = eventually("the first cycle", SOON, async || {
+        last_cycle(&controller).await
+    })
+    .await?;
+
+    set("2s").await?;
+    gauge_is(&controller, INTERVAL, 2.0).await?;
+    // The first cycle at the new pace comes long before the old tick.
+    let first = gap_after(&controller, begun, SOON).await?;
+    assert!(first < 40.0, "{first} s");
+    let mut last = last_cycle(&controller).await?;
+    for _ in 0..3 {
+        let gap = gap_after(&controller, last, SOON).await?;
+        // A tick is on time; the collection before it takes a moment, now more and now less.
+        assert!((1.0..=3.0).contains(&gap), "{gap} s at an interval of 2 s");
+        last = last_cycle(&controller).await?;
+    }
+
+    set("60s").await?;
+    gauge_is(&controller, INTERVAL, 60.0).await?;
+    let last = last_cycle(&controller).await?;
+    let gap = gap_after(&controller, last, Duration::from_secs(90)).await?;
+    assert!(
+        (57.0..=62.0).contains(&gap),
+        "{gap} s at an interval of 60 s"
+    );
+    Ok(())
+}
+
+/// Events on a ConfigMap with this reason.
+async fn events(namespace: &Namespace, name: &str, reason: &str) -> Result<Vec<String>> {
+    let events: Api<Event> = namespace.api();
+    let found = events.list(&ListParams::default()).await?.items;
+    let ours = found.into_iter().filter(|event| {
+        let regarding = event
+            .regarding
+            .as_ref()
+            .and_then(|object| object.name.as_deref());
+        regarding == Some(name) && event.reason.as_deref() == Some(reason)
+    });
+    Ok(ours.filter_map(|event| event.note).collect())
+}
+
+/// Both keys of one edit: the fixed one is refused by event, log and counter and keeps its value,
+/// the other is applied. A key that the environment shadows is refused in the same way, and what is
+/// secret in it is not repeated.
+async fn immutable_keys_are_refused_and_the_rest_applied(cx: &Cx) -> Result {
+    const REASON: &str = "ImmutableConfigChangeRejected";
+    let system = cx.system().await?;
+    let set = async |data: Value| system.apply(config_map(MAIN, &data)).await.map(drop);
+    set(json!({ "GLOBAL_OPT_INTERVAL": "60s", "LEADER_ELECTION_ID": "one" })).await?;
+    let controller = controller(cx, "wva-0").await?;
+    gauge_is(&controller, GENERATION, 1.0).await?;
+    let rejected = async |key: &str| {
+        let name = "wva_config_changes_rejected_total";
+        controller.value(name, &[("key", key)]).await
+    };
+    seen(&rejected("LEADER_ELECTION_ID").await?, &None)?;
+
+    set(json!({ "GLOBAL_OPT_INTERVAL": "30s", "LEADER_ELECTION_ID": "two" })).await?;
+    gauge_is(&controller, INTERVAL, 30.0).await?;
+    gauge_is(&controller, GENERATION, 2.0).await?;
+    seen(&rejected("LEADER_ELECTION_ID").await?, &Some(1.0))?;
+    let [note] = one_event(system, REASON, 1).await?;
+    for part in ["Leader election ID", "\"one\"", "\"two\"", "rejected"] {
+        assert!(note.contains(part), "{part} is not in {note}");
+    }
+    let log = std::fs::read_to_string(controller.server.log())?;
+    assert!(log.contains("Attempted to change immutable parameters"));
+    assert!(log.contains("Updated optimization interval"));
+
+    set(json!({
+        "GLOBAL_OPT_INTERVAL": "20s", "LEADER_ELECTION_ID": "two",
+        "PROMETHEUS_BASE_URL": "https://user:hunter2@elsewhere",
+    }))
+    .await?;
+    gauge_is(&controller, INTERVAL, 20.0).await?;
+    gauge_is(&controller, GENERATION, 3.0).await?;
+    seen(&rejected("PROMETHEUS_BASE_URL").await?, &Some(1.0))?;
+    let notes = one_event::<2>(system, REASON, 2).await?;
+    let second = notes
+        .iter()
+        .find(|note| note.contains("Prometheus BaseURL"));
+    let second = second.ok_or_else(|| Fault::new(format!("{notes:?}")))?;
+    assert!(second.contains("elsewhere"), "{second}");
+    let log = std::fs::read_to_string(controller.server.log())?;
+    assert!(
+        !second.contains("hunter2") && !log.contains("hunter2"),
+        "{second}"
+    );
+    Ok(())
+}
+
+/// Exactly so many different events of a reason on the main ConfigMap.
+async fn one_event<const N: usize>(
+    system: &Namespace,
+    reason: &str,
+    wanted: usize,
+) -> Result<[String; N]> {
+    let notes = eventually(format!("{wanted} events {reason}"), SOON, async || {
+        let notes = events(system, MAIN, reason).await?;
+        seen(&notes.len(), &wanted)?;
+        Ok(notes)
+    })
+    .await?;
+    <[String; N]>::try_from(notes).map_err(|notes| Fault::new(format!("{notes:?}")))
+}
+
+/// Created, edited into nonsense, repaired, deleted. Two engines at 60 % leave 0.2 to the threshold:
+/// enough for the global trigger of 0.1, too little for the namespace's own of 0.3.
+async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
+    let workload = Workload::new("llama", 2);
+    cx.namespace.deploy(&workload).await?;
+    cx.namespace.settles("llama", 2, SOON).await?;
+    let fleet = FleetSpec {
+        namespace: cx.namespace.name.clone(),
+        selector: workload.selector(),
+        model: MODEL.to_owned(),
+    };
+    let busy = Reading {
+        kv_cache: 0.6,
+        ..Reading::IDLE
+    };
+    let _fleet = EngineFleet::start(&cx.world, fleet, Load::Each(busy));
+    cx.namespace
+        .apply(variant("v", "llama", &json!({})))
+        .await?;
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let wants_more = async |wanted: bool| {
+        eventually(format!("growth is {wanted}"), SOON * 3, async || {
+            let plan = controller.debug("decisions").await?;
+            let key = format!(
+                "/models/{}~1{}/scale_up",
+                cx.namespace.name,
+                MODEL.replace('/', "~1")
+            );
+            seen(&plan.pointer(&key), &Some(&json!(wanted)))
+        })
+        .await
+    };
+    wants_more(false).await?;
+    gauge_is(&controller, GENERATION, 1.0).await?;
+    let invalid = async || {
+        let labels = [("namespace", cx.namespace.name.as_str())];
+        controller
+            .value("wva_config_entries_invalid", &labels)
+            .await
+    };
+
+    let set = async |entry: &str| {
+        let map = config_map(SATURATION, &json!({ "default": entry }));
+        cx.namespace.apply(map).await.map(drop)
+    };
+    set("kvSpareTrigger: 0.3").await?;
+    wants_more(true).await?;
+    gauge_is(&controller, GENERATION, 2.0).await?;
+    seen(&invalid().await?, &None)?;
+
+    set("kvSpareTrigger: a lot").await?;
+    eventually("the nonsense is counted", SOON, async || {
+        seen(&invalid().await?, &Some(1.0))
+    })
+    .await?;
+    nonsense_is_told(cx, "kvSpareTrigger").await?;
+    // What was in force stays so.
+    wants_more(true).await?;
+    seen(&controller.value(GENERATION, &[]).await?, &Some(2.0))?;
+
+    set("kvSpareTrigger: 0.05").await?;
+    wants_more(false).await?;
+    gauge_is(&controller, GENERATION, 3.0).await?;
+    eventually("nothing is invalid any more", SOON, async || {
+        seen(&invalid().await?, &None)
+    })
+    .await?;
+
+    set("kvSpareTrigger: 0.3").await?;
+    wants_more(true).await?;
+    let maps: Api<ConfigMap> = cx.namespace.api();
+    maps.delete(SATURATION, &DeleteParams::default()).await?;
+    wants_more(false).await
+}
+
+/// Waits for the one event on the namespace's own map that names the field.
+async fn nonsense_is_told(cx: &Cx, field: &str) -> Result {
+    eventually("the nonsense is told", SOON, async || {
+        let notes = events(&cx.namespace, SATURATION, "InvalidConfigEntry").await?;
+        seen(&notes.len(), &1)?;
+        if notes.iter().all(|note| note.contains(field)) {
+            Ok(())
+        } else {
+            Err(Fault::new(format!("{notes:?}")))
+        }
+    })
+    .await
+}
+
+/// Everything that the settings in force show of themselves, without their number.
+async fn shown(controller: &Controller) -> Result<BTreeMap<String, String>> {
+    let series = controller.series().await?;
+    let settings = series
+        .into_iter()
+        .filter(|series| series.name.starts_with("wva_config_") && series.name != GENERATION);
+    Ok(settings
+        .map(|series| {
+            (
+                format!("{} {:?}", series.name, series.labels),
+                series.value.to_string(),
+            )
+        })
+        .collect())
+}
+
+/// 500 edits end in what one edit of the same content makes, and none of them waits in a mailbox.
+async fn a_storm_of_edits_ends_like_one_edit(cx: &Cx) -> Result {
+    const EDITS: u32 = 500;
+    let system = cx.system().await?;
+    let set = async |interval: u32, level: &str| {
+        let data = json!({
+            "GLOBAL_OPT_INTERVAL": format!("{interval}s"), "LOG_LEVEL": level,
+            "PROMETHEUS_METRICS_CACHE_TTL": format!("{}s", interval % 7 + 1),
+        });
+        system.apply(config_map(MAIN, &data)).await.map(drop)
+    };
+    set(600, "info").await?;
+    let stormy = controller(cx, "wva-0").await?;
+    gauge_is(&stormy, INTERVAL, 600.0).await?;
+    let mut waiting = 0;
+    for edit in 1..=EDITS {
+        let level = if edit.is_multiple_of(2) {
+            "info"
+        } else {
+            "warn"
+        };
+        set(600 + edit, level).await?;
+        if edit.is_multiple_of(25) {
+            waiting = waiting.max(mailbox(&stormy, "config").await?);
+        }
+    }
+    gauge_is(&stormy, INTERVAL, f64::from(600 + EDITS)).await?;
+    // The bell holds one message, whatever rang it, and one may be in hand.
+    assert!(waiting <= 2, "{waiting} messages waited");
+
+    let calm = controller(cx, "wva-1").await?;
+    gauge_is(&calm, INTERVAL, f64::from(600 + EDITS)).await?;
+    seen(&shown(&stormy).await?, &shown(&calm).await?)
+}
+
+/// Messages told to a role and not handled yet.
+async fn mailbox(controller: &Controller, role: &str) -> Result<u64> {
+    fn find<'a>(tree: &'a Value, role: &str) -> Option<&'a Value> {
+        match tree {
+            Value::Object(fields) if fields.get("role").and_then(Value::as_str) == Some(role) => {
+                Some(tree)
+            }
+            Value::Object(fields) => fields.values().find_map(|value| find(value, role)),
+            Value::Array(items) => items.iter().find_map(|item| find(item, role)),
+            _ => None,
+        }
+    }
+    let tree = controller.debug("tree").await?;
+    let entry = find(&tree, role).ok_or_else(|| Fault::new(format!("no {role} in {tree}")))?;
+    match (entry["told"].as_u64(), entry["handled"].as_u64()) {
+        (Some(told), Some(handled)) => Ok(told.saturating_sub(handled)),
+        _ => Err(Fault::new(format!("no counts in {entry}"))),
+    }
+}
+
+/// Without the map its keys are those of the layer below; a map marked immutable is read like any
+/// other.
+async fn a_deleted_map_returns_to_the_defaults(cx: &Cx) -> Result {
+    let system = cx.system().await?;
+    let mut map = config_map(MAIN, &json!({ "GLOBAL_OPT_INTERVAL": "45s" }));
+    map["immutable"] = json!(true);
+    system.apply(map).await?;
+    let controller = controller(cx, "wva-0").await?;
+    gauge_is(&controller, INTERVAL, 45.0).await?;
+
+    let maps: Api<ConfigMap> = system.api();
+    maps.delete(MAIN, &DeleteParams::default()).await?;
+    gauge_is(&controller, INTERVAL, 60.0).await?;
+    gauge_is(&controller, GENERATION, 2.0).await?;
+
+    let map = config_map(MAIN, &json!({ "GLOBAL_OPT_INTERVAL": "50s" }));
+    system.apply(map).await?;
+    gauge_is(&controller, INTERVAL, 50.0).await?;
+    gauge_is(&controller, GENERATION, 3.0).await
+}
