@@ -8,22 +8,21 @@ use kube::Client;
 
 use crate::actors::event_recorder::{EventRecorder, Events};
 use crate::actors::facts::Facts;
-use crate::actors::http::{Http, Listeners};
+use crate::actors::http::{Doors, Http};
 use crate::actors::intents::Intents;
 use crate::actors::leadership::{Election, Leadership};
-use crate::actors::mirrors::Mirrors;
+use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
 use crate::actors::subjects::{self, Wiring};
 use crate::actors::{
     collector, config, emitter, event_recorder, leadership, optimizer, status_writer, variants,
 };
-use crate::cluster::event::EventApi;
+use crate::cluster::event::{EventApi, Regarding};
 use crate::cluster::lease::LeaseApi;
 use crate::cluster::status::{StatusApi, manager_name};
 use crate::kit::{self, Address, ChildSpec, Doorbell, ExitReason, Kit, Role, Slot};
 use crate::metrics::Metrics;
 use crate::policy::filter::Scope;
 use crate::policy::lease::LeaseRules;
-use crate::serve::routes::{MetricsRoutes, ProbeRoutes};
 use crate::settings::StaticSettings;
 use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
@@ -122,6 +121,19 @@ fn rope<M: Send + 'static>(
     }
 }
 
+/// The identity begins with the name of the pod. Its uid is not known, so that its events are found
+/// among those of the namespace.
+fn own_pod(env: &Env, namespace: &str) -> Regarding {
+    let name = env.identity.rsplit_once('_').map(|(pod, _)| pod);
+    Regarding {
+        api_version: Arc::from("v1"),
+        kind: Arc::from("Pod"),
+        namespace: Arc::from(namespace),
+        name: Arc::from(name.unwrap_or(&env.identity)),
+        uid: Arc::from(""),
+    }
+}
+
 impl Plant {
     fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
         let statics = Arc::clone(&startup.generation.statics);
@@ -142,7 +154,11 @@ impl Plant {
         };
         let dropped = series.process.events_dropped.clone();
         series.show_settings(&startup.generation);
-        let mirrors = Mirrors::new(scope.clone(), statics.scope.pool_group);
+        let door = match statics.serving.external_metrics {
+            BindAddress::Off => ExternalMetricsDoor::Closed,
+            BindAddress::On { .. } => ExternalMetricsDoor::Open,
+        };
+        let mirrors = Mirrors::new(scope.clone(), statics.scope.pool_group).with_door(door);
         let clock = env.kit.clock.clone();
         Self {
             facts: Facts::new(clock, mirrors, startup.generation.clone(), series),
@@ -369,21 +385,16 @@ impl Plant {
             config: self.config.clone(),
             statuses: self.statuses.clone(),
             events: self.events.clone(),
+            own_pod: own_pod(env, &self.statics.scope.system_namespace),
             statics: Arc::clone(&self.statics),
         })
     }
 
     fn http(&self, env: &Env) -> ChildSpec {
-        let address = |address: BindAddress| address.candidates();
-        let listeners = Listeners {
-            metrics: address(self.statics.serving.metrics),
-            probes: address(self.statics.serving.probes),
-        };
         let census = &env.kit.census;
-        let metrics = Arc::new(MetricsRoutes::new(self.facts.clone(), census.clone()));
-        let probes = Arc::new(ProbeRoutes::new(self.facts.clone(), census.clone()));
+        let doors = Doors::new(&self.statics.serving, &self.facts, census, &env.kube);
         kit::child(Role::Http, &Address::vacant(), move |_tenure| {
-            Http::new(listeners.clone(), Arc::clone(&metrics), Arc::clone(&probes))
+            Http::new(doors.clone())
         })
     }
 }

@@ -299,13 +299,18 @@ pub struct DebugSnapshot {
 }
 
 fn mirror_reason(contact: Contact, now: Moment) -> Reason {
-    let Contact { kind, sync, last } = contact;
+    let Contact {
+        kind,
+        sync,
+        last,
+        trouble,
+    } = contact;
     let age = last.map(|last| now.since(last));
     let required = REQUIRED.contains(&kind);
     let state = match sync {
-        SyncState::Complete => State::Ok,
+        SyncState::Complete if trouble.is_none() => State::Ok,
         SyncState::Never if required => State::NotReady,
-        SyncState::Never | SyncState::KindAbsent => State::Degraded,
+        _ => State::Degraded,
     };
     let detail = match (sync, age) {
         (SyncState::KindAbsent, _) => {
@@ -320,6 +325,9 @@ fn mirror_reason(contact: Contact, now: Moment) -> Reason {
     Reason {
         name: format!("mirror/{}", kind.as_str()),
         state,
-        detail,
+        detail: match trouble {
+            Some(why) => format!("{detail}; {why}"),
+            None => detail,
+        },
     }
 }

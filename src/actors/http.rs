@@ -4,44 +4,125 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures::future;
+use kube::Client;
 
-use crate::kit::{Behaviour, Context, Occasion, Trouble};
-use crate::serve::routes::{MetricsRoutes, ProbeRoutes};
+use crate::actors::facts::Facts;
+use crate::kit::{Behaviour, Census, Context, Occasion, Trouble};
+use crate::serve::access::Gate;
+use crate::serve::access::front_proxy::FrontProxies;
+use crate::serve::connection::Manner;
+use crate::serve::external::ExternalMetrics;
+use crate::serve::routes::{Door, MetricsRoutes, ProbeRoutes};
 use crate::serve::server;
+use crate::serve::tls::{CertificateFiles, Http2, Tls};
+use crate::settings::address::BindAddress;
+use crate::settings::statics::ServingSettings;
 
 /// Messages of the HTTP role: none, it serves until it is stopped.
 #[derive(Debug)]
 pub enum Message {}
 
-/// Where to serve what.
+/// Where to serve what, and how.
 #[derive(Debug, Clone)]
-pub struct Listeners {
+pub struct Doors {
     /// `METRICS_BIND_ADDRESS`: the first that can be had; none where it is `0`.
-    pub metrics: Vec<SocketAddr>,
+    pub metrics: (Vec<SocketAddr>, Manner<MetricsRoutes>),
+    /// `EXTERNAL_METRICS_BIND_ADDRESS`, likewise.
+    pub external_metrics: (Vec<SocketAddr>, Manner<ExternalMetrics>),
     /// `HEALTH_PROBE_BIND_ADDRESS`, likewise.
-    pub probes: Vec<SocketAddr>,
+    pub probes: (Vec<SocketAddr>, Manner<ProbeRoutes>),
+}
+
+impl Doors {
+    /// What the settings open. What is known about readers and certificates outlives the role.
+    pub fn new(
+        settings: &ServingSettings,
+        facts: &Facts,
+        census: &Census,
+        client: &Client,
+    ) -> Self {
+        let metrics = (settings.metrics != BindAddress::Off && settings.metrics_secure)
+            .then(|| metrics_door(settings, facts, client));
+        let external = (settings.external_metrics != BindAddress::Off)
+            .then(|| external_metrics_door(settings, facts, client));
+        let doors = metrics.iter().chain(&external).cloned().collect();
+        Self {
+            metrics: (
+                settings.metrics.candidates(),
+                manner(metrics, MetricsRoutes::new(facts.clone(), census.clone())),
+            ),
+            external_metrics: (
+                settings.external_metrics.candidates(),
+                manner(external, ExternalMetrics::new(facts.clone())),
+            ),
+            probes: (
+                settings.probes.candidates(),
+                manner(None, ProbeRoutes::new(facts.clone(), census.clone(), doors)),
+            ),
+        }
+    }
+}
+
+fn manner<R>(door: Option<Door>, routes: R) -> Manner<R> {
+    let (tls, gate) = door.map(|door| (door.tls, door.gate)).unzip();
+    Manner {
+        tls,
+        gate,
+        routes: Arc::new(routes),
+    }
+}
+
+/// Readers of metrics come by themselves, with a token.
+fn metrics_door(settings: &ServingSettings, facts: &Facts, client: &Client) -> Door {
+    const NAME: &str = "metrics";
+    let files = settings.metrics_certificate.clone();
+    let files = files.map(|files| CertificateFiles {
+        setting: "METRICS_CERT_PATH",
+        files,
+    });
+    Door {
+        tls: Arc::new(Tls::new(NAME, files, None, http2(settings))),
+        gate: Arc::new(Gate::new(NAME, facts.clock.clone(), client.clone(), None)),
+    }
+}
+
+/// Readers of external metrics come through the API server, which vouches for them.
+fn external_metrics_door(settings: &ServingSettings, facts: &Facts, client: &Client) -> Door {
+    const NAME: &str = "external-metrics";
+    let files = settings.external_metrics_certificate.clone();
+    let files = files.map(|files| CertificateFiles {
+        setting: "EXTERNAL_METRICS_CERT_PATH",
+        files,
+    });
+    let proxies = Arc::new(FrontProxies::new(facts.mirrors.authentication.clone()));
+    let clock = facts.clock.clone();
+    Door {
+        tls: Arc::new(Tls::new(
+            NAME,
+            files,
+            Some(Arc::clone(&proxies)),
+            http2(settings),
+        )),
+        gate: Arc::new(Gate::new(NAME, clock, client.clone(), Some(proxies))),
+    }
+}
+
+fn http2(settings: &ServingSettings) -> Http2 {
+    if settings.http2 {
+        Http2::Offered
+    } else {
+        Http2::Withheld
+    }
 }
 
 /// The pump behind the role.
 #[derive(Debug)]
-pub struct Http {
-    listeners: Listeners,
-    metrics: Arc<MetricsRoutes>,
-    probes: Arc<ProbeRoutes>,
-}
+pub struct Http(Doors);
 
 impl Http {
     /// A new life of the role.
-    pub fn new(
-        listeners: Listeners,
-        metrics: Arc<MetricsRoutes>,
-        probes: Arc<ProbeRoutes>,
-    ) -> Self {
-        Self {
-            listeners,
-            metrics,
-            probes,
-        }
+    pub fn new(doors: Doors) -> Self {
+        Self(doors)
     }
 }
 
@@ -53,13 +134,23 @@ impl Behaviour for Http {
         _cx: &Context<Message>,
         _occasion: Occasion<Message>,
     ) -> Result<(), Trouble> {
-        let metrics = server::listen("METRICS_BIND_ADDRESS", &self.listeners.metrics).await?;
-        let probes = server::listen("HEALTH_PROBE_BIND_ADDRESS", &self.listeners.probes).await?;
-        let metrics = metrics.map(|listener| server::serve(listener, Arc::clone(&self.metrics)));
-        let probes = probes.map(|listener| server::serve(listener, Arc::clone(&self.probes)));
-        future::join(
-            future::OptionFuture::from(metrics),
-            future::OptionFuture::from(probes),
+        let Doors {
+            metrics,
+            external_metrics,
+            probes,
+        } = self.0.clone();
+        let listeners = [
+            ("METRICS_BIND_ADDRESS", &metrics.0),
+            ("EXTERNAL_METRICS_BIND_ADDRESS", &external_metrics.0),
+            ("HEALTH_PROBE_BIND_ADDRESS", &probes.0),
+        ];
+        let listeners = listeners.map(|(key, addresses)| server::listen(key, addresses));
+        let [first, second, third] = listeners;
+        let (first, second, third) = (first.await?, second.await?, third.await?);
+        future::join3(
+            future::OptionFuture::from(first.map(|on| server::serve(on, metrics.1))),
+            future::OptionFuture::from(second.map(|on| server::serve(on, external_metrics.1))),
+            future::OptionFuture::from(third.map(|on| server::serve(on, probes.1))),
         )
         .await;
         Ok(())

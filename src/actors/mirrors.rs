@@ -28,7 +28,7 @@ const SETTINGS: [WatchedKind; 3] = [
 ];
 
 /// How well one kind is seen.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Contact {
     /// The kind.
     pub kind: WatchedKind,
@@ -36,6 +36,8 @@ pub struct Contact {
     pub sync: SyncState,
     /// When its watcher last heard from the API server.
     pub last: Option<Moment>,
+    /// Why it has not since.
+    pub trouble: Option<Arc<str>>,
 }
 
 /// One mirror per kind; each is written by its watcher alone.
@@ -59,7 +61,20 @@ pub struct Mirrors {
     pub pools: Pools,
     /// ServiceMonitors.
     pub service_monitors: Mirror<ServiceMonitorObject>,
+    /// The ConfigMap that says how the API server vouches for others, where external metrics are
+    /// served.
+    pub authentication: Mirror<ConfigMapObject>,
     scope: Scope,
+    door: ExternalMetricsDoor,
+}
+
+/// Whether external metrics are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExternalMetricsDoor {
+    /// They are not.
+    Closed,
+    /// They are, so it matters whom the API server vouches for.
+    Open,
 }
 
 impl Mirrors {
@@ -93,8 +108,17 @@ impl Mirrors {
             }),
             pools: Pools::new(pool_group),
             service_monitors: Mirror::default(),
+            authentication: Mirror::default(),
             scope,
+            door: ExternalMetricsDoor::Closed,
         }
+    }
+
+    /// The same, with what is needed where external metrics are served.
+    #[must_use]
+    pub fn with_door(mut self, door: ExternalMetricsDoor) -> Self {
+        self.door = door;
+        self
     }
 
     /// The part of the cluster that is mirrored.
@@ -205,6 +229,7 @@ impl Mirrors {
             // Namespaces cannot be listed with rights in one of them.
             WatchedKind::Namespace => self.scope.watch_namespace.is_none(),
             WatchedKind::SystemConfigMap => self.scope.system_lies_outside(),
+            WatchedKind::AuthenticationConfigMap => self.door == ExternalMetricsDoor::Open,
             WatchedKind::InferencePoolV1 => self.pools.group.includes_stable(),
             WatchedKind::InferencePoolV1Alpha2 => self.pools.group.includes_alpha(),
             _ => true,
@@ -218,6 +243,7 @@ impl Mirrors {
                 kind,
                 sync: mirror.sync(),
                 last: mirror.last_contact(),
+                trouble: mirror.trouble(),
             }
         }
         [
@@ -231,6 +257,7 @@ impl Mirrors {
             contact(WatchedKind::InferencePoolV1, &self.pools.v1),
             contact(WatchedKind::InferencePoolV1Alpha2, &self.pools.v1alpha2),
             contact(WatchedKind::ServiceMonitor, &self.service_monitors),
+            contact(WatchedKind::AuthenticationConfigMap, &self.authentication),
         ]
         .into_iter()
         .filter(|contact| self.is_watched(contact.kind))

@@ -15,7 +15,7 @@ use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
 use crate::actors::variants::Dirty;
-use crate::actors::watcher::{News, Subject, Watcher};
+use crate::actors::watcher::{Denied, News, Subject, Watcher};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::pod::SlimPod;
 use crate::api::service_monitor::ServiceMonitor;
@@ -30,6 +30,7 @@ use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
 use crate::kit::{self, Address, ChildSpec, Doorbell, Role, WatchedKind};
 use crate::policy::key::VariantKey;
 use crate::policy::object::{PodObject, ReplicaSetObject};
+use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
 
 /// Name of the ServiceMonitor that makes Prometheus scrape this controller, by installation.
@@ -55,6 +56,8 @@ pub struct Wiring {
     pub statuses: Intents<VariantKey>,
     /// Kubernetes events.
     pub events: Events,
+    /// The pod of this process, which events about the controller itself are on.
+    pub own_pod: Regarding,
     /// Fixed settings.
     pub statics: Arc<StaticSettings>,
 }
@@ -106,6 +109,9 @@ pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
         ));
     }
     children.push(wiring.service_monitors());
+    if mirrors.is_watched(WatchedKind::AuthenticationConfigMap) {
+        children.push(wiring.authentication());
+    }
     children
 }
 
@@ -142,12 +148,27 @@ impl Wiring {
     where
         K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        let facts = self.facts.clone();
+        let (facts, denied) = (self.facts.clone(), self.denied());
         kit::child(
             Role::Watcher(subject.kind),
             &Address::vacant(),
-            move |_tenure| Watcher::new(subject.clone(), facts.clone()),
+            move |_tenure| Watcher::new(subject.clone(), facts.clone(), Arc::clone(&denied)),
         )
+    }
+
+    fn denied(&self) -> Denied {
+        let (events, clock) = (self.events.clone(), self.facts.clock.clone());
+        let regarding = self.own_pod.clone();
+        Arc::new(move |error| {
+            let notice = Notice {
+                regarding: regarding.clone(),
+                severity: Severity::Warning,
+                reason: "PermissionMissing",
+                action: "Watch",
+                note: format!("{error}; grant what config/rbac/role.yaml grants"),
+            };
+            events.throw(clock.now(), notice);
+        })
     }
 
     /// A namespaced kind whose changes concern the variants that `concerned` names.
@@ -224,6 +245,20 @@ impl Wiring {
                 ..WatchOptions::default()
             },
             ..Self::subject(kind, api, mirror, ring)
+        })
+    }
+
+    /// Nobody is told: it is read whenever a client comes.
+    fn authentication(&self) -> ChildSpec {
+        let api = Api::namespaced(self.client.clone(), front_proxy::NAMESPACE);
+        let kind = WatchedKind::AuthenticationConfigMap;
+        let mirror = &self.facts.mirrors.authentication;
+        self.watcher(Subject::<ConfigMap> {
+            options: WatchOptions {
+                fields: Some(format!("metadata.name={}", front_proxy::CONFIG_MAP)),
+                ..WatchOptions::default()
+            },
+            ..Self::subject(kind, api, mirror, |_| {})
         })
     }
 

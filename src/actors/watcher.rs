@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Api;
 use serde::de::DeserializeOwned;
@@ -9,7 +10,9 @@ use serde::de::DeserializeOwned;
 use crate::actors::facts::Facts;
 use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
 use crate::cluster::project::{Interner, Projected};
-use crate::cluster::watch::{Guarded, Malformed, Watch, WatchEvent, WatchOptions, key_of};
+use crate::cluster::watch::{
+    Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
+};
 use crate::kit::{Behaviour, Context, Occasion, Trouble, WatchedKind};
 
 /// Messages of a watcher.
@@ -22,6 +25,8 @@ pub enum Message {
 
 /// Whether somebody here reads an object.
 pub type Wanted<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
+/// Tells people that the controller may not list or watch a kind.
+pub type Denied = Arc<dyn Fn(&WatchError) + Send + Sync>;
 /// Tells those who depend on a kind.
 pub type Ring<V> = Arc<dyn Fn(News<'_, V>) + Send + Sync>;
 
@@ -76,13 +81,22 @@ pub enum News<'a, V> {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
 pub struct Watcher<K: Projected> {
     subject: Subject<K>,
     facts: Facts,
+    denied: Denied,
     watch: Option<Watch<K>>,
     relist: Option<Relist<K::View>>,
     texts: Interner,
+}
+
+impl<K: Projected> fmt::Debug for Watcher<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Watcher")
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<K> Watcher<K>
@@ -90,10 +104,11 @@ where
     K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     /// A new life of the role.
-    pub fn new(subject: Subject<K>, facts: Facts) -> Self {
+    pub fn new(subject: Subject<K>, facts: Facts, denied: Denied) -> Self {
         Self {
             subject,
             facts,
+            denied,
             watch: None,
             relist: None,
             texts: Interner::default(),
@@ -142,19 +157,27 @@ where
                     (self.subject.ring)(News::Synced);
                 }
             }
-            WatchEvent::Failed { error, retry_in } => {
-                tracing::warn!(kind = self.subject.kind.as_str(), %error, ?retry_in, "watch failed");
-                let labels = ["watcher", self.subject.kind.as_str()];
-                self.facts
-                    .series
-                    .process
-                    .errors
-                    .with_label_values(&labels)
-                    .inc();
-            }
+            WatchEvent::Failed { error, retry_in } => self.fail(cx, &error, retry_in)?,
         }
         if heard {
             self.subject.mirror.touch(cx.tenure(), cx.now())?;
+        }
+        Ok(())
+    }
+
+    fn fail(
+        &self,
+        cx: &Context<Message>,
+        error: &WatchError,
+        retry_in: Duration,
+    ) -> Result<(), Trouble> {
+        tracing::warn!(kind = self.subject.kind.as_str(), %error, ?retry_in, "watch failed");
+        let labels = ["watcher", self.subject.kind.as_str()];
+        let errors = &self.facts.series.process.errors;
+        errors.with_label_values(&labels).inc();
+        self.subject.mirror.fail(cx.tenure(), &error.to_string())?;
+        if error.is_forbidden() {
+            (self.denied)(error);
         }
         Ok(())
     }

@@ -225,7 +225,7 @@ fn document(api: &EventApi, notice: &Notice, now: WallTime) -> Event {
             kind: Some(regarding.kind.to_string()),
             namespace: (!regarding.namespace.is_empty()).then(|| regarding.namespace.to_string()),
             name: Some(regarding.name.to_string()),
-            uid: Some(regarding.uid.to_string()),
+            uid: (!regarding.uid.is_empty()).then(|| regarding.uid.to_string()),
             ..ObjectReference::default()
         }),
         type_: Some(notice.severity.as_str().to_owned()),

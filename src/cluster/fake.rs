@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 /// What the server does with one request.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Answers with a status code and a document.
     Json(u16, Value),
     /// Answers 200 and then sends these lines as they come.
@@ -29,17 +29,17 @@ pub(super) enum Answer {
 
 /// One request as it arrived.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) query: String,
-    pub(super) content_type: String,
-    pub(super) accept: String,
-    pub(super) body: Value,
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) content_type: String,
+    pub(crate) accept: String,
+    pub(crate) body: Value,
 }
 
 #[derive(Clone, Default)]
-pub(super) struct FakeServer {
+pub(crate) struct FakeServer {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
@@ -47,22 +47,22 @@ pub(super) struct FakeServer {
 type Wire = UnsyncBoxBody<Bytes, Infallible>;
 
 impl FakeServer {
-    pub(super) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         let server = Self::default();
         server.answers.lock().unwrap().extend(answers);
         server
     }
 
-    pub(super) fn then(&self, answer: Answer) {
+    pub(crate) fn then(&self, answer: Answer) {
         self.answers.lock().unwrap().push_back(answer);
     }
 
     /// Every request so far, oldest first.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
@@ -106,7 +106,7 @@ impl FakeServer {
 }
 
 /// A refusal as Kubernetes words it.
-pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
+pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
     Answer::Json(
         code,
         json!({

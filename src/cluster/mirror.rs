@@ -61,6 +61,8 @@ struct State<V> {
     revision: u64,
     sync: SyncState,
     contact: Option<Moment>,
+    /// Why the API server has not been heard of since.
+    trouble: Option<Arc<str>>,
 }
 
 /// Whether a mirror has ever held a complete list.
@@ -179,6 +181,7 @@ impl<V> Mirror<V> {
                     revision: 0,
                     sync: SyncState::Never,
                     contact: None,
+                    trouble: None,
                 }),
             }),
         }
@@ -253,7 +256,23 @@ impl<V> Mirror<V> {
     /// # Errors
     /// If a newer incarnation of the writer has written.
     pub fn touch(&self, tenure: &Tenure, now: Moment) -> Result<(), Superseded> {
-        self.write(tenure, |state| state.contact = Some(now))
+        self.write(tenure, |state| {
+            state.contact = Some(now);
+            state.trouble = None;
+        })
+    }
+
+    /// What keeps the mirror from being brought up to date, if something does.
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        self.read().trouble.clone()
+    }
+
+    /// Notes what keeps the mirror from being brought up to date, until the API server is heard of.
+    ///
+    /// # Errors
+    /// If a newer incarnation of the writer has written.
+    pub fn fail(&self, tenure: &Tenure, why: &str) -> Result<(), Superseded> {
+        self.write(tenure, |state| state.trouble = Some(Arc::from(why)))
     }
 
     /// Forgets everything, since the API server does not serve the kind. Returns what was there.

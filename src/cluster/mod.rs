@@ -8,8 +8,9 @@ pub mod lease;
 pub mod mirror;
 pub mod permit;
 pub mod project;
+pub mod review;
 pub mod status;
 pub mod watch;
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;

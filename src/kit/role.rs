@@ -16,6 +16,9 @@ pub enum WatchedKind {
     ConfigMap,
     /// ConfigMaps of the controller's own namespace, where another one is watched.
     SystemConfigMap,
+    /// The ConfigMap that says how the API server vouches for others, where external metrics are
+    /// served.
+    AuthenticationConfigMap,
     Namespace,
     InferencePoolV1,
     InferencePoolV1Alpha2,
@@ -26,11 +29,12 @@ pub enum WatchedKind {
 
 impl WatchedKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::VariantAutoscaling,
         Self::Deployment,
         Self::ConfigMap,
         Self::SystemConfigMap,
+        Self::AuthenticationConfigMap,
         Self::Namespace,
         Self::InferencePoolV1,
         Self::InferencePoolV1Alpha2,
@@ -46,6 +50,7 @@ impl WatchedKind {
             Self::Deployment => "Deployment",
             Self::ConfigMap => "ConfigMap",
             Self::SystemConfigMap => "ConfigMap.system",
+            Self::AuthenticationConfigMap => "ConfigMap.authentication",
             Self::Namespace => "Namespace",
             Self::InferencePoolV1 => "InferencePool.v1",
             Self::InferencePoolV1Alpha2 => "InferencePool.v1alpha2",

@@ -1,4 +1,13 @@
-//! HTTP: metrics, probes and the debug page.
+//! HTTP: metrics, probes, the debug page, and external metrics.
 
+pub mod access;
+pub mod answer;
+pub mod connection;
+pub mod external;
+mod places;
 pub mod routes;
 pub mod server;
+pub mod tls;
+
+#[cfg(test)]
+mod tests;

@@ -1,20 +1,20 @@
 //! What is served where. Nothing here waits: every answer is made from memory.
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
-use serde::Serialize;
+use std::sync::Arc;
 
-use super::server::Handler;
+use http::request::Parts;
+use hyper::{Method, StatusCode};
+
+use super::access::{Gate, Refusal};
+use super::answer::{self, Answer, json, only_get, plain, typed};
+use super::connection::Routes;
+use super::tls::Tls;
 use crate::actors::facts::Facts;
 #[cfg(feature = "sim")]
 use crate::kit::Role;
 use crate::kit::{Aliveness, Census};
 use crate::metrics::{TEXT_FORMAT, Visibility};
-use crate::policy::readiness;
-
-type Answer = Response<Full<Bytes>>;
+use crate::policy::readiness::{self, Reason};
 
 /// `/metrics` and the debug page.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl MetricsRoutes {
             Visibility::Hidden
         };
         match self.facts.series.exposition(visibility) {
-            Ok(text) => answer(StatusCode::OK, TEXT_FORMAT, text),
+            Ok(text) => typed(StatusCode::OK, TEXT_FORMAT, text),
             Err(error) => {
                 tracing::error!(%error, "metrics cannot be encoded");
                 plain(
@@ -50,9 +50,9 @@ impl MetricsRoutes {
     }
 
     #[cfg(feature = "sim")]
-    fn kill(&self, request: &Request<Incoming>) -> Answer {
-        let role = request
-            .uri()
+    fn kill(&self, head: &Parts) -> Answer {
+        let role = head
+            .uri
             .query()
             .and_then(|query| query.strip_prefix("role="));
         let Some(role) = role.and_then(|role| role.parse().ok()) else {
@@ -69,18 +69,22 @@ impl MetricsRoutes {
     }
 }
 
-impl Handler for MetricsRoutes {
-    fn answer(&self, request: &Request<Incoming>) -> Answer {
-        match (request.method(), request.uri().path()) {
+impl Routes for MetricsRoutes {
+    fn answer(&self, head: &Parts) -> Answer {
+        match (&head.method, head.uri.path()) {
             (&Method::GET, "/metrics") => self.metrics(),
-            (&Method::GET, "/debug/tree") => json(&self.census.report()),
-            (&Method::GET, "/debug/decisions") => json(&*self.facts.plan.load()),
-            (&Method::GET, "/debug/snapshot") => json(&self.facts.debug_snapshot()),
+            (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.census.report()),
+            (&Method::GET, "/debug/decisions") => json(StatusCode::OK, &*self.facts.plan.load()),
+            (&Method::GET, "/debug/snapshot") => json(StatusCode::OK, &self.facts.debug_snapshot()),
             #[cfg(feature = "sim")]
-            (&Method::POST, "/debug/kill") => self.kill(request),
+            (&Method::POST, "/debug/kill") => self.kill(head),
             (_, "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot") => only_get(),
             _ => plain(StatusCode::NOT_FOUND, "not found"),
         }
+    }
+
+    fn refuse(&self, refusal: &Refusal) -> Answer {
+        refuse(refusal)
     }
 }
 
@@ -89,12 +93,34 @@ impl Handler for MetricsRoutes {
 pub struct ProbeRoutes {
     facts: Facts,
     census: Census,
+    doors: Vec<Door>,
+}
+
+/// A protected server, as far as it can be in trouble.
+#[derive(Debug, Clone)]
+pub struct Door {
+    /// Its certificate.
+    pub tls: Arc<Tls>,
+    /// Who is let in.
+    pub gate: Arc<Gate>,
+}
+
+impl Door {
+    fn readiness(&self) -> Vec<Reason> {
+        let mut reasons = self.gate.readiness();
+        reasons.push(self.tls.readiness());
+        reasons
+    }
 }
 
 impl ProbeRoutes {
-    /// Serves what these hold.
-    pub fn new(facts: Facts, census: Census) -> Self {
-        Self { facts, census }
+    /// Serves what these hold, and how well the `doors` are guarded.
+    pub fn new(facts: Facts, census: Census, doors: Vec<Door>) -> Self {
+        Self {
+            facts,
+            census,
+            doors,
+        }
     }
 
     fn live(&self) -> Answer {
@@ -111,15 +137,16 @@ impl ProbeRoutes {
         }
     }
 
-    fn ready(&self, request: &Request<Incoming>) -> Answer {
-        let reasons = self.facts.readiness();
+    fn ready(&self, head: &Parts) -> Answer {
+        let mut reasons = self.facts.readiness();
+        reasons.extend(self.doors.iter().flat_map(Door::readiness));
         let status = if readiness::is_ready(&reasons) {
             StatusCode::OK
         } else {
             StatusCode::SERVICE_UNAVAILABLE
         };
-        let verbose = request
-            .uri()
+        let verbose = head
+            .uri
             .query()
             .is_some_and(|query| query.contains("verbose"));
         if status == StatusCode::OK && !verbose {
@@ -129,47 +156,22 @@ impl ProbeRoutes {
     }
 }
 
-impl Handler for ProbeRoutes {
-    fn answer(&self, request: &Request<Incoming>) -> Answer {
-        match (request.method(), request.uri().path()) {
+impl Routes for ProbeRoutes {
+    fn answer(&self, head: &Parts) -> Answer {
+        match (&head.method, head.uri.path()) {
             (&Method::GET | &Method::HEAD, "/healthz") => self.live(),
-            (&Method::GET | &Method::HEAD, "/readyz") => self.ready(request),
+            (&Method::GET | &Method::HEAD, "/readyz") => self.ready(head),
             (_, "/healthz" | "/readyz") => only_get(),
             _ => plain(StatusCode::NOT_FOUND, "not found"),
         }
     }
-}
 
-fn json(value: &impl Serialize) -> Answer {
-    match serde_json::to_string_pretty(value) {
-        Ok(text) => answer(StatusCode::OK, "application/json", text),
-        Err(error) => {
-            tracing::error!(%error, "debug page cannot be encoded");
-            plain(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "cannot be encoded; see the log",
-            )
-        }
+    fn refuse(&self, refusal: &Refusal) -> Answer {
+        refuse(refusal)
     }
 }
 
-fn only_get() -> Answer {
-    let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
-    refused
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static("GET"));
-    refused
-}
-
-fn plain(status: StatusCode, text: &str) -> Answer {
-    answer(status, "text/plain; charset=utf-8", format!("{text}\n"))
-}
-
-fn answer(status: StatusCode, content_type: &'static str, text: String) -> Answer {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
+fn refuse(refusal: &Refusal) -> Answer {
+    let text = refusal.to_string();
+    answer::challenge(plain(answer::status_of(refusal), &text))
 }

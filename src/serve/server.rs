@@ -1,27 +1,14 @@
-//! A small HTTP server: bounded connections, header timeout, no keep-alive surprises.
+//! A small HTTP server: listens, and seats connections.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
-/// Connections served at once; further ones wait in the kernel's queue.
-const CONNECTIONS: usize = 64;
-/// Longest wait for the headers of a request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest life of one connection; scrapers and probes reconnect.
-const CONNECTION_LIFETIME: Duration = Duration::from_mins(1);
-/// Largest request head.
-const HEAD_BYTES: usize = 8 * 1024;
+use super::connection::{Manner, Routes};
+use super::places::Places;
+
 /// Pause after a failed accept (file descriptors exhausted), so that it does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -64,48 +51,25 @@ pub async fn listen(
     refused.map_or(Ok(None), Err)
 }
 
-/// Answers one request; must not wait for anything outside.
-pub trait Handler: Send + Sync + 'static {
-    /// The answer.
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>>;
-}
-
 /// Serves until dropped; dropping it ends every connection.
-pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>) -> Infallible {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
+pub async fn serve<R: Routes>(listener: TcpListener, manner: Manner<R>) -> Infallible {
+    if let Some(tls) = &manner.tls {
+        // What is wrong with the certificate is known before the first client comes.
+        drop(tls.config().await);
+    }
+    let mut places = Places::default();
     loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            continue;
-        };
-        let stream = match listener.accept().await {
-            Ok((stream, _peer)) => stream,
+        match listener.accept().await {
+            Ok((stream, _peer)) => {
+                let manner = manner.clone();
+                places
+                    .seat(|progress| manner.converse(stream, progress))
+                    .await;
+            }
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
             }
-        };
-        let handler = Arc::clone(&handler);
-        connections.spawn(async move {
-            let service = service_fn(move |request: Request<Incoming>| {
-                let answer = handler.answer(&request);
-                async move { Ok::<_, Infallible>(answer) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADER_TIMEOUT)
-                // An idle connection would hold a place that a scraper waits for.
-                .keep_alive(false)
-                .max_buf_size(HEAD_BYTES)
-                .serve_connection(TokioIo::new(stream), service);
-            match tokio::time::timeout(CONNECTION_LIFETIME, connection).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "connection ended"),
-                Err(_elapsed) => tracing::debug!("connection outlived its time"),
-            }
-            drop(place);
-        });
+        }
     }
 }

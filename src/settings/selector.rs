@@ -68,6 +68,19 @@ impl LabelSelector {
             .collect::<Result<_, _>>()?;
         Ok(Self { requirements })
     }
+
+    /// Whether every requirement holds for an object whose labels `value_of` looks up.
+    pub fn matches<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements.iter().all(|requirement| {
+            let value = value_of(&requirement.label);
+            match &requirement.holds {
+                Condition::Exists => value.is_some(),
+                Condition::Absent => value.is_none(),
+                Condition::OneOf(values) => value.is_some_and(|value| values.contains(value)),
+                Condition::NoneOf(values) => value.is_none_or(|value| !values.contains(value)),
+            }
+        })
+    }
 }
 
 /// Splits at the commas outside parentheses.

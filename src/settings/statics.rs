@@ -66,7 +66,7 @@ pub struct PrometheusTls {
     /// Authorities that may sign its certificate, instead of the system's.
     pub ca_path: Option<PathBuf>,
     /// Our own certificate.
-    pub client: Option<ClientCertificate>,
+    pub client: Option<CertificatePair>,
     /// Name to ask for and to verify instead of the host.
     pub server_name: Option<String>,
     /// Accept any certificate.
@@ -75,7 +75,7 @@ pub struct PrometheusTls {
 
 /// A certificate with its key, as PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientCertificate {
+pub struct CertificatePair {
     /// The certificate.
     pub certificate: PathBuf,
     /// Its key.
@@ -115,7 +115,9 @@ pub struct ServingSettings {
     /// Serve `/metrics` over TLS to authorized readers only.
     pub metrics_secure: bool,
     /// Certificate and key of `/metrics`; `None` makes a self-signed one.
-    pub metrics_certificate: Option<ClientCertificate>,
+    pub metrics_certificate: Option<CertificatePair>,
+    /// Certificate and key of `external.metrics.k8s.io`; `None` makes a self-signed one.
+    pub external_metrics_certificate: Option<CertificatePair>,
     /// Offer HTTP/2.
     pub http2: bool,
 }
@@ -206,7 +208,7 @@ fn prometheus(values: &Values, base_url: BaseUrl) -> PrometheusSettings {
             ca_path: path(&schema::PROMETHEUS_CA_CERT_PATH),
             client: certificate
                 .zip(key)
-                .map(|(certificate, key)| ClientCertificate { certificate, key }),
+                .map(|(certificate, key)| CertificatePair { certificate, key }),
             server_name: values.text(&schema::PROMETHEUS_SERVER_NAME),
             insecure_skip_verify: values.bool(&schema::PROMETHEUS_TLS_INSECURE_SKIP_VERIFY),
         },
@@ -214,16 +216,28 @@ fn prometheus(values: &Values, base_url: BaseUrl) -> PrometheusSettings {
 }
 
 fn serving(values: &Values) -> ServingSettings {
-    let folder = values.text(&schema::METRICS_CERT_PATH).map(PathBuf::from);
+    let pair = |folder, certificate, key| {
+        let folder = values.text(folder).map(PathBuf::from);
+        folder.map(|folder| CertificatePair {
+            certificate: folder.join(values.name(certificate)),
+            key: folder.join(values.name(key)),
+        })
+    };
     ServingSettings {
         metrics: values.address(&schema::METRICS_BIND_ADDRESS),
         probes: values.address(&schema::HEALTH_PROBE_BIND_ADDRESS),
         external_metrics: values.address(&schema::EXTERNAL_METRICS_BIND_ADDRESS),
         metrics_secure: values.bool(&schema::METRICS_SECURE),
-        metrics_certificate: folder.map(|folder| ClientCertificate {
-            certificate: folder.join(values.name(&schema::METRICS_CERT_NAME)),
-            key: folder.join(values.name(&schema::METRICS_CERT_KEY)),
-        }),
+        metrics_certificate: pair(
+            &schema::METRICS_CERT_PATH,
+            &schema::METRICS_CERT_NAME,
+            &schema::METRICS_CERT_KEY,
+        ),
+        external_metrics_certificate: pair(
+            &schema::EXTERNAL_METRICS_CERT_PATH,
+            &schema::EXTERNAL_METRICS_CERT_NAME,
+            &schema::EXTERNAL_METRICS_CERT_KEY,
+        ),
         http2: values.bool(&schema::ENABLE_HTTP2),
     }
 }

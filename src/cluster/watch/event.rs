@@ -69,3 +69,16 @@ pub enum WatchError {
     #[error("discovery: {0}")]
     Discovery(#[source] RequestError),
 }
+
+impl WatchError {
+    /// Whether a right is missing; the text names which.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::List(error) | Self::Open(error) | Self::Discovery(error) => {
+                error.code() == Some(403)
+            }
+            Self::Ended(status) => status.code == 403,
+            Self::NoVersion | Self::Broken(_) | Self::Early(_) | Self::Silent => false,
+        }
+    }
+}

@@ -44,6 +44,8 @@ const END_MARGIN: Duration = Duration::from_secs(5);
 pub struct WatchOptions {
     /// Only objects with these labels, in the syntax of a label selector.
     pub labels: Option<String>,
+    /// Only objects with these fields, in the syntax of a field selector.
+    pub fields: Option<String>,
     /// Objects in one page of a list; pages of large objects should be small.
     pub page_size: u32,
     /// Longest wait for one page of a list, or for a watch to open.
@@ -60,6 +62,7 @@ impl Default for WatchOptions {
     fn default() -> Self {
         Self {
             labels: None,
+            fields: None,
             page_size: 500,
             request_deadline: Duration::from_secs(30),
             watch_length: Duration::from_secs(290),
@@ -174,6 +177,7 @@ where
         let first = token.is_none();
         let parameters = ListParams {
             label_selector: self.options.labels.clone(),
+            field_selector: self.options.fields.clone(),
             limit: Some(self.options.page_size),
             continue_token: token.clone(),
             ..ListParams::default()
@@ -235,6 +239,7 @@ where
         let mut parameters =
             WatchParams::default().timeout(whole_seconds(self.options.watch_length));
         parameters.label_selector.clone_from(&self.options.labels);
+        parameters.field_selector.clone_from(&self.options.fields);
         let request = self.api.watch(&parameters, &version);
         match within(self.options.request_deadline, request).await {
             Ok(notices) => {

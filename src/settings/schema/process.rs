@@ -42,7 +42,6 @@ pub const EXTERNAL_METRICS_BIND_ADDRESS: Spec = Spec::fixed(
 )
 .flags(&["external-metrics-bind-address"])
 .default("0")
-.state(State::NotYetActive)
 .means(
     "Where external.metrics.k8s.io is served; 0 for nowhere.",
     "an HPA can read decisions without an adapter",
@@ -57,7 +56,6 @@ pub const METRICS_SECURE: Spec = Spec::fixed(
 )
 .flags(&["metrics-secure"])
 .default("true")
-.state(State::NotYetActive)
 .means(
     "Serve /metrics over HTTPS, to readers with a valid and authorized token.",
     "false serves plain HTTP to everybody",
@@ -71,7 +69,6 @@ pub const METRICS_CERT_PATH: Spec = Spec::fixed(
     Kind::Path,
 )
 .flags(&["metrics-cert-path"])
-.state(State::NotYetActive)
 .means(
     "Folder with the certificate of /metrics; empty makes a self-signed one.",
     "the files are used, and read again when they change",
@@ -86,7 +83,6 @@ pub const METRICS_CERT_NAME: Spec = Spec::fixed(
 )
 .flags(&["metrics-cert-name"])
 .default("tls.crt")
-.state(State::NotYetActive)
 .means(
     "File name of the metrics certificate.",
     "see METRICS_CERT_PATH",
@@ -101,8 +97,49 @@ pub const METRICS_CERT_KEY: Spec = Spec::fixed(
 )
 .flags(&["metrics-cert-key"])
 .default("tls.key")
-.state(State::NotYetActive)
 .means("File name of the metrics key.", "see METRICS_CERT_PATH");
+
+/// Folder of the external metrics certificate.
+pub const EXTERNAL_METRICS_CERT_PATH: Spec = Spec::fixed(
+    Group::Serving,
+    "EXTERNAL_METRICS_CERT_PATH",
+    "External metrics certificate path",
+    Kind::Path,
+)
+.flags(&["external-metrics-cert-path"])
+.means(
+    "Folder with the certificate of external.metrics.k8s.io; empty makes a self-signed one, which \
+     an APIService can only take unverified.",
+    "the files are used, and read again when they change",
+);
+
+/// File name of the external metrics certificate.
+pub const EXTERNAL_METRICS_CERT_NAME: Spec = Spec::fixed(
+    Group::Serving,
+    "EXTERNAL_METRICS_CERT_NAME",
+    "External metrics certificate name",
+    Kind::Path,
+)
+.flags(&["external-metrics-cert-name"])
+.default("tls.crt")
+.means(
+    "File name of the external metrics certificate.",
+    "see EXTERNAL_METRICS_CERT_PATH",
+);
+
+/// File name of the external metrics key.
+pub const EXTERNAL_METRICS_CERT_KEY: Spec = Spec::fixed(
+    Group::Serving,
+    "EXTERNAL_METRICS_CERT_KEY",
+    "External metrics certificate key",
+    Kind::Path,
+)
+.flags(&["external-metrics-cert-key"])
+.default("tls.key")
+.means(
+    "File name of the external metrics key.",
+    "see EXTERNAL_METRICS_CERT_PATH",
+);
 
 /// Folder of the webhook certificate.
 pub const WEBHOOK_CERT_PATH: Spec = Spec::fixed(
@@ -152,7 +189,6 @@ pub const WEBHOOK_CERT_KEY: Spec = Spec::fixed(
 pub const ENABLE_HTTP2: Spec = Spec::fixed(Group::Serving, "ENABLE_HTTP2", "HTTP/2", Kind::Bool)
     .flags(&["enable-http2"])
     .default("false")
-    .state(State::NotYetActive)
     .means(
         "Offer HTTP/2 where TLS is served.",
         "false offers HTTP/1.1 only",
@@ -243,6 +279,9 @@ pub(super) const PROCESS_ROWS: &[Spec] = &[
     METRICS_CERT_PATH,
     METRICS_CERT_NAME,
     METRICS_CERT_KEY,
+    EXTERNAL_METRICS_CERT_PATH,
+    EXTERNAL_METRICS_CERT_NAME,
+    EXTERNAL_METRICS_CERT_KEY,
     WEBHOOK_CERT_PATH,
     WEBHOOK_CERT_NAME,
     WEBHOOK_CERT_KEY,

@@ -6,12 +6,15 @@ mod definition;
 mod engines;
 mod event_writes;
 mod external_metrics;
+mod external_metrics_door;
 mod filters;
 mod leadership;
 mod lifecycle;
 mod process;
+mod rights;
 mod role_deaths;
 mod servers;
+mod serving;
 mod settings;
 mod signals;
 mod status_writes;
@@ -40,6 +43,10 @@ pub(crate) fn all() -> Vec<Case> {
         filters::cases(),
         conditions::cases(),
         process::cases(),
+        serving::cases(),
+        external_metrics_door::cases(),
+        // One of them judges all others, so they come last.
+        rights::cases(),
     ]
     .into_iter()
     .flatten()

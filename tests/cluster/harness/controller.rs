@@ -9,27 +9,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::Api;
-use kube::api::PostParams;
 use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::account::Account;
 use super::fault::{Fault, Result};
-use super::manifest;
 use super::metrics_text::{self, Series};
 use super::namespace::Namespace;
 use super::ports;
 use super::process::{Program, Server, Signal};
 use super::servers::prometheus::Target;
 use super::suite::Cx;
-use super::tools::repository;
 use super::wait::{eventually, seen};
 use super::web;
-use super::world::World;
 
-const ACCOUNT: &str = "wva";
+/// The service account of every controller.
+pub(crate) const ACCOUNT: &str = "wva";
+/// The files of `config/rbac` with what every controller may do.
+pub(crate) const SHIPPED_ROLES: [&str; 3] = [
+    "role.yaml",
+    "leader_election_role.yaml",
+    "metrics_auth_role.yaml",
+];
 /// Longer than the shutdown deadline of the tree.
 const GRACE: Duration = Duration::from_secs(15);
 
@@ -70,7 +71,8 @@ impl<'a> ControllerSpec<'a> {
 /// A running controller. Dropping it kills the process and ends its scrapes.
 pub(crate) struct Controller {
     pub(crate) server: Arc<Server>,
-    metrics: String,
+    /// Where `/metrics` and `/debug` are served.
+    pub(crate) metrics: String,
     probes: String,
     http: reqwest::Client,
     _target: Target,
@@ -81,7 +83,7 @@ impl Controller {
     pub(crate) async fn start(cx: &Cx, spec: &ControllerSpec<'_>) -> Result<Self> {
         let system = cx.system().await?;
         let world = &cx.world;
-        let token = account(world, system).await?;
+        let token = account(system).await?;
         let user = format!("{}-{}", system.name, spec.name);
         let kubeconfig = world.site.pki.kubeconfig_with_token(&world.api.url, &token);
         let kubeconfig = world.site.write_kubeconfig(&user, &kubeconfig)?;
@@ -229,54 +231,10 @@ fn address() -> Result<String> {
 }
 
 /// Makes the controller's service account with the rights that it ships with, and a token for it.
-async fn account(world: &World, system: &Namespace) -> Result<String> {
-    let metadata = json!({ "name": ACCOUNT });
-    system
-        .apply(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }))
-        .await?;
-    for role in roles()? {
-        let kind = role["kind"].clone();
-        let name = role["metadata"]["name"].clone();
-        if role["rules"].is_array() {
-            manifest::apply(&world.client, role, Some(&system.name)).await?;
-        }
-        let binding = if kind == "ClusterRole" {
-            "ClusterRoleBinding"
-        } else {
-            "RoleBinding"
-        };
-        let group = "rbac.authorization.k8s.io";
-        system
-            .apply(json!({
-                "apiVersion": format!("{group}/v1"), "kind": binding,
-                "metadata": { "name": format!("{}-{}", system.name, name.as_str().unwrap_or("")) },
-                "roleRef": { "apiGroup": group, "kind": kind, "name": name },
-                "subjects": [{
-                    "kind": "ServiceAccount", "name": ACCOUNT, "namespace": system.name,
-                }],
-            }))
-            .await?;
+async fn account(system: &Namespace) -> Result<String> {
+    let account = Account::create(system, ACCOUNT).await?;
+    for file in SHIPPED_ROLES {
+        account.bind_shipped(&format!("rbac/{file}")).await?;
     }
-    let accounts: Api<ServiceAccount> = system.api();
-    let issued = accounts
-        .create_token_request(ACCOUNT, &PostParams::default(), &TokenRequest::default())
-        .await?;
-    let token = issued.status.map(|status| status.token);
-    token.ok_or_else(|| Fault::new("the API server issued no token"))
-}
-
-/// The roles of `config/rbac`, or all rights while there are none.
-fn roles() -> Result<Vec<Value>> {
-    let folder = repository().join("config/rbac");
-    let mut roles = Vec::new();
-    for file in ["role.yaml", "leader_election_role.yaml"] {
-        let path = folder.join(file);
-        if path.is_file() {
-            roles.extend(manifest::read(&path)?);
-        }
-    }
-    if roles.is_empty() {
-        roles.push(json!({ "kind": "ClusterRole", "metadata": { "name": "cluster-admin" } }));
-    }
-    Ok(roles)
+    account.token().await
 }

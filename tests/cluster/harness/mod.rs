@@ -1,6 +1,9 @@
 //! The harness: real servers on loopback, started once, ended by process id whatever happens.
 
+pub(crate) mod account;
+pub(crate) mod audit;
 pub(crate) mod controller;
+pub(crate) mod door;
 mod dump;
 pub(crate) mod engine;
 pub(crate) mod exporter;
@@ -10,16 +13,17 @@ pub(crate) mod journal;
 pub(crate) mod manifest;
 mod metrics_text;
 pub(crate) mod namespace;
-mod pki;
-mod ports;
+pub(crate) mod pki;
+pub(crate) mod ports;
 mod process;
+pub(crate) mod reader;
 mod run;
 pub(crate) mod scaled_object;
 pub(crate) mod scaling_loop;
 pub(crate) mod servers;
 mod site;
 pub(crate) mod suite;
-mod tools;
+pub(crate) mod tools;
 pub(crate) mod variants;
 pub(crate) mod wait;
 pub(crate) mod web;

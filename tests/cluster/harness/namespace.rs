@@ -106,7 +106,7 @@ impl Namespace {
         Ok(())
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         self.world.client.clone()
     }
 

@@ -16,10 +16,11 @@ pub(crate) struct Pki {
     dir: PathBuf,
 }
 
-struct Authority(Issuer<'static, KeyPair>);
+/// An authority and the PEM file of its certificate.
+pub(crate) struct Authority(Issuer<'static, KeyPair>);
 
 impl Authority {
-    fn make(dir: &Path, name: &str) -> Result<Self> {
+    pub(crate) fn make(dir: &Path, name: &str) -> Result<Self> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![
@@ -35,7 +36,8 @@ impl Authority {
         Ok(Self(Issuer::new(params, key)))
     }
 
-    fn issue(&self, dir: &Path, name: &str, subject: &Subject<'_>) -> Result {
+    /// Writes a certificate and its key.
+    pub(crate) fn issue(&self, dir: &Path, name: &str, subject: &Subject<'_>) -> Result {
         let names: Vec<String> = subject.hosts.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names)?;
         params
@@ -61,14 +63,16 @@ impl Authority {
     }
 }
 
-struct Subject<'a> {
-    common_name: &'a str,
-    organization: Option<&'a str>,
-    hosts: &'a [&'a str],
+/// Who a certificate is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) common_name: &'a str,
+    pub(crate) organization: Option<&'a str>,
+    pub(crate) hosts: &'a [&'a str],
 }
 
 impl<'a> Subject<'a> {
-    fn user(common_name: &'a str) -> Self {
+    pub(crate) fn user(common_name: &'a str) -> Self {
         Self {
             common_name,
             organization: None,

@@ -6,6 +6,7 @@ use crate::settings::value::Kind;
 
 /// Settings that only act together with others: those are set on both sides of the comparison.
 const COMPANIONS: &[(&str, &str)] = &[
+    ("EXTERNAL_METRICS_CERT_PATH", "/certificates"),
     ("METRICS_CERT_PATH", "/certificates"),
     ("PROMETHEUS_CLIENT_CERT_PATH", "/client.crt"),
     ("PROMETHEUS_CLIENT_KEY_PATH", "/client.key"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Request;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
+use crate::harness::audit;
 use crate::harness::fault::Result;
 use crate::harness::ports;
 use crate::harness::process::Server;
@@ -48,6 +49,8 @@ impl ApiServer {
             .flag("proxy-client-cert-file", pki.path("front-proxy.crt"))
             .flag("proxy-client-key-file", pki.path("front-proxy.key"))
             .flag("service-cluster-ip-range", "10.96.0.0/16")
+            .flag("audit-policy-file", audit::write_policy(site)?.display())
+            .flag("audit-log-path", audit::log(site).display())
             .flag("allow-privileged", true);
         let admin = site.write_kubeconfig("admin", &pki.kubeconfig_for(&url, "admin"))?;
         Ok(Self {

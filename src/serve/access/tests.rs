@@ -1,0 +1,212 @@
+use std::time::Duration;
+
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use super::{Gate, Refusal};
+use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::review::Access;
+use crate::env::Clock;
+use crate::policy::moment::WallTime;
+use crate::policy::readiness::State;
+
+const JUST_FRESH: Duration = Duration::from_secs(10);
+const A_MOMENT: Duration = Duration::from_millis(1);
+
+fn gate(server: &FakeServer) -> Gate {
+    let clock = Clock::at(WallTime(0));
+    Gate::new("metrics", clock, server.client(), None)
+}
+
+fn carrying(authorization: &str) -> HeaderMap {
+    let value = HeaderValue::from_str(authorization).unwrap();
+    [(AUTHORIZATION, value)].into_iter().collect()
+}
+
+fn get(path: &str) -> Access {
+    Access::Path {
+        verb: "get".to_owned(),
+        path: path.to_owned(),
+    }
+}
+
+async fn ask(gate: &Gate, token: &str, path: &str) -> Result<(), Refusal> {
+    let headers = carrying(&format!("Bearer {token}"));
+    gate.admit(&headers, None, get(path)).await
+}
+
+fn token_of(name: &str) -> Answer {
+    let user = json!({ "username": name, "groups": ["system:authenticated"] });
+    reviewed(&json!({ "authenticated": true, "user": user }))
+}
+
+fn nobodys() -> Answer {
+    reviewed(&json!({ "authenticated": false }))
+}
+
+fn allowed() -> Answer {
+    reviewed(&json!({ "allowed": true }))
+}
+
+fn denied() -> Answer {
+    reviewed(&json!({ "allowed": false, "reason": "no rule" }))
+}
+
+fn reviewed(status: &Value) -> Answer {
+    Answer::Json(201, json!({ "status": status }))
+}
+
+/// What the server was asked, in short.
+fn questions(server: &FakeServer) -> Vec<String> {
+    let asked = server.asked();
+    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    asked.iter().map(|asked| last(&asked.path)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_token_nobody_is_asked() {
+    let server = FakeServer::new([]);
+    let gate = gate(&server);
+    for authorization in ["", "Bearer", "Bearer ", "Basic dTpw", "Token x", "x"] {
+        let headers = carrying(authorization);
+        let outcome = gate.admit(&headers, None, get("/metrics")).await;
+        assert_eq!(outcome, Err(Refusal::Unauthenticated), "{authorization:?}");
+    }
+    let outcome = gate.admit(&HeaderMap::new(), None, get("/metrics")).await;
+    assert_eq!(outcome, Err(Refusal::Unauthenticated));
+    assert_eq!(questions(&server), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_is_asked_for_once_in_ten_seconds() {
+    let server = FakeServer::new([token_of("prometheus"), allowed()]);
+    let gate = gate(&server);
+    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    advance(JUST_FRESH).await;
+    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    assert_eq!(questions(&server).len(), 2);
+
+    // The token was revoked meanwhile.
+    advance(A_MOMENT).await;
+    server.then(nobodys());
+    let outcome = ask(&gate, "t", "/metrics").await;
+    assert_eq!(outcome, Err(Refusal::Unauthenticated));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_no_is_asked_for_once_in_ten_seconds() {
+    let server = FakeServer::new([nobodys(), token_of("somebody"), denied()]);
+    let gate = gate(&server);
+    let forbidden = Err(Refusal::Forbidden {
+        user: "somebody".to_owned(),
+        access: get("/metrics"),
+        reason: "no rule".to_owned(),
+    });
+    for _ in 0..2 {
+        let outcome = ask(&gate, "wrong", "/metrics").await;
+        assert_eq!(outcome, Err(Refusal::Unauthenticated));
+        assert_eq!(ask(&gate, "right", "/metrics").await, forbidden);
+    }
+    assert_eq!(questions(&server).len(), 3);
+
+    // The rule was granted meanwhile.
+    advance(JUST_FRESH + A_MOMENT).await;
+    server.then(token_of("somebody"));
+    server.then(allowed());
+    assert_eq!(ask(&gate, "right", "/metrics").await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_path_is_a_question_of_its_own() {
+    let server = FakeServer::new([token_of("prometheus"), allowed(), denied()]);
+    let gate = gate(&server);
+    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    let outcome = ask(&gate, "t", "/debug/tree").await;
+    assert!(
+        matches!(outcome, Err(Refusal::Forbidden { .. })),
+        "{outcome:?}"
+    );
+    let wanted = [
+        "tokenreviews",
+        "subjectaccessreviews",
+        "subjectaccessreviews",
+    ];
+    assert_eq!(questions(&server), wanted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn masters_need_no_rule() {
+    let user = json!({ "username": "admin", "groups": ["system:masters"] });
+    let server = FakeServer::new([reviewed(&json!({ "authenticated": true, "user": user }))]);
+    assert_eq!(ask(&gate(&server), "t", "/metrics").await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_reader_stays_let_in_while_the_api_server_is_away_and_not_for_ever() {
+    let server = FakeServer::new([token_of("prometheus"), allowed()]);
+    let gate = gate(&server);
+    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+
+    advance(Duration::from_mins(4)).await;
+    server.then(Answer::Break);
+    for _ in 0..3 {
+        assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    }
+    assert_eq!(questions(&server).len(), 3);
+    server.then(Answer::Break);
+    assert_eq!(
+        ask(&gate, "new", "/metrics").await,
+        Err(Refusal::Unavailable)
+    );
+
+    advance(Duration::from_mins(2)).await;
+    server.then(Answer::Break);
+    assert_eq!(ask(&gate, "t", "/metrics").await, Err(Refusal::Unavailable));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_refused_lengthens_nobody_elses_answer() {
+    let server = FakeServer::new([token_of("prometheus"), allowed()]);
+    let gate = gate(&server);
+    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    advance(JUST_FRESH + A_MOMENT).await;
+    server.then(refusal(400, "BadRequest", "no such token can be"));
+    assert_eq!(
+        ask(&gate, "odd", "/metrics").await,
+        Err(Refusal::Unavailable)
+    );
+    server.then(nobodys());
+    assert_eq!(
+        ask(&gate, "t", "/metrics").await,
+        Err(Refusal::Unauthenticated)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
+    let server = FakeServer::new([token_of("prometheus"), allowed()]);
+    let gate = gate(&server);
+    let state = || gate.readiness().into_iter().next().unwrap();
+    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    assert_eq!(state().state, State::Ok);
+
+    let words = "User \"wva\" cannot create resource \"tokenreviews\"";
+    server.then(refusal(403, "Forbidden", words));
+    assert_eq!(
+        ask(&gate, "new", "/metrics").await,
+        Err(Refusal::Unavailable)
+    );
+    let reason = state();
+    assert_eq!(
+        (reason.name.as_str(), reason.state),
+        ("access/metrics", State::Degraded)
+    );
+    assert!(reason.detail.contains(words), "{}", reason.detail);
+
+    server.then(token_of("somebody"));
+    server.then(allowed());
+    assert_eq!(ask(&gate, "new", "/metrics").await, Ok(()));
+    assert_eq!(state().state, State::Ok);
+}

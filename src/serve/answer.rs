@@ -1,0 +1,69 @@
+//! Answers in the forms that several routes share.
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+
+use super::access::Refusal;
+
+/// A whole answer, made from memory.
+pub type Answer = Response<Full<Bytes>>;
+
+/// A line of text.
+pub(super) fn plain(status: StatusCode, text: &str) -> Answer {
+    typed(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+/// A document for people and programs.
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => typed(status, "application/json", text),
+        Err(error) => {
+            tracing::error!(%error, "document cannot be encoded");
+            plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "cannot be encoded; see the log",
+            )
+        }
+    }
+}
+
+/// Any text.
+pub(super) fn typed(status: StatusCode, content_type: &'static str, text: String) -> Answer {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Nothing is written here.
+pub(super) fn only_get() -> Answer {
+    let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
+    refused
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static("GET"));
+    refused
+}
+
+/// The status code of a refusal.
+pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Refusal::Forbidden { .. } => StatusCode::FORBIDDEN,
+        Refusal::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+/// Says which kind of proof is wanted, where one is.
+pub(super) fn challenge(mut answer: Answer) -> Answer {
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        answer
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    answer
+}

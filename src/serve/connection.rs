@@ -1,0 +1,180 @@
+//! One connection: handshake, head of the request, answer.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use http::request::Parts;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use super::access::{Gate, Refusal};
+use super::answer::Answer;
+use super::places::Progress;
+use super::tls::Tls;
+use crate::cluster::review::Access;
+
+/// Longest wait for the handshake and the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest life of one connection; scrapers and probes reconnect.
+const LIFETIME: Duration = Duration::from_mins(1);
+/// Largest head of a request.
+const HEAD_BYTES: usize = 8 * 1024;
+/// The same for HTTP/2, which counts otherwise.
+const HEADER_LIST_BYTES: u32 = 8 * 1024;
+/// Requests at once on one connection of HTTP/2.
+const STREAMS: u32 = 16;
+
+/// Answers requests from memory. Bodies are never read.
+pub trait Routes: Send + Sync + 'static {
+    /// What a reader must be allowed to do.
+    fn access(&self, head: &Parts) -> Access {
+        Access::Path {
+            verb: head.method.as_str().to_ascii_lowercase(),
+            path: head.uri.path().to_owned(),
+        }
+    }
+
+    /// The answer.
+    fn answer(&self, head: &Parts) -> Answer;
+
+    /// The answer to somebody who is not let in.
+    fn refuse(&self, refusal: &Refusal) -> Answer;
+}
+
+/// How a server talks, and with whom.
+#[derive(Debug)]
+pub struct Manner<R> {
+    /// TLS; `None` talks plainly.
+    pub tls: Option<Arc<Tls>>,
+    /// Who is let in; `None` lets everybody in.
+    pub gate: Option<Arc<Gate>>,
+    /// What there is to read.
+    pub routes: Arc<R>,
+}
+
+impl<R> Clone for Manner<R> {
+    fn clone(&self) -> Self {
+        Self {
+            tls: self.tls.clone(),
+            gate: self.gate.clone(),
+            routes: Arc::clone(&self.routes),
+        }
+    }
+}
+
+impl<R: Routes> Manner<R> {
+    /// Serves one connection to its end.
+    pub(super) async fn converse(self, stream: TcpStream, progress: Progress) {
+        let waiting = progress.clone();
+        let head_timeout = async move {
+            tokio::time::sleep(HEAD_TIMEOUT).await;
+            if !waiting.is_unasked() {
+                pending::<()>().await;
+            }
+        };
+        let connection = tokio::time::timeout(LIFETIME, self.talk(stream, progress));
+        match select(Box::pin(connection), Box::pin(head_timeout)).await {
+            Either::Left((Ok(()), _)) => {}
+            Either::Left((Err(_elapsed), _)) => tracing::debug!("connection outlived its time"),
+            Either::Right(((), _)) => tracing::debug!("no request came in time"),
+        }
+    }
+
+    async fn talk(self, stream: TcpStream, progress: Progress) {
+        let Some(tls) = &self.tls else {
+            return self.http1(stream, None, progress).await;
+        };
+        // Without a certificate there is nothing to say; /readyz says so.
+        let Some(config) = tls.config().await else {
+            return;
+        };
+        match TlsAcceptor::from(config).accept(stream).await {
+            Ok(stream) => {
+                let session = stream.get_ref().1;
+                let certificates = session.peer_certificates().and_then(<[_]>::first);
+                let certificate = certificates.map(|certificate| certificate.clone().into_owned());
+                if session.alpn_protocol() == Some(b"h2") {
+                    self.http2(stream, certificate, progress).await;
+                } else {
+                    self.http1(stream, certificate, progress).await;
+                }
+            }
+            Err(error) => tracing::debug!(%error, "handshake failed"),
+        }
+    }
+
+    async fn http1<S>(self, stream: S, certificate: Certificate, progress: Progress)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let ended = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            // An idle connection would hold a place that a scraper waits for.
+            .keep_alive(false)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(
+                TokioIo::new(stream),
+                service_fn(|request| self.clone().respond(request, &certificate, &progress)),
+            )
+            .await;
+        if let Err(error) = ended {
+            tracing::debug!(%error, "connection ended");
+        }
+    }
+
+    async fn http2<S>(self, stream: S, certificate: Certificate, progress: Progress)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let ended = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(HEADER_LIST_BYTES)
+            .serve_connection(
+                TokioIo::new(stream),
+                service_fn(|request| self.clone().respond(request, &certificate, &progress)),
+            )
+            .await;
+        if let Err(error) = ended {
+            tracing::debug!(%error, "connection ended");
+        }
+    }
+
+    fn respond(
+        self,
+        request: Request<Incoming>,
+        certificate: &Certificate,
+        progress: &Progress,
+    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static {
+        progress.asked();
+        let certificate = certificate.clone();
+        let (head, _unread) = request.into_parts();
+        async move {
+            if let Some(gate) = &self.gate {
+                let access = self.routes.access(&head);
+                let admitted = gate
+                    .admit(&head.headers, certificate.as_ref(), access)
+                    .await;
+                if let Err(refusal) = admitted {
+                    tracing::debug!(%refusal, path = head.uri.path(), "request refused");
+                    return Ok(self.routes.refuse(&refusal));
+                }
+            }
+            Ok(self.routes.answer(&head))
+        }
+    }
+}
+
+/// That of the client, proved to be signed by an authority that we trust.
+type Certificate = Option<CertificateDer<'static>>;

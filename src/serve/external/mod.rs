@@ -1,0 +1,236 @@
+//! `external.metrics.k8s.io`: an HPA reads decisions from here, without Prometheus and an adapter in
+//! between. Every replica answers, from the status of the objects as it mirrors them: a Service
+//! cannot tell who leads.
+
+mod discovery;
+mod values;
+
+use std::time::Duration;
+
+use http::request::Parts;
+use hyper::{Method, StatusCode};
+use serde_json::json;
+
+use self::values::{Metric, Standing, Unknown, list};
+use super::access::Refusal;
+use super::answer::{Answer, challenge, json, status_of};
+use super::connection::Routes;
+use crate::actors::facts::Facts;
+use crate::cluster::mirror::Mirror;
+use crate::cluster::review::Access;
+use crate::policy::moment::Moment;
+use crate::policy::snapshot::Accelerator;
+use crate::settings::selector::LabelSelector;
+
+const GROUP: &str = "external.metrics.k8s.io";
+const VERSION: &str = "v1beta1";
+const GROUP_VERSION: &str = "external.metrics.k8s.io/v1beta1";
+/// A quiet watch is opened anew every 290 s. Whoever has not heard of the API server for longer does
+/// not know what is true now, and an older answer than another replica's would make an HPA flap.
+const BLIND_AFTER: Duration = Duration::from_mins(6);
+
+/// The routes of the group.
+#[derive(Debug)]
+pub struct ExternalMetrics {
+    facts: Facts,
+}
+
+/// What a path stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place<'a> {
+    Groups,
+    Group,
+    Resources,
+    Values { namespace: &'a str, metric: &'a str },
+    Nothing,
+}
+
+impl<'a> Place<'a> {
+    fn of(path: &'a str) -> Self {
+        let Some(rest) = path.strip_prefix("/apis") else {
+            return Self::Nothing;
+        };
+        let parts: Vec<&str> = rest.split('/').collect();
+        match *parts.as_slice() {
+            [""] => Self::Groups,
+            ["", GROUP] => Self::Group,
+            ["", GROUP, VERSION] => Self::Resources,
+            ["", GROUP, VERSION, "namespaces", namespace, metric]
+                if !namespace.is_empty() && !metric.is_empty() =>
+            {
+                Self::Values { namespace, metric }
+            }
+            _ => Self::Nothing,
+        }
+    }
+}
+
+impl ExternalMetrics {
+    /// Serves what these hold.
+    pub fn new(facts: Facts) -> Self {
+        Self { facts }
+    }
+
+    fn values(&self, namespace: &str, metric: &str, query: Option<&str>) -> Answer {
+        let Some(metric) = Metric::named(metric) else {
+            let names = Metric::ALL.map(Metric::as_str).join(", ");
+            let message = format!("there is no metric {metric:?}; there are {names}");
+            return status(StatusCode::NOT_FOUND, "NotFound", &message);
+        };
+        let selector = match selector(query) {
+            Ok(selector) => selector,
+            Err(message) => return status(StatusCode::BAD_REQUEST, "BadRequest", &message),
+        };
+        let now = self.facts.clock.now();
+        let scope = self.facts.mirrors.scope();
+        let found = self
+            .standings(namespace, metric, now)
+            .and_then(|standings| {
+                list(
+                    metric,
+                    &standings,
+                    &selector,
+                    scope.instance.as_ref(),
+                    now.wall,
+                )
+            });
+        match found {
+            Ok(list) => json(StatusCode::OK, &list),
+            Err(unknown) => {
+                let message = unknown.to_string();
+                status(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "ServiceUnavailable",
+                    &message,
+                )
+            }
+        }
+    }
+
+    /// Our variants of one namespace.
+    fn standings(
+        &self,
+        namespace: &str,
+        metric: Metric,
+        now: Moment,
+    ) -> Result<Vec<Standing>, Unknown> {
+        let mirrors = &self.facts.mirrors;
+        visible("VariantAutoscalings", &mirrors.variants, now)?;
+        if mirrors.scope().watch_namespace.is_none() {
+            visible("Namespaces", &mirrors.namespaces, now)?;
+        }
+        if metric != Metric::Desired {
+            visible("Deployments", &mirrors.deployments, now)?;
+        }
+        let records = mirrors.variants.in_namespace(namespace).into_iter();
+        let ours = records.filter_map(|(_, record)| mirrors.managed(&record.object.key));
+        Ok(ours
+            .map(|record| {
+                let stored = &record.object.stored;
+                let target = mirrors.target_of(&record);
+                let target = target.and_then(|target| mirrors.target(&target));
+                Standing {
+                    key: record.object.key.clone(),
+                    accelerator: stored
+                        .accelerator
+                        .clone()
+                        .map_or(Accelerator::Unresolved, Accelerator::Named),
+                    desired: stored.desired,
+                    current: target.map(|target| target.status_replicas),
+                }
+            })
+            .collect())
+    }
+}
+
+/// Whether what a mirror holds can be taken for what is.
+fn visible<V>(what: &'static str, mirror: &Mirror<V>, now: Moment) -> Result<(), Unknown> {
+    if !mirror.synced() {
+        return Err(Unknown::Blind(
+            what,
+            "they have not been listed yet".to_owned(),
+        ));
+    }
+    let age = mirror.last_contact().map(|last| now.since(last));
+    match age {
+        Some(age) if age > BLIND_AFTER => {
+            let why = format!("the API server was last heard of {} s ago", age.as_secs());
+            Err(Unknown::Blind(what, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn selector(query: Option<&str>) -> Result<LabelSelector, String> {
+    let query = query.unwrap_or_default();
+    let mut text = String::new();
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*key {
+            "labelSelector" => text = value.into_owned(),
+            "watch" if !matches!(&*value, "" | "0" | "false") => {
+                return Err("values cannot be watched; list them".to_owned());
+            }
+            _ => {}
+        }
+    }
+    LabelSelector::parse(&text).map_err(|error| format!("labelSelector: {error}"))
+}
+
+impl Routes for ExternalMetrics {
+    fn access(&self, head: &Parts) -> Access {
+        match Place::of(head.uri.path()) {
+            Place::Values { namespace, metric } => Access::Resource {
+                // Other methods come to nothing, whoever sends them.
+                verb: "list",
+                group: GROUP,
+                version: VERSION,
+                resource: metric.to_owned(),
+                namespace: namespace.to_owned(),
+            },
+            _ => Access::Path {
+                verb: head.method.as_str().to_ascii_lowercase(),
+                path: head.uri.path().to_owned(),
+            },
+        }
+    }
+
+    fn answer(&self, head: &Parts) -> Answer {
+        if head.method != Method::GET {
+            let code = StatusCode::METHOD_NOT_ALLOWED;
+            return status(code, "MethodNotAllowed", "only GET");
+        }
+        match Place::of(head.uri.path()) {
+            Place::Groups => json(StatusCode::OK, &discovery::groups()),
+            Place::Group => json(StatusCode::OK, &discovery::group()),
+            Place::Resources => json(StatusCode::OK, &discovery::resources()),
+            Place::Values { namespace, metric } => self.values(namespace, metric, head.uri.query()),
+            Place::Nothing => status(StatusCode::NOT_FOUND, "NotFound", "not found"),
+        }
+    }
+
+    fn refuse(&self, refusal: &Refusal) -> Answer {
+        let reason = match refusal {
+            Refusal::Unauthenticated => "Unauthorized",
+            Refusal::Forbidden { .. } => "Forbidden",
+            Refusal::Unavailable => "ServiceUnavailable",
+        };
+        challenge(status(status_of(refusal), reason, &refusal.to_string()))
+    }
+}
+
+/// An answer that is no value, in the form of the Kubernetes API.
+fn status(code: StatusCode, reason: &str, message: &str) -> Answer {
+    let document = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code.as_u16(),
+    });
+    json(code, &document)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! The values of external metrics: what the status of each variant says, and where it says nothing,
+//! an error. An HPA holds its scale at an error; a made-up zero would shrink it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::GROUP_VERSION;
+use crate::api::condition::time;
+use crate::policy::key::VariantKey;
+use crate::policy::moment::WallTime;
+use crate::policy::series::{CURRENT, DESIRED, RATIO};
+use crate::policy::snapshot::Accelerator;
+use crate::policy::units::Replicas;
+use crate::settings::selector::LabelSelector;
+
+/// A metric that is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Metric {
+    /// `wva_desired_replicas`.
+    Desired,
+    /// `wva_current_replicas`.
+    Current,
+    /// `wva_desired_ratio`.
+    Ratio,
+}
+
+impl Metric {
+    /// Every metric, in the order of discovery.
+    pub(super) const ALL: [Self; 3] = [Self::Desired, Self::Current, Self::Ratio];
+
+    /// Its name, which is that of the gauge.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Desired => DESIRED,
+            Self::Current => CURRENT,
+            Self::Ratio => RATIO,
+        }
+    }
+
+    /// The metric with this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.as_str() == name)
+    }
+
+    /// The value as a Kubernetes quantity.
+    fn value(self, standing: &Standing) -> Option<String> {
+        let desired = standing.desired.map(|Replicas(count)| u64::from(count));
+        let current = standing.current.map(|Replicas(count)| u64::from(count));
+        match self {
+            Self::Desired => desired.map(|count| count.to_string()),
+            Self::Current => current.map(|count| count.to_string()),
+            Self::Ratio => {
+                // By the rule of the gauge, in thousandths: a quantity holds no more.
+                let (desired, current) = (desired? * 1000, current?.max(1));
+                Some(format!("{}m", (desired + current / 2) / current))
+            }
+        }
+    }
+}
+
+/// What the cluster says about one variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) key: VariantKey,
+    pub(super) accelerator: Accelerator,
+    /// The count in its status; `None` if nothing was ever decided.
+    pub(super) desired: Option<Replicas>,
+    /// The replicas of its target; `None` while that is not known.
+    pub(super) current: Option<Replicas>,
+}
+
+/// A value that is asked for and not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unknown {
+    /// The objects are not known well enough.
+    #[error("{0} cannot be seen now: {1}")]
+    Blind(&'static str, String),
+    /// One variant has no value yet.
+    #[error("{metric} of VariantAutoscaling {variant} is not known: {why}")]
+    Undecided {
+        /// The metric.
+        metric: &'static str,
+        /// The variant.
+        variant: VariantKey,
+        /// What is missing.
+        why: &'static str,
+    },
+}
+
+/// Labels of one value. Those of the gauge, and `exported_namespace`, which is what `namespace` of
+/// the gauge becomes when Prometheus scrapes it: selectors for either match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Labels<'a> {
+    variant_name: &'a str,
+    namespace: &'a str,
+    exported_namespace: &'a str,
+    accelerator_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    controller_instance: Option<&'a str>,
+}
+
+impl<'a> Labels<'a> {
+    fn of(standing: &'a Standing, instance: Option<&'a str>) -> Self {
+        Self {
+            variant_name: &standing.key.name,
+            namespace: &standing.key.namespace,
+            exported_namespace: &standing.key.namespace,
+            accelerator_type: standing.accelerator.label(),
+            controller_instance: instance,
+        }
+    }
+
+    fn get(&self, label: &str) -> Option<&'a str> {
+        match label {
+            "variant_name" => Some(self.variant_name),
+            "namespace" => Some(self.namespace),
+            "exported_namespace" => Some(self.exported_namespace),
+            "accelerator_type" => Some(self.accelerator_type),
+            "controller_instance" => self.controller_instance,
+            _ => None,
+        }
+    }
+}
+
+/// The list of values of those variants that the selector picks.
+///
+/// # Errors
+/// When one of them has no value: a sum without it would be too small.
+pub(super) fn list(
+    metric: Metric,
+    standings: &[Standing],
+    selector: &LabelSelector,
+    instance: Option<&Arc<str>>,
+    at: WallTime,
+) -> Result<Value, Unknown> {
+    let mut items = Vec::new();
+    for standing in standings {
+        let labels = Labels::of(standing, instance.map(|instance| &**instance));
+        if !selector.matches(|label| labels.get(label)) {
+            continue;
+        }
+        let value = metric.value(standing).ok_or_else(|| Unknown::Undecided {
+            metric: metric.as_str(),
+            variant: standing.key.clone(),
+            why: if standing.desired.is_none() {
+                "its status holds no decision yet"
+            } else {
+                "its scale target is not seen"
+            },
+        })?;
+        items.push(json!({
+            "metricName": metric.as_str(),
+            "metricLabels": labels,
+            "timestamp": time(at),
+            "value": value,
+        }));
+    }
+    Ok(json!({
+        "kind": "ExternalMetricValueList",
+        "apiVersion": GROUP_VERSION,
+        "metadata": {},
+        "items": items,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::{Metric, Standing, Unknown, list};
+    use crate::policy::key::VariantKey;
+    use crate::policy::moment::WallTime;
+    use crate::policy::snapshot::Accelerator;
+    use crate::policy::units::Replicas;
+    use crate::settings::selector::LabelSelector;
+
+    fn standing(name: &str, desired: Option<u32>, current: Option<u32>) -> Standing {
+        Standing {
+            key: VariantKey::new("team-a", name),
+            accelerator: Accelerator::Named(Arc::from("H100")),
+            desired: desired.map(Replicas),
+            current: current.map(Replicas),
+        }
+    }
+
+    /// Name and value of each item.
+    fn values(
+        metric: Metric,
+        standings: &[Standing],
+        selector: &str,
+    ) -> Result<Vec<(String, String)>, Unknown> {
+        let selector = LabelSelector::parse(selector).unwrap();
+        let instance = Arc::from("blue");
+        let list = list(metric, standings, &selector, Some(&instance), WallTime(0))?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let items = list["items"].as_array().unwrap().iter();
+        Ok(items
+            .map(|item| {
+                (
+                    text(&item["metricLabels"]["variant_name"]),
+                    text(&item["value"]),
+                )
+            })
+            .collect())
+    }
+
+    #[test]
+    fn an_item_has_the_labels_that_selectors_for_the_adapter_use() {
+        let standings = [standing("llama", Some(3), Some(1))];
+        let selector = LabelSelector::parse("variant_name=llama").unwrap();
+        let at = WallTime(1_000);
+        let mut labels = json!({
+            "variant_name": "llama", "namespace": "team-a", "exported_namespace": "team-a",
+            "accelerator_type": "H100",
+        });
+        let plain = list(Metric::Desired, &standings, &selector, None, at).unwrap();
+        let item = json!({
+            "metricName": "wva_desired_replicas", "metricLabels": labels,
+            "timestamp": "1970-01-01T00:00:01Z", "value": "3",
+        });
+        assert_eq!(
+            plain,
+            json!({
+                "kind": "ExternalMetricValueList",
+                "apiVersion": "external.metrics.k8s.io/v1beta1",
+                "metadata": {}, "items": [item],
+            })
+        );
+        let instance = Arc::from("blue");
+        let named = list(Metric::Desired, &standings, &selector, Some(&instance), at).unwrap();
+        labels["controller_instance"] = json!("blue");
+        assert_eq!(named["items"][0]["metricLabels"], labels);
+    }
+
+    #[test]
+    fn a_selector_picks_by_every_label() {
+        let standings = [standing("a", Some(1), None), standing("b", Some(2), None)];
+        let one = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        let both = [one("a", "1"), one("b", "2")].concat();
+        for (selector, wanted) in [
+            ("", both.clone()),
+            ("variant_name=a", one("a", "1")),
+            ("variant_name=b,exported_namespace=team-a", one("b", "2")),
+            (
+                "namespace=team-a,controller_instance=blue,accelerator_type in (H100,L40S)",
+                both,
+            ),
+            ("variant_name!=a", one("b", "2")),
+            ("exported_namespace=team-b", vec![]),
+            ("controller_instance=green", vec![]),
+            ("pod", vec![]),
+            ("!pod,variant_name=a", one("a", "1")),
+        ] {
+            let found = values(Metric::Desired, &standings, selector).unwrap();
+            assert_eq!(found, wanted, "{selector}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error_and_a_decided_zero_is_zero() {
+        for (metric, desired, current, wanted) in [
+            (Metric::Desired, Some(0), None, Some("0")),
+            (Metric::Desired, None, Some(2), None),
+            (Metric::Current, None, Some(2), Some("2")),
+            (Metric::Current, Some(2), None, None),
+            (Metric::Ratio, Some(3), Some(2), Some("1500m")),
+            (Metric::Ratio, Some(2), Some(3), Some("667m")),
+            (Metric::Ratio, Some(3), Some(0), Some("3000m")),
+            (Metric::Ratio, Some(3), None, None),
+        ] {
+            let standings = [
+                standing("a", Some(5), Some(5)),
+                standing("b", desired, current),
+            ];
+            let found = values(metric, &standings, "variant_name=b").ok();
+            let found = found.map(|items| items[0].1.clone());
+            assert_eq!(
+                found.as_deref(),
+                wanted,
+                "{metric:?} {desired:?} {current:?}"
+            );
+            // One that is not asked for hurts nobody; a list that would need it fails as a whole.
+            assert!(values(metric, &standings, "variant_name=a").is_ok());
+            assert_eq!(values(metric, &standings, "").is_ok(), wanted.is_some());
+        }
+        let error = values(Metric::Desired, &[standing("b", None, None)], "").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "wva_desired_replicas of VariantAutoscaling team-a/b is not known: its status holds \
+             no decision yet"
+        );
+    }
+}

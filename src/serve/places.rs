@@ -1,0 +1,196 @@
+//! Who may stay connected, where there are more clients than places.
+//!
+//! A scraper sends its request at once and reads its answer as it comes. Whoever does neither gives
+//! way to the next client, the longest-standing first, so that idle, slow and hostile clients cost
+//! a scraper a short wait and never its scrape.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
+
+/// Connections at once; further ones wait in the kernel's queue.
+pub(super) const CONNECTIONS: usize = 64;
+/// How long a connection without a complete request may stay when its place is wanted.
+const UNASKED: Duration = Duration::from_millis(250);
+/// How long a connection may take its answer when its place is wanted.
+const ANSWERED: Duration = Duration::from_secs(10);
+
+/// How far a connection has come, as its own task says.
+#[derive(Debug, Clone)]
+pub(super) struct Progress(Arc<Mutex<(Stage, Instant)>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The handshake and the head of the request are not complete.
+    Unasked,
+    /// There was a request.
+    Asked,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new((Stage::Unasked, Instant::now()))))
+    }
+
+    /// A request has come.
+    pub(super) fn asked(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (Stage::Asked, Instant::now());
+    }
+
+    /// Whether no request has come yet.
+    pub(super) fn is_unasked(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 == Stage::Unasked
+    }
+
+    /// When the place may be given to somebody else.
+    fn yields_at(&self) -> Instant {
+        let (stage, since) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        since
+            + match stage {
+                Stage::Unasked => UNASKED,
+                Stage::Asked => ANSWERED,
+            }
+    }
+}
+
+/// The connections of one server. Dropping it ends them.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    tasks: JoinSet<()>,
+    taken: Vec<(AbortHandle, Progress)>,
+}
+
+impl Places {
+    /// Runs a connection in a free place, or in that of the connection that yields first.
+    pub(super) async fn seat<F>(&mut self, connection: impl FnOnce(Progress) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.sweep();
+        while self.taken.len() >= CONNECTIONS {
+            self.make_room().await;
+        }
+        let progress = Progress::new();
+        let task = self.tasks.spawn(connection(progress.clone()));
+        self.taken.push((task, progress));
+    }
+
+    async fn make_room(&mut self) {
+        let first = self
+            .taken
+            .iter()
+            .min_by_key(|(_, progress)| progress.yields_at());
+        let Some((task, progress)) = first.cloned() else {
+            return;
+        };
+        let at = progress.yields_at();
+        let nobody_left = timeout_at(at, self.tasks.join_next()).await.is_err();
+        // It may have come a step further meanwhile.
+        if nobody_left && progress.yields_at() == at {
+            task.abort();
+            drop(self.tasks.join_next().await);
+        }
+        self.sweep();
+    }
+
+    fn sweep(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+        self.taken.retain(|(task, _)| !task.is_finished());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
+
+    use super::{ANSWERED, CONNECTIONS, Places, UNASKED};
+
+    /// Ends when the connection does.
+    type Ended = oneshot::Receiver<()>;
+
+    async fn idle(places: &mut Places) -> Ended {
+        let (held, ended) = oneshot::channel::<()>();
+        let connection = |_progress| async move {
+            let _held = held;
+            pending::<()>().await;
+        };
+        places.seat(connection).await;
+        ended
+    }
+
+    async fn reading(places: &mut Places) -> Ended {
+        let (held, ended) = oneshot::channel::<()>();
+        let connection = |progress: super::Progress| {
+            progress.asked();
+            async move {
+                let _held = held;
+                pending::<()>().await;
+            }
+        };
+        places.seat(connection).await;
+        ended
+    }
+
+    fn is_over(ended: &mut Ended) -> bool {
+        matches!(ended.try_recv(), Err(oneshot::error::TryRecvError::Closed))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_idle_connection_gives_way_after_a_moment() {
+        let mut places = Places::default();
+        let mut kept = vec![reading(&mut places).await];
+        for _ in 1..CONNECTIONS {
+            kept.push(idle(&mut places).await);
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert!(kept.iter_mut().all(|ended| !is_over(ended)));
+        let first_idle = Instant::now() - Duration::from_millis(63);
+
+        let newcomer = idle(&mut places).await;
+        assert_eq!(Instant::now(), first_idle + UNASKED);
+        let over: Vec<_> = kept.iter_mut().map(is_over).collect();
+        assert_eq!(over.iter().filter(|over| **over).count(), 1);
+        assert_eq!(over[..2], [false, true]);
+        drop(newcomer);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_answered_has_longer() {
+        let mut places = Places::default();
+        let began = Instant::now();
+        let mut kept = Vec::new();
+        for _ in 0..CONNECTIONS {
+            kept.push(reading(&mut places).await);
+        }
+        let _newcomer = idle(&mut places).await;
+        assert_eq!(began.elapsed(), ANSWERED);
+        assert_eq!(
+            kept.iter_mut()
+                .filter_map(|ended| is_over(ended).then_some(()))
+                .count(),
+            1
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_ends_leaves_its_place_at_once() {
+        let mut places = Places::default();
+        let (end, ended) = oneshot::channel::<()>();
+        places.seat(|_| async move { drop(ended.await) }).await;
+        let mut kept = Vec::new();
+        for _ in 1..CONNECTIONS {
+            kept.push(reading(&mut places).await);
+        }
+        let began = Instant::now();
+        end.send(()).unwrap();
+        let _newcomer = idle(&mut places).await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(kept.iter_mut().all(|ended| !is_over(ended)));
+    }
+}

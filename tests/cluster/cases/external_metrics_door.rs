@@ -1,0 +1,357 @@
+//! `external.metrics.k8s.io` served by the controller: a native HPA follows it, and nobody is let in
+//! who may not read.
+
+use std::time::Duration;
+
+use http::Request;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::account::Account;
+use crate::harness::controller::ControllerSpec;
+use crate::harness::door::{Door, GROUP, shipped};
+use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::history::History;
+use crate::harness::namespace::Workload;
+use crate::harness::pki::{Authority, Subject};
+use crate::harness::reader::Reader;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::{MODEL, variant};
+use crate::harness::wait::{eventually, seen};
+use crate::harness::world::Setup;
+
+const NAME: &str = "llama";
+const SOON: Duration = Duration::from_secs(30);
+/// The controller reads peaks of a minute.
+const LATER: Duration = Duration::from_mins(2);
+/// Wants 3 replicas: 2.0 / 3 is 0.67, and 2 of them are saturated.
+const LOAD_OF_3: f64 = 2.0;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "external_metrics_door::is_for_authorized_readers_alone",
+            is_for_authorized_readers_alone,
+        ),
+        Case::shared(
+            "external_metrics_door::believes_a_new_authority_of_front_proxies",
+            believes_a_new_authority,
+        ),
+        Case::shared(
+            "external_metrics_door::what_is_not_known_is_an_error",
+            what_is_not_known_is_an_error,
+        ),
+        Case::shared(
+            "external_metrics_door::every_replica_answers",
+            every_replica_answers,
+        ),
+        Case::with_own_servers(
+            "external_metrics_door::a_native_hpa_follows",
+            Setup::Whole,
+            a_native_hpa_follows,
+        )
+        .within(Duration::from_mins(6)),
+    ]
+}
+
+/// A variant at rest with so many replicas.
+async fn at_rest(cx: &Cx, replicas: i32) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, replicas)).await?;
+    cx.namespace.settles(NAME, replicas, SOON).await?;
+    cx.namespace
+        .apply(variant(NAME, NAME, &json!({ "maxReplicas": 10 })))
+        .await?;
+    Ok(())
+}
+
+fn code(read: Result<(StatusCode, String)>) -> Result<StatusCode> {
+    Ok(read?.0)
+}
+
+/// The API server itself: it may everything.
+fn front_proxy(cx: &Cx) -> Reader {
+    stranger(cx, "front-proxy").with_header("x-remote-group", "system:masters")
+}
+
+/// Somebody who says to be the API server and shows one of the world's certificates.
+fn stranger(cx: &Cx, certificate: &str) -> Reader {
+    let stem = cx.world.site.pki.path(certificate);
+    Reader::anonymous()
+        .with_identity(&stem)
+        .with_header("x-remote-user", "system:kube-aggregator")
+}
+
+async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
+    at_rest(cx, 2).await?;
+    let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
+    let url = door.desired(&cx.namespace.name, NAME);
+    eventually("the API server reads the count", SOON, async || {
+        seen(&Door::value(&front_proxy(cx), &url).await?.as_str(), &"2")
+    })
+    .await?;
+
+    let forged = Reader::anonymous()
+        .with_header("x-remote-user", "system:kube-aggregator")
+        .with_header("x-remote-group", "system:masters");
+    let paths = [
+        url.clone(),
+        door.url(GROUP),
+        door.url("/apis"),
+        door.url("/metrics"),
+    ];
+    for path in &paths {
+        for nobody in [
+            Reader::anonymous(),
+            Reader::anonymous().with_token("x"),
+            forged.clone(),
+        ] {
+            let (status, text) = nobody.get(path).await?;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}: {text}");
+            let document: Value = serde_json::from_str(&text)?;
+            assert_eq!(document["reason"], "Unauthorized", "{text}");
+        }
+    }
+    // A certificate that only users of the API server show, and one that its own authority signed.
+    let admin = stranger(cx, "admin").with_header("x-remote-group", "system:masters");
+    assert!(admin.get(&url).await.is_err());
+    // The right certificate alone is nobody; the user that it names may still not read.
+    let silent = Reader::anonymous().with_identity(&cx.world.site.pki.path("front-proxy"));
+    assert_eq!(code(silent.get(&url).await)?, StatusCode::UNAUTHORIZED);
+    let named = silent.with_header("x-remote-user", "jane");
+    assert_eq!(code(named.get(&url).await)?, StatusCode::FORBIDDEN);
+
+    let account = Account::create(&cx.namespace, "reader").await?;
+    let reader = Reader::anonymous().with_token(&account.token().await?);
+    let (status, text) = reader.get(&url).await?;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
+    for part in [
+        "cannot list resource",
+        "wva_desired_replicas",
+        &cx.namespace.name,
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    account
+        .bind_shipped("external-metrics/reader_role.yaml")
+        .await?;
+    eventually("the account reads the count", SOON, async || {
+        seen(&Door::value(&reader, &url).await?.as_str(), &"2")
+    })
+    .await
+}
+
+async fn believes_a_new_authority(cx: &Cx) -> Result {
+    let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
+    let folder = cx
+        .world
+        .site
+        .conf(&format!("front-proxies-of-{}", cx.namespace.name));
+    std::fs::create_dir_all(&folder)?;
+    let authority = Authority::make(&folder, "new-ca")?;
+    authority.issue(&folder, "new", &Subject::user("front-proxy-client"))?;
+    authority.issue(&folder, "other", &Subject::user("somebody-else"))?;
+    let with = |name: &str| {
+        Reader::anonymous()
+            .with_identity(&folder.join(name).display().to_string())
+            .with_header("x-remote-user", "system:kube-aggregator")
+            .with_header("x-remote-group", "system:masters")
+    };
+    let url = door.url(GROUP);
+    eventually("the API server is let in", SOON, async || {
+        seen(&code(front_proxy(cx).get(&url).await)?, &StatusCode::OK)
+    })
+    .await?;
+    assert!(with("new").get(&url).await.is_err());
+
+    let config_maps: Api<ConfigMap> = Api::namespaced(cx.world.client.clone(), "kube-system");
+    let added = std::fs::read_to_string(folder.join("new-ca.crt"))?;
+    eventually("the authority is added", SOON, async || {
+        let name = "extension-apiserver-authentication";
+        let mut object = config_maps.get(name).await?;
+        let data = object.data.get_or_insert_default();
+        let bundle = data
+            .entry("requestheader-client-ca-file".to_owned())
+            .or_default();
+        bundle.push_str(&added);
+        config_maps
+            .replace(name, &PostParams::default(), &object)
+            .await?;
+        Ok(())
+    })
+    .await?;
+    eventually("its front proxy is let in", SOON, async || {
+        seen(&code(with("new").get(&url).await)?, &StatusCode::OK)
+    })
+    .await?;
+    assert_eq!(code(front_proxy(cx).get(&url).await)?, StatusCode::OK);
+    // Its signature is good, its name is not in the list.
+    assert_eq!(
+        code(with("other").get(&url).await)?,
+        StatusCode::UNAUTHORIZED
+    );
+    Ok(())
+}
+
+async fn what_is_not_known_is_an_error(cx: &Cx) -> Result {
+    cx.namespace
+        .apply(variant(NAME, NAME, &json!({ "maxReplicas": 10 })))
+        .await?;
+    let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
+    let reader = front_proxy(cx);
+    let namespace = &cx.namespace.name;
+    let url = door.desired(namespace, NAME);
+    // Its target is missing, so nothing was ever decided for it.
+    eventually("the lack of a value is said", SOON, async || {
+        let (status, text) = reader.get(&url).await?;
+        let named = text.contains(&format!("{namespace}/{NAME}"));
+        seen(&(status, named), &(StatusCode::SERVICE_UNAVAILABLE, true))
+    })
+    .await?;
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    eventually("there is a value", SOON, async || {
+        seen(&Door::value(&reader, &url).await?.as_str(), &"2")
+    })
+    .await?;
+    for (path, wanted) in [
+        (format!("{namespace}/wva_unheard_of"), StatusCode::NOT_FOUND),
+        (
+            format!("{namespace}/wva_desired_replicas?labelSelector=a%20b"),
+            StatusCode::BAD_REQUEST,
+        ),
+        (
+            format!("{namespace}/wva_desired_replicas?watch=true"),
+            StatusCode::BAD_REQUEST,
+        ),
+    ] {
+        let url = door.url(&format!("{GROUP}/namespaces/{path}"));
+        assert_eq!(code(reader.get(&url).await)?, wanted, "{path}");
+    }
+    let posted = reader.ask(Method::POST, &url).await;
+    assert_eq!(code(posted)?, StatusCode::METHOD_NOT_ALLOWED);
+    // Other variants and other namespaces are no part of it.
+    for url in [
+        door.desired(namespace, "other"),
+        door.desired("default", NAME),
+    ] {
+        let (status, text) = reader.get(&url).await?;
+        let list: Value = serde_json::from_str(&text)?;
+        assert_eq!(
+            (status, &list["items"]),
+            (StatusCode::OK, &json!([])),
+            "{text}"
+        );
+    }
+    Ok(())
+}
+
+/// A Service cannot tell who leads.
+async fn every_replica_answers(cx: &Cx) -> Result {
+    at_rest(cx, 2).await?;
+    let replica = |name| ControllerSpec {
+        name,
+        arguments: vec!["--leader-elect=true".to_owned()],
+        ..ControllerSpec::scoped(cx)
+    };
+    let leader = Door::open(cx, replica("wva-0")).await?;
+    eventually("the first one leads", SOON, async || {
+        let text = leader.controller.readiness().await?;
+        seen(&text.contains("[+] leadership: leading"), &true)
+    })
+    .await?;
+    let follower = Door::open(cx, replica("wva-1")).await?;
+    for door in [&leader, &follower] {
+        let url = door.desired(&cx.namespace.name, NAME);
+        eventually("the count is read", SOON, async || {
+            seen(&Door::value(&front_proxy(cx), &url).await?.as_str(), &"2")
+        })
+        .await?;
+    }
+    let text = follower.controller.readiness().await?;
+    assert!(text.contains("[+] leadership: following"), "{text}");
+    Ok(())
+}
+
+/// 1 → 3 → 1 without Prometheus and adapter between the controller and the HPA; the API server and
+/// the door speak HTTP/2.
+async fn a_native_hpa_follows(cx: &Cx) -> Result {
+    let workload = Workload::new(NAME, 1);
+    at_rest(cx, 1).await?;
+    let history = History::follow(&cx.namespace, NAME);
+    let spec = FleetSpec {
+        namespace: cx.namespace.name.clone(),
+        selector: workload.selector(),
+        model: MODEL.to_owned(),
+    };
+    let load = |kv_cache| {
+        Load::Shared(Reading {
+            kv_cache,
+            ..Reading::IDLE
+        })
+    };
+    let fleet = EngineFleet::start(&cx.world, spec, load(0.0));
+    let controller = ControllerSpec {
+        arguments: vec!["--enable-http2=true".to_owned()],
+        ..ControllerSpec::scoped(cx)
+    };
+    let door = Door::open(cx, controller).await?;
+
+    // KEDA serves the group still, and what lets the HPA controller read is what we ship.
+    let bindings: Api<ClusterRoleBinding> = Api::all(cx.world.client.clone());
+    bindings
+        .delete("external-metrics-reader", &DeleteParams::default())
+        .await?;
+    cx.namespace.apply(hpa(&cx.namespace.name)?).await?;
+    reads(cx, None).await?;
+    door.register(cx).await?;
+    reads(cx, Some("1")).await?;
+    let resources = cx
+        .world
+        .client
+        .request_text(Request::get(GROUP).body(Vec::new())?)
+        .await?;
+    assert!(resources.contains("wva_desired_replicas"), "{resources}");
+
+    fleet.set_load(load(LOAD_OF_3));
+    cx.namespace.settles(NAME, 3, LATER).await?;
+    fleet.set_load(load(0.0));
+    cx.namespace.settles(NAME, 1, LATER).await?;
+    history.went(&[1, 2, 3, 2, 1]).await
+}
+
+/// The shipped example, for the variant of the case.
+fn hpa(namespace: &str) -> Result<Value> {
+    let mut hpa = shipped("hpa.yaml")?;
+    hpa["metadata"]["name"] = json!(NAME);
+    hpa["spec"]["scaleTargetRef"]["name"] = json!(NAME);
+    let metric = &mut hpa["spec"]["metrics"][0]["external"]["metric"];
+    metric["selector"]["matchLabels"] =
+        json!({ "variant_name": NAME, "exported_namespace": namespace });
+    Ok(hpa)
+}
+
+/// Waits until the HPA shows this average, or that it has none.
+async fn reads(cx: &Cx, average: Option<&str>) -> Result {
+    let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
+    eventually(format!("the HPA reads {average:?}"), LATER, async || {
+        let status = hpas.get(NAME).await?.status.unwrap_or_default();
+        let mut conditions = status.conditions.unwrap_or_default().into_iter();
+        let active = conditions.find(|condition| condition.type_ == "ScalingActive");
+        let active = active.ok_or_else(|| Fault::new("the HPA has not looked yet"))?;
+        let mut metrics = status.current_metrics.unwrap_or_default().into_iter();
+        let value = metrics.find_map(|metric| metric.external?.current.average_value);
+        let wanted = if average.is_some() { "True" } else { "False" };
+        let found = (
+            active.status.as_str(),
+            value.as_ref().map(|value| value.0.as_str()),
+        );
+        seen(&found, &(wanted, average))
+            .map_err(|fault| Fault::new(format!("{}: {:?}", fault.text(), active.message)))
+    })
+    .await
+}

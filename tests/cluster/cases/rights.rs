@@ -1,0 +1,252 @@
+//! The rights that the controller ships with: enough, no more, and missed by name.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use wva::api::INSTANCE_LABEL;
+use wva::api::variant_autoscaling::VariantAutoscaling;
+
+use crate::harness::account::Account;
+use crate::harness::audit::{Right, granted, uses};
+use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec, SHIPPED_ROLES};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::manifest;
+use crate::harness::namespace::Workload;
+use crate::harness::reader::Reader;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::tools::repository;
+use crate::harness::variants::variant;
+use crate::harness::wait::{eventually, seen};
+
+const NAME: &str = "llama";
+const MANAGER_ROLE: &str = "workload-variant-autoscaler-manager";
+/// Longer than the longest pause between two attempts to list.
+const SOON: Duration = Duration::from_mins(1);
+/// Part of the name of cases that take rights away.
+const REMOVES: &str = "removed";
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "rights::a_rule_that_is_removed_is_named",
+            a_rule_that_is_removed_is_named,
+        ),
+        Case::shared("rights::manifests_are_accepted", manifests_are_accepted),
+        Case::exclusive("rights::are_all_used_and_suffice", are_all_used_and_suffice),
+    ]
+}
+
+fn shipped(file: &str) -> Result<Vec<Value>> {
+    manifest::read(&repository().join("config/rbac").join(file))
+}
+
+async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let text = controller.readiness().await?;
+    assert!(text.contains("[+] mirror/Pod: heard from"), "{text}");
+
+    let account = Account::create(cx.system().await?, ACCOUNT).await?;
+    account.bind_rules("without-pods", &without_pods()?).await?;
+    account.unbind(MANAGER_ROLE).await?;
+    // The watch that is open stays so; the next one is refused.
+    controller.kill_role("watcher/Pod").await?;
+    eventually("the rule is named", SOON, async || {
+        let text = controller.readiness().await?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("[!] mirror/Pod: "));
+        let line = line.ok_or_else(|| Fault::new(text.clone()))?;
+        seen(&line.contains("cannot list resource \"pods\""), &true)
+    })
+    .await?;
+    // What was seen last still serves.
+    assert_eq!(controller.readyz().await?.0, StatusCode::OK);
+    let events: Api<Event> = cx.system().await?.api();
+    eventually("an event names it", SOON, async || {
+        let list = events.list(&ListParams::default()).await?;
+        let mut missing = list
+            .items
+            .into_iter()
+            .filter(|event| event.reason.as_deref() == Some("PermissionMissing"));
+        let note = missing.find_map(|event| event.note).unwrap_or_default();
+        seen(&note.contains("cannot list resource \"pods\""), &true)
+    })
+    .await?;
+
+    account.bind_shipped("rbac/role.yaml").await?;
+    eventually("pods are seen again", SOON, async || {
+        let text = controller.readiness().await?;
+        seen(&text.contains("[+] mirror/Pod: heard from"), &true)
+    })
+    .await
+}
+
+/// The rules of the shipped role but for one.
+fn without_pods() -> Result<Value> {
+    let role = shipped("role.yaml")?.into_iter().next();
+    let mut rules = role.ok_or_else(|| Fault::new("role.yaml is empty"))?["rules"].clone();
+    let mut removed = 0;
+    for rule in rules.as_array_mut().into_iter().flatten() {
+        let resources = rule["resources"].as_array_mut().into_iter();
+        for resources in resources {
+            let before = resources.len();
+            resources.retain(|resource| resource != "pods");
+            removed += before - resources.len();
+        }
+    }
+    assert_eq!(removed, 1);
+    Ok(rules)
+}
+
+/// Every object that a kustomization lists, but for kinds that the servers of the tests lack and the
+/// registration, which only one case at a time can make.
+async fn manifests_are_accepted(cx: &Cx) -> Result {
+    const LEFT_OUT: [&str; 3] = ["Issuer", "Certificate", "APIService"];
+    let config = repository().join("config");
+    let mut accepted = 0;
+    for folder in ["rbac", "external-metrics"] {
+        let folder = config.join(folder);
+        let list = manifest::read(&folder.join("kustomization.yaml"))?;
+        let list: Vec<Value> = list.into_iter().flat_map(|list| resources(&list)).collect();
+        for file in list.iter().filter_map(Value::as_str) {
+            for mut object in manifest::read(&folder.join(file))? {
+                let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+                if LEFT_OUT.contains(&kind.as_str()) {
+                    continue;
+                }
+                let metadata = &mut object["metadata"];
+                if metadata["namespace"] == "workload-variant-autoscaler-system" {
+                    metadata["namespace"] = json!(cx.namespace.name);
+                }
+                cx.namespace
+                    .apply(object)
+                    .await
+                    .map_err(|fault| Fault::new(format!("{file}: {}", fault.text())))?;
+                accepted += 1;
+            }
+        }
+    }
+    assert!(accepted > 12, "only {accepted} objects");
+    Ok(())
+}
+
+fn resources(kustomization: &Value) -> Vec<Value> {
+    kustomization["resources"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// One controller does everything that it can, and over all cases so far nothing was refused.
+async fn are_all_used_and_suffice(cx: &Cx) -> Result {
+    /// An event that comes again after a minute is counted up; `event_writes` waits for that.
+    const TAKES_A_MINUTE: (&str, &str, &str) = ("events.k8s.io", "events", "patch");
+    does_everything(cx).await?;
+    let mut roles = Vec::new();
+    for file in SHIPPED_ROLES {
+        roles.extend(shipped(file)?);
+    }
+    let (group, resource, verb) = TAKES_A_MINUTE;
+    let mut granted = granted(&roles);
+    assert!(granted.remove(&(group.to_owned(), resource.to_owned(), verb.to_owned())));
+    let uses = uses(&cx.world)?;
+    let refused: Vec<_> = uses
+        .refused
+        .iter()
+        .filter(|(user, _)| !user.contains(REMOVES))
+        .collect();
+    assert!(refused.is_empty(), "refused: {refused:?}");
+    let idle: BTreeSet<&Right> = granted.difference(&uses.allowed).collect();
+    assert!(idle.is_empty(), "granted and never used: {idle:?}");
+    Ok(())
+}
+
+/// It sees the whole cluster, leads, writes a status over that of a former owner, checks a reader,
+/// refuses an edit with an event, and hands the lease back.
+async fn does_everything(cx: &Cx) -> Result {
+    let namespace = &cx.namespace.name;
+    let objects = written_by_another(cx).await?;
+    let spec = ControllerSpec {
+        watch_namespace: None,
+        environment: vec![("CONTROLLER_INSTANCE", namespace.clone())],
+        arguments: vec![
+            "--leader-elect=true".to_owned(),
+            "--metrics-secure=true".to_owned(),
+        ],
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    eventually("the former owner is gone", SOON, async || {
+        let object = objects.get(NAME).await?;
+        let owners = object.metadata.managed_fields.unwrap_or_default();
+        let mut owners = owners.iter().filter(|entry| entry.subresource.is_some());
+        let former = owners.any(|entry| entry.manager.as_deref() == Some("manager"));
+        let resolved = object.data["status"]["conditions"]
+            .to_string()
+            .contains("TargetFound");
+        seen(&(former, resolved), &(false, true))
+    })
+    .await?;
+
+    let account = Account::create(&cx.namespace, "reader").await?;
+    let reader = Reader::anonymous().with_token(&account.token().await?);
+    let (status, text) = reader
+        .get(&format!("https://{}/metrics", controller.metrics))
+        .await?;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
+
+    let system = cx.system().await?;
+    let edit = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "wva-variantautoscaling-config" },
+        "data": { "WATCH_NAMESPACE": "elsewhere" },
+    });
+    system.apply(edit).await?;
+    let events: Api<Event> = system.api();
+    eventually("the edit is refused", SOON, async || {
+        let list = events.list(&ListParams::default()).await?;
+        let mut reasons = list.items.into_iter().filter_map(|event| event.reason);
+        seen(
+            &reasons.any(|reason| reason == "ImmutableConfigChangeRejected"),
+            &true,
+        )
+    })
+    .await?;
+    assert_eq!(controller.stop().await?, Some(0));
+    Ok(())
+}
+
+/// A variant whose status the original has written.
+async fn written_by_another(cx: &Cx) -> Result<Api<DynamicObject>> {
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    let mut object = variant(NAME, NAME, &json!({}));
+    object["metadata"]["labels"] = json!({ INSTANCE_LABEL: cx.namespace.name });
+    cx.namespace.apply(object).await?;
+    let objects = cx
+        .namespace
+        .erased(&ApiResource::erase::<VariantAutoscaling>(&()));
+    let former = json!({ "status": {
+        "desiredOptimizedAlloc": { "numReplicas": 5, "accelerator": "L40S" },
+        "actuation": { "applied": false },
+        "conditions": [{
+            "type": "TargetResolved", "status": "False", "reason": "TargetNotFound",
+            "message": "Scale target Deployment llama not found",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }],
+    }});
+    let manager = PatchParams {
+        field_manager: Some("manager".to_owned()),
+        ..PatchParams::default()
+    };
+    objects
+        .patch_status(NAME, &manager, &Patch::Merge(former))
+        .await?;
+    Ok(objects)
+}

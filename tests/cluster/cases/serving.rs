@@ -1,0 +1,282 @@
+//! `/metrics` and `/debug` over HTTPS: who is let in, with which certificate, and how many.
+
+use std::fs;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use reqwest::{Method, StatusCode};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::harness::account::Account;
+use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::pki::{Authority, Subject};
+use crate::harness::reader::{Read, Reader};
+use crate::harness::suite::{Case, Cx};
+use crate::harness::wait::{eventually, seen};
+
+/// Longer than refusals are remembered.
+const SOON: Duration = Duration::from_secs(30);
+/// More than there are places.
+const CROWD: usize = 300;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "serving::is_for_authorized_readers_alone",
+            is_for_authorized_readers_alone,
+        ),
+        Case::shared("serving::refuses_expired_tokens", refuses_expired_tokens),
+        Case::shared(
+            "serving::takes_up_a_new_certificate",
+            takes_up_a_new_certificate,
+        ),
+        Case::shared(
+            "serving::a_crowd_starves_no_scraper",
+            a_crowd_starves_no_scraper,
+        ),
+    ]
+}
+
+async fn secure(cx: &Cx, arguments: &[String]) -> Result<Controller> {
+    let mut all = vec!["--metrics-secure=true".to_owned()];
+    all.extend_from_slice(arguments);
+    let spec = ControllerSpec {
+        arguments: all,
+        ..ControllerSpec::scoped(cx)
+    };
+    Controller::start(cx, &spec).await
+}
+
+fn page(controller: &Controller, path: &str) -> String {
+    format!("https://{}{path}", controller.metrics)
+}
+
+fn code(read: Result<Read>) -> Result<StatusCode> {
+    Ok(read?.0)
+}
+
+async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
+    let controller = secure(cx, &[]).await?;
+    controller.ready().await?;
+    let (metrics, tree) = (
+        page(&controller, "/metrics"),
+        page(&controller, "/debug/tree"),
+    );
+    let plain = metrics.replace("https", "http");
+    let plainly = reqwest::get(&plain).await;
+    assert!(plainly.is_err(), "answered without TLS: {plainly:?}");
+
+    let account = Account::create(&cx.namespace, "prometheus").await?;
+    let reader = Reader::anonymous().with_token(&account.token().await?);
+    for nobody in [
+        Reader::anonymous(),
+        Reader::anonymous().with_token("wrong"),
+        Reader::anonymous().with_header("authorization", "Basic YWRtaW46YWRtaW4="),
+        Reader::anonymous().with_header("x-remote-user", "system:admin"),
+    ] {
+        for path in [
+            "/metrics",
+            "/debug/tree",
+            "/debug/kill?role=optimizer",
+            "/nothing",
+        ] {
+            let (status, text) = nobody.get(&page(&controller, path)).await?;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}: {text}");
+        }
+    }
+    let (status, text) = reader.get(&metrics).await?;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
+    let name = format!("system:serviceaccount:{}:prometheus", cx.namespace.name);
+    assert!(text.contains(&name) && text.contains("/metrics"), "{text}");
+
+    account.bind_shipped("rbac/metrics_reader.yaml").await?;
+    eventually("the reader is let in", SOON, async || {
+        seen(&code(reader.get(&metrics).await)?, &StatusCode::OK)
+    })
+    .await?;
+    assert!(
+        reader
+            .get(&metrics)
+            .await?
+            .1
+            .contains("wva_config_generation")
+    );
+    assert_eq!(code(reader.get(&tree).await)?, StatusCode::FORBIDDEN);
+
+    account.bind_shipped("rbac/debug_reader.yaml").await?;
+    eventually("debug pages are shown", SOON, async || {
+        seen(&code(reader.get(&tree).await)?, &StatusCode::OK)
+    })
+    .await?;
+    // Reading is not killing.
+    let kill = page(&controller, "/debug/kill?role=optimizer");
+    let killed = reader.ask(Method::POST, &kill).await;
+    assert_eq!(code(killed)?, StatusCode::FORBIDDEN);
+
+    let probes = controller.readiness().await?;
+    assert!(
+        probes.contains("[+] access/metrics: readers are checked"),
+        "{probes}"
+    );
+    assert!(!probes.contains(&name), "{probes}");
+    Ok(())
+}
+
+/// Two tokens signed with the cluster's own key that differ in their time alone.
+async fn refuses_expired_tokens(cx: &Cx) -> Result {
+    let controller = secure(cx, &[]).await?;
+    controller.ready().await?;
+    let account = Account::create(&cx.namespace, "prometheus").await?;
+    account.bind_shipped("rbac/metrics_reader.yaml").await?;
+    let metrics = page(&controller, "/metrics");
+    let now = Timestamp::now().as_second();
+    let uid = account.uid().await?;
+    let good = Reader::anonymous().with_token(&signed(cx, &uid, now - 60, now + 3_600)?);
+    eventually("a good token is let in", SOON, async || {
+        seen(&code(good.get(&metrics).await)?, &StatusCode::OK)
+    })
+    .await?;
+    let late = Reader::anonymous().with_token(&signed(cx, &uid, now - 7_200, now - 3_600)?);
+    assert_eq!(code(late.get(&metrics).await)?, StatusCode::UNAUTHORIZED);
+    let early = Reader::anonymous().with_token(&signed(cx, &uid, now + 3_600, now + 7_200)?);
+    assert_eq!(code(early.get(&metrics).await)?, StatusCode::UNAUTHORIZED);
+    Ok(())
+}
+
+/// A token for the account `prometheus` that is good from one second to another.
+fn signed(cx: &Cx, uid: &str, from: i64, to: i64) -> Result<String> {
+    let issuer = "https://kubernetes.default.svc";
+    let namespace = &cx.namespace.name;
+    let header = json!({ "alg": "ES256", "typ": "JWT" });
+    let claims = json!({
+        "iss": issuer, "aud": [issuer], "iat": from, "nbf": from, "exp": to,
+        "sub": format!("system:serviceaccount:{namespace}:prometheus"),
+        "kubernetes.io": {
+            "namespace": namespace,
+            "serviceaccount": { "name": "prometheus", "uid": uid },
+        },
+    });
+    let text = format!("{}.{}", encoded(&header)?, encoded(&claims)?);
+    let key = fs::read(cx.world.site.pki.path("sa.key"))?;
+    let key = PrivateKeyDer::from_pem_slice(&key)?;
+    let random = SystemRandom::new();
+    let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let key = EcdsaKeyPair::from_pkcs8(algorithm, key.secret_der(), &random)
+        .map_err(|error| Fault::new(error.to_string()))?;
+    let signature = key
+        .sign(&random, text.as_bytes())
+        .map_err(|error| Fault::new(error.to_string()))?;
+    Ok(format!("{text}.{}", base64_url(signature.as_ref())?))
+}
+
+fn encoded(value: &Value) -> Result<String> {
+    base64_url(value.to_string().as_bytes())
+}
+
+fn base64_url(bytes: &[u8]) -> Result<String> {
+    let standard = serde_json::to_value(ByteString(bytes.to_vec()))?;
+    let standard = standard.as_str().unwrap_or_default().to_owned();
+    Ok(standard
+        .replace('+', "-")
+        .replace('/', "_")
+        .replace('=', ""))
+}
+
+async fn takes_up_a_new_certificate(cx: &Cx) -> Result {
+    let folder = cx
+        .world
+        .site
+        .conf(&format!("certificates-of-{}", cx.namespace.name));
+    fs::create_dir_all(&folder)?;
+    let path = |file: &str| folder.join(file).display().to_string();
+    let server = Subject {
+        hosts: &["127.0.0.1"],
+        ..Subject::user("wva")
+    };
+    let old = Authority::make(&folder, "old")?;
+    let new = Authority::make(&folder, "new")?;
+
+    // Nothing is served before there is a certificate, and the probe says why.
+    let controller = secure(cx, &[format!("--metrics-cert-path={}", folder.display())]).await?;
+    eventually("the lack is said", SOON, async || {
+        let (status, text) = controller.readyz().await?;
+        let named = text.contains("[-] certificate/metrics: ") && text.contains("tls.crt");
+        seen(&(status, named), &(StatusCode::SERVICE_UNAVAILABLE, true))
+    })
+    .await?;
+    old.issue(&folder, "tls", &server)?;
+    let metrics = page(&controller, "/metrics");
+    let by_old = Reader::anonymous().trusting(&path("old.crt"));
+    let by_new = Reader::anonymous().trusting(&path("new.crt"));
+    eventually("the first certificate is shown", SOON, async || {
+        seen(
+            &code(by_old.get(&metrics).await)?,
+            &StatusCode::UNAUTHORIZED,
+        )
+    })
+    .await?;
+    controller.ready().await?;
+    assert!(by_new.get(&metrics).await.is_err());
+
+    // A file that holds nothing changes nothing.
+    fs::write(folder.join("tls.crt"), "")?;
+    eventually("the broken file is said", SOON, async || {
+        let old_one = code(by_old.get(&metrics).await)?;
+        let text = controller.readiness().await?;
+        let said = text.contains("[!] certificate/metrics: ");
+        seen(&(old_one, said), &(StatusCode::UNAUTHORIZED, true))
+    })
+    .await?;
+
+    new.issue(&folder, "tls", &server)?;
+    eventually("the second certificate is shown", SOON, async || {
+        seen(
+            &code(by_new.get(&metrics).await)?,
+            &StatusCode::UNAUTHORIZED,
+        )
+    })
+    .await?;
+    assert!(by_old.get(&metrics).await.is_err());
+    let text = controller.readiness().await?;
+    assert!(text.contains("[+] certificate/metrics: in use"), "{text}");
+    Ok(())
+}
+
+/// Clients that say nothing, and clients that never end what they say.
+async fn a_crowd_starves_no_scraper(cx: &Cx) -> Result {
+    let controller = secure(cx, &[]).await?;
+    controller.ready().await?;
+    let account = Account::create(&cx.namespace, "prometheus").await?;
+    account.bind_shipped("rbac/metrics_reader.yaml").await?;
+    let reader = Reader::anonymous().with_token(&account.token().await?);
+    let metrics = page(&controller, "/metrics");
+    eventually("the reader is let in", SOON, async || {
+        seen(&code(reader.get(&metrics).await)?, &StatusCode::OK)
+    })
+    .await?;
+    let mut crowd = Vec::new();
+    for number in 0..CROWD {
+        let mut client = TcpStream::connect(&controller.metrics).await?;
+        if number % 2 == 0 {
+            // The begin of a handshake that announces more than comes; a client that is shown the
+            // door already is as good.
+            let _written = client
+                .write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01])
+                .await;
+        }
+        crowd.push(client);
+    }
+    for _ in 0..3 {
+        assert_eq!(code(reader.get(&metrics).await)?, StatusCode::OK);
+    }
+    drop(crowd);
+    Ok(())
+}

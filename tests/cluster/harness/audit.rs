@@ -1,0 +1,121 @@
+//! What the controllers of a world asked of its API server, by the server's own audit log.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::controller::ACCOUNT;
+use super::fault::Result;
+use super::site::Site;
+use super::world::World;
+
+/// Service accounts alone, without the cluster's own.
+const POLICY: &str = r#"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+omitStages: [RequestReceived]
+rules:
+- level: None
+  userGroups: ["system:serviceaccounts:kube-system"]
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+- level: None
+"#;
+
+/// Something that may be done: API group, resource with its subresource, verb.
+pub(crate) type Right = (String, String, String);
+
+/// Where the API server writes; older parts lie beside it.
+pub(crate) fn log(site: &Site) -> PathBuf {
+    site.logs().join("audit.log")
+}
+
+/// Writes the rules for what is logged.
+pub(crate) fn write_policy(site: &Site) -> Result<PathBuf> {
+    site.write("audit-policy.yaml", POLICY)
+}
+
+/// What controllers did, and what they were not allowed to do.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    pub(crate) allowed: BTreeSet<Right>,
+    pub(crate) refused: BTreeSet<(String, Right)>,
+}
+
+/// Reads everything that has been logged so far.
+pub(crate) fn uses(world: &World) -> Result<Uses> {
+    let mut uses = Uses::default();
+    for entry in fs::read_dir(world.site.logs())? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("audit") {
+            // The last line may be half written.
+            let text = fs::read_to_string(&path)?;
+            let events = text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            events.for_each(|event: Value| uses.add(&event));
+        }
+    }
+    Ok(uses)
+}
+
+impl Uses {
+    fn add(&mut self, event: &Value) {
+        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
+        let user = text("/user/username").unwrap_or_default();
+        let Some(resource) = text("/objectRef/resource") else {
+            return;
+        };
+        if !user.ends_with(&format!(":{ACCOUNT}")) {
+            return;
+        }
+        let resource = match text("/objectRef/subresource") {
+            Some(subresource) => format!("{resource}/{subresource}"),
+            None => resource.to_owned(),
+        };
+        let right = (
+            text("/objectRef/apiGroup").unwrap_or_default().to_owned(),
+            resource,
+            text("/verb").unwrap_or_default().to_owned(),
+        );
+        match event
+            .pointer("/responseStatus/code")
+            .and_then(Value::as_u64)
+        {
+            Some(403) => {
+                self.refused.insert((user.to_owned(), right));
+            }
+            Some(_) => {
+                self.allowed.insert(right);
+            }
+            None => {}
+        }
+    }
+}
+
+/// The rights that roles grant.
+pub(crate) fn granted(roles: &[Value]) -> BTreeSet<Right> {
+    let texts = |rule: &Value, field: &str| -> Vec<String> {
+        let list = rule[field].as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut rights = BTreeSet::new();
+    for rule in roles
+        .iter()
+        .filter_map(|role| role["rules"].as_array())
+        .flatten()
+    {
+        for group in texts(rule, "apiGroups") {
+            for resource in texts(rule, "resources") {
+                for verb in texts(rule, "verbs") {
+                    rights.insert((group.clone(), resource.clone(), verb));
+                }
+            }
+        }
+    }
+    rights
+}

@@ -1,0 +1,130 @@
+//! A controller with its own `external.metrics.k8s.io`, and the way of an HPA to it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use k8s_openapi::ByteString;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::account::Account;
+use super::controller::{ACCOUNT, Controller, ControllerSpec};
+use super::fault::{Fault, Result};
+use super::manifest;
+use super::pki::{Authority, Subject};
+use super::ports;
+use super::reader::Reader;
+use super::suite::Cx;
+use super::tools::repository;
+
+/// The group and version, as a path.
+pub(crate) const GROUP: &str = "/apis/external.metrics.k8s.io/v1beta1";
+/// Part of every cluster.
+const AUTHENTICATION_READER: &str = "extension-apiserver-authentication-reader";
+
+/// A running controller that serves external metrics.
+pub(crate) struct Door {
+    pub(crate) controller: Controller,
+    port: u16,
+    folder: PathBuf,
+}
+
+impl Door {
+    /// Starts the controller with the rights that are shipped for this, and a certificate of an
+    /// authority of its own.
+    pub(crate) async fn open(cx: &Cx, spec: ControllerSpec<'_>) -> Result<Self> {
+        let system = cx.system().await?;
+        let account = Account::create(system, ACCOUNT).await?;
+        account
+            .bind_role_in("kube-system", AUTHENTICATION_READER)
+            .await?;
+        let name = format!("door-{}-of-{}", spec.name, cx.namespace.name);
+        let folder = cx.world.site.conf(&name);
+        fs::create_dir_all(&folder)?;
+        let service = format!(
+            "{}.{}.svc",
+            shipped("service.yaml")?["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default(),
+            system.name
+        );
+        let subject = Subject {
+            hosts: &["127.0.0.1", &service],
+            ..Subject::user("door")
+        };
+        Authority::make(&folder, "ca")?.issue(&folder, "tls", &subject)?;
+        let port = ports::free()?;
+        let mut arguments = spec.arguments.clone();
+        arguments.push(format!("--external-metrics-bind-address=127.0.0.1:{port}"));
+        arguments.push(format!("--external-metrics-cert-path={}", folder.display()));
+        let controller = Controller::start(cx, &ControllerSpec { arguments, ..spec }).await?;
+        controller.ready().await?;
+        Ok(Self {
+            controller,
+            port,
+            folder,
+        })
+    }
+
+    /// The address of a path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("https://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// The address of the counts of one variant.
+    pub(crate) fn desired(&self, namespace: &str, variant: &str) -> String {
+        let metric = "wva_desired_replicas";
+        let selector = format!("labelSelector=variant_name%3D{variant}");
+        self.url(&format!(
+            "{GROUP}/namespaces/{namespace}/{metric}?{selector}"
+        ))
+    }
+
+    /// Makes the API server send everybody who asks for external metrics here, by the objects that
+    /// are shipped. On loopback it reaches a server only by a name and a port of its own.
+    pub(crate) async fn register(&self, cx: &Cx) -> Result {
+        let system = &cx.system().await?.name;
+        let client = &cx.world.client;
+        let mut service = shipped("service.yaml")?;
+        service["metadata"]["namespace"] = json!(system);
+        service["spec"] = json!({
+            "type": "ExternalName", "externalName": "localhost", "ports": [{ "port": self.port }],
+        });
+        manifest::apply(client, service, None).await?;
+        let mut registration = shipped("apiservice.yaml")?;
+        let ca = ByteString(fs::read(self.folder.join("ca.crt"))?);
+        registration["spec"]["caBundle"] = serde_json::to_value(ca)?;
+        registration["spec"]["insecureSkipTLSVerify"] = json!(false);
+        registration["spec"]["service"]["namespace"] = json!(system);
+        registration["spec"]["service"]["port"] = json!(self.port);
+        manifest::apply(client, registration, None).await?;
+        for object in manifest::read(&folder().join("reader_role.yaml"))? {
+            manifest::apply(client, object, None).await?;
+        }
+        Ok(())
+    }
+
+    /// The one value that somebody is shown.
+    pub(crate) async fn value(reader: &Reader, url: &str) -> Result<String> {
+        let (status, text) = reader.get(url).await?;
+        if status != StatusCode::OK {
+            return Err(Fault::new(format!("{status}: {text}")));
+        }
+        let list: Value = serde_json::from_str(&text)?;
+        match list["items"].as_array().map(Vec::as_slice) {
+            Some([item]) => Ok(item["value"].as_str().unwrap_or_default().to_owned()),
+            _ => Err(Fault::new(text)),
+        }
+    }
+}
+
+fn folder() -> PathBuf {
+    repository().join("config/external-metrics")
+}
+
+/// The one object of a file of `config/external-metrics`.
+pub(crate) fn shipped(file: &str) -> Result<Value> {
+    let objects = manifest::read(&folder().join(file))?;
+    let first = objects.into_iter().next();
+    first.ok_or_else(|| Fault::new(format!("{file} is empty")))
+}
