@@ -13,4 +13,6 @@ pub mod policy;
 pub mod serve;
 pub mod settings;
 pub mod signals;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod telemetry;

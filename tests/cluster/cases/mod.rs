@@ -2,7 +2,9 @@
 
 mod closed_loop;
 mod conditions;
+mod contract;
 mod definition;
+mod embedded;
 mod engines;
 mod event_writes;
 mod external_metrics;
@@ -42,6 +44,8 @@ pub(crate) fn all() -> Vec<Case> {
         lifecycle::cases(),
         filters::cases(),
         conditions::cases(),
+        contract::cases(),
+        embedded::cases(),
         process::cases(),
         serving::cases(),
         external_metrics_door::cases(),

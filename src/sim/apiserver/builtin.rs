@@ -1,0 +1,192 @@
+//! The kinds that every server has, from the schemas of `k8s_openapi`.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::kind::{Kind, ScalePaths};
+use super::overlay::OVERLAY;
+use super::schema::Schema;
+
+struct Row {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static [&'static str],
+    package: &'static str,
+    traits: &'static [Trait],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trait {
+    Cluster,
+    Status,
+    Scale,
+    Generation,
+    All,
+}
+
+use Trait::{All, Cluster, Generation, Status};
+
+const fn row(
+    (group, version, package): (&'static str, &'static str, &'static str),
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static [&'static str],
+    traits: &'static [Trait],
+) -> Row {
+    Row {
+        group,
+        version,
+        kind,
+        plural,
+        short,
+        package,
+        traits,
+    }
+}
+
+const CORE: (&str, &str, &str) = ("", "v1", "io.k8s.api.core.v1");
+const APPS: (&str, &str, &str) = ("apps", "v1", "io.k8s.api.apps.v1");
+const EVENTS: (&str, &str, &str) = ("events.k8s.io", "v1", "io.k8s.api.events.v1");
+const LEASES: (&str, &str, &str) = ("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
+const SCALING: (&str, &str, &str) = ("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
+const DEFINITIONS: (&str, &str, &str) = (
+    "apiextensions.k8s.io",
+    "v1",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
+);
+
+const ROWS: [Row; 14] = [
+    row(CORE, "ConfigMap", "configmaps", &["cm"], &[]),
+    row(CORE, "Event", "events", &["ev"], &[]),
+    row(CORE, "Namespace", "namespaces", &["ns"], &[Cluster, Status]),
+    row(CORE, "Node", "nodes", &["no"], &[Cluster, Status]),
+    row(CORE, "Pod", "pods", &["po"], &[Status, All]),
+    row(CORE, "Secret", "secrets", &[], &[]),
+    row(CORE, "ServiceAccount", "serviceaccounts", &["sa"], &[]),
+    row(CORE, "Service", "services", &["svc"], &[Status, All]),
+    row(
+        DEFINITIONS,
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        &["crd", "crds"],
+        &[Cluster, Status, Generation],
+    ),
+    row(
+        APPS,
+        "Deployment",
+        "deployments",
+        &["deploy"],
+        &[Status, Trait::Scale, Generation, All],
+    ),
+    row(
+        APPS,
+        "ReplicaSet",
+        "replicasets",
+        &["rs"],
+        &[Status, Trait::Scale, Generation, All],
+    ),
+    row(
+        SCALING,
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        &["hpa"],
+        &[Status, All],
+    ),
+    row(LEASES, "Lease", "leases", &[], &[]),
+    row(EVENTS, "Event", "events", &["ev"], &[]),
+];
+
+/// The kinds, and every schema document that theirs refer to.
+pub(super) fn kinds() -> (Vec<Arc<Kind>>, Map<String, Value>) {
+    let definitions = definitions();
+    let kinds = ROWS
+        .iter()
+        .map(|row| Arc::new(kind(row, &definitions)))
+        .collect();
+    (kinds, definitions)
+}
+
+fn kind(row: &Row, definitions: &Map<String, Value>) -> Kind {
+    let has = |one: Trait| row.traits.contains(&one);
+    let reference = json!({
+        "$ref": format!("#/components/schemas/{}.{}", row.package, row.kind),
+    });
+    let stored_as = match row.kind {
+        "Event" => "events".to_owned(),
+        _ => format!("{}.{}", row.plural, row.group),
+    };
+    Kind {
+        group: row.group.to_owned(),
+        version: row.version.to_owned(),
+        kind: row.kind.to_owned(),
+        list_kind: format!("{}List", row.kind),
+        plural: row.plural.to_owned(),
+        singular: row.kind.to_lowercase(),
+        short_names: row.short.iter().map(ToString::to_string).collect(),
+        categories: has(All).then(|| "all".to_owned()).into_iter().collect(),
+        namespaced: !has(Cluster),
+        status: has(Status),
+        scale: has(Trait::Scale).then(|| ScalePaths {
+            spec: "/spec/replicas".to_owned(),
+            status: "/status/replicas".to_owned(),
+            selector: None,
+        }),
+        generation: has(Generation),
+        schema: Schema::read(&reference, definitions),
+        document: Arc::new(reference),
+        stored_as,
+        columns: None,
+    }
+}
+
+fn definitions() -> Map<String, Value> {
+    let settings = SchemaSettings::default().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let _references = [
+        generator.subschema_for::<core::ConfigMap>(),
+        generator.subschema_for::<core::Event>(),
+        generator.subschema_for::<core::Namespace>(),
+        generator.subschema_for::<core::Node>(),
+        generator.subschema_for::<core::Pod>(),
+        generator.subschema_for::<core::Secret>(),
+        generator.subschema_for::<core::Service>(),
+        generator.subschema_for::<core::ServiceAccount>(),
+        generator.subschema_for::<CustomResourceDefinition>(),
+        generator.subschema_for::<Deployment>(),
+        generator.subschema_for::<ReplicaSet>(),
+        generator.subschema_for::<HorizontalPodAutoscaler>(),
+        generator.subschema_for::<Lease>(),
+        generator.subschema_for::<Event>(),
+        generator.subschema_for::<Scale>(),
+    ];
+    let mut definitions = generator.take_definitions(false);
+    for (definition, field, extension) in OVERLAY {
+        let Some(document) = definitions.get_mut(*definition) else {
+            continue;
+        };
+        let place = if field.is_empty() {
+            Some(document)
+        } else {
+            document.pointer_mut(&format!("/properties/{field}"))
+        };
+        let extension = serde_json::from_str(extension);
+        if let (Some(Value::Object(place)), Ok(Value::Object(extension))) = (place, extension) {
+            place.extend(extension);
+        }
+    }
+    definitions
+}

@@ -1,0 +1,391 @@
+//! Deleting objects: preconditions, finalizers, dependents, namespaces.
+//!
+//! What controllers of a real cluster do a moment later, the garbage collector and that of
+//! namespaces, happens here within the request.
+
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::refusal::Refusal;
+use super::request::{Ask, Target};
+use super::selector::Selector;
+use super::state::{DEFINITIONS, State, namespace_key};
+use super::store::Key;
+use super::view;
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+/// How to delete.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Deletion {
+    grace: Option<i64>,
+    propagation: String,
+    uid: Option<String>,
+    version: Option<String>,
+    dry_run: bool,
+}
+
+impl Deletion {
+    pub(super) fn read(ask: &Ask) -> Result<Self, Refusal> {
+        let body = if ask.body.is_empty() {
+            json!({})
+        } else {
+            ask.document()?
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let query = |name: &str| ask.parameter(name).map(str::to_owned);
+        let grace = ask.number("gracePeriodSeconds")?;
+        Ok(Self {
+            grace: body["gracePeriodSeconds"]
+                .as_i64()
+                .or_else(|| grace.and_then(|grace| i64::try_from(grace).ok())),
+            propagation: text(&body["propagationPolicy"])
+                .or_else(|| query("propagationPolicy"))
+                .unwrap_or_default(),
+            uid: text(&body["preconditions"]["uid"]),
+            version: text(&body["preconditions"]["resourceVersion"]),
+            dry_run: ask.dry_run() || body["dryRun"].as_array().is_some_and(|all| !all.is_empty()),
+        })
+    }
+}
+
+impl State {
+    /// Deletes an object, or marks it where somebody must be heard first.
+    pub(super) fn delete(
+        &mut self,
+        kind: &Kind,
+        key: &Key,
+        how: &Deletion,
+    ) -> Result<Value, Refusal> {
+        let Some(stored) = self.store.get(key).cloned() else {
+            return Err(Refusal::not_found(kind, &key.name));
+        };
+        let mut object = Value::clone(&stored);
+        how.check(kind, key, &object)?;
+        let done = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+            "details": {
+                "name": key.name, "group": kind.group, "kind": kind.plural,
+                "uid": object["metadata"]["uid"],
+            },
+        });
+        let grace = grace(key, &object, how);
+        let marked = object["metadata"].get("deletionTimestamp").is_some();
+        let earlier = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        if !marked || earlier.is_some_and(|earlier| grace < earlier) {
+            let when = self.seconds().saturating_add(grace);
+            let when = jiff::Timestamp::from_second(when).unwrap_or_default();
+            object["metadata"]["deletionTimestamp"] = when.to_string().into();
+            object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+            let extra = match &*how.propagation {
+                "Foreground" => Some(FOREGROUND),
+                "Orphan" => Some(ORPHAN),
+                _ => None,
+            };
+            if let Some(extra) = extra {
+                add_finalizer(&mut object, extra);
+            }
+            if key.resource == "namespaces." {
+                object["status"]["phase"] = "Terminating".into();
+            }
+            if kind.generation && !marked {
+                let generation = object["metadata"]["generation"].as_i64().unwrap_or(1);
+                object["metadata"]["generation"] = json!(generation.saturating_add(1));
+            }
+        }
+        let waits = grace > 0 || !finalizers(&object).is_empty() || key.resource == "namespaces.";
+        if how.dry_run {
+            return Ok(if waits {
+                view::shown(kind, &object)
+            } else {
+                done
+            });
+        }
+        if waits && object != *stored {
+            self.store.put(key.clone(), object.clone());
+        }
+        if !waits {
+            self.erase(key);
+            return Ok(match &*key.resource {
+                "pods." => view::shown(kind, &object),
+                _ => done,
+            });
+        }
+        let marked = self.store.get(key).map(|object| view::shown(kind, object));
+        self.pursue(key);
+        Ok(marked.unwrap_or(done))
+    }
+
+    /// Deletes every object that a list would show.
+    pub(super) fn delete_collection(
+        &mut self,
+        target: &Target,
+        selector: &Selector,
+        how: &Deletion,
+    ) -> Result<Value, Refusal> {
+        let kind = &*target.kind;
+        let found = self
+            .store
+            .list(&kind.stored_as, target.namespace.as_deref());
+        let mut items = Vec::new();
+        for (key, object) in found {
+            let shown = view::shown(kind, &object);
+            if selector.matches(&shown) && self.store.get(&key).is_some() {
+                self.delete(kind, &key, how)?;
+                items.push(shown);
+            }
+        }
+        Ok(json!({
+            "kind": kind.list_kind, "apiVersion": kind.api_version(),
+            "metadata": {"resourceVersion": self.store.revision().to_string()}, "items": items,
+        }))
+    }
+
+    /// Does what the marks of an object wait for, as far as it can be done now.
+    fn pursue(&mut self, key: &Key) {
+        let Some(object) = self.store.get(key).cloned() else {
+            return;
+        };
+        let uid = &object["metadata"]["uid"];
+        let waiting = finalizers(&object);
+        if key.resource == "namespaces." {
+            self.empty_namespace(&key.name);
+        }
+        if waiting.iter().any(|one| one == ORPHAN) {
+            for (dependent, _) in self.dependents(key, uid) {
+                self.disown(&dependent, uid);
+            }
+            self.drop_finalizer(key, ORPHAN);
+        }
+        if waiting.iter().any(|one| one == FOREGROUND) {
+            for (dependent, blocking) in self.dependents(key, uid) {
+                let policy = if blocking { "Foreground" } else { "Background" };
+                self.delete_dependent(&dependent, uid, policy);
+            }
+            self.end_foreground(key);
+        }
+        self.reap(key);
+    }
+
+    /// Removes a marked object that nobody holds any more.
+    pub(super) fn reap(&mut self, key: &Key) {
+        let Some(object) = self.store.get(key) else {
+            return;
+        };
+        let metadata = &object["metadata"];
+        let graceful = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+        let marked = metadata.get("deletionTimestamp").is_some();
+        if !marked || graceful || !finalizers(object).is_empty() {
+            return;
+        }
+        if key.resource == "namespaces." && self.holds_anything(&key.name) {
+            return;
+        }
+        self.erase(key);
+    }
+
+    /// Removes an object, and what depends on it alone.
+    fn erase(&mut self, key: &Key) {
+        let Some(last) = self.store.remove(key) else {
+            return;
+        };
+        let uid = &last["metadata"]["uid"];
+        for (dependent, _) in self.dependents(key, uid) {
+            self.delete_dependent(&dependent, uid, "Background");
+        }
+        let owners = last["metadata"]["ownerReferences"].as_array();
+        for owner in owners.into_iter().flatten() {
+            if let Some(owner) = self.place_of(&owner["uid"]) {
+                self.end_foreground(&owner);
+            }
+        }
+        if key.resource == DEFINITIONS {
+            let resource = key.name.clone();
+            for custom in self.store.list(&resource, None).into_keys() {
+                self.delete_quietly(&custom, "Background");
+            }
+            self.refresh_kinds();
+        }
+        if !key.namespace.is_empty() {
+            self.reap(&namespace_key(&key.namespace));
+        }
+    }
+
+    fn empty_namespace(&mut self, namespace: &str) {
+        let inside: Vec<_> = self
+            .store
+            .all()
+            .filter(|(key, _)| key.namespace == namespace)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in inside {
+            self.delete_quietly(&key, "Background");
+        }
+    }
+
+    fn holds_anything(&self, namespace: &str) -> bool {
+        self.store.all().any(|(key, _)| key.namespace == namespace)
+    }
+
+    /// Objects that name this one as an owner, and whether they block its deletion.
+    fn dependents(&self, owner: &Key, uid: &Value) -> Vec<(Key, bool)> {
+        let reference = |object: &Value| -> Option<bool> {
+            let owners = object["metadata"]["ownerReferences"].as_array()?;
+            let ours = owners.iter().find(|one| one["uid"] == *uid)?;
+            Some(ours["blockOwnerDeletion"] == true)
+        };
+        self.store
+            .all()
+            .filter(|(key, _)| owner.namespace.is_empty() || key.namespace == owner.namespace)
+            .filter_map(|(key, object)| Some((key.clone(), reference(object)?)))
+            .collect()
+    }
+
+    /// Deletes a dependent unless another owner keeps it.
+    fn delete_dependent(&mut self, key: &Key, owner: &Value, policy: &str) {
+        let Some(object) = self.store.get(key).cloned() else {
+            return;
+        };
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        let mut others = owners.into_iter().flatten().map(|one| &one["uid"]);
+        if others.any(|uid| uid != owner && self.has_uid(uid)) {
+            self.disown(key, owner);
+        } else {
+            self.delete_quietly(key, policy);
+        }
+    }
+
+    fn delete_quietly(&mut self, key: &Key, policy: &str) {
+        let marked = self
+            .store
+            .get(key)
+            .is_none_or(|object| object["metadata"].get("deletionTimestamp").is_some());
+        let Some(kind) = self.kind_of(key).filter(|_| !marked) else {
+            return;
+        };
+        let how = Deletion {
+            propagation: policy.to_owned(),
+            ..Deletion::default()
+        };
+        if let Err(refusal) = self.delete(&kind, key, &how) {
+            tracing::debug!(
+                name = key.name,
+                refusal = refusal.message,
+                "dependent stays"
+            );
+        }
+    }
+
+    fn disown(&mut self, key: &Key, owner: &Value) {
+        self.rewrite(key, |object| {
+            if let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() {
+                owners.retain(|one| one["uid"] != *owner);
+            }
+        });
+    }
+
+    fn end_foreground(&mut self, key: &Key) {
+        let Some(object) = self.store.get(key) else {
+            return;
+        };
+        let uid = object["metadata"]["uid"].clone();
+        let blocked = self
+            .dependents(key, &uid)
+            .iter()
+            .any(|(_, blocking)| *blocking);
+        if !blocked {
+            self.drop_finalizer(key, FOREGROUND);
+        }
+    }
+
+    fn drop_finalizer(&mut self, key: &Key, gone: &str) {
+        let held = self.store.get(key).map(|object| finalizers(object));
+        if held.is_some_and(|held| held.iter().any(|one| one == gone)) {
+            self.rewrite(key, |object| {
+                if let Some(list) = object["metadata"]["finalizers"].as_array_mut() {
+                    list.retain(|one| one.as_str() != Some(gone));
+                }
+            });
+            self.reap(key);
+        }
+    }
+
+    fn rewrite(&mut self, key: &Key, change: impl FnOnce(&mut Value)) {
+        if let Some(stored) = self.store.get(key) {
+            let mut object = Value::clone(stored);
+            change(&mut object);
+            self.store.put(key.clone(), object);
+        }
+    }
+
+    fn place_of(&self, uid: &Value) -> Option<Key> {
+        let mut all = self.store.all();
+        all.find(|(_, object)| object["metadata"]["uid"] == *uid)
+            .map(|(key, _)| key.clone())
+    }
+
+    /// Deletes a new object whose owners are all gone.
+    pub(super) fn collect_if_orphan(&mut self, key: &Key) {
+        let Some(object) = self.store.get(key).cloned() else {
+            return;
+        };
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        let owners = owners.map(Vec::as_slice).unwrap_or_default();
+        if !owners.is_empty() && !owners.iter().any(|one| self.has_uid(&one["uid"])) {
+            self.delete_quietly(key, "Background");
+        }
+    }
+}
+
+impl Deletion {
+    fn check(&self, kind: &Kind, key: &Key, object: &Value) -> Result<(), Refusal> {
+        let own = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        for (asked, field, title, happened) in [
+            (&self.uid, "uid", "UID", "deleted and then recreated"),
+            (
+                &self.version,
+                "resourceVersion",
+                "ResourceVersion",
+                "modified",
+            ),
+        ] {
+            if let Some(asked) = asked.as_ref().filter(|asked| *asked != own(field)) {
+                let why = format!(
+                    "the {title} in the precondition ({asked}) does not match the {title} in record \
+                     ({}). The object might have been {happened}",
+                    own(field)
+                );
+                return Err(Refusal::precondition(kind, &key.name, &why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Pods on a node are given time; their node removes them by another deletion without any.
+fn grace(key: &Key, object: &Value, how: &Deletion) -> i64 {
+    let phase = object["status"]["phase"].as_str().unwrap_or_default();
+    let scheduled = object["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty());
+    if key.resource != "pods." || !scheduled || matches!(phase, "Succeeded" | "Failed") {
+        return 0;
+    }
+    let own = object["spec"]["terminationGracePeriodSeconds"].as_i64();
+    how.grace.or(own).unwrap_or(30).max(0)
+}
+
+fn finalizers(object: &Value) -> Vec<String> {
+    let list = object["metadata"]["finalizers"].as_array();
+    let texts = list.into_iter().flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
+}
+
+fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let mut list = finalizers(object);
+    if !list.iter().any(|one| one == finalizer) {
+        list.push(finalizer.to_owned());
+    }
+    object["metadata"]["finalizers"] = json!(list);
+}

@@ -1,0 +1,176 @@
+//! Discovery: which groups, versions and resources are served.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::refusal::Refusal;
+use super::state::State;
+
+/// The media type of the aggregated form.
+pub(super) const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Verbs on the resources themselves.
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+/// Verbs on subresources.
+const SUB_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// The version of Kubernetes whose behaviour this is.
+pub(super) fn version() -> Value {
+    json!({
+        "major": "1", "minor": "33", "gitVersion": "v1.33.0", "gitCommit": "embedded",
+        "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none",
+        "compiler": "rustc", "platform": "embedded",
+    })
+}
+
+/// The document at a path.
+pub(super) fn document(state: &State, path: &[&str], accept: &str) -> Result<Value, Refusal> {
+    let aggregated = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2");
+    let groups = groups(state);
+    match path {
+        ["api"] if aggregated => Ok(aggregate(
+            groups.iter().filter(|(group, _)| group.is_empty()),
+        )),
+        ["apis"] if aggregated => Ok(aggregate(
+            groups.iter().filter(|(group, _)| !group.is_empty()),
+        )),
+        ["api"] => Ok(json!({
+            "kind": "APIVersions", "versions": ["v1"],
+            "serverAddressByClientCIDRs": [],
+        })),
+        ["apis"] => {
+            let list: Vec<_> = groups
+                .iter()
+                .filter(|(group, _)| !group.is_empty())
+                .map(|(group, versions)| group_document(group, versions))
+                .collect();
+            Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list}))
+        }
+        ["apis", group] => {
+            let versions = groups.get(*group).ok_or_else(Refusal::no_such_path)?;
+            let mut document = group_document(group, versions);
+            document["kind"] = "APIGroup".into();
+            document["apiVersion"] = "v1".into();
+            Ok(document)
+        }
+        ["api", version] => resources(&groups, "", version),
+        ["apis", group, version] => resources(&groups, group, version),
+        _ => Err(Refusal::no_such_path()),
+    }
+}
+
+type Groups = BTreeMap<String, BTreeMap<String, Vec<Arc<Kind>>>>;
+
+fn groups(state: &State) -> Groups {
+    let mut groups = Groups::new();
+    for kind in &state.kinds {
+        let group = groups.entry(kind.group.clone()).or_default();
+        let version = group.entry(kind.version.clone()).or_default();
+        version.push(Arc::clone(kind));
+    }
+    groups
+}
+
+fn group_document(group: &str, versions: &BTreeMap<String, Vec<Arc<Kind>>>) -> Value {
+    let list: Vec<_> = versions
+        .keys()
+        .rev()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
+    json!({"name": group, "versions": list, "preferredVersion": list.first()})
+}
+
+fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, Refusal> {
+    let kinds = groups.get(group).and_then(|versions| versions.get(version));
+    let kinds = kinds.ok_or_else(Refusal::no_such_path)?;
+    let mut list = Vec::new();
+    for kind in kinds {
+        list.push(json!({
+            "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced,
+            "kind": kind.kind, "verbs": VERBS, "shortNames": kind.short_names,
+            "categories": kind.categories,
+        }));
+        if kind.status {
+            list.push(json!({
+                "name": format!("{}/status", kind.plural), "singularName": "",
+                "namespaced": kind.namespaced, "kind": kind.kind, "verbs": SUB_VERBS,
+            }));
+        }
+        if kind.scale.is_some() {
+            list.push(json!({
+                "name": format!("{}/scale", kind.plural), "singularName": "",
+                "namespaced": kind.namespaced, "group": "autoscaling", "version": "v1",
+                "kind": "Scale", "verbs": SUB_VERBS,
+            }));
+        }
+    }
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    Ok(json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
+        "resources": list,
+    }))
+}
+
+fn aggregate<'a>(
+    groups: impl Iterator<Item = (&'a String, &'a BTreeMap<String, Vec<Arc<Kind>>>)>,
+) -> Value {
+    let items: Vec<_> = groups
+        .map(|(group, versions)| {
+            let versions: Vec<_> = versions
+                .iter()
+                .rev()
+                .map(|(version, kinds)| {
+                    let resources: Vec<_> = kinds.iter().map(|kind| aggregated(kind)).collect();
+                    json!({"version": version, "freshness": "Current", "resources": resources})
+                })
+                .collect();
+            json!({
+                "metadata": {"name": group, "creationTimestamp": null}, "versions": versions,
+            })
+        })
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
+        "items": items,
+    })
+}
+
+fn aggregated(kind: &Kind) -> Value {
+    let mut subresources = Vec::new();
+    if kind.status {
+        subresources.push(json!({
+            "subresource": "status", "verbs": SUB_VERBS,
+            "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        }));
+    }
+    if kind.scale.is_some() {
+        subresources.push(json!({
+            "subresource": "scale", "verbs": SUB_VERBS,
+            "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+        }));
+    }
+    json!({
+        "resource": kind.plural, "singularResource": kind.singular,
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "verbs": VERBS, "shortNames": kind.short_names, "categories": kind.categories,
+        "subresources": subresources,
+    })
+}

@@ -1,0 +1,157 @@
+//! Sets of fields, in the form in which `metadata.managedFields` holds them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+/// A set of fields as a tree. A step is written as there: `f:name`, `k:{"key":"value"}`, `v:value`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fields {
+    /// Whether this place itself belongs to the set.
+    pub(super) member: bool,
+    pub(super) below: BTreeMap<String, Fields>,
+}
+
+impl Fields {
+    pub(super) fn leaf() -> Self {
+        Self {
+            member: true,
+            below: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.member && self.below.is_empty()
+    }
+
+    /// Puts a set in its place below this one; an empty one leaves no trace.
+    pub(super) fn put(&mut self, step: String, fields: Self) {
+        if !fields.is_empty() {
+            self.below.insert(step, fields);
+        }
+    }
+
+    pub(super) fn read(document: &Value) -> Self {
+        let mut fields = Self::default();
+        let Value::Object(steps) = document else {
+            return fields;
+        };
+        for (step, value) in steps {
+            if step == "." {
+                fields.member = true;
+            } else if value.as_object().is_some_and(Map::is_empty) {
+                fields.below.insert(step.clone(), Self::leaf());
+            } else {
+                fields.put(step.clone(), Self::read(value));
+            }
+        }
+        fields
+    }
+
+    pub(super) fn document(&self) -> Value {
+        let mut document = Map::new();
+        if self.member && !self.below.is_empty() {
+            document.insert(".".to_owned(), Value::Object(Map::new()));
+        }
+        for (step, fields) in &self.below {
+            document.insert(step.clone(), fields.document());
+        }
+        Value::Object(document)
+    }
+
+    pub(super) fn union(&self, other: &Self) -> Self {
+        let mut result = self.clone();
+        result.member |= other.member;
+        for (step, fields) in &other.below {
+            let joined = match result.below.get(step) {
+                Some(own) => own.union(fields),
+                None => fields.clone(),
+            };
+            result.below.insert(step.clone(), joined);
+        }
+        result
+    }
+
+    pub(super) fn intersection(&self, other: &Self) -> Self {
+        let mut result = Self {
+            member: self.member && other.member,
+            below: BTreeMap::new(),
+        };
+        for (step, fields) in &self.below {
+            if let Some(others) = other.below.get(step) {
+                result.put(step.clone(), fields.intersection(others));
+            }
+        }
+        result
+    }
+
+    pub(super) fn difference(&self, other: &Self) -> Self {
+        let mut result = Self {
+            member: self.member && !other.member,
+            below: BTreeMap::new(),
+        };
+        for (step, fields) in &self.below {
+            let rest = match other.below.get(step) {
+                Some(others) => fields.difference(others),
+                None => fields.clone(),
+            };
+            result.put(step.clone(), rest);
+        }
+        result
+    }
+
+    /// Without everything at and below a path.
+    pub(super) fn without(mut self, path: &[&str]) -> Self {
+        self.cut(path);
+        self
+    }
+
+    fn cut(&mut self, path: &[&str]) {
+        match path {
+            [] => {}
+            [last] => {
+                self.below.remove(*last);
+            }
+            [first, rest @ ..] => {
+                if let Some(fields) = self.below.get_mut(*first) {
+                    fields.cut(rest);
+                    if fields.is_empty() {
+                        self.below.remove(*first);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The members' paths as conflicts name them: `.spec.replicas`,
+    /// `.spec.containers[name="a"].image`.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.collect("", &mut paths);
+        paths
+    }
+
+    fn collect(&self, path: &str, paths: &mut Vec<String>) {
+        if self.member && !path.is_empty() {
+            paths.push(path.to_owned());
+        }
+        for (step, fields) in &self.below {
+            fields.collect(&format!("{path}{}", readable(step)), paths);
+        }
+    }
+}
+
+fn readable(step: &str) -> String {
+    let (kind, rest) = step.split_once(':').unwrap_or(("f", step));
+    match (kind, serde_json::from_str::<Value>(rest)) {
+        ("k", Ok(Value::Object(keys))) => {
+            let keys: Vec<_> = keys
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            format!("[{}]", keys.join(","))
+        }
+        ("v", Ok(value)) => format!("[={value}]"),
+        _ => format!(".{rest}"),
+    }
+}

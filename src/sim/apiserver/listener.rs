@@ -1,0 +1,68 @@
+//! The server behind a socket on loopback, for `kubectl`.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::server::ApiServer;
+
+/// Longest wait for the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after a failed accept, so that it does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Connections served at once; beyond that, new ones are closed.
+const CONNECTIONS: usize = 256;
+
+/// Serves until dropped; dropping it ends every connection.
+pub async fn serve(listener: TcpListener, server: ApiServer) -> Infallible {
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let stream = match listener.accept().await {
+            Ok((stream, _peer)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "connection not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        if connections.len() >= CONNECTIONS {
+            tracing::warn!(
+                limit = CONNECTIONS,
+                "too many connections; a new one is closed"
+            );
+            continue;
+        }
+        let service = TowerToHyperService::new(server.clone());
+        connections.spawn(async move {
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIMEOUT)
+                .serve_connection(TokioIo::new(stream), service);
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "connection ended");
+            }
+        });
+    }
+}
+
+/// A kubeconfig for the server at an address: no credentials, no encryption.
+pub fn kubeconfig(address: SocketAddr) -> String {
+    let document = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "embedded",
+        "clusters": [{"name": "embedded", "cluster": {"server": format!("http://{address}")}}],
+        "users": [{"name": "embedded", "user": {}}],
+        "contexts": [{
+            "name": "embedded",
+            "context": {"cluster": "embedded", "user": "embedded", "namespace": "default"},
+        }],
+    });
+    // YAML is a superset of JSON.
+    format!("{document:#}\n")
+}

@@ -1,0 +1,302 @@
+//! Who owns which fields, and what server-side apply makes of it.
+
+use serde_json::{Value, json};
+
+use super::fields::Fields;
+use super::kind::Kind;
+use super::refusal::{Cause, Refusal};
+use super::typed::{self, Difference};
+
+/// Who writes, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Writer {
+    pub(super) manager: String,
+    pub(super) operation: Operation,
+    pub(super) api_version: String,
+    pub(super) subresource: String,
+}
+
+/// Whether fields were applied, or written in any other way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operation {
+    Apply,
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// The fields of one writer.
+#[derive(Debug, Clone)]
+struct Entry {
+    writer: Writer,
+    time: String,
+    fields: Fields,
+}
+
+/// What nobody owns.
+const UNOWNED: [&[&str]; 10] = [
+    &["f:apiVersion"],
+    &["f:kind"],
+    &["f:metadata", "f:name"],
+    &["f:metadata", "f:namespace"],
+    &["f:metadata", "f:uid"],
+    &["f:metadata", "f:creationTimestamp"],
+    &["f:metadata", "f:generation"],
+    &["f:metadata", "f:resourceVersion"],
+    &["f:metadata", "f:managedFields"],
+    &["f:metadata", "f:selfLink"],
+];
+
+fn owned(mut fields: Fields, kind: &Kind, subresource: &str) -> Fields {
+    for path in UNOWNED {
+        fields = fields.without(path);
+    }
+    if subresource == "status" {
+        fields = fields.without(&["f:spec"]);
+        if kind.is_custom() {
+            fields = fields.without(&["f:metadata"]);
+        }
+    } else if kind.status {
+        fields = fields.without(&["f:status"]);
+    }
+    // The mere presence of `metadata` is nobody's.
+    if let Some(metadata) = fields.below.get_mut("f:metadata") {
+        metadata.member = false;
+        if metadata.is_empty() {
+            fields.below.remove("f:metadata");
+        }
+    }
+    fields.member = false;
+    fields
+}
+
+fn read(object: &Value) -> Vec<Entry> {
+    let list = object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array);
+    let text = |entry: &Value, name: &str| {
+        let text = entry.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    list.into_iter()
+        .flatten()
+        .map(|entry| Entry {
+            writer: Writer {
+                manager: text(entry, "manager"),
+                operation: if text(entry, "operation") == "Apply" {
+                    Operation::Apply
+                } else {
+                    Operation::Update
+                },
+                api_version: text(entry, "apiVersion"),
+                subresource: text(entry, "subresource"),
+            },
+            time: text(entry, "time"),
+            fields: Fields::read(&entry["fieldsV1"]),
+        })
+        .collect()
+}
+
+fn write(object: &mut Value, mut entries: Vec<Entry>) {
+    entries.retain(|entry| !entry.fields.is_empty());
+    entries.sort_by(|a, b| {
+        let key = |entry: &Entry| {
+            let writer = &entry.writer;
+            (writer.operation, entry.time.clone(), writer.manager.clone())
+        };
+        key(a).cmp(&key(b))
+    });
+    let list: Value = entries
+        .iter()
+        .map(|entry| {
+            let writer = &entry.writer;
+            let mut document = json!({
+                "manager": writer.manager, "operation": writer.operation.as_str(),
+                "apiVersion": writer.api_version, "time": entry.time,
+                "fieldsType": "FieldsV1", "fieldsV1": entry.fields.document(),
+            });
+            if !writer.subresource.is_empty() {
+                document["subresource"] = json!(writer.subresource);
+            }
+            document
+        })
+        .collect();
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(metadata) = metadata {
+        if entries.is_empty() {
+            metadata.remove("managedFields");
+        } else {
+            metadata.insert("managedFields".to_owned(), list);
+        }
+    }
+}
+
+/// Books the change from `live` to `object` to its writer.
+///
+/// A change of the managed fields themselves, on the object itself, comes first; an empty list of
+/// them forgets all owners.
+pub(super) fn updated(kind: &Kind, live: &Value, object: &mut Value, writer: &Writer, now: &str) {
+    let given = object.pointer("/metadata/managedFields").cloned();
+    let reset = given.as_ref().and_then(Value::as_array).is_some_and(
+        |list| matches!(&**list, [one] if one.as_object().is_some_and(serde_json::Map::is_empty)),
+    );
+    let given = read(object);
+    let entries = if reset && writer.subresource.is_empty() {
+        Vec::new()
+    } else if given.is_empty() || !writer.subresource.is_empty() {
+        read(live)
+    } else {
+        given
+    };
+    let difference = typed::compare(Some(&kind.schema), live, object);
+    let entries = booked(kind, entries, &difference, writer, now);
+    write(object, entries);
+}
+
+fn booked(
+    kind: &Kind,
+    mut entries: Vec<Entry>,
+    difference: &Difference,
+    writer: &Writer,
+    now: &str,
+) -> Vec<Entry> {
+    let set = owned(difference.set.clone(), kind, &writer.subresource);
+    for entry in &mut entries {
+        let kept = entry.fields.difference(&difference.removed);
+        entry.fields = if entry.writer == *writer {
+            kept
+        } else {
+            kept.difference(&set)
+        };
+    }
+    if set.is_empty() {
+        return entries;
+    }
+    let position = entries.iter().position(|entry| entry.writer == *writer);
+    match position.and_then(|at| entries.get_mut(at)) {
+        Some(own) => {
+            let fields = own.fields.union(&set);
+            now.clone_into(&mut own.time);
+            own.fields = fields;
+        }
+        None => entries.push(Entry {
+            writer: writer.clone(),
+            time: now.to_owned(),
+            fields: set,
+        }),
+    }
+    entries
+}
+
+/// Whether conflicts stop an apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Force {
+    No,
+    Yes,
+}
+
+/// What applying `config` makes of `live`.
+///
+/// # Errors
+/// When others own fields that would change, and the apply is not forced.
+pub(super) fn applied(
+    kind: &Kind,
+    live: &Value,
+    config: &Value,
+    writer: &Writer,
+    force: Force,
+    now: &str,
+) -> Result<Value, Refusal> {
+    let schema = Some(&*kind.schema);
+    let mut entries = read(live);
+    let said = owned(typed::fields(schema, config), kind, &writer.subresource);
+    let before = entries
+        .iter()
+        .find(|entry| entry.writer == *writer)
+        .map(|entry| entry.fields.clone())
+        .unwrap_or_default();
+    let others = entries
+        .iter()
+        .filter(|entry| entry.writer != *writer)
+        .fold(Fields::default(), |all, entry| all.union(&entry.fields));
+    let mut merged = typed::merge(schema, live, config);
+    let dropped = before.difference(&said).difference(&others);
+    typed::remove(
+        schema,
+        &mut merged,
+        &guarded(&dropped, &others.union(&said)),
+    );
+
+    let difference = typed::compare(schema, live, &merged);
+    let set = owned(difference.set, kind, &writer.subresource);
+    let causes = conflicts(&entries, &set, writer);
+    if force == Force::No && !causes.is_empty() {
+        return Err(Refusal::owned(&causes));
+    }
+    for entry in entries.iter_mut().filter(|entry| entry.writer != *writer) {
+        entry.fields = entry
+            .fields
+            .difference(&set)
+            .difference(&difference.removed);
+    }
+    let unchanged = before == said;
+    let position = entries.iter().position(|entry| entry.writer == *writer);
+    match position.and_then(|at| entries.get_mut(at)) {
+        Some(own) => {
+            own.fields = said;
+            if !unchanged || !set.is_empty() || !difference.removed.is_empty() {
+                now.clone_into(&mut own.time);
+            }
+        }
+        None => entries.push(Entry {
+            writer: writer.clone(),
+            time: now.to_owned(),
+            fields: said,
+        }),
+    }
+    write(&mut merged, entries);
+    Ok(merged)
+}
+
+/// Fields to remove, except containers of which somebody still owns a part.
+fn guarded(gone: &Fields, kept: &Fields) -> Fields {
+    let mut result = Fields {
+        member: gone.member && kept.is_empty(),
+        ..Fields::default()
+    };
+    for (step, below) in &gone.below {
+        let empty = Fields::default();
+        let rest = guarded(below, kept.below.get(step).unwrap_or(&empty));
+        result.put(step.clone(), rest);
+    }
+    result
+}
+
+fn conflicts(entries: &[Entry], set: &Fields, writer: &Writer) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.writer != *writer) {
+        let other = &entry.writer;
+        let mut name = format!("{:?}", other.manager);
+        if !other.subresource.is_empty() {
+            name = format!("{name} with subresource {:?}", other.subresource);
+        }
+        if other.operation == Operation::Update || other.api_version != writer.api_version {
+            name = format!("{name} using {}", other.api_version);
+        }
+        for field in entry.fields.intersection(set).paths() {
+            causes.push(Cause {
+                reason: "FieldManagerConflict",
+                message: format!("conflict with {name}"),
+                field,
+            });
+        }
+    }
+    causes
+}

@@ -1,0 +1,47 @@
+//! An API server in this process: what a controller, `kubectl` and tests need of Kubernetes.
+//!
+//! It answers in the order of requests, takes its time from [`Clock`](crate::env::Clock) and its
+//! unique ids from a seed, so that a world in virtual time runs the same way each time.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "documents are read by name, which yields null for what is absent; written by name \
+              only below what was found to be an object"
+)]
+
+mod builtin;
+mod delete;
+mod discovery;
+mod faults;
+mod fields;
+mod kind;
+mod listener;
+mod managers;
+mod openapi;
+mod overlay;
+mod patch;
+mod prepare;
+mod read;
+mod refusal;
+mod request;
+mod rules;
+mod scale;
+mod schema;
+mod selector;
+mod server;
+mod state;
+mod store;
+mod strategic;
+mod table;
+mod typed;
+mod validate;
+mod view;
+mod watch;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use faults::{Call, Fault, Faults, NoFaults};
+pub use listener::{kubeconfig, serve};
+pub use server::{ApiServer, Wire};

@@ -1,0 +1,326 @@
+//! What the server itself writes into objects, and what it lets nobody else write.
+
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::refusal::{Cause, Refusal};
+use super::request::Target;
+use super::rules;
+use super::store::Key;
+
+/// Metadata that only the server sets.
+const OURS: [&str; 5] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+];
+
+/// Makes a body name its kind and namespace, or refuses another kind or namespace than the path's.
+pub(super) fn identify(target: &Target, object: &mut Value) -> Result<(), Refusal> {
+    let kind = &*target.kind;
+    if !object.is_object() {
+        return Err(Refusal::bad_request("the body is not an object"));
+    }
+    for (field, wanted) in [
+        ("apiVersion", kind.api_version()),
+        ("kind", kind.kind.clone()),
+    ] {
+        match object[field].as_str() {
+            None | Some("") => object[field] = wanted.into(),
+            Some(text) if text == wanted => {}
+            Some(text) => {
+                return Err(Refusal::bad_request(format!(
+                    "the {field} in the data ({text}) does not match the expected {field} ({wanted})"
+                )));
+            }
+        }
+    }
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    let own = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    match &target.namespace {
+        Some(namespace) if own.is_empty() => {
+            object["metadata"]["namespace"] = namespace.clone().into();
+        }
+        Some(namespace) if own != namespace => {
+            return Err(Refusal::bad_request(format!(
+                "the namespace of the provided object does not match the namespace sent on the \
+                 request ({own} is not {namespace})"
+            )));
+        }
+        _ => {}
+    }
+    if let Some(name) = &target.name
+        && let Some(own) = object["metadata"]["name"].as_str()
+        && own != name
+    {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+/// The name of a new object.
+pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let why = if name.is_empty() {
+        let cause = Cause {
+            reason: "FieldValueRequired",
+            message: "Required value: name or generateName is required".to_owned(),
+            field: "metadata.name".to_owned(),
+        };
+        return Err(Refusal::invalid(kind, name, &[cause]));
+    } else if matches!(&*kind.kind, "Namespace" | "Service") {
+        (!rules::is_label(name) || name.len() > 63).then_some(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
+             and must start and end with an alphanumeric character",
+        )
+    } else {
+        (!rules::is_subdomain(name)).then_some(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '-' or '.', and must start and end with an alphanumeric character",
+        )
+    };
+    match why {
+        Some(why) => {
+            let cause = Cause::invalid("metadata.name", &json!(name), why);
+            Err(Refusal::invalid(kind, name, &[cause]))
+        }
+        None => Ok(name.to_owned()),
+    }
+}
+
+fn cut(object: &mut Value, fields: &[&str]) {
+    if let Some(object) = object.as_object_mut() {
+        for field in fields {
+            object.remove(*field);
+        }
+    }
+}
+
+/// A new object without what its maker cannot know.
+pub(super) fn newborn(kind: &Kind, object: &mut Value) {
+    cut(&mut object["metadata"], &OURS);
+    cut(&mut object["metadata"], &["resourceVersion", "selfLink"]);
+    if kind.status && kind.kind != "Node" {
+        cut(object, &["status"]);
+    }
+    match &*kind.kind {
+        "Pod" => object["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
+        "Deployment" | "ReplicaSet" if !kind.is_custom() => object["status"] = json!({}),
+        "Namespace" => {
+            let name = object["metadata"]["name"].clone();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+            object["spec"]["finalizers"] = json!(["kubernetes"]);
+            object["status"] = json!({"phase": "Active"});
+        }
+        _ => {}
+    }
+}
+
+/// Defaults that a schema cannot express.
+pub(super) fn defaults(kind: &Kind, object: &mut Value) {
+    match (&*kind.group, &*kind.kind) {
+        ("", "Service") => {
+            let ports = object["spec"]["ports"].as_array_mut();
+            for port in ports.into_iter().flatten() {
+                if port.get("targetPort").is_none() {
+                    let number = port["port"].clone();
+                    port["targetPort"] = number;
+                }
+            }
+        }
+        ("apps", "ReplicaSet") if object["metadata"]["labels"].is_null() => {
+            let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+            if labels.is_object() {
+                object["metadata"]["labels"] = labels;
+            }
+        }
+        ("", "Secret") => {
+            let Some(text) = object.get("stringData").and_then(Value::as_object).cloned() else {
+                return;
+            };
+            cut(object, &["stringData"]);
+            for (name, value) in text {
+                let bytes = k8s_openapi::ByteString(value.as_str().unwrap_or_default().into());
+                object["data"][name] = serde_json::to_value(bytes).unwrap_or_default();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A patch may not change the unique id; one of a custom resource's status is not even asked.
+pub(super) fn same_uid(target: &Target, live: &Value, next: &mut Value) -> Result<(), Refusal> {
+    let kind = &*target.kind;
+    let own = live["metadata"]["uid"].clone();
+    let asked = &next["metadata"]["uid"];
+    if asked.is_null() || *asked == own || (kind.is_custom() && target.subresource == "status") {
+        next["metadata"]["uid"] = own;
+        return Ok(());
+    }
+    let cause = Cause::invalid("metadata.uid", asked, "field is immutable");
+    let name = target.name.as_deref().unwrap_or_default();
+    Err(Refusal::invalid(kind, name, &[cause]))
+}
+
+/// Refuses a new version of an object that is made from another object or an older version.
+pub(super) fn same_object(
+    kind: &Kind,
+    key: &Key,
+    live: &Value,
+    next: &Value,
+) -> Result<(), Refusal> {
+    let text = |object: &Value, field: &str| {
+        let text = object["metadata"].get(field).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let (asked, own) = (text(next, "uid"), text(live, "uid"));
+    if !asked.is_empty() && asked != own {
+        let why =
+            format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {own}");
+        return Err(Refusal::conflict(kind, &key.name, &why));
+    }
+    let (asked, own) = (text(next, "resourceVersion"), text(live, "resourceVersion"));
+    if !asked.is_empty() && asked != "0" && asked != own {
+        return Err(Refusal::outdated(kind, &key.name));
+    }
+    let renamed = text(next, "name");
+    if !renamed.is_empty() && renamed != key.name {
+        let text = format!(
+            "the name of the object ({renamed}) does not match ({})",
+            key.name
+        );
+        return Err(Refusal::bad_request(text));
+    }
+    Ok(())
+}
+
+/// Takes over from the live object what this write may not change, and counts the generation.
+pub(super) fn succeed(kind: &Kind, subresource: &str, live: &Value, next: &mut Value) {
+    if subresource == "status" {
+        let status = next.get("status").cloned();
+        let fields = next["metadata"].get("managedFields").cloned();
+        let version = next["metadata"].get("resourceVersion").cloned();
+        *next = live.clone();
+        put(next, "status", status);
+        put(&mut next["metadata"], "managedFields", fields);
+        put(&mut next["metadata"], "resourceVersion", version);
+    } else if kind.status {
+        put(next, "status", live.get("status").cloned());
+    }
+    for field in OURS.iter().chain(&["name", "namespace", "resourceVersion"]) {
+        let own = live["metadata"].get(field).cloned();
+        put(&mut next["metadata"], field, own);
+    }
+    if kind.generation && subresource != "status" && !same_spec(kind, live, next) {
+        let generation = live["metadata"]["generation"].as_i64().unwrap_or(0);
+        next["metadata"]["generation"] = json!(generation.saturating_add(1));
+    }
+}
+
+fn put(object: &mut Value, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) => object[field] = value,
+        None => cut(object, &[field]),
+    }
+}
+
+fn same_spec(kind: &Kind, live: &Value, next: &Value) -> bool {
+    let core = |object: &Value| {
+        let mut object = object.clone();
+        cut(&mut object, &["metadata"]);
+        if kind.status {
+            cut(&mut object, &["status"]);
+        }
+        object
+    };
+    core(live) == core(next)
+}
+
+/// Whether a write changes nothing, except perhaps when fields were last written.
+pub(super) fn same_apart_from_times(live: &Value, next: &Value) -> bool {
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        let entries = object["metadata"]["managedFields"].as_array_mut();
+        for entry in entries.into_iter().flatten() {
+            cut(entry, &["time"]);
+        }
+        object
+    };
+    timeless(live) == timeless(next)
+}
+
+/// What is wrong with an object beyond its schema.
+pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &mut Vec<Cause>) {
+    let spec = &object["spec"];
+    match (&*kind.group, &*kind.kind) {
+        ("apps", "Deployment" | "ReplicaSet") => {
+            if spec["replicas"]
+                .as_i64()
+                .is_some_and(|replicas| replicas < 0)
+            {
+                let why = "must be greater than or equal to 0";
+                found.push(Cause::invalid("spec.replicas", &spec["replicas"], why));
+            }
+            let wanted = spec["selector"]["matchLabels"].as_object();
+            let labels = &spec["template"]["metadata"]["labels"];
+            let fits = |(name, value): (&String, &Value)| labels.get(name) == Some(value);
+            if !wanted.into_iter().flatten().all(fits) {
+                let why = "`selector` does not match template `labels`";
+                found.push(Cause::invalid("spec.template.metadata.labels", labels, why));
+            }
+            if live.is_some_and(|live| live["spec"]["selector"] != spec["selector"]) {
+                let why = "field is immutable";
+                found.push(Cause::invalid("spec.selector", &spec["selector"], why));
+            }
+        }
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            let bound = |name: &str| spec[name].as_i64().unwrap_or(0);
+            if bound("maxReplicas") < 1 {
+                let why = "must be greater than 0";
+                found.push(Cause::invalid(
+                    "spec.maxReplicas",
+                    &spec["maxReplicas"],
+                    why,
+                ));
+            } else if bound("maxReplicas") < bound("minReplicas") {
+                let why = "must be greater than or equal to `minReplicas`";
+                found.push(Cause::invalid(
+                    "spec.maxReplicas",
+                    &spec["maxReplicas"],
+                    why,
+                ));
+            }
+        }
+        ("coordination.k8s.io", "Lease")
+            if spec["leaseDurationSeconds"]
+                .as_i64()
+                .is_some_and(|seconds| seconds <= 0) =>
+        {
+            let seconds = &spec["leaseDurationSeconds"];
+            let why = "must be greater than 0";
+            found.push(Cause::invalid("spec.leaseDurationSeconds", seconds, why));
+        }
+        _ => {}
+    }
+    let deleting = live.is_some_and(|live| live["metadata"].get("deletionTimestamp").is_some());
+    let finalizers = |object: &Value| {
+        let list = object["metadata"]["finalizers"].as_array().cloned();
+        list.unwrap_or_default()
+    };
+    if let Some(live) = live.filter(|_| deleting) {
+        let old = finalizers(live);
+        if finalizers(object)
+            .iter()
+            .any(|finalizer| !old.contains(finalizer))
+        {
+            let why = "no new finalizers can be added if the object is being deleted";
+            found.push(Cause::forbidden("metadata.finalizers", why));
+        }
+    }
+}

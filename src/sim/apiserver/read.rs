@@ -1,0 +1,186 @@
+//! Getting and listing objects.
+
+use serde_json::{Value, json};
+
+use super::refusal::{Cause, Refusal};
+use super::request::{Ask, Shape, Target};
+use super::selector::Selector;
+use super::state::State;
+use super::store::Key;
+use super::{scale, table, view};
+
+/// How a list names the version that it wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Match {
+    NotOlderThan,
+    Exact,
+}
+
+impl State {
+    pub(super) fn get(&self, target: &Target, ask: &Ask) -> Result<Value, Refusal> {
+        let kind = &*target.kind;
+        let key = target.key()?;
+        let stored = self.store.get(&key);
+        let stored = stored.ok_or_else(|| Refusal::not_found(kind, &key.name))?;
+        let object = view::shown(kind, stored);
+        if target.subresource == "scale" {
+            return Ok(scale::shown(kind, &object));
+        }
+        Ok(self.in_shape(target, ask.shape(), object))
+    }
+
+    /// An object in the form that is asked for.
+    pub(super) fn in_shape(&self, target: &Target, shape: Shape, object: Value) -> Value {
+        match shape {
+            Shape::Full => object,
+            Shape::Metadata => view::metadata_only(&object),
+            Shape::Table => {
+                let version = object["metadata"]["resourceVersion"].clone();
+                table::of(&target.kind, &[object], &version, self.seconds())
+            }
+        }
+    }
+
+    pub(super) fn list(&self, target: &Target, ask: &Ask) -> Result<Value, Refusal> {
+        let kind = &*target.kind;
+        let selector = selector(ask)?;
+        let limit = ask.number("limit")?.filter(|limit| *limit > 0);
+        let start = ask.parameter("continue").map(Token::read).transpose()?;
+        let exact = wanted(ask)?;
+        let revision = start.as_ref().map(|token| token.revision).or(exact);
+        let namespace = target.namespace.as_deref();
+        let objects = match revision {
+            Some(revision) => self.store.list_at(&kind.stored_as, namespace, revision),
+            None => Some(self.store.list(&kind.stored_as, namespace)),
+        };
+        let objects = objects.ok_or_else(|| {
+            Refusal::expired(if start.is_some() {
+                "The provided continue parameter is too old to display a consistent list result. \
+                 You must start a new list without the continue parameter."
+            } else {
+                "The resourceVersion for the provided list is too old."
+            })
+        })?;
+        let revision = revision.unwrap_or_else(|| self.store.revision());
+        let mut found = objects
+            .iter()
+            .filter(|(key, _)| start.as_ref().is_none_or(|token| token.is_before(key)))
+            .map(|(key, object)| (key, view::shown(kind, object)))
+            .filter(|(_, object)| selector.matches(object));
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        let page: Vec<_> = found.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
+        let rest = found.count();
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if let Some((last, _)) = page.last().filter(|_| rest > 0) {
+            metadata["continue"] = Token::after(revision, last).into();
+            if selector.is_empty() {
+                metadata["remainingItemCount"] = json!(rest);
+            }
+        }
+        let items: Vec<Value> = page.into_iter().map(|(_, object)| object).collect();
+        Ok(self.list_in_shape(target, ask.shape(), metadata, &items))
+    }
+
+    fn list_in_shape(
+        &self,
+        target: &Target,
+        shape: Shape,
+        metadata: Value,
+        items: &[Value],
+    ) -> Value {
+        let kind = &*target.kind;
+        match shape {
+            Shape::Full => json!({
+                "kind": kind.list_kind, "apiVersion": kind.api_version(),
+                "metadata": metadata, "items": items,
+            }),
+            Shape::Metadata => json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+                "items": items.iter().map(view::metadata_only).collect::<Vec<_>>(),
+            }),
+            Shape::Table => {
+                let version = metadata["resourceVersion"].clone();
+                let mut table = table::of(kind, items, &version, self.seconds());
+                table["metadata"] = metadata;
+                table
+            }
+        }
+    }
+}
+
+/// The selectors of a request.
+pub(super) fn selector(ask: &Ask) -> Result<Selector, Refusal> {
+    let text = |name: &str| ask.parameter(name).unwrap_or_default();
+    Selector::read(text("labelSelector"), text("fieldSelector"))
+}
+
+/// The exact version that a list asks for.
+fn wanted(ask: &Ask) -> Result<Option<u64>, Refusal> {
+    let version = ask.number("resourceVersion")?;
+    let refuse = |why: &str| {
+        Err(Refusal::options(&[Cause::forbidden(
+            "resourceVersionMatch",
+            why,
+        )]))
+    };
+    let how = match ask.parameter("resourceVersionMatch") {
+        None => None,
+        Some(_) if ask.parameter("continue").is_some() => {
+            return refuse("resourceVersionMatch is forbidden when continue is provided");
+        }
+        Some(_) if version.is_none() => {
+            return refuse("resourceVersionMatch is forbidden unless resourceVersion is provided");
+        }
+        Some("Exact") if version == Some(0) => {
+            return refuse("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        }
+        Some("Exact") => Some(Match::Exact),
+        Some("NotOlderThan") => Some(Match::NotOlderThan),
+        Some(other) => {
+            return Err(Refusal::options(&[Cause {
+                reason: "FieldValueNotSupported",
+                message: format!(
+                    "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+                ),
+                field: "resourceVersionMatch".to_owned(),
+            }]));
+        }
+    };
+    // A limited list of a version is exact without saying so.
+    let limited = ask.number("limit")?.is_some_and(|limit| limit > 0);
+    let exact = how == Some(Match::Exact) || (how.is_none() && limited);
+    Ok(version.filter(|version| exact && *version > 0))
+}
+
+/// Where the next page begins.
+struct Token {
+    revision: u64,
+    namespace: String,
+    name: String,
+}
+
+impl Token {
+    fn after(revision: u64, last: &Key) -> String {
+        format!("{revision}:{}:{}", last.namespace, last.name)
+    }
+
+    fn read(text: &str) -> Result<Self, Refusal> {
+        let mut parts = text.splitn(3, ':');
+        let revision = parts.next().and_then(|part| part.parse().ok());
+        match (revision, parts.next(), parts.next()) {
+            (Some(revision), Some(namespace), Some(name)) => Ok(Self {
+                revision,
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            }),
+            _ => Err(Refusal::bad_request(
+                "continue key is not valid: it is not one of this server",
+            )),
+        }
+    }
+
+    fn is_before(&self, key: &Key) -> bool {
+        (&*self.namespace, &*self.name) < (&*key.namespace, &*key.name)
+    }
+}

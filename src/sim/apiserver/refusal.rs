@@ -1,0 +1,284 @@
+//! Refusals, in the form and with the codes of Kubernetes.
+
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+
+/// Why a request is not carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) code: u16,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    pub(super) details: Value,
+}
+
+/// One thing that is wrong with an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cause {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    pub(super) field: String,
+}
+
+impl Cause {
+    pub(super) fn required(field: &str) -> Self {
+        Self {
+            reason: "FieldValueRequired",
+            message: "Required value".to_owned(),
+            field: field.to_owned(),
+        }
+    }
+
+    pub(super) fn invalid(field: &str, value: &Value, why: &str) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {value}: {why}"),
+            field: field.to_owned(),
+        }
+    }
+
+    pub(super) fn forbidden(field: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueForbidden",
+            message: format!("Forbidden: {why}"),
+            field: field.to_owned(),
+        }
+    }
+}
+
+impl Refusal {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: json!({}),
+        }
+    }
+
+    fn about(mut self, kind: &Kind, name: &str) -> Self {
+        self.details = json!({"name": name, "kind": kind.plural});
+        if !kind.group.is_empty() {
+            self.details["group"] = json!(kind.group);
+        }
+        self
+    }
+
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// A patch that can be read, but not carried out on this object.
+    pub(super) fn inapplicable(message: impl Into<String>) -> Self {
+        Self::new(422, "Invalid", message)
+    }
+
+    pub(super) fn no_such_path() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+    }
+
+    pub(super) fn not_found(kind: &Kind, name: &str) -> Self {
+        let message = format!("{} {name:?} not found", kind.qualified());
+        Self::new(404, "NotFound", message).about(kind, name)
+    }
+
+    pub(super) fn already_exists(kind: &Kind, name: &str) -> Self {
+        let message = format!("{} {name:?} already exists", kind.qualified());
+        Self::new(409, "AlreadyExists", message).about(kind, name)
+    }
+
+    pub(super) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            kind.qualified()
+        );
+        Self::new(409, "Conflict", message).about(kind, name)
+    }
+
+    /// A new object that names a version: the real server answers this without a reason.
+    pub(super) fn versioned_newborn() -> Self {
+        let message = "resourceVersion should not be set on objects to be created";
+        Self::new(500, "", message)
+    }
+
+    /// A deletion meant for another object or version than the stored one.
+    pub(super) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            kind.title()
+        );
+        Self::new(409, "Conflict", message).about(kind, name)
+    }
+
+    pub(super) fn outdated(kind: &Kind, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version \
+                   and try again";
+        Self::conflict(kind, name, why)
+    }
+
+    pub(super) fn owned(causes: &[Cause]) -> Self {
+        let list: Vec<_> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.message, cause.field))
+            .collect();
+        let plural = if causes.len() == 1 { "" } else { "s" };
+        let message = format!(
+            "Apply failed with {} conflict{plural}: {}",
+            causes.len(),
+            list.join("; ")
+        );
+        let mut refusal = Self::new(409, "Conflict", message);
+        refusal.details = json!({"causes": documents(causes)});
+        refusal
+    }
+
+    pub(super) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
+        let list: Vec<_> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
+        let list = match &*list {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{} {name:?} is invalid: {list}", kind.title());
+        let mut refusal = Self::new(422, "Invalid", message).about(kind, name);
+        refusal.details["kind"] = json!(kind.kind);
+        refusal.details["causes"] = documents(causes);
+        refusal
+    }
+
+    pub(super) fn options(causes: &[Cause]) -> Self {
+        let list: Vec<_> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
+        let message = format!(
+            "ListOptions.meta.k8s.io \"\" is invalid: {}",
+            list.join(", ")
+        );
+        let mut refusal = Self::new(422, "Invalid", message);
+        refusal.details = json!({
+            "group": "meta.k8s.io", "kind": "ListOptions", "causes": documents(causes),
+        });
+        refusal
+    }
+
+    /// The same about the options of a patch.
+    pub(super) fn of_patch(mut self) -> Self {
+        self.message = self.message.replace("ListOptions", "PatchOptions");
+        self.details["kind"] = json!("PatchOptions");
+        self
+    }
+
+    pub(super) fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
+        let message = format!("{} {name:?} is forbidden: {why}", kind.qualified());
+        Self::new(403, "Forbidden", message).about(kind, name)
+    }
+
+    pub(super) fn terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut refusal = Self::forbidden(kind, name, &why);
+        refusal.details["causes"] = json!([{
+            "reason": "NamespaceTerminating", "field": "metadata.namespace",
+            "message": format!("namespace {namespace} is being terminated"),
+        }]);
+        refusal
+    }
+
+    pub(super) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    pub(super) fn ahead(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let mut refusal = Self::new(504, "Timeout", message);
+        refusal.details = json!({"retryAfterSeconds": 1, "causes": [{
+            "reason": "ResourceVersionTooLarge", "message": "Too large resource version",
+        }]});
+        refusal
+    }
+
+    pub(super) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message)
+    }
+
+    pub(super) fn unsupported_media(kind: &str) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json-patch+json, application/merge-patch+json, \
+             application/apply-patch+yaml ({kind:?} is not one of them)"
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    pub(super) fn protobuf() -> Self {
+        let message = "the embedded server reads JSON and YAML, no protobuf; write the object into \
+                       a file and use kubectl apply -f or kubectl create -f";
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    pub(super) fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    pub(super) fn not_simulated(what: &str) -> Self {
+        let message = format!(
+            "{what} is not available: pods of the embedded world are simulated and run no processes"
+        );
+        Self::new(501, "NotImplemented", message)
+    }
+
+    /// A refusal of the caller's choice, for faults.
+    pub(super) fn injected(code: u16, retry_after: Option<u64>) -> Self {
+        let reason = match code {
+            429 => "TooManyRequests",
+            500 => "InternalError",
+            503 => "ServiceUnavailable",
+            504 => "Timeout",
+            _ => "Unknown",
+        };
+        let mut refusal = Self::new(
+            code,
+            reason,
+            "the server has been told to refuse this request",
+        );
+        if let Some(seconds) = retry_after {
+            refusal.details["retryAfterSeconds"] = json!(seconds);
+        }
+        refusal
+    }
+
+    /// The body of the answer.
+    pub(super) fn document(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if self.details.as_object().is_some_and(|map| !map.is_empty()) {
+            status["details"] = self.details.clone();
+        }
+        status
+    }
+}
+
+fn documents(causes: &[Cause]) -> Value {
+    causes
+        .iter()
+        .map(
+            |cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}),
+        )
+        .collect()
+}

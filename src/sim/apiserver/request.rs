@@ -1,0 +1,194 @@
+//! Requests, taken apart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::Method;
+use http::request::Parts;
+use hyper::body::Bytes;
+use serde_json::Value;
+
+use super::kind::Kind;
+use super::managers::{Force, Operation, Writer};
+use super::refusal::Refusal;
+use super::store::Key;
+
+/// The form in which objects are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Full,
+    /// Metadata alone.
+    Metadata,
+    /// Rows for `kubectl get`.
+    Table,
+}
+
+/// A request with its body.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    pub(super) method: Method,
+    /// The parts of the path, decoded.
+    pub(super) path: Vec<String>,
+    pub(super) query: BTreeMap<String, String>,
+    pub(super) accept: String,
+    pub(super) content_type: String,
+    pub(super) agent: String,
+    pub(super) body: Bytes,
+}
+
+/// What a path of the resource API names.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) kind: Arc<Kind>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) subresource: String,
+}
+
+impl Ask {
+    pub(super) fn new(head: &Parts, body: Bytes) -> Self {
+        let header = |name: &str| {
+            let value = head.headers.get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        Self {
+            method: head.method.clone(),
+            path: head
+                .uri
+                .path()
+                .split('/')
+                .filter(|part| !part.is_empty())
+                .map(|part| decode(part, false))
+                .collect(),
+            query: head
+                .uri
+                .query()
+                .unwrap_or_default()
+                .split('&')
+                .filter(|pair| !pair.is_empty())
+                .map(|pair| {
+                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    (decode(name, true), decode(value, true))
+                })
+                .collect(),
+            accept: header("accept"),
+            content_type: header("content-type"),
+            agent: header("user-agent"),
+            body,
+        }
+    }
+
+    /// A parameter; empty counts as absent.
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        let value = self.query.get(name).map(String::as_str);
+        value.filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.query
+            .get(name)
+            .is_some_and(|value| value != "false" && value != "0")
+    }
+
+    /// A parameter that is a number.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        let Some(text) = self.parameter(name) else {
+            return Ok(None);
+        };
+        let refuse = |_| Refusal::bad_request(format!("{name}={text:?} is not a number"));
+        text.parse().map(Some).map_err(refuse)
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        let first = self.accept.split(',').next().unwrap_or_default();
+        if first.contains("as=Table") {
+            Shape::Table
+        } else if first.contains("as=PartialObjectMetadata") {
+            Shape::Metadata
+        } else {
+            Shape::Full
+        }
+    }
+
+    pub(super) fn dry_run(&self) -> bool {
+        self.parameter("dryRun").is_some()
+    }
+
+    pub(super) fn force(&self) -> Force {
+        if self.flag("force") {
+            Force::Yes
+        } else {
+            Force::No
+        }
+    }
+
+    /// Who writes: by parameter, else the program that asks.
+    pub(super) fn writer(&self, target: &Target, operation: Operation) -> Writer {
+        let program = self.agent.split('/').next().filter(|name| !name.is_empty());
+        let manager = self.parameter("fieldManager").or(program);
+        Writer {
+            manager: manager.unwrap_or("unknown").to_owned(),
+            operation,
+            api_version: target.kind.api_version(),
+            subresource: target.subresource.clone(),
+        }
+    }
+
+    /// The body as a document, YAML or JSON.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub(super) fn document(&self) -> Result<Value, Refusal> {
+        if self.content_type.contains("protobuf") {
+            return Err(Refusal::protobuf());
+        }
+        let parsed = if self.content_type.contains("yaml") {
+            serde_yaml::from_slice(&self.body).map_err(|error| error.to_string())
+        } else {
+            serde_json::from_slice(&self.body).map_err(|error| error.to_string())
+        };
+        parsed.map_err(|why| Refusal::bad_request(format!("the body cannot be read: {why}")))
+    }
+}
+
+impl Target {
+    /// The place of the object.
+    ///
+    /// # Errors
+    /// When the path names none.
+    pub(super) fn key(&self) -> Result<Key, Refusal> {
+        let name = self.name.as_ref().ok_or_else(Refusal::method_not_allowed)?;
+        Ok(self.key_of(name))
+    }
+
+    pub(super) fn key_of(&self, name: &str) -> Key {
+        Key {
+            resource: self.kind.stored_as.clone(),
+            namespace: self.namespace.clone().unwrap_or_default(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// Decodes `%20`, and `+` where it stands for a space.
+fn decode(text: &str, plus: bool) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digits = [rest.next().unwrap_or(b'%'), rest.next().unwrap_or(b'%')];
+                let code = std::str::from_utf8(&digits)
+                    .ok()
+                    .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                bytes.push(code.unwrap_or(b'?'));
+            }
+            b'+' if plus => bytes.push(b' '),
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

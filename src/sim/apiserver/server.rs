@@ -1,0 +1,342 @@
+//! The server as a service: from requests to answers.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::StreamExt;
+use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Body, Bytes, Frame};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::delete::Deletion;
+use super::discovery;
+use super::faults::{Call, Faults, NoFaults};
+use super::openapi;
+use super::read;
+use super::refusal::Refusal;
+use super::request::{Ask, Shape, Target};
+use super::state::State;
+use super::watch::Watch;
+use super::write::Written;
+use crate::env::{Clock, SeedTree};
+
+/// Largest body of a request, as of the real server.
+const BODY_BYTES: usize = 3 * 1024 * 1024;
+/// How long a request waits for a version that is not reached yet, as of the real server.
+const VERSION_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The body of an answer.
+pub type Wire = UnsyncBoxBody<Bytes, Infallible>;
+
+/// What all handles of a server share.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    pub(super) changed: watch::Sender<u64>,
+}
+
+impl Shared {
+    /// Does something with the state; whoever watches hears of what changed.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut state);
+        let revision = state.store.revision();
+        drop(state);
+        self.changed.send_if_modified(|known| {
+            let newer = *known != revision;
+            *known = revision;
+            newer
+        });
+        result
+    }
+}
+
+/// A handle of a server. Cheap to clone; all clones share the objects.
+#[derive(Clone)]
+pub struct ApiServer {
+    shared: Arc<Shared>,
+    faults: Arc<dyn Faults>,
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let revision = *self.shared.changed.borrow();
+        formatter
+            .debug_struct("ApiServer")
+            .field("revision", &revision)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answer to one request.
+enum Answer {
+    Document(u16, Value),
+    Written(u16, Value, Vec<String>),
+    Text(&'static str),
+    Watch(Box<Watch>),
+}
+
+impl ApiServer {
+    /// A server with the namespaces that every cluster has, and without custom kinds: those come
+    /// with their definitions.
+    pub fn new(clock: Clock, seed: &SeedTree) -> Self {
+        let state = State::new(clock, seed.child("apiserver"));
+        let (changed, _) = watch::channel(state.store.revision());
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                changed,
+            }),
+            faults: Arc::new(NoFaults),
+        }
+    }
+
+    /// The same server as a client sees it whose requests meet these faults.
+    #[must_use]
+    pub fn with_faults(&self, faults: Arc<dyn Faults>) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            faults,
+        }
+    }
+
+    /// A client in this process. It needs a runtime.
+    pub fn client(&self) -> Client {
+        Client::new(self.clone(), "default")
+    }
+
+    /// Forgets past changes, as compaction does: watches from before now end with 410.
+    pub fn compact(&self) {
+        self.shared.with(|state| state.store.compact());
+    }
+
+    async fn answer<B>(self, request: Request<B>) -> Response<Wire>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let answer = match Limited::new(body, BODY_BYTES).collect().await {
+            Ok(body) => {
+                let ask = Ask::new(&head, body.to_bytes());
+                self.judge(&ask, head.uri.path()).await
+            }
+            Err(_too_large) => Err(Refusal::too_large(BODY_BYTES)),
+        };
+        respond(answer.unwrap_or_else(|refusal| Answer::Document(refusal.code, refusal.document())))
+    }
+
+    async fn judge(&self, ask: &Ask, path: &str) -> Result<Answer, Refusal> {
+        let fault = self.faults.decide(Call {
+            method: &ask.method,
+            path,
+            watch: ask.flag("watch"),
+        });
+        if fault.hang {
+            std::future::pending::<()>().await;
+        }
+        if !fault.latency.is_zero() {
+            sleep(fault.latency).await;
+        }
+        if let Some((code, retry_after)) = fault.refuse {
+            return Err(Refusal::injected(code, retry_after));
+        }
+        if ask.method == Method::GET && !ask.flag("watch") {
+            self.reach(ask).await?;
+        }
+        let steps: Vec<&str> = ask.path.iter().map(String::as_str).collect();
+        self.shared.with(|state| match &*steps {
+            ["healthz" | "readyz" | "livez", ..] => Ok(Answer::Text("ok")),
+            ["openapi", "v3", rest @ ..] => {
+                openapi::document(state, rest).map(|document| Answer::Document(200, document))
+            }
+            ["version"] => Ok(Answer::Document(200, discovery::version())),
+            ["api", "v1", rest @ ..] if !rest.is_empty() => {
+                self.resource(state, ask, ("", "v1"), rest, fault.cut_after)
+            }
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => {
+                self.resource(state, ask, (group, version), rest, fault.cut_after)
+            }
+            _ => discovery::document(state, &steps, &ask.accept)
+                .map(|document| Answer::Document(200, document)),
+        })
+    }
+
+    /// Waits for the version that a read wants to be reached.
+    async fn reach(&self, ask: &Ask) -> Result<(), Refusal> {
+        let asked = ask.number("resourceVersion")?.unwrap_or(0);
+        let mut changed = self.shared.changed.subscribe();
+        let reached = changed.wait_for(|revision| *revision >= asked);
+        match timeout(VERSION_PATIENCE, reached).await {
+            Ok(_reached) => Ok(()),
+            Err(_elapsed) => {
+                let current = *self.shared.changed.borrow();
+                Err(Refusal::ahead(asked, current))
+            }
+        }
+    }
+
+    fn resource(
+        &self,
+        state: &mut State,
+        ask: &Ask,
+        group_version: (&str, &str),
+        rest: &[&str],
+        cut_after: Option<Duration>,
+    ) -> Result<Answer, Refusal> {
+        let target = target(state, group_version, rest)?;
+        if matches!(
+            &*target.subresource,
+            "log" | "exec" | "attach" | "portforward" | "proxy"
+        ) {
+            return Err(Refusal::not_simulated(&target.subresource));
+        }
+        if ask.method == Method::GET && ask.flag("watch") {
+            let watch = Watch::open(&self.shared, state, &target, ask, cut_after)?;
+            return Ok(Answer::Watch(Box::new(watch)));
+        }
+        let document = |document| Ok(Answer::Document(200, document));
+        match (ask.method.as_str(), &target.name) {
+            ("GET", Some(_)) => document(state.get(&target, ask)?),
+            ("GET", None) => document(state.list(&target, ask)?),
+            ("POST", None) => Ok(written(state, &target, ask, State::create)?),
+            ("PUT", Some(_)) => Ok(written(state, &target, ask, State::update)?),
+            ("PATCH", Some(_)) => Ok(written(state, &target, ask, State::patch)?),
+            ("DELETE", Some(_)) if target.subresource.is_empty() => {
+                let key = target.key()?;
+                document(state.delete(&target.kind, &key, &Deletion::read(ask)?)?)
+            }
+            ("DELETE", None) => {
+                let selector = read::selector(ask)?;
+                let how = Deletion::read(ask)?;
+                document(state.delete_collection(&target, &selector, &how)?)
+            }
+            _ => Err(Refusal::method_not_allowed()),
+        }
+    }
+}
+
+fn written(
+    state: &mut State,
+    target: &Target,
+    ask: &Ask,
+    write: impl FnOnce(&mut State, &Target, &Ask) -> Result<Written, Refusal>,
+) -> Result<Answer, Refusal> {
+    let written = write(state, target, ask)?;
+    let code = if written.created { 201 } else { 200 };
+    let shape = if target.subresource == "scale" {
+        Shape::Full
+    } else {
+        ask.shape()
+    };
+    let object = state.in_shape(target, shape, written.object);
+    Ok(Answer::Written(code, object, written.warnings))
+}
+
+/// What a path below a group and version names.
+fn target(state: &State, (group, version): (&str, &str), rest: &[&str]) -> Result<Target, Refusal> {
+    let (namespace, rest) = match rest {
+        ["namespaces", namespace, rest @ ..]
+            if !rest.is_empty() && !matches!(rest, ["status" | "finalize"]) =>
+        {
+            (Some((*namespace).to_owned()), rest)
+        }
+        _ => (None, rest),
+    };
+    let (plural, name, subresource) = match rest {
+        [plural] => (plural, None, ""),
+        [plural, name] => (plural, Some((*name).to_owned()), ""),
+        [plural, name, subresource] => (plural, Some((*name).to_owned()), *subresource),
+        _ => return Err(Refusal::no_such_path()),
+    };
+    let kind = state.kind(group, version, plural);
+    let kind = kind.ok_or_else(Refusal::no_such_path)?;
+    let known = match subresource {
+        "" => true,
+        "status" => kind.status,
+        "scale" => kind.scale.is_some(),
+        "log" | "exec" | "attach" | "portforward" | "proxy" => kind.is("", "Pod"),
+        _ => false,
+    };
+    let placed = kind.namespaced == namespace.is_some() || (kind.namespaced && name.is_none());
+    if !known || !placed {
+        return Err(Refusal::no_such_path());
+    }
+    Ok(Target {
+        kind: Arc::clone(kind),
+        namespace,
+        name,
+        subresource: subresource.to_owned(),
+    })
+}
+
+fn respond(answer: Answer) -> Response<Wire> {
+    let json = |code: u16| {
+        Response::builder()
+            .status(code)
+            .header("content-type", "application/json")
+    };
+    let built = match answer {
+        Answer::Document(code, document) => {
+            let mut builder = json(code);
+            let retry = &document["details"]["retryAfterSeconds"];
+            if let Some(seconds) = retry.as_u64().filter(|_| code >= 400) {
+                builder = builder.header("retry-after", seconds);
+            }
+            if document["kind"] == "APIGroupDiscoveryList"
+                && let Some(headers) = builder.headers_mut()
+            {
+                let kind = http::HeaderValue::from_static(discovery::AGGREGATED);
+                headers.insert("content-type", kind);
+            }
+            builder.body(full(document.to_string()))
+        }
+        Answer::Written(code, document, warnings) => {
+            let mut builder = json(code);
+            for warning in warnings {
+                builder = builder.header("warning", format!("299 - {}", json!(warning)));
+            }
+            builder.body(full(document.to_string()))
+        }
+        Answer::Text(text) => Response::builder()
+            .header("content-type", "text/plain")
+            .body(full(text.to_owned())),
+        Answer::Watch(watch) => {
+            let frames = watch.lines().map(|line| Ok(Frame::data(line)));
+            json(200).body(StreamBody::new(frames).boxed_unsync())
+        }
+    };
+    built.unwrap_or_else(|_header| Response::new(full(String::new())))
+}
+
+fn full(text: String) -> Wire {
+    Full::new(Bytes::from(text)).boxed_unsync()
+}
+
+impl<B> tower::Service<Request<B>> for ApiServer
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Wire>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.answer(request).await) })
+    }
+}

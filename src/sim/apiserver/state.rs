@@ -1,0 +1,131 @@
+//! Everything that the server holds.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::builtin;
+use super::kind::{self, Kind};
+use super::store::{Key, Store};
+use crate::env::{Clock, Generator};
+
+/// Letters of generated names, without those that could spell words.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The objects, and the kinds that are served.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) store: Store,
+    pub(super) kinds: Vec<Arc<Kind>>,
+    builtin: Vec<Arc<Kind>>,
+    pub(super) definitions: Arc<Map<String, Value>>,
+    generator: Generator,
+    clock: Clock,
+}
+
+impl State {
+    pub(super) fn new(clock: Clock, generator: Generator) -> Self {
+        let (builtin, definitions) = builtin::kinds();
+        let mut state = Self {
+            store: Store::new(),
+            kinds: builtin.clone(),
+            builtin,
+            definitions: Arc::new(definitions),
+            generator,
+            clock,
+        };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            state.found_namespace(name);
+        }
+        state
+    }
+
+    fn found_namespace(&mut self, name: &str) {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {
+                "name": name, "uid": self.uid(), "creationTimestamp": self.stamp(),
+                "labels": {"kubernetes.io/metadata.name": name},
+            },
+            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+        });
+        self.store.put(namespace_key(name), object);
+    }
+
+    pub(super) fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
+        self.kinds
+            .iter()
+            .find(|kind| kind.group == group && kind.version == version && kind.plural == plural)
+    }
+
+    /// A kind under which an object is stored.
+    pub(super) fn kind_of(&self, key: &Key) -> Option<Arc<Kind>> {
+        let mut kinds = self.kinds.iter();
+        kinds.find(|kind| kind.stored_as == key.resource).cloned()
+    }
+
+    /// Serves what the stored definitions define.
+    pub(super) fn refresh_kinds(&mut self) {
+        let stored = self.store.list(DEFINITIONS, None);
+        self.kinds.clone_from(&self.builtin);
+        for definition in stored.values() {
+            let defined = kind::defined(definition, &self.definitions);
+            self.kinds.extend(defined.into_iter().map(Arc::new));
+        }
+    }
+
+    /// The time as objects hold it.
+    pub(super) fn stamp(&self) -> String {
+        let seconds = self.clock.now().wall.0.div_euclid(1000);
+        jiff::Timestamp::from_second(seconds)
+            .unwrap_or_default()
+            .to_string()
+    }
+
+    /// Seconds since the epoch.
+    pub(super) fn seconds(&self) -> i64 {
+        self.clock.now().wall.0.div_euclid(1000)
+    }
+
+    pub(super) fn uid(&mut self) -> String {
+        let (high, low) = (self.generator.next_u64(), self.generator.next_u64());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            low >> 52,
+            low & 0xffff_ffff_ffff,
+        )
+    }
+
+    /// The end of a generated name.
+    pub(super) fn suffix(&mut self) -> String {
+        let mut bits = self.generator.next_u64();
+        let mut suffix = String::new();
+        for _ in 0..5 {
+            let at = usize::try_from(bits % 27).unwrap_or(0);
+            suffix.push(LETTERS.get(at).copied().map_or('x', char::from));
+            bits /= 27;
+        }
+        suffix
+    }
+
+    /// Whether an object with this unique id is stored.
+    pub(super) fn has_uid(&self, uid: &Value) -> bool {
+        let mut all = self.store.all();
+        all.any(|(_, object)| object["metadata"]["uid"] == *uid)
+    }
+}
+
+/// Under which name definitions are stored.
+pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// The place of a namespace.
+pub(super) fn namespace_key(name: &str) -> Key {
+    Key {
+        resource: "namespaces.".to_owned(),
+        namespace: String::new(),
+        name: name.to_owned(),
+    }
+}

@@ -1,0 +1,296 @@
+//! Objects as the rows of `kubectl get`.
+
+use serde_json::{Value, json};
+
+use super::kind::{Column, Kind};
+use super::view;
+
+type Cell = fn(&Value, &str) -> Value;
+
+/// A column of a built-in kind: its title, from which priority on it is shown, and its text.
+struct Built {
+    name: &'static str,
+    priority: i64,
+    cell: Cell,
+    argument: &'static str,
+}
+
+const fn built(name: &'static str, priority: i64, cell: Cell, argument: &'static str) -> Built {
+    Built {
+        name,
+        priority,
+        cell,
+        argument,
+    }
+}
+
+/// A table of objects.
+pub(super) fn of(kind: &Kind, objects: &[Value], version: &Value, now: i64) -> Value {
+    let mut definitions: Vec<Value>;
+    let rows: Vec<Vec<Value>>;
+    if let Some(columns) = &kind.columns {
+        definitions = columns.iter().map(definition).collect();
+        let cells = |object| custom_cells(columns, object, now);
+        rows = objects.iter().map(cells).collect();
+    } else {
+        let columns = columns(kind);
+        definitions = columns.iter().map(built_definition).collect();
+        definitions.push(age_definition(kind));
+        let cells = |object| {
+            let cells = columns.iter();
+            let cells = cells.map(|column| (column.cell)(object, column.argument));
+            cells.chain([last_cell(kind, object, now)]).collect()
+        };
+        rows = objects.iter().map(cells).collect();
+    }
+    let name = json!({
+        "name": "Name", "type": "string", "format": "name", "priority": 0,
+        "description": "Name of the object.",
+    });
+    let rows: Vec<_> = rows
+        .into_iter()
+        .zip(objects)
+        .map(|(mut cells, object)| {
+            cells.insert(0, object["metadata"]["name"].clone());
+            json!({"cells": cells, "object": view::metadata_only(object)})
+        })
+        .collect();
+    definitions.insert(0, name);
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": version}, "columnDefinitions": definitions, "rows": rows,
+    })
+}
+
+fn definition(column: &Column) -> Value {
+    json!({
+        "name": column.name, "type": column.kind, "format": "",
+        "description": column.description, "priority": column.priority,
+    })
+}
+
+fn built_definition(column: &Built) -> Value {
+    json!({
+        "name": column.name, "type": "string", "format": "", "description": column.name,
+        "priority": column.priority,
+    })
+}
+
+fn age_definition(kind: &Kind) -> Value {
+    let name = if kind.kind == "CustomResourceDefinition" {
+        "Created At"
+    } else {
+        "Age"
+    };
+    json!({"name": name, "type": "string", "format": "", "description": name, "priority": 0})
+}
+
+fn last_cell(kind: &Kind, object: &Value, now: i64) -> Value {
+    let created = &object["metadata"]["creationTimestamp"];
+    if kind.kind == "CustomResourceDefinition" {
+        created.clone()
+    } else {
+        age(created, now)
+    }
+}
+
+fn custom_cells(columns: &[Column], object: &Value, now: i64) -> Vec<Value> {
+    columns
+        .iter()
+        .map(|column| match follow(object, &column.path) {
+            Some(value) if column.kind == "date" => age(&value, now),
+            Some(value) if column.kind == "string" => plain(&value).into(),
+            Some(value) => value,
+            None => Value::Null,
+        })
+        .collect()
+}
+
+/// The value at a path such as `.status.conditions[?(@.type=='Ready')].status`.
+fn follow(object: &Value, path: &str) -> Option<Value> {
+    let (before, rest) = match path.split_once("[?(@.") {
+        Some((before, rest)) => (before, Some(rest)),
+        None => (path, None),
+    };
+    let mut place = object;
+    for step in before.split('.').filter(|step| !step.is_empty()) {
+        place = place.get(step)?;
+    }
+    let Some(rest) = rest else {
+        return Some(place.clone()).filter(|value| !value.is_null());
+    };
+    let (test, rest) = rest.split_once(")]")?;
+    let (field, wanted) = test.split_once("==")?;
+    let wanted = wanted.trim_matches(['\'', '"']);
+    let mut list = place.as_array()?.iter();
+    let found = list.find(|one| one.get(field).and_then(Value::as_str) == Some(wanted))?;
+    follow(found, rest)
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// How long ago, as `kubectl` says it.
+fn age(time: &Value, now: i64) -> Value {
+    let parsed = time
+        .as_str()
+        .and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let Some(then) = parsed else {
+        return "<unknown>".into();
+    };
+    let seconds = now.saturating_sub(then.as_second()).max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 && seconds % 60 > 0 => format!("{minutes}m{}s", seconds % 60),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 && minutes % 60 > 0 => format!("{hours}h{}m", minutes % 60),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 && hours % 24 > 0 => format!("{days}d{}h", hours % 24),
+        () => format!("{days}d"),
+    }
+    .into()
+}
+
+fn columns(kind: &Kind) -> Vec<Built> {
+    match &*kind.kind {
+        "Pod" => vec![
+            built("Ready", 0, containers_ready, ""),
+            built("Status", 0, pod_status, ""),
+            built("Restarts", 0, restarts, ""),
+            built("IP", 1, text, "/status/podIP"),
+            built("Node", 1, text, "/spec/nodeName"),
+        ],
+        "Deployment" => vec![
+            built("Ready", 0, replicas_ready, ""),
+            built("Up-to-date", 0, number, "/status/updatedReplicas"),
+            built("Available", 0, number, "/status/availableReplicas"),
+        ],
+        "ReplicaSet" => vec![
+            built("Desired", 0, number, "/spec/replicas"),
+            built("Current", 0, number, "/status/replicas"),
+            built("Ready", 0, number, "/status/readyReplicas"),
+        ],
+        "HorizontalPodAutoscaler" => vec![
+            built("Reference", 0, reference, "/spec/scaleTargetRef"),
+            built("MinPods", 0, number, "/spec/minReplicas"),
+            built("MaxPods", 0, number, "/spec/maxReplicas"),
+            built("Replicas", 0, number, "/status/currentReplicas"),
+        ],
+        "Node" => vec![
+            built("Status", 0, node_status, ""),
+            built("Version", 0, text, "/status/nodeInfo/kubeletVersion"),
+        ],
+        "Namespace" => vec![built("Status", 0, text, "/status/phase")],
+        "ConfigMap" => vec![built("Data", 0, size, "/data")],
+        "Secret" => vec![
+            built("Type", 0, text, "/type"),
+            built("Data", 0, size, "/data"),
+        ],
+        "Service" => vec![
+            built("Type", 0, text, "/spec/type"),
+            built("Cluster-IP", 0, text, "/spec/clusterIP"),
+        ],
+        "Lease" => vec![built("Holder", 0, text, "/spec/holderIdentity")],
+        "Event" => vec![
+            built("Type", 0, text, "/type"),
+            built("Reason", 0, text, "/reason"),
+            built("Object", 0, event_object, ""),
+            built("Message", 0, event_message, ""),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn text(object: &Value, path: &str) -> Value {
+    let found = object.pointer(path).and_then(Value::as_str);
+    found.unwrap_or("<none>").into()
+}
+
+fn number(object: &Value, path: &str) -> Value {
+    object
+        .pointer(path)
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
+        .into()
+}
+
+fn size(object: &Value, path: &str) -> Value {
+    let map = object.pointer(path).and_then(Value::as_object);
+    map.map_or(0, serde_json::Map::len).into()
+}
+
+fn replicas_ready(object: &Value, _argument: &str) -> Value {
+    let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
+    let wanted = object["spec"]["replicas"].as_i64().unwrap_or(0);
+    format!("{ready}/{wanted}").into()
+}
+
+fn containers_ready(object: &Value, _argument: &str) -> Value {
+    let statuses = object["status"]["containerStatuses"].as_array();
+    let ready = statuses
+        .into_iter()
+        .flatten()
+        .filter(|one| one["ready"] == true);
+    let all = object["spec"]["containers"].as_array().map_or(0, Vec::len);
+    format!("{}/{all}", ready.count()).into()
+}
+
+fn restarts(object: &Value, _argument: &str) -> Value {
+    let statuses = object["status"]["containerStatuses"].as_array();
+    let counts = statuses.into_iter().flatten();
+    let counts = counts.map(|one| one["restartCount"].as_i64().unwrap_or(0));
+    counts.sum::<i64>().into()
+}
+
+fn pod_status(object: &Value, _argument: &str) -> Value {
+    if object["metadata"].get("deletionTimestamp").is_some() {
+        return "Terminating".into();
+    }
+    let statuses = object["status"]["containerStatuses"].as_array();
+    let waiting = statuses
+        .into_iter()
+        .flatten()
+        .find_map(|one| one["state"]["waiting"]["reason"].as_str());
+    let reason = object["status"]["reason"].as_str();
+    let phase = object["status"]["phase"].as_str();
+    waiting.or(reason).or(phase).unwrap_or("Unknown").into()
+}
+
+fn node_status(object: &Value, _argument: &str) -> Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
+    if ready { "Ready" } else { "NotReady" }.into()
+}
+
+fn reference(object: &Value, path: &str) -> Value {
+    let place = object.pointer(path);
+    let part = |name: &str| {
+        place
+            .and_then(|place| place[name].as_str())
+            .unwrap_or_default()
+    };
+    format!("{}/{}", part("kind"), part("name")).into()
+}
+
+fn event_object(object: &Value, _argument: &str) -> Value {
+    let about = object
+        .get("involvedObject")
+        .or_else(|| object.get("regarding"));
+    let part = |name: &str| {
+        about
+            .and_then(|about| about[name].as_str())
+            .unwrap_or_default()
+    };
+    format!("{}/{}", part("kind").to_lowercase(), part("name")).into()
+}
+
+fn event_message(object: &Value, _argument: &str) -> Value {
+    let message = object.get("message").or_else(|| object.get("note"));
+    message.cloned().unwrap_or_else(|| "".into())
+}

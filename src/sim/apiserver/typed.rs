@@ -1,0 +1,237 @@
+//! Objects seen through their schemas: which fields they hold, how two differ, and their union.
+//!
+//! The rules are those of the structured-merge-diff library of Kubernetes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::fields::Fields;
+use super::schema::{ListKind, Schema};
+
+/// How one object became another.
+#[derive(Debug, Default)]
+pub(super) struct Difference {
+    /// Fields that are new or have another value.
+    pub(super) set: Fields,
+    /// Fields that are gone.
+    pub(super) removed: Fields,
+}
+
+fn field<'a>(schema: Option<&'a Schema>, name: &str) -> Option<&'a Schema> {
+    schema
+        .and_then(|schema| schema.field(name))
+        .map(AsRef::as_ref)
+}
+
+fn items(schema: Option<&Schema>) -> Option<&Schema> {
+    schema.and_then(|schema| schema.items.as_deref())
+}
+
+/// The elements of a list with their steps, or `None` where the list is one value.
+fn elements<'a>(schema: Option<&Schema>, list: &'a [Value]) -> Option<Vec<(String, &'a Value)>> {
+    let schema = schema?;
+    let step = |item: &Value| match &schema.list {
+        ListKind::Atomic => None,
+        ListKind::Set => Some(format!("v:{item}")),
+        ListKind::Map(names) => {
+            let mut keys = Map::new();
+            for name in names {
+                let default =
+                    || field(items(Some(schema)), name).and_then(|key| key.default.clone());
+                if let Some(value) = item.get(name).cloned().or_else(default) {
+                    keys.insert(name.clone(), value);
+                }
+            }
+            Some(format!("k:{}", Value::Object(keys)))
+        }
+    };
+    list.iter()
+        .map(|item| Some((step(item)?, item)))
+        .collect::<Option<Vec<_>>>()
+}
+
+fn is_atomic(schema: Option<&Schema>) -> bool {
+    schema.is_some_and(|schema| schema.atomic)
+}
+
+/// The fields that an applied configuration speaks about.
+pub(super) fn fields(schema: Option<&Schema>, value: &Value) -> Fields {
+    match value {
+        Value::Object(object) if !object.is_empty() && !is_atomic(schema) => {
+            let mut found = Fields::default();
+            for (name, value) in object {
+                found.put(format!("f:{name}"), fields(field(schema, name), value));
+            }
+            found
+        }
+        Value::Array(list) if !list.is_empty() => {
+            let Some(elements) = elements(schema, list) else {
+                return Fields::leaf();
+            };
+            let mut found = Fields::default();
+            for (step, item) in elements {
+                let mut below = fields(items(schema), item);
+                below.member = true;
+                found.put(step, below);
+            }
+            found
+        }
+        _ => Fields::leaf(),
+    }
+}
+
+/// Everything that an object holds, containers included.
+fn whole(schema: Option<&Schema>, value: &Value) -> Fields {
+    let mut found = fields(schema, value);
+    mark(&mut found);
+    found
+}
+
+fn mark(fields: &mut Fields) {
+    fields.member = true;
+    fields.below.values_mut().for_each(mark);
+}
+
+/// How `old` became `new`.
+pub(super) fn compare(schema: Option<&Schema>, old: &Value, new: &Value) -> Difference {
+    let mut difference = Difference::default();
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) if !is_atomic(schema) => {
+            let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+            for name in names {
+                let known = field(schema, name);
+                let pair = (old.get(name), new.get(name));
+                difference.take(format!("f:{name}"), known, pair);
+            }
+        }
+        (Value::Array(old_list), Value::Array(new_list)) => {
+            match (elements(schema, old_list), elements(schema, new_list)) {
+                (Some(old), Some(new)) => {
+                    let steps: BTreeSet<_> = old.iter().chain(&new).map(|(step, _)| step).collect();
+                    let find = |list: &[(String, &'_ Value)], step: &String| {
+                        list.iter().position(|(other, _)| other == step)
+                    };
+                    for step in steps {
+                        let before = find(&old, step).and_then(|at| old.get(at)).map(|one| one.1);
+                        let after = find(&new, step).and_then(|at| new.get(at)).map(|one| one.1);
+                        difference.take(step.clone(), items(schema), (before, after));
+                    }
+                }
+                _ if old == new => {}
+                _ => difference.set.member = true,
+            }
+        }
+        _ if old == new => {}
+        _ => difference.set = whole(schema, new),
+    }
+    difference
+}
+
+impl Difference {
+    fn take(
+        &mut self,
+        step: String,
+        schema: Option<&Schema>,
+        pair: (Option<&Value>, Option<&Value>),
+    ) {
+        match pair {
+            (Some(old), Some(new)) => {
+                let below = compare(schema, old, new);
+                self.set.put(step.clone(), below.set);
+                self.removed.put(step, below.removed);
+            }
+            (None, Some(new)) => self.set.put(step, whole(schema, new)),
+            (Some(old), None) => self.removed.put(step, whole(schema, old)),
+            (None, None) => {}
+        }
+    }
+}
+
+/// `live` with everything that `config` says.
+pub(super) fn merge(schema: Option<&Schema>, live: &Value, config: &Value) -> Value {
+    match (live, config) {
+        (Value::Object(live), Value::Object(config)) if !is_atomic(schema) => {
+            let mut merged = live.clone();
+            for (name, value) in config {
+                let value = match live.get(name) {
+                    Some(old) => merge(field(schema, name), old, value),
+                    None => value.clone(),
+                };
+                merged.insert(name.clone(), value);
+            }
+            Value::Object(merged)
+        }
+        (Value::Array(live_list), Value::Array(config_list)) => {
+            let (Some(live), Some(config)) =
+                (elements(schema, live_list), elements(schema, config_list))
+            else {
+                return Value::Array(config_list.clone());
+            };
+            let mut merged = Vec::new();
+            for (step, old) in &live {
+                let new = config.iter().find(|(other, _)| other == step);
+                merged.push(
+                    new.map_or_else(|| (*old).clone(), |(_, new)| merge(items(schema), old, new)),
+                );
+            }
+            let known = |step: &String| live.iter().any(|(other, _)| other == step);
+            let added = config.iter().filter(|(step, _)| !known(step));
+            merged.extend(added.map(|(_, new)| (*new).clone()));
+            Value::Array(merged)
+        }
+        (_, config) => config.clone(),
+    }
+}
+
+/// Takes fields out of an object. What is left empty by that goes with them.
+pub(super) fn remove(schema: Option<&Schema>, value: &mut Value, gone: &Fields) {
+    match value {
+        Value::Object(object) if !is_atomic(schema) => {
+            for (step, below) in &gone.below {
+                let Some(name) = step.strip_prefix("f:") else {
+                    continue;
+                };
+                let Some(inner) = object.get_mut(name) else {
+                    continue;
+                };
+                if below.member {
+                    object.remove(name);
+                } else {
+                    remove(field(schema, name), inner, below);
+                    if is_hollow(inner) {
+                        object.remove(name);
+                    }
+                }
+            }
+        }
+        Value::Array(list) => {
+            let Some(steps) = elements(schema, list)
+                .map(|found| found.into_iter().map(|(step, _)| step).collect::<Vec<_>>())
+            else {
+                return;
+            };
+            let mut kept = Vec::new();
+            for (step, mut item) in steps.into_iter().zip(std::mem::take(list)) {
+                match gone.below.get(&step) {
+                    Some(below) if below.member => {}
+                    Some(below) => {
+                        remove(items(schema), &mut item, below);
+                        kept.push(item);
+                    }
+                    None => kept.push(item),
+                }
+            }
+            *list = kept;
+        }
+        _ => {}
+    }
+}
+
+fn is_hollow(value: &Value) -> bool {
+    match value {
+        Value::Object(object) => object.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,245 @@
+//! Defaults, pruning and validation by schema.
+
+use serde_json::{Map, Value};
+
+use super::refusal::Cause;
+use super::rules;
+use super::schema::{ListKind, Schema};
+
+/// Fills in defaults; an explicit null where none may stand counts as absent.
+pub(super) fn fill(schema: &Schema, value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|name, field| {
+                !field.is_null() || schema.field(name).is_none_or(|known| known.nullable)
+            });
+            for (name, known) in &schema.properties {
+                if let (None, Some(default)) = (object.get(name), &known.default) {
+                    object.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, field) in object {
+                if let Some(known) = schema.field(name) {
+                    fill(known, field);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                if let Some(known) = &schema.items {
+                    fill(known, item);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Drops fields that the schema does not know, and returns their paths.
+pub(super) fn prune(schema: &Schema, value: &mut Value, path: &str, dropped: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            let closed = !schema.open && !schema.is_map() && !schema.properties.is_empty();
+            object.retain(|name, field| {
+                let below = join(path, name);
+                let Some(known) = schema.field(name) else {
+                    if closed {
+                        dropped.push(below);
+                    }
+                    return !closed;
+                };
+                prune(known, field, &below, dropped);
+                true
+            });
+        }
+        Value::Array(items) => {
+            if let Some(known) = &schema.items {
+                for (index, item) in items.iter_mut().enumerate() {
+                    prune(known, item, &format!("{path}[{index}]"), dropped);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Everything that is wrong with a value.
+pub(super) fn check(schema: &Schema, value: &Value, path: &str, found: &mut Vec<Cause>) {
+    if value.is_null() {
+        if !schema.nullable && !schema.kind.is_empty() {
+            found.push(wrong_type(schema, value, path));
+        }
+        return;
+    }
+    if !type_fits(schema, value) {
+        found.push(wrong_type(schema, value, path));
+        return;
+    }
+    match value {
+        Value::Object(object) => check_object(schema, value, object, path, found),
+        Value::Array(items) => check_list(schema, items, path, found),
+        Value::String(text) => check_text(schema, text, path, found),
+        Value::Number(number) => check_number(schema, number.as_f64(), value, path, found),
+        _ => {}
+    }
+    if !schema.choices.is_empty() && !schema.choices.contains(value) {
+        let choices: Vec<_> = schema.choices.iter().map(Value::to_string).collect();
+        found.push(Cause {
+            reason: "FieldValueNotSupported",
+            message: format!(
+                "Unsupported value: {value}: supported values: {}",
+                choices.join(", ")
+            ),
+            field: path.to_owned(),
+        });
+    }
+}
+
+fn check_object(
+    schema: &Schema,
+    value: &Value,
+    object: &Map<String, Value>,
+    path: &str,
+    found: &mut Vec<Cause>,
+) {
+    for name in &schema.required {
+        if !object.contains_key(name) {
+            found.push(Cause::required(&join(path, name)));
+        }
+    }
+    let before = found.len();
+    for (name, field) in object {
+        if let Some(known) = schema.field(name) {
+            check(known, field, &join(path, name), found);
+        }
+    }
+    if found.len() > before {
+        return;
+    }
+    for (rule, message) in &schema.rules {
+        if rules::obeys(rule, value) == Some(false) {
+            found.push(Cause {
+                reason: "FieldValueInvalid",
+                message: format!("Invalid value: {message}"),
+                field: path.to_owned(),
+            });
+        }
+    }
+}
+
+fn check_list(schema: &Schema, items: &[Value], path: &str, found: &mut Vec<Cause>) {
+    let Some(known) = &schema.items else {
+        return;
+    };
+    let mut keys: Vec<Vec<Option<&Value>>> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let below = format!("{path}[{index}]");
+        check(known, item, &below, found);
+        let key = match &schema.list {
+            ListKind::Atomic => continue,
+            ListKind::Set => vec![Some(item)],
+            ListKind::Map(names) => names.iter().map(|name| item.get(name)).collect(),
+        };
+        if keys.contains(&key) {
+            found.push(Cause {
+                reason: "FieldValueDuplicate",
+                message: format!("Duplicate value: {item}"),
+                field: below,
+            });
+        }
+        keys.push(key);
+    }
+}
+
+fn check_text(schema: &Schema, text: &str, path: &str, found: &mut Vec<Cause>) {
+    let value = Value::from(text);
+    let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+    if let Some(least) = schema.min_length.filter(|least| length < *least) {
+        let why = format!("{path} in body should be at least {least} chars long");
+        found.push(Cause::invalid(path, &value, &why));
+    }
+    if let Some(most) = schema.max_length.filter(|most| length > *most) {
+        found.push(Cause {
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {most} bytes"),
+            field: path.to_owned(),
+        });
+    }
+    if let Some(pattern) = &schema.pattern
+        && rules::matches(pattern, text) == Some(false)
+    {
+        let why = format!("{path} in body should match '{pattern}'");
+        found.push(Cause::invalid(path, &value, &why));
+    }
+    if schema.format == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
+        let why = format!("{path} in body must be of type date-time: {value}");
+        found.push(Cause::invalid(path, &value, &why));
+    }
+}
+
+fn check_number(
+    schema: &Schema,
+    number: Option<f64>,
+    value: &Value,
+    path: &str,
+    found: &mut Vec<Cause>,
+) {
+    let number = number.unwrap_or_default();
+    if let Some(least) = schema.minimum.filter(|least| number < *least) {
+        let why = format!("{path} in body should be greater than or equal to {least}");
+        found.push(Cause::invalid(path, value, &why));
+    }
+    let most = (schema.format == "int32").then_some(f64::from(i32::MAX));
+    if let Some(most) = schema.maximum.or(most).filter(|most| number > *most) {
+        let why = format!("{path} in body should be less than or equal to {most}");
+        found.push(Cause::invalid(path, value, &why));
+    }
+}
+
+fn type_fits(schema: &Schema, value: &Value) -> bool {
+    if schema.int_or_string {
+        return value.is_string() || value.is_number();
+    }
+    match &*schema.kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        _ => true,
+    }
+}
+
+fn wrong_type(schema: &Schema, value: &Value, path: &str) -> Cause {
+    let seen = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let kind = if schema.int_or_string {
+        "integer or string"
+    } else {
+        &schema.kind
+    };
+    Cause {
+        reason: "FieldValueTypeInvalid",
+        message: format!(
+            "Invalid value: \"{seen}\": {path} in body must be of type {kind}: \"{seen}\""
+        ),
+        field: path.to_owned(),
+    }
+}
+
+/// The path of a field.
+pub(super) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}

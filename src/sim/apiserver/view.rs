@@ -1,0 +1,67 @@
+//! Stored objects as the kinds show them.
+//!
+//! The two kinds of events share their objects, which are stored in the form of the core group.
+
+use serde_json::{Map, Value};
+
+use super::kind::Kind;
+
+/// Fields of an event: their names in the core group, and in `events.k8s.io`.
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+fn is_new_event(kind: &Kind) -> bool {
+    kind.is("events.k8s.io", "Event")
+}
+
+/// A stored object in the form of a kind.
+pub(super) fn shown(kind: &Kind, stored: &Value) -> Value {
+    let mut object = stored.clone();
+    if is_new_event(kind) {
+        rename(&mut object, EVENT_FIELDS);
+    }
+    dress(kind, &mut object);
+    object
+}
+
+/// An object of a kind in the form that is stored.
+pub(super) fn stored(kind: &Kind, mut object: Value) -> Value {
+    if is_new_event(kind) {
+        rename(&mut object, EVENT_FIELDS.map(|(old, new)| (new, old)));
+        object["apiVersion"] = "v1".into();
+    }
+    object
+}
+
+/// Sets kind and version, in front of all.
+pub(super) fn dress(kind: &Kind, object: &mut Value) {
+    object["apiVersion"] = kind.api_version().into();
+    object["kind"] = kind.kind.clone().into();
+}
+
+fn rename(object: &mut Value, names: [(&str, &str); 7]) {
+    let Value::Object(object) = object else {
+        return;
+    };
+    for (old, new) in names {
+        if let Some(value) = object.remove(old) {
+            object.insert(new.to_owned(), value);
+        }
+    }
+}
+
+/// The metadata of an object alone.
+pub(super) fn metadata_only(object: &Value) -> Value {
+    let mut result = Map::new();
+    result.insert("kind".to_owned(), "PartialObjectMetadata".into());
+    result.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+    result.insert("metadata".to_owned(), object["metadata"].clone());
+    Value::Object(result)
+}

@@ -1,0 +1,246 @@
+//! Watches: changes as they come, from a version on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::Stream;
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::refusal::{Cause, Refusal};
+use super::request::{Ask, Shape, Target};
+use super::selector::Selector;
+use super::server::Shared;
+use super::state::State;
+use super::store::Change;
+use super::{read, table, view};
+
+/// How often a quiet watch says how far it is.
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// How long a watch lasts if it asks for no length.
+const LENGTH: Duration = Duration::from_mins(30);
+
+/// One watch.
+pub(super) struct Watch {
+    shared: Arc<Shared>,
+    target: Target,
+    selector: Selector,
+    shape: Shape,
+    /// Everything up to this version has been told.
+    cursor: u64,
+    bookmarks: bool,
+    deadline: Instant,
+    bookmark: Instant,
+    changed: watch::Receiver<u64>,
+    /// What is to be told before any change.
+    opening: Option<Vec<Value>>,
+    over: bool,
+}
+
+impl Watch {
+    /// Opens a watch.
+    ///
+    /// # Errors
+    /// When the request contradicts itself.
+    pub(super) fn open(
+        shared: &Arc<Shared>,
+        state: &State,
+        target: &Target,
+        ask: &Ask,
+        cut_after: Option<Duration>,
+    ) -> Result<Self, Refusal> {
+        let initial = initial_events(ask)?;
+        let mut target = target.clone();
+        let mut selector = read::selector(ask)?;
+        if let Some(name) = target.name.take() {
+            selector = Selector::read("", &format!("metadata.name={name}"))?;
+        }
+        let asked = ask.number("resourceVersion")?.unwrap_or(0);
+        let current = state.store.revision();
+        let bookmarks = ask.flag("allowWatchBookmarks");
+        let state_first = initial.unwrap_or(asked == 0);
+        let length = ask.number("timeoutSeconds")?.filter(|length| *length > 0);
+        let length = length.map_or(LENGTH, Duration::from_secs);
+        let now = Instant::now();
+        let mut watch = Self {
+            shared: Arc::clone(shared),
+            selector,
+            shape: ask.shape(),
+            cursor: if state_first { current } else { asked.max(1) },
+            bookmarks,
+            deadline: now + length.min(cut_after.unwrap_or(length)),
+            bookmark: now + BOOKMARK_EVERY,
+            changed: shared.changed.subscribe(),
+            opening: None,
+            over: false,
+            target,
+        };
+        if initial == Some(false) && asked == 0 {
+            watch.cursor = current;
+        }
+        if state_first {
+            let mut opening = watch.present(state);
+            if initial == Some(true) {
+                opening.push(watch.bookmark_of(current, true));
+            }
+            watch.opening = Some(opening);
+        }
+        Ok(watch)
+    }
+
+    /// The watch as lines.
+    pub(super) fn lines(self) -> impl Stream<Item = Bytes> + Send {
+        futures::stream::unfold(self, |mut watch| async move {
+            let events = watch.next().await?;
+            let mut text = String::new();
+            for event in events {
+                text.push_str(&event.to_string());
+                text.push('\n');
+            }
+            Some((Bytes::from(text), watch))
+        })
+    }
+
+    fn present(&self, state: &State) -> Vec<Value> {
+        let kind = &*self.target.kind;
+        state
+            .store
+            .list(&kind.stored_as, self.target.namespace.as_deref())
+            .values()
+            .map(|stored| view::shown(kind, stored))
+            .filter(|object| self.selector.matches(object))
+            .map(|object| self.event(state, "ADDED", object))
+            .collect()
+    }
+
+    async fn next(&mut self) -> Option<Vec<Value>> {
+        if let Some(opening) = self.opening.take().filter(|opening| !opening.is_empty()) {
+            return Some(opening);
+        }
+        while !self.over {
+            self.changed.mark_unchanged();
+            let events = self.news();
+            if !events.is_empty() {
+                return Some(events);
+            }
+            let until = if self.bookmarks {
+                self.deadline.min(self.bookmark)
+            } else {
+                self.deadline
+            };
+            match timeout_at(until, self.changed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_closed)) => return None,
+                Err(_elapsed) if Instant::now() >= self.deadline => return None,
+                Err(_elapsed) => {
+                    self.bookmark = Instant::now() + BOOKMARK_EVERY;
+                    return Some(vec![self.bookmark_of(self.cursor, false)]);
+                }
+            }
+        }
+        None
+    }
+
+    fn news(&mut self) -> Vec<Value> {
+        let shared = Arc::clone(&self.shared);
+        shared.with(|state| {
+            let kind = &self.target.kind;
+            let namespace = self.target.namespace.as_deref();
+            let changes = state.store.changes(&kind.stored_as, namespace, self.cursor);
+            let Some(changes) = changes else {
+                self.over = true;
+                let text = format!(
+                    "too old resource version: {} ({})",
+                    self.cursor,
+                    state.store.revision()
+                );
+                return vec![json!({"type": "ERROR", "object": Refusal::expired(text).document()})];
+            };
+            let events = changes
+                .iter()
+                .filter(|change| change.revision > self.cursor)
+                .filter_map(|change| self.tell(state, change))
+                .collect();
+            self.cursor = self.cursor.max(state.store.revision());
+            events
+        })
+    }
+
+    /// What a change means to somebody who sees only what the selector lets through.
+    fn tell(&self, state: &State, change: &Change) -> Option<Value> {
+        let kind = &*self.target.kind;
+        let fits = |object: &Value| self.selector.matches(object);
+        let before = change
+            .before
+            .as_ref()
+            .map(|object| view::shown(kind, object));
+        let before = before.filter(|object| fits(object));
+        let after = change
+            .after
+            .as_ref()
+            .map(|object| view::shown(kind, object));
+        match (before, after.filter(|object| fits(object))) {
+            (None, Some(after)) => Some(self.event(state, "ADDED", after)),
+            (Some(_), Some(after)) => Some(self.event(state, "MODIFIED", after)),
+            (Some(mut before), None) => {
+                before["metadata"]["resourceVersion"] =
+                    change.last["metadata"]["resourceVersion"].clone();
+                Some(self.event(state, "DELETED", before))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn event(&self, state: &State, kind: &str, object: Value) -> Value {
+        let object = match self.shape {
+            Shape::Full => object,
+            Shape::Metadata => view::metadata_only(&object),
+            Shape::Table => {
+                let version = object["metadata"]["resourceVersion"].clone();
+                table::of(&self.target.kind, &[object], &version, state.seconds())
+            }
+        };
+        json!({"type": kind, "object": object})
+    }
+
+    fn bookmark_of(&self, revision: u64, initial: bool) -> Value {
+        let mut object = json!({"metadata": {
+            "resourceVersion": revision.to_string(), "creationTimestamp": null,
+        }});
+        match self.shape {
+            Shape::Full => view::dress(&self.target.kind, &mut object),
+            Shape::Metadata => object = view::metadata_only(&object),
+            Shape::Table => {
+                object = table::of(&self.target.kind, &[], &revision.to_string().into(), 0);
+            }
+        }
+        if initial {
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        json!({"type": "BOOKMARK", "object": object})
+    }
+}
+
+/// Whether a watch asks for what is there already.
+fn initial_events(ask: &Ask) -> Result<Option<bool>, Refusal> {
+    let how = ask.parameter("resourceVersionMatch");
+    let forbid = |field: &str, why: &str| Err(Refusal::options(&[Cause::forbidden(field, why)]));
+    match (ask.parameter("sendInitialEvents"), how) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => forbid(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+        (Some(_), None) => forbid(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (Some(_), Some(how)) if how != "NotOlderThan" => forbid(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (Some(text), Some(_)) => Ok(Some(text == "true" || text == "1")),
+    }
+}

@@ -1,0 +1,442 @@
+//! Creating and changing objects.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::managers::{self, Operation, Writer};
+use super::prepare;
+use super::refusal::{Cause, Refusal};
+use super::request::{Ask, Target};
+use super::state::{DEFINITIONS, State, namespace_key};
+use super::store::Key;
+use super::validate;
+use super::{patch, scale, strategic, view};
+
+/// What became of a write.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) created: bool,
+    pub(super) object: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The kinds whose objects are replaced only with their version.
+fn needs_version(kind: &Kind) -> bool {
+    kind.is_custom() || matches!(&*kind.kind, "Lease" | "CustomResourceDefinition")
+}
+
+/// A new version of an object on its way.
+struct Proposal<'a> {
+    ask: &'a Ask,
+    target: &'a Target,
+    writer: Writer,
+    next: Value,
+}
+
+impl State {
+    pub(super) fn create(&mut self, target: &Target, ask: &Ask) -> Result<Written, Refusal> {
+        let mut object = ask.document()?;
+        prepare::identify(target, &mut object)?;
+        if object["metadata"].get("name").is_none()
+            && let Some(stem) = object["metadata"]["generateName"].as_str()
+        {
+            let name = format!("{stem}{}", self.suffix());
+            object["metadata"]["name"] = name.into();
+        }
+        let writer = ask.writer(target, Operation::Update);
+        self.insert(Proposal {
+            ask,
+            target,
+            writer,
+            next: object,
+        })
+    }
+
+    fn insert(&mut self, proposal: Proposal<'_>) -> Result<Written, Refusal> {
+        let Proposal {
+            ask,
+            target,
+            writer,
+            next: mut object,
+        } = proposal;
+        let kind = &*target.kind;
+        let name = prepare::name(kind, &object)?;
+        let key = target.key_of(&name);
+        self.admit(target, &name)?;
+        if self.store.get(&key).is_some() {
+            return Err(Refusal::already_exists(kind, &name));
+        }
+        if object["metadata"]["resourceVersion"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty())
+        {
+            return Err(Refusal::versioned_newborn());
+        }
+        let warnings = Self::shape(kind, &mut object, ask)?;
+        prepare::newborn(kind, &mut object);
+        validate_object(kind, &name, None, &object)?;
+        let (uid, stamp) = (self.uid(), self.stamp());
+        let metadata = &mut object["metadata"];
+        metadata["uid"] = uid.into();
+        metadata["creationTimestamp"] = stamp.clone().into();
+        if kind.generation {
+            metadata["generation"] = json!(1);
+        }
+        if writer.operation == Operation::Update {
+            managers::updated(kind, &json!({}), &mut object, &writer, &stamp);
+        }
+        if ask.dry_run() {
+            return Ok(Written {
+                created: true,
+                object,
+                warnings,
+            });
+        }
+        let stored = self.store.put(key.clone(), view::stored(kind, object));
+        self.settle(&key);
+        self.collect_if_orphan(&key);
+        Ok(Written {
+            created: true,
+            object: view::shown(kind, &stored),
+            warnings,
+        })
+    }
+
+    /// Whether new objects may come into a namespace.
+    fn admit(&self, target: &Target, name: &str) -> Result<(), Refusal> {
+        let Some(namespace) = &target.namespace else {
+            return Ok(());
+        };
+        let Some(found) = self.store.get(&namespace_key(namespace)) else {
+            let kind = self.kind("", "v1", "namespaces");
+            return Err(kind.map_or_else(Refusal::no_such_path, |kind| {
+                Refusal::not_found(kind, namespace)
+            }));
+        };
+        if found["metadata"].get("deletionTimestamp").is_some() {
+            return Err(Refusal::terminating(&target.kind, name, namespace));
+        }
+        Ok(())
+    }
+
+    /// Prunes and fills in defaults.
+    fn shape(kind: &Kind, object: &mut Value, ask: &Ask) -> Result<Vec<String>, Refusal> {
+        let mut dropped = Vec::new();
+        validate::prune(&kind.schema, object, "", &mut dropped);
+        let strictness = ask.parameter("fieldValidation").unwrap_or("Warn");
+        let dropped: Vec<_> = dropped
+            .into_iter()
+            .map(|path| format!("unknown field \"{path}\""))
+            .collect();
+        if strictness == "Strict" && !dropped.is_empty() {
+            let text = dropped.join(", ");
+            return Err(Refusal::bad_request(if kind.is_custom() {
+                format!("strict decoding error: {text}")
+            } else {
+                format!(
+                    "{} in version {:?} cannot be handled as a {}: strict decoding error: {text}",
+                    kind.kind, kind.version, kind.kind
+                )
+            }));
+        }
+        validate::fill(&kind.schema, object);
+        if !kind.is_custom() {
+            decodable(kind, object)?;
+        }
+        prepare::defaults(kind, object);
+        if strictness == "Ignore" {
+            return Ok(Vec::new());
+        }
+        Ok(dropped)
+    }
+
+    /// Replaces an object.
+    pub(super) fn update(&mut self, target: &Target, ask: &Ask) -> Result<Written, Refusal> {
+        let kind = &*target.kind;
+        let key = target.key()?;
+        let mut next = ask.document()?;
+        let Some(stored) = self.store.get(&key).cloned() else {
+            return Err(Refusal::not_found(kind, &key.name));
+        };
+        let live = view::shown(kind, &stored);
+        if target.subresource == "scale" {
+            next = scale::written(kind, &live, &next)?;
+        } else {
+            prepare::identify(target, &mut next)?;
+            let version = next["metadata"]["resourceVersion"]
+                .as_str()
+                .unwrap_or_default();
+            if version.is_empty() && needs_version(kind) {
+                let cause = Cause {
+                    reason: "FieldValueInvalid",
+                    message: "Invalid value: 0: must be specified for an update".to_owned(),
+                    field: "metadata.resourceVersion".to_owned(),
+                };
+                return Err(Refusal::invalid(kind, &key.name, &[cause]));
+            }
+        }
+        let writer = ask.writer(target, Operation::Update);
+        let proposal = Proposal {
+            ask,
+            target,
+            writer,
+            next,
+        };
+        self.commit(&key, &live, proposal)
+    }
+
+    /// Changes an object by a patch of any kind.
+    pub(super) fn patch(&mut self, target: &Target, ask: &Ask) -> Result<Written, Refusal> {
+        let kind = &*target.kind;
+        let key = target.key()?;
+        let change = ask.document()?;
+        let media = ask
+            .content_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim();
+        let stored = self.store.get(&key).cloned();
+        let apply = media.starts_with("application/apply-patch");
+        if apply && stored.is_none() && target.subresource.is_empty() {
+            return self.apply_new(target, ask, change);
+        }
+        let Some(stored) = stored else {
+            return Err(Refusal::not_found(kind, &key.name));
+        };
+        let live = view::shown(kind, &stored);
+        let operation = if apply {
+            Operation::Apply
+        } else {
+            Operation::Update
+        };
+        let writer = ask.writer(target, operation);
+        let scaled = target.subresource == "scale";
+        let mut next = if scaled {
+            scale::shown(kind, &live)
+        } else {
+            live.clone()
+        };
+        match media {
+            _ if apply => next = self.apply(target, ask, &live, change)?,
+            "application/merge-patch+json" => patch::merge(&mut next, &change),
+            "application/json-patch+json" => {
+                patch::json(&mut next, &change).map_err(Refusal::inapplicable)?;
+            }
+            "application/strategic-merge-patch+json" if !kind.is_custom() => {
+                let schema = (!scaled).then_some(&*kind.schema);
+                strategic::merge(schema, &mut next, &change);
+            }
+            other => return Err(Refusal::unsupported_media(other)),
+        }
+        if scaled && !apply {
+            next = scale::written(kind, &live, &next)?;
+        }
+        let proposal = Proposal {
+            ask,
+            target,
+            writer,
+            next,
+        };
+        self.commit(&key, &live, proposal)
+    }
+
+    fn apply_new(&mut self, target: &Target, ask: &Ask, config: Value) -> Result<Written, Refusal> {
+        let mut config = config;
+        let writer = appliers(target, ask, &mut config)?;
+        let uid = config["metadata"].get("uid").and_then(Value::as_str);
+        if uid.is_some_and(|uid| !uid.is_empty()) {
+            let name = target.name.clone().unwrap_or_default();
+            let why = "Precondition failed: the object that the uid names does not exist";
+            return Err(Refusal::conflict(&target.kind, &name, why));
+        }
+        let stamp = self.stamp();
+        let next = managers::applied(
+            &target.kind,
+            &json!({}),
+            &config,
+            &writer,
+            ask.force(),
+            &stamp,
+        )?;
+        self.insert(Proposal {
+            ask,
+            target,
+            writer,
+            next,
+        })
+    }
+
+    fn apply(
+        &self,
+        target: &Target,
+        ask: &Ask,
+        live: &Value,
+        config: Value,
+    ) -> Result<Value, Refusal> {
+        let kind = &*target.kind;
+        let mut config = config;
+        if target.subresource == "scale" {
+            return scale::written(kind, live, &config);
+        }
+        let writer = appliers(target, ask, &mut config)?;
+        let mut dropped = Vec::new();
+        validate::prune(&kind.schema, &mut config, "", &mut dropped);
+        let version = config["metadata"].get("resourceVersion").cloned();
+        let uid = config["metadata"].get("uid").cloned();
+        let mut next = managers::applied(kind, live, &config, &writer, ask.force(), &self.stamp())?;
+        next["metadata"]["resourceVersion"] = version.unwrap_or_default();
+        if let Some(uid) = uid {
+            next["metadata"]["uid"] = uid;
+        }
+        Ok(next)
+    }
+
+    fn commit(
+        &mut self,
+        key: &Key,
+        live: &Value,
+        proposal: Proposal<'_>,
+    ) -> Result<Written, Refusal> {
+        let Proposal {
+            ask,
+            target,
+            writer,
+            mut next,
+        } = proposal;
+        let kind = &*target.kind;
+        prepare::identify(target, &mut next)?;
+        if ask.method == Method::PATCH {
+            prepare::same_uid(target, live, &mut next)?;
+        }
+        prepare::same_object(kind, key, live, &next)?;
+        let warnings = Self::shape(kind, &mut next, ask)?;
+        prepare::succeed(kind, &target.subresource, live, &mut next);
+        validate_object(kind, &key.name, Some(live), &next)?;
+        let stamp = self.stamp();
+        if writer.operation == Operation::Update {
+            managers::updated(kind, live, &mut next, &writer, &stamp);
+        }
+        let shown = |object: &Value| {
+            if target.subresource == "scale" {
+                scale::shown(kind, object)
+            } else {
+                object.clone()
+            }
+        };
+        if prepare::same_apart_from_times(live, &next) || ask.dry_run() {
+            let object = if ask.dry_run() { &next } else { live };
+            return Ok(Written {
+                created: false,
+                object: shown(object),
+                warnings,
+            });
+        }
+        let stored = self.store.put(key.clone(), view::stored(kind, next));
+        self.settle(key);
+        Ok(Written {
+            created: false,
+            object: shown(&view::shown(kind, &stored)),
+            warnings,
+        })
+    }
+
+    /// What follows from a write.
+    fn settle(&mut self, key: &Key) {
+        if key.resource == DEFINITIONS {
+            self.establish(key);
+            self.refresh_kinds();
+        }
+        self.reap(key);
+    }
+
+    /// A definition is accepted at once.
+    fn establish(&mut self, key: &Key) {
+        let Some(stored) = self.store.get(key) else {
+            return;
+        };
+        let mut definition = Value::clone(stored);
+        let condition = |kind: &str, reason: &str, message: &str| {
+            json!({
+                "type": kind, "status": "True", "reason": reason, "message": message,
+                "lastTransitionTime": definition["metadata"]["creationTimestamp"],
+            })
+        };
+        let versions: Vec<_> = definition["spec"]["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|version| version["storage"] == true)
+            .map(|version| version["name"].clone())
+            .collect();
+        let status = json!({
+            "acceptedNames": definition["spec"]["names"],
+            "conditions": [
+                condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+                condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+            ],
+            "storedVersions": versions,
+        });
+        if definition["status"] != status {
+            definition["status"] = status;
+            self.store.put(key.clone(), definition);
+        }
+    }
+}
+
+fn appliers(target: &Target, ask: &Ask, config: &mut Value) -> Result<Writer, Refusal> {
+    if ask.parameter("fieldManager").is_none() {
+        let cause = Cause {
+            reason: "FieldValueRequired",
+            message: "Required value: is required for apply patch".to_owned(),
+            field: "fieldManager".to_owned(),
+        };
+        return Err(Refusal::options(&[cause]).of_patch());
+    }
+    if config["metadata"]
+        .get("managedFields")
+        .is_some_and(|fields| !fields.is_null())
+    {
+        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+    }
+    prepare::identify(target, config)?;
+    if let (Some(name), None) = (&target.name, config["metadata"].get("name")) {
+        config["metadata"]["name"] = name.clone().into();
+    }
+    Ok(ask.writer(target, Operation::Apply))
+}
+
+/// The decoder of built-in kinds knows types only, and a missing field is zero to it.
+fn decodable(kind: &Kind, object: &Value) -> Result<(), Refusal> {
+    let mut found = Vec::new();
+    validate::check(&kind.schema, object, "", &mut found);
+    let wrong = found
+        .iter()
+        .find(|cause| cause.reason == "FieldValueTypeInvalid");
+    wrong.map_or(Ok(()), |cause| {
+        Err(Refusal::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {}",
+            kind.kind, kind.version, kind.kind, cause.message
+        )))
+    })
+}
+
+fn validate_object(
+    kind: &Kind,
+    name: &str,
+    live: Option<&Value>,
+    object: &Value,
+) -> Result<(), Refusal> {
+    let mut found = Vec::new();
+    validate::check(&kind.schema, object, "", &mut found);
+    if !kind.is_custom() {
+        found.retain(|cause| cause.field.starts_with("spec."));
+    }
+    prepare::check(kind, live, object, &mut found);
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::invalid(kind, name, &found))
+    }
+}

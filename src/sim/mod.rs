@@ -1,0 +1,3 @@
+//! The embedded world: what surrounds a controller, in virtual or real time.
+
+pub mod apiserver;
