@@ -46,6 +46,17 @@ pub enum AnalyzerName {
     QueueingModel,
 }
 
+impl AnalyzerName {
+    /// The name in settings and texts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Saturation => "saturation",
+            Self::Throughput => "throughput",
+            Self::QueueingModel => "queueing-model",
+        }
+    }
+}
+
 /// The unit of demand and capacity of one analyzer; figures of different units are never added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -57,6 +57,58 @@ impl fmt::Display for Replicas {
     }
 }
 
+/// A number of GPUs.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Gpus(pub u32);
+
+impl Gpus {
+    /// No GPUs.
+    pub const ZERO: Self = Self(0);
+
+    /// Together, capped at the largest count.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// What is left after taking `other` away, never below zero.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// As many replicas, each with this many GPUs.
+    #[must_use]
+    pub fn times(self, replicas: Replicas) -> Self {
+        Self(self.0.saturating_mul(replicas.0))
+    }
+
+    /// GPUs of one replica: a replica that states none is counted as one, since it takes a place.
+    #[must_use]
+    pub fn at_least_one(self) -> Self {
+        Self(self.0.max(1))
+    }
+
+    /// Whole replicas that fit, each with `per_replica` GPUs.
+    pub fn replicas(self, per_replica: Self) -> Replicas {
+        Replicas(self.0 / per_replica.at_least_one().0)
+    }
+
+    /// As a floating-point number; exact.
+    pub fn to_f64(self) -> f64 {
+        f64::from(self.0)
+    }
+}
+
+impl fmt::Display for Gpus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
 /// Cost of one replica in the user's own unit, as millionths, so that equal costs compare equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -92,6 +144,14 @@ impl Cost {
             weight /= 10;
         }
         millionths.map(Self).ok_or_else(invalid)
+    }
+}
+
+impl Cost {
+    /// As a floating-point number of millionths, in which sums of ordinary costs are exact.
+    pub fn millionths(self) -> f64 {
+        let part = |bits: u64| f64::from(u32::try_from(bits & 0xFFFF_FFFF).unwrap_or(u32::MAX));
+        part(self.0 >> 32) * 4_294_967_296.0 + part(self.0)
     }
 }
 

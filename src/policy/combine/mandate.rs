@@ -1,0 +1,169 @@
+//! What a role must gain, may lose, or why it stays.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::anchor::Anchor;
+use super::balance::View;
+use super::ballot::{Direction, Vote};
+use super::claim::{Claim, weigh};
+use super::liveness::Liveness;
+use crate::policy::capacity::{AnalyzerName, ServingRole};
+use crate::policy::key::VariantKey;
+use crate::policy::units::Cost;
+
+/// What an optimizer is asked to do with one role of one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Mandate {
+    /// Add capacity until every claim is met.
+    Grow {
+        /// One for each voter with a view on the role.
+        claims: Vec<Claim>,
+        /// The votes, in replicas of the variant that meets them most cheaply.
+        votes: Vec<Vote>,
+        /// What the votes combine to, not rounded.
+        replicas: Option<f64>,
+    },
+    /// Take capacity away while every claim leaves it.
+    Release {
+        /// One for each live voter with a view on the role.
+        claims: Vec<Claim>,
+        /// The votes, in replicas of one variant.
+        votes: Vec<Vote>,
+        /// What the votes combine to, not rounded.
+        replicas: Option<f64>,
+    },
+    /// Neither.
+    Hold(Hold),
+}
+
+/// Why a role stays as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Hold {
+    /// No voter lacks capacity, and this one has none to spare.
+    Vetoed {
+        /// The voter.
+        analyzer: AnalyzerName,
+        /// Its utilization, demand over supply; `None` without supply.
+        utilization: Option<f64>,
+    },
+    /// No voter was informative of late: there is no basis to shrink on.
+    NobodyLive,
+    /// A voter that was informative of late said nothing this cycle, and might have a veto.
+    Awaited {
+        /// The voter.
+        analyzer: AnalyzerName,
+    },
+    /// No live voter has a view on the role.
+    NoView,
+    /// Nobody can size the model.
+    Unsized {
+        /// Why.
+        anchor: Anchor,
+    },
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vetoed {
+                analyzer,
+                utilization: Some(utilization),
+            } => write!(
+                f,
+                "{} sees nothing to spare at a utilization of {utilization:.3}",
+                analyzer.as_str()
+            ),
+            Self::Vetoed {
+                analyzer,
+                utilization: None,
+            } => write!(f, "{} sees no capacity to spare", analyzer.as_str()),
+            Self::NobodyLive => f.write_str("no analyzer was informative of late"),
+            Self::Awaited { analyzer } => {
+                write!(f, "{} said nothing this cycle", analyzer.as_str())
+            }
+            Self::NoView => f.write_str("no analyzer has a view on the role"),
+            Self::Unsized { anchor } => match anchor {
+                Anchor::Ambiguous { candidates } => {
+                    let names: Vec<&str> = candidates.iter().map(|name| name.as_str()).collect();
+                    write!(
+                        f,
+                        "several analyzers could size the model ({}) and none comes first",
+                        names.join(", ")
+                    )
+                }
+                Anchor::Nobody | Anchor::Sized { .. } => {
+                    f.write_str("no analyzer can size the model")
+                }
+            },
+        }
+    }
+}
+
+/// Up on any voter, down on all live ones.
+pub(super) fn decide(
+    role: ServingRole,
+    anchor: &Anchor,
+    views: &[View<'_>],
+    costs: &BTreeMap<VariantKey, Cost>,
+) -> Mandate {
+    if !matches!(anchor, Anchor::Sized { .. }) {
+        return Mandate::Hold(Hold::Unsized {
+            anchor: anchor.clone(),
+        });
+    }
+    let all: Vec<&View<'_>> = views.iter().collect();
+    let is_short = |view: &&View<'_>| {
+        view.roles
+            .get(&role)
+            .is_some_and(|balance| balance.required > 0.0)
+    };
+    if all.iter().any(is_short) {
+        let weighed = weigh(Direction::Up, role, &all, costs);
+        return Mandate::Grow {
+            claims: weighed.claims,
+            votes: weighed.votes,
+            replicas: weighed.combined,
+        };
+    }
+    let live: Vec<&View<'_>> = all
+        .into_iter()
+        .filter(|view| view.seat.liveness == Liveness::Live)
+        .collect();
+    if let Some(hold) = obstacle(role, &live) {
+        return Mandate::Hold(hold);
+    }
+    let weighed = weigh(Direction::Down, role, &live, costs);
+    Mandate::Release {
+        claims: weighed.claims,
+        votes: weighed.votes,
+        replicas: weighed.combined,
+    }
+}
+
+/// Why a role may not shrink.
+fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<Hold> {
+    if live.is_empty() {
+        return Some(Hold::NobodyLive);
+    }
+    if let Some(view) = live.iter().find(|view| view.seat.assessment.is_none()) {
+        return Some(Hold::Awaited {
+            analyzer: view.seat.analyzer,
+        });
+    }
+    let mut has_view = false;
+    for view in live {
+        if let Some(balance) = view.roles.get(&role) {
+            has_view = true;
+            if balance.spare <= 0.0 {
+                return Some(Hold::Vetoed {
+                    analyzer: view.seat.analyzer,
+                    utilization: (balance.supply > 0.0).then(|| balance.demand / balance.supply),
+                });
+            }
+        }
+    }
+    (!has_view).then_some(Hold::NoView)
+}

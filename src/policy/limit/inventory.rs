@@ -1,0 +1,122 @@
+//! GPUs that nodes offer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::pools::Physical;
+use super::short_name;
+use super::usage::{GpuPod, usage_by_node};
+use crate::policy::units::Gpus;
+use crate::settings::selector::{Condition, LabelSelector};
+
+/// Vendors, by the prefix of their labels and resources.
+pub const VENDORS: [&str; 3] = ["nvidia.com", "amd.com", "intel.com"];
+
+/// What is read of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeView {
+    /// Its labels.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Its allocatable resources that are whole numbers, such as `nvidia.com/gpu`.
+    pub allocatable: BTreeMap<Arc<str>, u32>,
+    /// Whether pods may be placed on it.
+    pub scheduling: Scheduling,
+}
+
+/// Whether pods may be placed on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Scheduling {
+    /// Ready and not cordoned.
+    Open,
+    /// Cordoned or not ready: what it holds keeps running, and nothing is added.
+    Closed,
+}
+
+/// GPUs of one product on one node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeGpus {
+    /// How many.
+    pub count: Gpus,
+    /// Memory of each in MiB, where a label says so.
+    pub memory: Option<u32>,
+}
+
+/// GPUs of one node by product: the vendors whose `<vendor>/gpu.product` label it carries.
+pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
+    VENDORS
+        .iter()
+        .filter_map(|vendor| {
+            let product = node.labels.get(format!("{vendor}/gpu.product").as_str())?;
+            let count = node.allocatable.get(format!("{vendor}/gpu").as_str());
+            let memory = node.labels.get(format!("{vendor}/gpu.memory").as_str());
+            let gpus = NodeGpus {
+                count: Gpus(count.copied().unwrap_or(0)),
+                memory: memory.and_then(|text| text.parse().ok()),
+            };
+            Some((Arc::clone(product), gpus))
+        })
+        .collect()
+}
+
+/// Limits and use by short type name over the selected nodes that pods may be placed on. What runs on a
+/// closed node counts on neither side: it holds no GPU that anybody could have.
+///
+/// `None` for either view means that it could not be read, and leaves the budget unknown; an empty
+/// view says that there is nothing.
+pub fn physical(
+    nodes: Option<&BTreeMap<Arc<str>, NodeView>>,
+    pods: Option<&[GpuPod]>,
+    selector: &LabelSelector,
+) -> Physical {
+    let (Some(nodes), Some(pods)) = (nodes, pods) else {
+        return Physical::Unknown;
+    };
+    let used_by_node = usage_by_node(pods);
+    let mut limits: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
+    let mut used: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
+    for (name, node) in nodes {
+        if node.scheduling == Scheduling::Closed || !is_selected(node, selector) {
+            continue;
+        }
+        for vendor in VENDORS {
+            let Some(product) = node.labels.get(format!("{vendor}/gpu.product").as_str()) else {
+                continue;
+            };
+            let resource = format!("{vendor}/gpu");
+            let kind: Arc<str> = short_name(product).into();
+            let offered = Gpus(
+                node.allocatable
+                    .get(resource.as_str())
+                    .copied()
+                    .unwrap_or(0),
+            );
+            let taken = used_by_node
+                .get(name)
+                .and_then(|by_resource| by_resource.get(resource.as_str()))
+                .copied()
+                .unwrap_or_default();
+            add(&mut limits, &kind, offered);
+            add(&mut used, &kind, taken.min(offered));
+        }
+    }
+    Physical::Known { limits, used }
+}
+
+fn is_selected(node: &NodeView, selector: &LabelSelector) -> bool {
+    selector.requirements.iter().all(|requirement| {
+        let value = node.labels.get(requirement.label.as_str());
+        match &requirement.holds {
+            Condition::Exists => value.is_some(),
+            Condition::Absent => value.is_none(),
+            Condition::OneOf(values) => value.is_some_and(|value| values.contains(&**value)),
+            Condition::NoneOf(values) => value.is_none_or(|value| !values.contains(&**value)),
+        }
+    })
+}
+
+fn add(sums: &mut BTreeMap<Arc<str>, Gpus>, kind: &Arc<str>, gpus: Gpus) {
+    let sum = sums.entry(Arc::clone(kind)).or_default();
+    *sum = sum.plus(gpus);
+}

@@ -1,0 +1,21 @@
+//! What the GPUs allow: physical ones by what nodes offer and pods use, quotas by what is declared.
+//! Both bind: a replica is granted where every pool that it draws from has room.
+//!
+//! An unknown, an unlimited and a finite budget are three things. Where it is unknown nothing grows
+//! above its floor and nothing is lowered.
+
+mod accelerator_name;
+mod budget;
+mod inventory;
+mod pass;
+mod pool;
+mod pools;
+mod usage;
+
+pub use accelerator_name::{reconcile, short_name};
+pub use budget::Budget;
+pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, discover, physical};
+pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
+pub use pool::{Pool, Room};
+pub use pools::{ManagedUse, Physical, Pools};
+pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};

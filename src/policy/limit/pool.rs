@@ -1,0 +1,62 @@
+//! A supply of GPUs that several variants draw from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Budget;
+
+/// A supply of GPUs that several variants draw from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Pool {
+    /// GPUs of one type on the nodes.
+    Inventory {
+        /// The type.
+        accelerator: Arc<str>,
+    },
+    /// A quota of one type over the cluster.
+    ClusterQuota {
+        /// The limiter that states it.
+        limiter: Arc<str>,
+        /// The type.
+        accelerator: Arc<str>,
+    },
+    /// A quota of one type in one namespace.
+    NamespaceQuota {
+        /// The limiter that states it.
+        limiter: Arc<str>,
+        /// The namespace.
+        namespace: Arc<str>,
+        /// The type.
+        accelerator: Arc<str>,
+    },
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inventory { accelerator } => write!(f, "inventory[type={accelerator}]"),
+            Self::ClusterQuota { accelerator, .. } => {
+                write!(f, "quota[scope=cluster, type={accelerator}]")
+            }
+            Self::NamespaceQuota {
+                namespace,
+                accelerator,
+                ..
+            } => write!(
+                f,
+                "quota[scope=namespace, namespace={namespace}, type={accelerator}]"
+            ),
+        }
+    }
+}
+
+/// One pool and what is left in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    /// The pool.
+    pub pool: Pool,
+    /// What is left.
+    pub left: Budget,
+}

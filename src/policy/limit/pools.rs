@@ -1,0 +1,199 @@
+//! All pools of one cycle, and what has been taken from them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::accelerator_name::{is_same_type, reconcile};
+use super::budget::Budget;
+use super::pool::{Pool, Room};
+use crate::policy::snapshot::Accelerator;
+use crate::policy::units::Gpus;
+use crate::settings::saturation::{Limiter, LimiterScope, Quota, Quotas};
+
+/// The name of the quotas of namespaces that are not listed.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// What is known about the GPUs on the nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Physical {
+    /// The nodes do not limit.
+    Unlimited,
+    /// A view of nodes or pods is missing.
+    Unknown,
+    /// By short type name. A type without an entry does not exist.
+    Known {
+        /// GPUs that nodes offer.
+        limits: BTreeMap<Arc<str>, Gpus>,
+        /// GPUs that pods hold, whoever they belong to.
+        used: BTreeMap<Arc<str>, Gpus>,
+    },
+}
+
+/// GPUs that our own variants hold, by namespace, then type as declared.
+pub type ManagedUse = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>;
+
+/// All pools of one cycle.
+#[derive(Debug, Clone)]
+pub struct Pools {
+    physical: Physical,
+    quotas: Vec<QuotaLimiter>,
+    managed: ManagedUse,
+    taken: BTreeMap<Pool, Gpus>,
+}
+
+#[derive(Debug, Clone)]
+struct QuotaLimiter {
+    name: Arc<str>,
+    limiter: Limiter,
+}
+
+impl Pools {
+    /// Opens the pools. `managed` is what quotas count; nodes count every pod.
+    pub fn new(physical: Physical, limiters: &[Limiter], managed: ManagedUse) -> Self {
+        let quotas = limiters
+            .iter()
+            .map(|limiter| QuotaLimiter {
+                name: limiter.name.as_str().into(),
+                limiter: limiter.clone(),
+            })
+            .collect();
+        Self {
+            physical,
+            quotas,
+            managed,
+            taken: BTreeMap::new(),
+        }
+    }
+
+    /// The pools that a variant draws from, in the order in which they are credited, and what is
+    /// left in each. A limiter that does not concern it has no pool here.
+    pub fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
+        let mut rooms = Vec::with_capacity(1 + self.quotas.len());
+        rooms.extend(self.physical_room(accelerator));
+        for quota in &self.quotas {
+            rooms.extend(self.quota_room(quota, namespace, accelerator));
+        }
+        for room in &mut rooms {
+            let taken = self.taken.get(&room.pool).copied().unwrap_or_default();
+            room.left = room.left.less(taken);
+        }
+        rooms
+    }
+
+    /// What all pools of a variant leave it.
+    pub fn budget(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
+        self.rooms(namespace, accelerator)
+            .iter()
+            .fold(Budget::Unlimited, |budget, room| budget.and(room.left))
+    }
+
+    /// Takes GPUs from every pool that a variant draws from.
+    pub fn take(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
+        for room in self.rooms(namespace, accelerator) {
+            let taken = self.taken.entry(room.pool).or_default();
+            *taken = taken.plus(gpus);
+        }
+    }
+
+    fn physical_room(&self, accelerator: &Accelerator) -> Option<Room> {
+        let label: Arc<str> = accelerator.label().into();
+        let (accelerator, left) = match &self.physical {
+            Physical::Unlimited => return None,
+            Physical::Unknown => (label, Budget::Unknown),
+            Physical::Known { limits, used } => {
+                let kind = match accelerator {
+                    Accelerator::Named(name) => reconcile(name, limits),
+                    // With one type there is nothing to confuse it with.
+                    Accelerator::Unresolved if limits.len() == 1 => limits.keys().next(),
+                    Accelerator::Unresolved => None,
+                };
+                let left = kind.map_or(Gpus::ZERO, |kind| {
+                    let limit = limits.get(kind).copied().unwrap_or_default();
+                    limit.saturating_sub(used_of(used, kind))
+                });
+                (kind.map_or(label, Arc::clone), Budget::Finite(left))
+            }
+        };
+        let pool = Pool::Inventory { accelerator };
+        Some(Room { pool, left })
+    }
+
+    fn quota_room(
+        &self,
+        quota: &QuotaLimiter,
+        namespace: &str,
+        accelerator: &Accelerator,
+    ) -> Option<Room> {
+        let QuotaLimiter { name, limiter } = quota;
+        if limiter.exclude.contains(namespace) {
+            return None;
+        }
+        match &limiter.scope {
+            LimiterScope::Cluster(quotas) => {
+                let (accelerator, cap) = cap_of(quotas, accelerator);
+                let left = cap.less(self.managed_in_cluster(limiter, &accelerator));
+                let pool = Pool::ClusterQuota {
+                    limiter: Arc::clone(name),
+                    accelerator,
+                };
+                Some(Room { pool, left })
+            }
+            LimiterScope::Namespaces(namespaces) => {
+                let none = Quotas::new();
+                let quotas = namespaces
+                    .get(namespace)
+                    .or_else(|| namespaces.get(DEFAULT_NAMESPACE))
+                    .unwrap_or(&none);
+                let (accelerator, cap) = cap_of(quotas, accelerator);
+                let left = cap.less(self.managed_in(namespace, &accelerator));
+                let pool = Pool::NamespaceQuota {
+                    limiter: Arc::clone(name),
+                    namespace: namespace.into(),
+                    accelerator,
+                };
+                Some(Room { pool, left })
+            }
+        }
+    }
+
+    fn managed_in_cluster(&self, limiter: &Limiter, accelerator: &Arc<str>) -> Gpus {
+        self.managed
+            .iter()
+            .filter(|(namespace, _)| !limiter.exclude.contains(&***namespace))
+            .fold(Gpus::ZERO, |sum, (_, used)| {
+                sum.plus(used_of(used, accelerator))
+            })
+    }
+
+    fn managed_in(&self, namespace: &str, accelerator: &Arc<str>) -> Gpus {
+        self.managed
+            .get(namespace)
+            .map_or(Gpus::ZERO, |used| used_of(used, accelerator))
+    }
+}
+
+/// Use under any spelling of a type.
+fn used_of(used: &BTreeMap<Arc<str>, Gpus>, kind: &str) -> Gpus {
+    used.iter()
+        .filter(|(name, _)| is_same_type(name, kind))
+        .fold(Gpus::ZERO, |sum, (_, gpus)| sum.plus(*gpus))
+}
+
+/// The type that a quota counts a variant under, and how many it allows; a type that is not listed,
+/// or not known, is denied.
+fn cap_of(quotas: &Quotas, accelerator: &Accelerator) -> (Arc<str>, Budget) {
+    let Accelerator::Named(name) = accelerator else {
+        return (accelerator.label().into(), Budget::Finite(Gpus::ZERO));
+    };
+    let listed: BTreeMap<Arc<str>, Quota> = quotas
+        .iter()
+        .map(|(kind, quota)| (kind.as_str().into(), *quota))
+        .collect();
+    let kind = reconcile(name, &listed);
+    let budget = match kind.and_then(|kind| listed.get(kind)) {
+        Some(Quota::Unlimited) => Budget::Unlimited,
+        Some(Quota::AtMost(most)) => Budget::Finite(Gpus(*most)),
+        None => Budget::Finite(Gpus::ZERO),
+    };
+    (kind.map_or_else(|| Arc::clone(name), Arc::clone), budget)
+}

@@ -1,0 +1,64 @@
+//! A variant that may gain or lose replicas.
+
+use std::collections::BTreeMap;
+
+use crate::policy::bounds::Bounds;
+use crate::policy::capacity::ServingRole;
+use crate::policy::combine::Claim;
+use crate::policy::key::VariantKey;
+use crate::policy::units::{Cost, Replicas};
+
+/// A variant that may gain or lose replicas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The part of a request that it serves.
+    pub role: ServingRole,
+    /// Cost of one replica.
+    pub cost: Cost,
+    /// The replicas that the claims were computed for: those that exist.
+    pub count: Replicas,
+    /// Bounds in force.
+    pub bounds: Bounds,
+}
+
+impl Candidate {
+    /// Replicas that may be added.
+    pub fn room_above(&self) -> u32 {
+        let max = self.bounds.max.unwrap_or(Replicas(u32::MAX));
+        max.saturating_sub(self.count).0
+    }
+
+    /// Replicas that may go.
+    pub fn room_below(&self) -> u32 {
+        self.count.saturating_sub(self.bounds.min).0
+    }
+}
+
+/// A candidate beside what one replica of it means to each claim: 0 where a claim cannot size it.
+#[derive(Debug, Clone)]
+pub(super) struct Sized<'a> {
+    pub(super) key: &'a VariantKey,
+    pub(super) candidate: &'a Candidate,
+    pub(super) gains: Vec<f64>,
+}
+
+/// The candidates of a role that at least one claim can size, by key.
+pub(super) fn sized<'a>(
+    candidates: &'a BTreeMap<VariantKey, Candidate>,
+    role: ServingRole,
+    claims: &[Claim],
+) -> Vec<Sized<'a>> {
+    candidates
+        .iter()
+        .filter(|(_, candidate)| candidate.role == role)
+        .map(|(key, candidate)| Sized {
+            key,
+            candidate,
+            gains: claims
+                .iter()
+                .map(|claim| claim.per_replica.get(key).copied().unwrap_or(0.0))
+                .collect(),
+        })
+        .filter(|sized| sized.gains.iter().any(|gain| *gain > 0.0))
+        .collect()
+}

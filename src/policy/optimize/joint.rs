@@ -1,0 +1,272 @@
+//! The roles of one model together.
+//!
+//! Each role meets its own claims; a role without room never blocks another. One bound goes along
+//! the flow of requests: decode receives what prefill lets through, so a prefill role that stands at
+//! its maximum limits decode to the share of the need that prefill reaches. Nothing limits prefill:
+//! what decode cannot take arrives all the same.
+
+use std::collections::BTreeMap;
+
+use super::candidate::{Candidate, Sized, sized};
+use super::cover::{Cover, Item};
+use super::reason::{Unmet, Wanted, WhyOptimized};
+use super::shed::{self, Shed};
+use super::{Allocation, Method};
+use crate::policy::capacity::ServingRole;
+use crate::policy::change::Change;
+use crate::policy::combine::{Claim, Mandate};
+use crate::policy::key::VariantKey;
+use crate::policy::units::Replicas;
+
+/// Grows every role that has claims; prefill, which is first in order, before decode.
+pub(super) fn grow(
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    mandates: &BTreeMap<ServingRole, Mandate>,
+    method: Method,
+) -> Allocation {
+    let mut allocation = Allocation::default();
+    let mut reached = None;
+    for (role, mandate) in mandates {
+        let Mandate::Grow { claims, .. } = mandate else {
+            continue;
+        };
+        let bounded = match (role, reached) {
+            (ServingRole::Decode, Some(share)) => follow(claims, share),
+            _ => claims.clone(),
+        };
+        let outcome = grow_role(candidates, *role, &bounded, method);
+        if *role == ServingRole::Prefill {
+            reached = reach(claims, &outcome);
+        }
+        let is_fed = claims != &bounded;
+        explain_growth(
+            &mut allocation,
+            &outcome,
+            method,
+            &bounded,
+            reached.filter(|_| is_fed),
+        );
+        if !outcome.unmet.is_empty() {
+            allocation.unmet.insert(*role, outcome.unmet);
+        }
+    }
+    keep_rest(&mut allocation, candidates, mandates);
+    allocation
+}
+
+/// What growing one role led to.
+#[derive(Debug)]
+struct Outcome<'a> {
+    variants: Vec<Sized<'a>>,
+    added: Vec<u32>,
+    unmet: Vec<Unmet>,
+}
+
+fn grow_role<'a>(
+    candidates: &'a BTreeMap<VariantKey, Candidate>,
+    role: ServingRole,
+    claims: &[Claim],
+    method: Method,
+) -> Outcome<'a> {
+    let variants = sized(candidates, role, claims);
+    // A claim that no variant can serve must not make the others take everything there is.
+    let is_served = |index: usize| {
+        variants
+            .iter()
+            .any(|sized| sized.gains.get(index).is_some_and(|gain| *gain > 0.0))
+    };
+    let amounts: Vec<f64> = claims
+        .iter()
+        .enumerate()
+        .map(|(index, claim)| if is_served(index) { claim.amount } else { 0.0 })
+        .collect();
+    let items = variants
+        .iter()
+        .map(|sized| Item {
+            cost: sized.candidate.cost.millionths(),
+            room: sized.candidate.room_above(),
+            gains: sized.gains.clone(),
+        })
+        .collect();
+    let cover = Cover::new(amounts, items);
+    let added = match method {
+        Method::LeastCost => cover.cheapest(),
+        Method::Greedy => cover.greedy(),
+    };
+    let unmet = cover
+        .lacking(&added)
+        .into_iter()
+        .zip(claims)
+        .enumerate()
+        .map(|(index, (left, claim))| Unmet {
+            analyzer: claim.analyzer,
+            amount: if is_served(index) { left } else { claim.amount },
+        })
+        .filter(|unmet| unmet.amount > 0.0)
+        .collect();
+    Outcome {
+        variants,
+        added,
+        unmet,
+    }
+}
+
+/// The share of its need that prefill reaches with every variant at its maximum; `None` where it
+/// reaches all of it, or where what it reaches is not known.
+fn reach(claims: &[Claim], outcome: &Outcome<'_>) -> Option<f64> {
+    if outcome.variants.is_empty() {
+        return None;
+    }
+    outcome
+        .unmet
+        .iter()
+        .filter_map(|unmet| {
+            let claim = claims
+                .iter()
+                .find(|claim| claim.analyzer == unmet.analyzer)?;
+            let need = claim.anticipated + claim.amount;
+            (!claim.per_replica.is_empty() && need > 0.0).then(|| (need - unmet.amount) / need)
+        })
+        .reduce(f64::min)
+}
+
+/// Claims cut to a share of the whole need.
+fn follow(claims: &[Claim], share: f64) -> Vec<Claim> {
+    claims
+        .iter()
+        .map(|claim| {
+            let need = claim.anticipated + claim.amount;
+            let amount = (need * share - claim.anticipated).clamp(0.0, claim.amount);
+            Claim {
+                amount,
+                ..claim.clone()
+            }
+        })
+        .collect()
+}
+
+fn explain_growth(
+    allocation: &mut Allocation,
+    outcome: &Outcome<'_>,
+    method: Method,
+    claims: &[Claim],
+    fed: Option<f64>,
+) {
+    for (sized, added) in outcome.variants.iter().zip(&outcome.added) {
+        let from = sized.candidate.count;
+        let why = match (added, fed, sized.candidate.bounds.max) {
+            (1.., _, _) => WhyOptimized::Grown {
+                method,
+                required: Wanted::of(claims),
+            },
+            (0, _, Some(max)) if from >= max => WhyOptimized::AtMaximum { max },
+            (0, Some(reached), _) => WhyOptimized::FedByPrefill { reached },
+            (0, None, _) => WhyOptimized::NotChosen { method },
+        };
+        record(
+            allocation,
+            sized.key,
+            from,
+            Replicas(from.0.saturating_add(*added)),
+            why,
+        );
+    }
+}
+
+fn record(
+    allocation: &mut Allocation,
+    key: &VariantKey,
+    from: Replicas,
+    to: Replicas,
+    why: WhyOptimized,
+) {
+    allocation
+        .changes
+        .insert(key.clone(), Change { from, to, why });
+}
+
+/// Shrinks every role that may.
+pub(super) fn release(
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    mandates: &BTreeMap<ServingRole, Mandate>,
+    method: Method,
+) -> Allocation {
+    let mut allocation = Allocation::default();
+    for (role, mandate) in mandates {
+        if let Mandate::Release { claims, .. } = mandate {
+            release_role(&mut allocation, candidates, *role, claims, method);
+        }
+    }
+    keep_rest(&mut allocation, candidates, mandates);
+    allocation
+}
+
+fn release_role(
+    allocation: &mut Allocation,
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    role: ServingRole,
+    claims: &[Claim],
+    method: Method,
+) {
+    let variants = sized(candidates, role, claims);
+    let standing = candidates
+        .values()
+        .filter(|candidate| candidate.role == role)
+        .fold(0_u32, |sum, candidate| {
+            sum.saturating_add(candidate.count.0)
+        });
+    let items = variants
+        .iter()
+        .map(|sized| shed::Item {
+            cost: sized.candidate.cost.millionths(),
+            room: sized.candidate.room_below(),
+            losses: sized.gains.clone(),
+        })
+        .collect();
+    let allowances = claims.iter().map(|claim| claim.amount).collect();
+    let shed = Shed::new(allowances, items, standing.saturating_sub(1));
+    let removed = match method {
+        Method::LeastCost => shed.dearest(),
+        Method::Greedy => shed.greedy(),
+    };
+    let spare = Wanted::of(claims);
+    for (sized, removed) in variants.iter().zip(&removed) {
+        let from = sized.candidate.count;
+        let to = from.saturating_sub(Replicas(*removed));
+        let spare = spare.clone();
+        let why = if to < from {
+            WhyOptimized::Released { method, spare }
+        } else {
+            WhyOptimized::Kept { spare }
+        };
+        record(allocation, sized.key, from, to, why);
+    }
+}
+
+/// Every candidate without a change yet keeps its count and says why.
+fn keep_rest(
+    allocation: &mut Allocation,
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    mandates: &BTreeMap<ServingRole, Mandate>,
+) {
+    for (key, candidate) in candidates {
+        if allocation.changes.contains_key(key) {
+            continue;
+        }
+        let why = match mandates.get(&candidate.role) {
+            None => WhyOptimized::NoMandate {
+                role: candidate.role,
+            },
+            Some(Mandate::Hold(hold)) => WhyOptimized::Held { hold: hold.clone() },
+            Some(Mandate::Release { claims, .. }) if knows(claims, key) => WhyOptimized::ModelGrows,
+            Some(Mandate::Grow { .. } | Mandate::Release { .. }) => WhyOptimized::NotSized,
+        };
+        record(allocation, key, candidate.count, candidate.count, why);
+    }
+}
+
+fn knows(claims: &[Claim], key: &VariantKey) -> bool {
+    claims
+        .iter()
+        .any(|claim| claim.per_replica.contains_key(key))
+}

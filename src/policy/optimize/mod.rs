@@ -1,0 +1,66 @@
+//! From mandates to counts: which variants of a model gain or lose replicas.
+//!
+//! Every optimizer starts from the counts that the mandates were computed for, that is from the
+//! replicas that exist: pending ones are in the claims already.
+
+mod candidate;
+mod cover;
+mod fair_share;
+mod joint;
+mod reason;
+mod shed;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::capacity::ServingRole;
+use super::change::Change;
+use super::combine::Mandate;
+use super::key::VariantKey;
+
+pub use candidate::Candidate;
+pub use fair_share::{Contender, Contest, WhyShared, share};
+pub use reason::{Unmet, Wanted, WhyOptimized};
+
+/// Steps of one search for the least cost; beyond them the best answer so far stands.
+pub const SEARCH_EFFORT: u32 = 20_000;
+
+/// Variants of one role that a search considers, the best ones by what they cost for their capacity.
+pub const SEARCH_WIDTH: usize = 24;
+
+/// How an optimizer chooses among variants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// The least resulting cost, searched from the greedy answer and never dearer than it.
+    LeastCost,
+    /// The variant with the least cost for its capacity first, or the dearest first when shrinking.
+    Greedy,
+}
+
+/// Counts for one model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// One change for every candidate, also where its count stays.
+    pub changes: BTreeMap<VariantKey, Change<WhyOptimized>>,
+    /// What could not be had, by role.
+    pub unmet: BTreeMap<ServingRole, Vec<Unmet>>,
+}
+
+/// Grows a model where any of its roles needs it, else shrinks the roles that may; never both. GPUs
+/// are not looked at: that is what limits are for.
+pub fn cost_aware(
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    mandates: &BTreeMap<ServingRole, Mandate>,
+    method: Method,
+) -> Allocation {
+    let grows = mandates
+        .values()
+        .any(|mandate| matches!(mandate, Mandate::Grow { .. }));
+    if grows {
+        joint::grow(candidates, mandates, method)
+    } else {
+        joint::release(candidates, mandates, method)
+    }
+}

@@ -1,0 +1,183 @@
+//! Table fair-share.yaml: growth of many models out of shared pools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::vectors::run;
+use crate::policy::bounds::{Bounds, ZeroPolicy};
+use crate::policy::capacity::{AnalyzerName, ServingRole};
+use crate::policy::combine::{Claim, Mandate};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::limit::{Budget, ManagedUse, Physical, Pools};
+use crate::policy::optimize::{Candidate, Contender, Contest, share};
+use crate::policy::snapshot::{Accelerator, DeclaredBounds};
+use crate::policy::units::{Cost, Gpus, Replicas};
+use crate::settings::saturation::{Limiter, LimiterScope, Quota};
+
+/// Type, cost, capacity of one replica, GPUs of one replica, replicas now, role.
+type VariantGiven = (String, u32, f64, u32, u32, ServingRole);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelGiven {
+    #[serde(default = "one")]
+    priority: f64,
+    required: BTreeMap<ServingRole, f64>,
+    variants: BTreeMap<String, VariantGiven>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Round {
+    free: Option<BTreeMap<String, i64>>,
+    models: BTreeMap<String, ModelGiven>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shared {
+    targets: BTreeMap<String, u32>,
+    left: BTreeMap<String, u32>,
+    why: Option<String>,
+}
+
+fn key(name: &str) -> VariantKey {
+    VariantKey::new("ns", name)
+}
+
+fn named(kind: &str) -> Accelerator {
+    Accelerator::Named(Arc::from(kind))
+}
+
+impl ModelGiven {
+    fn contest(&self) -> Contest {
+        let contender = |(name, given): (&String, &VariantGiven)| {
+            let (kind, cost, _, gpus, count, role) = given;
+            let contender = Contender {
+                candidate: Candidate {
+                    role: *role,
+                    cost: Cost::parse(&cost.to_string()).unwrap(),
+                    count: Replicas(*count),
+                    bounds: Bounds::effective(&DeclaredBounds::default(), ZeroPolicy::Enabled),
+                },
+                accelerator: named(kind),
+                gpus: Gpus(*gpus),
+            };
+            (key(name), contender)
+        };
+        let mandate = |(role, amount): (&ServingRole, &f64)| {
+            let per_replica = self
+                .variants
+                .iter()
+                .filter(|(_, given)| given.5 == *role && given.2 > 0.0)
+                .map(|(name, given)| (key(name), given.2))
+                .collect();
+            let claim = Claim {
+                analyzer: AnalyzerName::Saturation,
+                amount: *amount,
+                anticipated: 0.0,
+                per_replica,
+            };
+            let mandate = Mandate::Grow {
+                claims: vec![claim],
+                votes: Vec::new(),
+                replicas: None,
+            };
+            (*role, mandate)
+        };
+        Contest {
+            priority: self.priority,
+            contenders: self.variants.iter().map(contender).collect(),
+            mandates: self.required.iter().map(mandate).collect(),
+        }
+    }
+}
+
+fn pools(free: Option<&BTreeMap<String, i64>>) -> Pools {
+    let Some(free) = free else {
+        return Pools::new(Physical::Unknown, &[], ManagedUse::new());
+    };
+    let quota = |count: &i64| u32::try_from(*count).map_or(Quota::Unlimited, Quota::AtMost);
+    let quotas = free
+        .iter()
+        .map(|(kind, count)| (kind.clone(), quota(count)))
+        .collect();
+    let limiter = Limiter {
+        name: "free".to_owned(),
+        scope: LimiterScope::Cluster(quotas),
+        exclude: std::collections::BTreeSet::new(),
+    };
+    Pools::new(Physical::Unlimited, &[limiter], ManagedUse::new())
+}
+
+#[test]
+fn fair_share() {
+    let tally = run(
+        include_str!("../../../tests/vectors/fair-share.yaml"),
+        |id, given: Round, expect: Shared| {
+            let contests = given
+                .models
+                .iter()
+                .map(|(name, model)| (ModelKey::new("ns", name.as_str()), model.contest()))
+                .collect();
+            let mut pools = pools(given.free.as_ref());
+            let changes = share(&contests, &mut pools);
+            let targets: BTreeMap<String, u32> = changes
+                .iter()
+                .map(|(key, change)| (key.name.to_string(), change.to.0))
+                .collect();
+            assert_eq!(targets, expect.targets, "{id}");
+            for (kind, left) in &expect.left {
+                let budget = pools.budget("ns", &named(kind));
+                assert_eq!(budget, Budget::Finite(Gpus(*left)), "{id} {kind}");
+            }
+            if let Some(why) = &expect.why {
+                for change in changes.values() {
+                    assert_eq!(&change.why.to_string(), why, "{id}");
+                }
+            }
+        },
+    );
+    assert_eq!(
+        (tally.passed, tally.corrected, tally.not_applicable),
+        (23, 3, 5)
+    );
+}
+
+proptest! {
+    #[test]
+    fn shares_stay_within_the_budget_and_no_model_gets_more_than_it_needs(
+        needs in proptest::collection::vec((0_u32..90, 1_u32..4, 1_u32..20, 1_u32..9), 1..8),
+        free in 0_i64..40,
+    ) {
+        let models: BTreeMap<ModelKey, Contest> = needs
+            .iter()
+            .enumerate()
+            .map(|(index, (required, gpus, capacity, priority))| {
+                let variant = ("A100".to_owned(), 5, f64::from(*capacity), *gpus, 0, ServingRole::Both);
+                let model = ModelGiven {
+                    priority: f64::from(*priority),
+                    required: BTreeMap::from([(ServingRole::Both, f64::from(*required))]),
+                    variants: BTreeMap::from([(format!("v{index}"), variant)]),
+                };
+                (ModelKey::new("ns", format!("m{index}")), model.contest())
+            })
+            .collect();
+        let budget = BTreeMap::from([("A100".to_owned(), free)]);
+        let changes = share(&models, &mut pools(Some(&budget)));
+        let mut taken = 0_i64;
+        for (index, (required, gpus, capacity, _)) in needs.iter().enumerate() {
+            let to = changes[&key(&format!("v{index}"))].to.0;
+            taken += i64::from(to * gpus);
+            prop_assert!(to <= required.div_ceil(*capacity));
+        }
+        prop_assert!(taken <= free, "{} of {}", taken, free);
+    }
+}

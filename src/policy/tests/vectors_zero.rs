@@ -1,0 +1,238 @@
+//! Tables zero.yaml and wake.yaml: the boundary between no replicas and some.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::vectors::{Tally, run};
+use super::world::at;
+use crate::policy::bounds::ZeroPolicy;
+use crate::policy::capacity::ServingRole;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::limit::Budget;
+use crate::policy::units::{Cost, Gpus, Replicas};
+use crate::policy::zero::{
+    ActivityLog, ModelLoad, ServingMember, Wake, WakeLog, WakeMember, WhyZero, ZeroMember,
+    ZeroRule, at_least_one, to_zero, wake,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Quiet {
+    enabled: bool,
+    variants: BTreeMap<String, (ServingRole, String, u32, u32)>,
+    load: (Option<f64>, Option<f64>, Option<f64>),
+    idle: u64,
+    #[serde(default = "usual_retention")]
+    retention: u64,
+}
+
+fn usual_retention() -> u64 {
+    600
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Zeroed {
+    targets: BTreeMap<String, u32>,
+    block: Option<String>,
+}
+
+fn serving(role: ServingRole, cost: &str) -> ServingMember {
+    ServingMember {
+        role,
+        cost: Cost::parse(cost).unwrap(),
+    }
+}
+
+#[test]
+fn to_zero_and_minimum_of_one() {
+    let tally = run(
+        include_str!("../../../tests/vectors/zero.yaml"),
+        |id, given: Quiet, expect: Zeroed| {
+            let members: BTreeMap<VariantKey, ZeroMember> = given
+                .variants
+                .iter()
+                .map(|(name, (role, cost, count, min))| {
+                    let member = ZeroMember {
+                        serving: serving(*role, cost),
+                        count: Replicas(*count),
+                        min: Replicas(*min),
+                    };
+                    (VariantKey::new("ns", name.as_str()), member)
+                })
+                .collect();
+            let (running, waiting, queued) = given.load;
+            let load = ModelLoad {
+                running,
+                waiting,
+                queued,
+                ended: None,
+            };
+            let policy = ZeroPolicy::from(given.enabled);
+            let rule = ZeroRule {
+                policy,
+                retention: Duration::from_secs(given.retention),
+            };
+            let idle = Some(Duration::from_secs(given.idle));
+            let mut changes = to_zero(&rule, &members, &load, idle);
+            for change in changes.values() {
+                let block = match &change.why {
+                    WhyZero::Blocked { block } => Some(block.as_str().to_owned()),
+                    WhyZero::NoRequests { .. } | WhyZero::MinimumOfOne => None,
+                };
+                assert_eq!(block, expect.block, "{id}");
+            }
+            changes.extend(at_least_one(policy, &members));
+            let targets: BTreeMap<String, u32> = changes
+                .iter()
+                .map(|(key, change)| (key.name.to_string(), change.to.0))
+                .collect();
+            assert_eq!(targets, expect.targets, "{id}");
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 13,
+            corrected: 1,
+            not_applicable: 1
+        }
+    );
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asleep {
+    queued: Option<f64>,
+    /// Role, cost, current, ready, whether there is room for a first replica.
+    variants: BTreeMap<String, (ServingRole, String, u32, u32, bool)>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Woken {
+    wake: String,
+    variant: Option<String>,
+}
+
+#[test]
+fn from_zero() {
+    let tally = run(
+        include_str!("../../../tests/vectors/wake.yaml"),
+        |id, given: Asleep, expect: Woken| {
+            let members = given
+                .variants
+                .iter()
+                .map(|(name, (role, cost, current, ready, has_room))| {
+                    let member = WakeMember {
+                        serving: serving(*role, cost),
+                        current: Replicas(*current),
+                        ready: Replicas(*ready),
+                        max: None,
+                        gpus: Gpus(2),
+                        budget: Budget::Finite(Gpus(if *has_room { 2 } else { 1 })),
+                    };
+                    (VariantKey::new("ns", name.as_str()), member)
+                })
+                .collect();
+            let (word, variant) = match wake(&members, given.queued) {
+                Wake::Serving => ("serving", None),
+                Wake::NoSignal => ("no-signal", None),
+                Wake::NotWanted => ("not-wanted", None),
+                Wake::Start { variant, .. } => ("start", Some(variant)),
+                Wake::AwaitDecode { decode } => ("await-decode", Some(decode)),
+                Wake::NoServingSet { .. } => ("none", None),
+            };
+            let found = Woken {
+                wake: word.to_owned(),
+                variant: variant.map(|key| key.name.to_string()),
+            };
+            assert_eq!(found, expect, "{id}");
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 11,
+            corrected: 1,
+            not_applicable: 3
+        }
+    );
+}
+
+fn idle() -> ModelLoad {
+    ModelLoad {
+        running: Some(0.0),
+        waiting: Some(0.0),
+        queued: Some(0.0),
+        ended: None,
+    }
+}
+
+#[test]
+fn last_activity_starts_with_the_process_and_errs_late() {
+    let model = ModelKey::new("ns", "m");
+    let none = BTreeSet::new();
+    let look = |load: ModelLoad| BTreeMap::from([(model.clone(), load)]);
+    let log = ActivityLog::default();
+    assert_eq!(log.idle_for(&model, at(5)), None);
+    let log = log.learn(&look(idle()), &none, at(10));
+    assert_eq!(log.idle_for(&model, at(10)), Some(Duration::ZERO));
+    let log = log.learn(&look(idle()), &none, at(40));
+    assert_eq!(log.idle_for(&model, at(40)), Some(Duration::from_secs(30)));
+
+    for load in [
+        ModelLoad {
+            running: Some(1.0),
+            ..idle()
+        },
+        ModelLoad {
+            waiting: None,
+            ..idle()
+        },
+        ModelLoad {
+            queued: Some(2.0),
+            ..idle()
+        },
+        ModelLoad {
+            ended: Some(1.0),
+            ..idle()
+        },
+    ] {
+        let used = log.clone().learn(&look(load), &none, at(50));
+        assert_eq!(
+            used.idle_for(&model, at(50)),
+            Some(Duration::ZERO),
+            "{load:?}"
+        );
+    }
+    let woken = BTreeSet::from([model.clone()]);
+    let started = log.clone().learn(&look(idle()), &woken, at(50));
+    assert_eq!(started.idle_for(&model, at(50)), Some(Duration::ZERO));
+
+    let gone = log.learn(&BTreeMap::new(), &none, at(60));
+    assert_eq!(gone, ActivityLog::default());
+}
+
+#[test]
+fn a_started_variant_is_held_for_its_retention() {
+    let key = VariantKey::new("ns", "v");
+    let retention = Duration::from_mins(10);
+    let retentions = BTreeMap::from([(key.clone(), retention)]);
+    let started = BTreeSet::from([key.clone()]);
+    let none = BTreeSet::new();
+    let log = WakeLog::default();
+    assert_eq!(log.floor(&key, retention, at(10)), Replicas::ZERO);
+    let log = log.learn(&started, &retentions, at(10));
+    assert_eq!(log.floor(&key, retention, at(609)), Replicas::ONE);
+    assert_eq!(log.floor(&key, retention, at(610)), Replicas::ZERO);
+    let kept = log.clone().learn(&none, &retentions, at(609));
+    assert_eq!(kept, log);
+    assert_eq!(kept.learn(&none, &retentions, at(610)), WakeLog::default());
+    assert_eq!(
+        log.learn(&none, &BTreeMap::new(), at(11)),
+        WakeLog::default()
+    );
+}

@@ -1,0 +1,220 @@
+//! To zero, per model: all of its variants, or none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::load::{Activity, ModelLoad};
+use super::serving_set::{ServingMember, cheapest};
+use crate::policy::bounds::ZeroPolicy;
+use crate::policy::change::Change;
+use crate::policy::key::VariantKey;
+use crate::policy::units::Replicas;
+
+/// What is declared about a model at zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZeroRule {
+    /// Whether the model may go to zero.
+    pub policy: ZeroPolicy,
+    /// How long it must have been idle.
+    pub retention: Duration,
+}
+
+/// One variant of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZeroMember {
+    /// Its part in a serving set.
+    pub serving: ServingMember,
+    /// The count so far.
+    pub count: Replicas,
+    /// Its minimum in force.
+    pub min: Replicas,
+}
+
+/// Why a model cannot go to zero.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZeroBlock {
+    /// Scale to zero is not enabled for it.
+    PolicyForbidsZero,
+    /// A variant has a minimum above zero.
+    VariantFloor {
+        /// The variant.
+        variant: VariantKey,
+        /// Its minimum.
+        min: Replicas,
+    },
+    /// Nobody reports its queue in the router, so nothing could wake it.
+    NoWakeSignal,
+    /// It is in use.
+    Busy,
+    /// Running or waiting requests are not known to be zero.
+    LoadUnknown,
+    /// It has not been idle for long enough.
+    Retained {
+        /// How long it has been idle.
+        idle: Duration,
+        /// How long it must have been.
+        retention: Duration,
+    },
+}
+
+/// Why the zero boundary changed or kept a count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhyZero {
+    /// Nobody used the model for its retention period.
+    NoRequests {
+        /// How long it has been idle.
+        idle: Duration,
+        /// How long it must have been.
+        retention: Duration,
+    },
+    /// The model stays.
+    Blocked {
+        /// Why.
+        block: ZeroBlock,
+    },
+    /// The model must not be at zero, and this variant belongs to the cheapest set that serves it.
+    MinimumOfOne,
+}
+
+impl ZeroBlock {
+    /// The reason in conditions and metrics.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::PolicyForbidsZero => "policy-forbids-zero",
+            Self::VariantFloor { .. } => "variant-floor",
+            Self::NoWakeSignal => "no-wake-signal",
+            Self::Busy => "busy",
+            Self::LoadUnknown => "load-unknown",
+            Self::Retained { .. } => "retention",
+        }
+    }
+
+    /// Why a model cannot go to zero, the lasting reasons first; `None` if it can, with how long it
+    /// has been idle for.
+    fn of(
+        rule: &ZeroRule,
+        members: &BTreeMap<VariantKey, ZeroMember>,
+        load: &ModelLoad,
+        idle: Option<Duration>,
+    ) -> Option<Self> {
+        if rule.policy == ZeroPolicy::Disabled {
+            return Some(Self::PolicyForbidsZero);
+        }
+        let floor = members
+            .iter()
+            .find(|(_, member)| member.min > Replicas::ZERO);
+        if let Some((variant, member)) = floor {
+            return Some(Self::VariantFloor {
+                variant: variant.clone(),
+                min: member.min,
+            });
+        }
+        match (load.activity(), load.queued, idle) {
+            (Activity::Busy, _, _) => Some(Self::Busy),
+            (_, None, _) => Some(Self::NoWakeSignal),
+            (Activity::Unknown, Some(_), _) | (Activity::Idle, Some(_), None) => {
+                Some(Self::LoadUnknown)
+            }
+            (Activity::Idle, Some(_), Some(idle)) => {
+                let retention = rule.retention;
+                (idle < retention).then_some(Self::Retained { idle, retention })
+            }
+        }
+    }
+}
+
+/// Sends every variant of an idle model to zero. `idle` is how long it has been idle; `None` is not
+/// known. Names the obstacle on every variant where there is one.
+pub fn to_zero(
+    rule: &ZeroRule,
+    members: &BTreeMap<VariantKey, ZeroMember>,
+    load: &ModelLoad,
+    idle: Option<Duration>,
+) -> BTreeMap<VariantKey, Change<WhyZero>> {
+    let block = ZeroBlock::of(rule, members, load, idle);
+    members
+        .iter()
+        .map(|(key, member)| {
+            let (to, why) = match &block {
+                Some(block) => (
+                    member.count,
+                    WhyZero::Blocked {
+                        block: block.clone(),
+                    },
+                ),
+                None => (
+                    Replicas::ZERO,
+                    WhyZero::NoRequests {
+                        idle: idle.unwrap_or_default(),
+                        retention: rule.retention,
+                    },
+                ),
+            };
+            let from = member.count;
+            (key.clone(), Change { from, to, why })
+        })
+        .collect()
+}
+
+/// Gives one replica to each variant of the cheapest serving set where a model that must not be at
+/// zero would be. Empty where nothing is to be done.
+pub fn at_least_one(
+    policy: ZeroPolicy,
+    members: &BTreeMap<VariantKey, ZeroMember>,
+) -> BTreeMap<VariantKey, Change<WhyZero>> {
+    let is_at_zero = members
+        .values()
+        .all(|member| member.count == Replicas::ZERO);
+    if policy == ZeroPolicy::Enabled || !is_at_zero {
+        return BTreeMap::new();
+    }
+    let serving = members
+        .iter()
+        .map(|(key, member)| (key.clone(), member.serving))
+        .collect();
+    cheapest(&serving)
+        .into_iter()
+        .flat_map(|set| set.members)
+        .map(|key| {
+            let change = Change {
+                from: Replicas::ZERO,
+                to: Replicas::ONE,
+                why: WhyZero::MinimumOfOne,
+            };
+            (key, change)
+        })
+        .collect()
+}
+
+impl fmt::Display for WhyZero {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRequests { idle, retention } => write!(
+                f,
+                "No requests in retention period, scaling to zero (idle for {}s of {}s)",
+                idle.as_secs(),
+                retention.as_secs()
+            ),
+            Self::Blocked { block } => match block {
+                ZeroBlock::VariantFloor { variant, min } => {
+                    write!(f, "{}: {variant} has a minimum of {min}", block.as_str())
+                }
+                ZeroBlock::Retained { idle, retention } => write!(
+                    f,
+                    "{}: idle for {}s of {}s",
+                    block.as_str(),
+                    idle.as_secs(),
+                    retention.as_secs()
+                ),
+                other => f.write_str(other.as_str()),
+            },
+            Self::MinimumOfOne => f.write_str(
+                "Preserving minimum replica on cheapest variant (scale-to-zero disabled)",
+            ),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The boundary between no replicas and some: an idle model goes to zero, a model at zero wakes for
+//! a request, and a model that must not be at zero keeps a serving set.
+
+mod activity;
+mod idle;
+mod load;
+mod serving_set;
+mod wake;
+mod wake_log;
+
+pub use activity::ActivityLog;
+pub use idle::{WhyZero, ZeroBlock, ZeroMember, ZeroRule, at_least_one, to_zero};
+pub use load::{Activity, ModelLoad};
+pub use serving_set::{ServingMember, ServingSet, cheapest};
+pub use wake::{Wake, WakeMember, wake};
+pub use wake_log::WakeLog;

@@ -1,0 +1,47 @@
+//! Variants that were started from zero keep their replica for a retention period, whatever their
+//! load is until then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::key::VariantKey;
+use crate::policy::moment::Moment;
+use crate::policy::units::Replicas;
+
+/// When each variant was started from zero. Holds variants that exist, until their hold has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WakeLog {
+    started: BTreeMap<VariantKey, Moment>,
+}
+
+impl WakeLog {
+    /// Adds the starts of one cycle. `retentions` names every variant that exists.
+    #[must_use]
+    pub fn learn(
+        mut self,
+        started: &BTreeSet<VariantKey>,
+        retentions: &BTreeMap<VariantKey, Duration>,
+        now: Moment,
+    ) -> Self {
+        for variant in started {
+            self.started.insert(variant.clone(), now);
+        }
+        self.started.retain(|variant, at| {
+            retentions
+                .get(variant)
+                .is_some_and(|retention| now.since(*at) < *retention)
+        });
+        self
+    }
+
+    /// The fewest replicas of a variant because of a recent start.
+    pub fn floor(&self, variant: &VariantKey, retention: Duration, now: Moment) -> Replicas {
+        match self.started.get(variant) {
+            Some(at) if now.since(*at) < retention => Replicas::ONE,
+            _ => Replicas::ZERO,
+        }
+    }
+}
