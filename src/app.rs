@@ -94,7 +94,6 @@ struct Plant {
     config: Doorbell<config::Source>,
     statuses: Intents<crate::policy::key::VariantKey>,
     events: Events,
-    refusals: config::Refusals,
 }
 
 #[derive(Clone)]
@@ -175,7 +174,6 @@ impl Plant {
                     event_recorder::Message::Publish
                 }),
             ),
-            refusals: config::Refusals::default(),
             scope,
             statics,
             addresses,
@@ -209,7 +207,6 @@ impl Plant {
         );
         let connections = config::Connections {
             sources: self.config.clone(),
-            refusals: self.refusals.clone(),
             events: self.events.clone(),
             collector: self.addresses.collector.clone(),
             optimizer: self.addresses.optimizer.clone(),

@@ -2,7 +2,7 @@
 //! may not change, and says so.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::{Facts, InForce};
@@ -14,7 +14,7 @@ use crate::kit::{Address, Context, Doorbell, Duty, Occasion, Tenure};
 use crate::policy::filter::{ConfigReach, Scope, Tracking};
 use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
-use crate::settings::generation::{Generation, Transition, transition};
+use crate::settings::generation::{Change, Generation, Transition, transition};
 use crate::settings::problem::{Findings, Notice, Problem};
 use crate::settings::rejection::{REJECTION_LOG, REJECTION_REASON, Rejected, rejection_event};
 use crate::settings::sources::Sources;
@@ -38,17 +38,27 @@ pub enum Source {
     Variants,
 }
 
-/// Version of the main ConfigMap and the edits of it that were refused last. Outlives config, so
-/// that each version is told once.
-pub type Refusals = Arc<Mutex<Option<(Arc<str>, Vec<Rejected>)>>>;
+/// What was said about settings last. Outlives config, so that nothing is told twice.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Version of the main ConfigMap and the edits of it that were refused.
+    pub refused: Option<(Arc<str>, Vec<Rejected>)>,
+    findings: Findings,
+}
+
+impl Told {
+    /// The settings that wait for a restart, by their documented names.
+    pub fn waiting_for_restart(&self) -> Vec<&'static str> {
+        let refused = self.refused.iter().flat_map(|(_, rejected)| rejected);
+        refused.map(|rejected| rejected.display).collect()
+    }
+}
 
 /// What config asks its shell to do.
 #[derive(Debug)]
 pub enum Effect {
-    /// Put a generation in force.
-    Publish(Generation),
-    /// Log what changed.
-    Changed(Vec<crate::settings::generation::Change>),
+    /// Put a generation in force, and log what changed.
+    Publish(Generation, Vec<Change>),
     /// Refuse edits of immutable keys.
     Refuse(Vec<Rejected>),
     /// Say what was found on the way.
@@ -64,7 +74,6 @@ pub struct Config {
     /// Flags, environment and file; the rest is read from the mirrors.
     fixed: Sources,
     connections: Connections,
-    reported: Findings,
 }
 
 /// What config is connected to.
@@ -72,8 +81,6 @@ pub struct Config {
 pub struct Connections {
     /// Rung by watchers.
     pub sources: Doorbell<Source>,
-    /// What was refused last.
-    pub refusals: Refusals,
     /// Kubernetes events.
     pub events: Events,
     /// Re-arms its timer.
@@ -99,7 +106,6 @@ impl Config {
             scope,
             fixed,
             connections,
-            reported: Findings::default(),
         }
     }
 
@@ -141,7 +147,7 @@ impl Config {
         self.scope.reach(namespace, object.as_deref(), tracking)
     }
 
-    fn review(&mut self, effects: &mut Vec<Effect>) {
+    fn review(&self, effects: &mut Vec<Effect>) {
         let Some((sources, notices)) = self.sources() else {
             return;
         };
@@ -154,66 +160,78 @@ impl Config {
         } = transition(&current.generation, &sources);
         findings.notices.extend(notices);
         if let Some(next) = next {
-            effects.push(Effect::Publish(next));
-            effects.push(Effect::Changed(changes));
+            effects.push(Effect::Publish(next, changes));
         }
         effects.push(Effect::Refuse(rejected));
-        if findings != self.reported {
-            self.reported = findings.clone();
-            effects.push(Effect::Report(findings));
-        }
+        effects.push(Effect::Report(findings));
     }
 
-    fn publish(&self, now: Moment, generation: Generation) {
+    fn publish(&self, now: Moment, generation: Generation, changes: Vec<Change>) {
         let schedule = self.facts.settings.load().schedule;
         let schedule = schedule.with_interval(now, generation.dynamic.interval);
-        if let Some(levels) = &self.connections.levels {
-            levels.set(generation.dynamic.log_level.as_str());
-        }
-        self.facts.series.show_settings(&generation);
         let in_force = Arc::new(InForce {
             generation,
             schedule,
         });
-        if self.facts.settings.publish(&self.tenure, in_force).is_ok() {
-            // Both read the settings when they come back.
-            self.connections
-                .collector
-                .hint(collector::Message::GenerationChanged);
-            self.connections
-                .optimizer
-                .hint(optimizer::Message::GenerationChanged);
+        let published = Arc::clone(&in_force);
+        if self
+            .facts
+            .settings
+            .publish(&self.tenure, published)
+            .is_err()
+        {
+            // A younger life of this role has judged the same sources.
+            return;
         }
+        if let Some(levels) = &self.connections.levels {
+            levels.set(in_force.generation.dynamic.log_level.as_str());
+        }
+        self.facts.series.show_settings(&in_force.generation);
+        for change in changes {
+            tracing::info!(
+                key = change.key,
+                namespace = change.namespace.as_deref(),
+                old = change.old,
+                new = change.new,
+                entries = ?change.entries,
+                "{}",
+                change.message
+            );
+        }
+        // Both read the settings when they come back.
+        self.connections
+            .collector
+            .hint(collector::Message::GenerationChanged);
+        self.connections
+            .optimizer
+            .hint(optimizer::Message::GenerationChanged);
     }
 
-    fn main_config_map(&self) -> Option<Arc<ConfigMapObject>> {
+    /// The map that is read for a purpose: under its current name, else under an older one.
+    fn config_map_for(&self, purpose: Purpose, namespace: &str) -> Option<Arc<ConfigMapObject>> {
         let in_force = self.facts.settings.load();
-        let name = in_force
-            .generation
-            .statics
-            .config_maps
-            .current(Purpose::Main);
-        let key = ObjectKey::new(Arc::clone(&self.scope.system_namespace), name);
-        self.facts.mirrors.config_map(&key)
+        let mut names = in_force.generation.statics.config_maps.names(purpose);
+        names.find_map(|name| {
+            let key = ObjectKey::new(namespace, name);
+            self.facts.mirrors.config_map(&key)
+        })
     }
 
     /// Once per version of the ConfigMap, all refused keys together.
     fn refuse(&self, rejected: &[Rejected]) {
-        let Some(object) = self.main_config_map() else {
+        let system = &self.scope.system_namespace;
+        let object = self.config_map_for(Purpose::Main, system);
+        let known = object.as_ref().map(|object| {
+            let version = Arc::clone(&object.resource_version);
+            (version, rejected.to_vec())
+        });
+        let known_before = {
+            let mut told = self.facts.told();
+            std::mem::replace(&mut told.refused, known.clone())
+        };
+        let Some(object) = object.filter(|_| known_before != known) else {
             return;
         };
-        let known = Some((Arc::clone(&object.resource_version), rejected.to_vec()));
-        {
-            let mut told = self
-                .connections
-                .refusals
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if *told == known {
-                return;
-            }
-            *told = known;
-        }
         if rejected.is_empty() {
             return;
         }
@@ -232,6 +250,10 @@ impl Config {
     }
 
     fn report(&self, findings: &Findings) {
+        if self.facts.told().findings == *findings {
+            return;
+        }
+        self.facts.told().findings = findings.clone();
         self.facts.series.config.entries_invalid.reset();
         for ((purpose, namespace), count) in findings.invalid_entries() {
             let place = namespace.as_deref().unwrap_or("");
@@ -266,20 +288,12 @@ impl Config {
     }
 
     fn config_map_of(&self, problem: &Problem) -> Option<Arc<ConfigMapObject>> {
+        let system = &*self.scope.system_namespace;
         match problem {
-            Problem::Setting { .. } => self.main_config_map(),
+            Problem::Setting { .. } => self.config_map_for(Purpose::Main, system),
             Problem::Entry(entry) => {
-                let in_force = self.facts.settings.load();
-                let name = in_force
-                    .generation
-                    .statics
-                    .config_maps
-                    .current(entry.place.purpose);
-                let system = &self.scope.system_namespace;
-                let namespace = entry.place.namespace.as_ref().unwrap_or(system);
-                self.facts
-                    .mirrors
-                    .config_map(&ObjectKey::new(Arc::clone(namespace), name))
+                let namespace = entry.place.namespace.as_deref().unwrap_or(system);
+                self.config_map_for(entry.place.purpose, namespace)
             }
         }
     }
@@ -321,20 +335,7 @@ impl Duty for Config {
 
     fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
         match effect {
-            Effect::Publish(generation) => self.publish(cx.now(), generation),
-            Effect::Changed(changes) => {
-                for change in changes {
-                    tracing::info!(
-                        key = change.key,
-                        namespace = change.namespace.as_deref(),
-                        old = change.old,
-                        new = change.new,
-                        entries = ?change.entries,
-                        "{}",
-                        change.message
-                    );
-                }
-            }
+            Effect::Publish(generation, changes) => self.publish(cx.now(), generation, changes),
             Effect::Refuse(rejected) => self.refuse(&rejected),
             Effect::Report(findings) => self.report(&findings),
         }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde::Serialize;
 
 use crate::actors::board::Board;
+use crate::actors::config::Told;
 use crate::actors::mirrors::{self, Contact, Mirrors};
 use crate::actors::records::Records;
 use crate::claim::ClaimReader;
@@ -69,6 +70,8 @@ pub struct Facts {
     pub plan: Cell<Option<Arc<Plan>>>,
     /// The series.
     pub series: Arc<Metrics>,
+    /// What was said about settings last.
+    told: Arc<Mutex<Told>>,
     /// Number of the last planning cycle.
     pub cycles: Arc<AtomicU64>,
     /// Variants whose actor keeps failing, with the reason.
@@ -97,6 +100,7 @@ impl Facts {
             claim: ClaimReader::new(),
             plan: Cell::new(None),
             series,
+            told: Arc::default(),
             cycles: Arc::default(),
             quarantined: Arc::default(),
             clock,
@@ -238,15 +242,30 @@ impl Facts {
             .set(count(self.settings.load().generation.number));
     }
 
+    /// What was said about settings last.
+    pub fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn config_reason(&self) -> Reason {
+        let number = self.settings.load().generation.number;
+        let mut detail = format!("generation {number} in force");
+        let waiting = self.told().waiting_for_restart();
+        if !waiting.is_empty() {
+            detail.push_str("; edited, and read at the next start: ");
+            detail.push_str(&waiting.join(", "));
+        }
+        Reason {
+            name: "config".to_owned(),
+            state: State::Ok,
+            detail,
+        }
+    }
+
     /// Whether this process is ready, and what it is blind to.
     pub fn readiness(&self) -> Vec<Reason> {
         let now = self.clock.now();
-        let number = self.settings.load().generation.number;
-        let mut reasons = vec![Reason {
-            name: "config".to_owned(),
-            state: State::Ok,
-            detail: format!("generation {number} in force"),
-        }];
+        let mut reasons = vec![self.config_reason()];
         reasons.extend(
             self.mirrors
                 .contacts()

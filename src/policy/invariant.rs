@@ -142,7 +142,7 @@ pub fn check_plan(
 }
 
 fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Option<Bounds> {
-    let policy = ZeroPolicy::from(settings.scale_to_zero.enabled(&view.model));
+    let policy = ZeroPolicy::from(settings.may_go_to_zero(&view.model));
     match view.target {
         TargetView::Malformed { .. } => None,
         _ => Some(Bounds::effective(&view.bounds, policy)),

@@ -42,7 +42,7 @@ pub fn plan(
         models: BTreeMap::new(),
     };
     for (model, group) in group_by_model(snapshot) {
-        let policy = ZeroPolicy::from(settings.scale_to_zero.enabled(model));
+        let policy = ZeroPolicy::from(settings.may_go_to_zero(model));
         cycle.plan_resolved(model, &group, policy, &mut plan);
         for view in group.others {
             let decision = plan_other(view, policy);

@@ -121,7 +121,7 @@ impl ConfigMapNames {
     }
 
     /// Every name, current before older, that is looked at for a purpose.
-    fn names(&self, purpose: Purpose) -> impl Iterator<Item = &str> {
+    pub fn names(&self, purpose: Purpose) -> impl Iterator<Item = &str> {
         std::iter::once(self.current(purpose)).chain(purpose.older_names().iter().copied())
     }
 }

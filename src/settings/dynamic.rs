@@ -85,6 +85,14 @@ pub enum LatencyGoal<'a> {
 }
 
 impl DynamicSettings {
+    /// Whether a model may go to zero: what its saturation entries say, else its scale-to-zero entry,
+    /// else `WVA_SCALE_TO_ZERO`.
+    pub fn may_go_to_zero(&self, model: &ModelKey) -> bool {
+        self.saturation
+            .scale_to_zero(model)
+            .unwrap_or_else(|| self.scale_to_zero.enabled(model))
+    }
+
     /// Types the live values and reads the policy ConfigMaps. An entry that is refused keeps its
     /// content of `previous`.
     pub(super) fn build(

@@ -22,7 +22,7 @@ pub(super) const FIELDS: &[Field] = &[
     Field::later("priority"),
     Field::later("analyzers").holds(ANALYZER_FIELDS),
     Field::later("limiters").holds(LIMITER_FIELDS),
-    Field::later("scaleToZero").holds(&[Field::later("enabled")]),
+    Field::active("scaleToZero").holds(&[Field::active("enabled")]),
 ];
 
 const ANALYZER_FIELDS: &[Field] = &[

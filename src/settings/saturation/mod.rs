@@ -125,8 +125,13 @@ impl SaturationLayers {
                 .filter(|priority| *priority != 0.0)
                 .unwrap_or(1.0),
             analyzers,
-            scale_to_zero: self.field(model, |entry| entry.scale_to_zero),
+            scale_to_zero: self.scale_to_zero(model),
         }
+    }
+
+    /// Whether a model may go to zero, if its entries say so at all.
+    pub fn scale_to_zero(&self, model: &ModelKey) -> Option<bool> {
+        self.field(model, |entry| entry.scale_to_zero)
     }
 
     /// Whether growth is limited to GPUs; only the global `default` says so.

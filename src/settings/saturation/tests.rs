@@ -64,7 +64,6 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
             "limiters",
             "priority",
             "scaleDownBoundary",
-            "scaleToZero",
             "scaleUpThreshold"
         ]
     );

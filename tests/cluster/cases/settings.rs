@@ -14,7 +14,7 @@ use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::{Namespace, Workload};
 use crate::harness::suite::{Case, Cx};
-use crate::harness::variants::{MODEL, variant};
+use crate::harness::variants::{DESIRED, MODEL, variant};
 use crate::harness::wait::{eventually, seen};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -40,6 +40,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "settings::a_storm_of_edits_ends_like_one_edit",
             a_storm_of_edits_ends_like_one_edit,
+        ),
+        Case::shared(
+            "settings::an_older_name_counts_and_is_told_of",
+            an_older_name_counts_and_is_told_of,
         ),
         Case::shared(
             "settings::a_deleted_map_returns_to_the_defaults",
@@ -177,6 +181,9 @@ async fn immutable_keys_are_refused_and_the_rest_applied(cx: &Cx) -> Result {
     for part in ["Leader election ID", "\"one\"", "\"two\"", "rejected"] {
         assert!(note.contains(part), "{part} is not in {note}");
     }
+    let readiness = controller.readiness().await?;
+    let waits = "edited, and read at the next start: Leader election ID";
+    assert!(readiness.contains(waits), "{readiness}");
     let log = std::fs::read_to_string(controller.server.log())?;
     assert!(log.contains("Attempted to change immutable parameters"));
     assert!(log.contains("Updated optimization interval"));
@@ -377,6 +384,50 @@ async fn mailbox(controller: &Controller, role: &str) -> Result<u64> {
         (Some(told), Some(handled)) => Ok(told.saturating_sub(handled)),
         _ => Err(Fault::new(format!("no counts in {entry}"))),
     }
+}
+
+/// A map under a name of earlier versions acts, and what is wrong with it is told on it. Its inline
+/// switch for zero is that of the model.
+async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
+    const OLDER: &str = "saturation-scaling-config";
+    cx.namespace.deploy(&Workload::new("llama", 0)).await?;
+    cx.namespace
+        .apply(variant("v", "llama", &json!({})))
+        .await?;
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let wants = async |wanted: f64| {
+        let labels = [
+            ("variant_name", "v"),
+            ("namespace", cx.namespace.name.as_str()),
+        ];
+        eventually(format!("{wanted} replicas"), SOON, async || {
+            seen(&controller.value(DESIRED, &labels).await?, &Some(wanted))
+        })
+        .await
+    };
+    // Without a minimum of its own a model keeps one replica, unless it may go to zero.
+    wants(1.0).await?;
+
+    let system = cx.system().await?;
+    let entry = json!({
+        "default": "scaleToZero: {enabled: true}",
+        "other": "{modelId: other, namespace: ns, kvSpareTrigger: much}",
+    });
+    system.apply(config_map(OLDER, &entry)).await?;
+    eventually("the older map is told", SOON, async || {
+        let notes = events(system, OLDER, "InvalidConfigEntry").await?;
+        seen(&notes.len(), &1)
+    })
+    .await?;
+    let decision = async || controller.debug("decisions").await;
+    eventually("the minimum is 0", SOON, async || {
+        let plan = decision().await?;
+        let key = format!("/decisions/{}~1v/steps/2/why", cx.namespace.name);
+        let wanted = json!({ "WithinBounds": { "min": 0, "max": null } });
+        seen(&plan.pointer(&key), &Some(&wanted))
+    })
+    .await
 }
 
 /// Without the map its keys are those of the layer below; a map marked immutable is read like any
