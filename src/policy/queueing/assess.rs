@@ -1,0 +1,157 @@
+//! The analyzer's view of one model.
+
+mod figures;
+mod input;
+
+pub use figures::{ModelFigures, Supply, Unsized, VariantFigures, supply};
+pub use input::{DEFAULT_BATCH, ModelInput, ReplicaInput, VariantInput};
+
+use std::collections::BTreeMap;
+
+use super::learned::LearnedParameters;
+use super::performance::ReplicaModel;
+use super::quantity::{Millis, RequestRate};
+use super::service::{ReplicaShape, ServiceParameters, Workload};
+use super::sizing::{Sizing, SizingError};
+use super::targets::{Latencies, ModelTargets, model_targets};
+use super::tuner::Tuned;
+use crate::policy::capacity::{
+    AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity,
+};
+use crate::policy::key::{ModelKey, VariantKey};
+
+/// Requests that may wait in front of a replica when it is sized.
+const SIZING_QUEUE: u32 = 100;
+
+/// Assesses one model. Variants that cannot be sized have no entry in the assessment, and their load
+/// is not part of its demand. There is no demand either, hence no opinion, while the load of a ready
+/// replica is unknown and what is known fits on the replicas that there are: that is no reason to
+/// shrink.
+pub fn assess(
+    key: &ModelKey,
+    model: &ModelInput,
+    learned: &LearnedParameters,
+) -> (Assessment, ModelFigures) {
+    let known: BTreeMap<&VariantKey, &Tuned> = model
+        .variants
+        .keys()
+        .filter_map(|variant| Some((variant, learned.get(key, variant)?)))
+        .collect();
+    let of_model = model.workload();
+    let workloads = |variant: &VariantKey, input: &VariantInput| {
+        let remembered = || known.get(variant).map(|tuned| tuned.workload);
+        input.workload().or(of_model).or_else(remembered)
+    };
+    let parameters = model.variants.iter().filter_map(|(variant, input)| {
+        let tuned = known.get(variant)?;
+        Some((tuned.estimate.parameters, workloads(variant, input)?))
+    });
+    let observed = model.latencies();
+    let targets = model_targets(&model.policy, model.class_targets, parameters, observed);
+    let variants: BTreeMap<VariantKey, VariantFigures> = model
+        .variants
+        .iter()
+        .map(|(variant, input)| {
+            let tuned = known.get(variant).copied();
+            let workload = workloads(variant, input);
+            (variant.clone(), measure(input, tuned, workload, targets))
+        })
+        .collect();
+    let figures = ModelFigures::of(targets, observed, variants);
+    (assessment(model, &figures), figures)
+}
+
+fn measure(
+    input: &VariantInput,
+    tuned: Option<&Tuned>,
+    workload: Option<Workload>,
+    targets: Option<ModelTargets>,
+) -> VariantFigures {
+    let demand = input.demand();
+    let parameters = tuned.map(|tuned| tuned.estimate.parameters);
+    let sizing = size(input, parameters, workload, targets);
+    let supply = sizing.as_ref().ok().map(|sizing| {
+        supply(
+            demand,
+            sizing.performance.throughput,
+            input.ready,
+            input.pending,
+        )
+    });
+    VariantFigures {
+        busy: input.busy(),
+        unknown: input.unknown(),
+        demand,
+        workload,
+        parameters,
+        refused_rounds: tuned.map(|tuned| tuned.refused_rounds),
+        tuning: tuned.map(|tuned| tuned.last),
+        sizing: sizing.as_ref().ok().copied(),
+        unsized_because: sizing.err(),
+        supply,
+    }
+}
+
+fn size(
+    input: &VariantInput,
+    parameters: Option<ServiceParameters>,
+    workload: Option<Workload>,
+    targets: Option<ModelTargets>,
+) -> Result<Sizing, Unsized> {
+    if input.role != ServingRole::Both {
+        return Err(Unsized::PartOfRequests);
+    }
+    let parameters = parameters.ok_or(Unsized::NothingLearned)?;
+    let workload = workload.ok_or(Unsized::NoWorkload)?;
+    let targets = targets.ok_or(Unsized::NoTargets)?;
+    let shape = ReplicaShape {
+        batch: input.batch.unwrap_or(DEFAULT_BATCH),
+        queue: SIZING_QUEUE,
+    };
+    let sizing = ReplicaModel::new(parameters, workload, shape)
+        .map_err(SizingError::Performance)
+        .and_then(|model| model.size(&targets.latencies.into()));
+    sizing.map_err(|error| Unsized::Impossible(error.to_string()))
+}
+
+fn assessment(model: &ModelInput, figures: &ModelFigures) -> Assessment {
+    let mut variants = BTreeMap::new();
+    for (key, input) in &model.variants {
+        let own = figures.variants.get(key);
+        if let Some(supply) = own.and_then(|own| own.supply) {
+            let capacity = VariantCapacity {
+                role: input.role,
+                per_replica: supply.per_replica.0,
+                ready: input.ready,
+                pending: input.pending,
+            };
+            variants.insert(key.clone(), capacity);
+        }
+    }
+    // A lower bound of the demand can only ask for more.
+    let is_telling = figures.is_complete() || figures.required.0 > 0.0;
+    let demand = (!variants.is_empty() && is_telling).then_some(figures.demand.0);
+    Assessment {
+        analyzer: AnalyzerName::QueueingModel,
+        unit: CapacityUnit::RequestsPerSecond,
+        demand: demand
+            .map(|demand| (ServingRole::Both, demand))
+            .into_iter()
+            .collect(),
+        variants,
+    }
+}
+
+/// Mean of latencies by the requests behind them.
+fn weighted(parts: impl Iterator<Item = (RequestRate, Latencies)>) -> Option<Latencies> {
+    let (mut weight, mut first, mut step) = (0.0, 0.0, 0.0);
+    for (RequestRate(rate), latencies) in parts {
+        weight += rate;
+        first += rate * latencies.time_to_first_token.0;
+        step += rate * latencies.inter_token_latency.0;
+    }
+    (weight > 0.0).then(|| Latencies {
+        time_to_first_token: Millis(first / weight),
+        inter_token_latency: Millis(step / weight),
+    })
+}

@@ -1,0 +1,182 @@
+//! What the analyzer is told about one model. Values are fresh; an absent one is not known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::weighted;
+use crate::policy::capacity::ServingRole;
+use crate::policy::key::VariantKey;
+use crate::policy::queueing::observation::Observation;
+use crate::policy::queueing::quantity::{Millis, RequestRate};
+use crate::policy::queueing::service::Workload;
+use crate::policy::queueing::targets::Latencies;
+use crate::policy::units::Replicas;
+use crate::settings::queueing_model::{LatencyTargets, QueueingModelPolicy};
+
+/// Requests that an engine works on at once where its arguments do not say; vLLM's own default of
+/// `max-num-seqs`.
+pub const DEFAULT_BATCH: u32 = 256;
+
+/// No replica is sent more requests per second than this; a higher rate is a broken series.
+const MAX_RATE: f64 = 1e9;
+
+/// One model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelInput {
+    /// Settings of the model.
+    pub policy: QueueingModelPolicy,
+    /// Targets of its service class.
+    pub class_targets: Option<LatencyTargets>,
+    /// Its variants, heard of or not.
+    pub variants: BTreeMap<VariantKey, VariantInput>,
+}
+
+/// One variant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantInput {
+    /// The part of a request that it serves.
+    #[serde(default)]
+    pub role: ServingRole,
+    /// Replicas that serve.
+    #[serde(default)]
+    pub ready: Replicas,
+    /// Replicas on their way up.
+    #[serde(default)]
+    pub pending: Replicas,
+    /// Requests that a replica works on at once; the engine's `max-num-seqs`.
+    pub batch: Option<u32>,
+    /// Its ready replicas, by pod.
+    #[serde(default)]
+    pub replicas: BTreeMap<Arc<str>, ReplicaInput>,
+}
+
+/// One ready replica.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaInput {
+    /// Requests that the router sends it.
+    pub rate: Option<RequestRate>,
+    /// Mean tokens of a prompt.
+    pub input_tokens: Option<f64>,
+    /// Mean tokens of an answer.
+    pub output_tokens: Option<f64>,
+    /// Mean time to first token.
+    pub time_to_first_token: Option<Millis>,
+    /// Mean time between tokens.
+    pub inter_token_latency: Option<Millis>,
+}
+
+impl ReplicaInput {
+    /// Its rate, if it has requests.
+    fn busy_rate(&self) -> Option<RequestRate> {
+        self.rate.filter(|rate| rate.0 > 0.0 && rate.0 <= MAX_RATE)
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.rate
+            .is_none_or(|rate| !(0.0..=MAX_RATE).contains(&rate.0))
+    }
+
+    fn workload(&self) -> Option<Workload> {
+        let usable = |tokens: &f64| *tokens >= 0.0 && tokens.is_finite();
+        Some(Workload {
+            input_tokens: self.input_tokens.filter(usable)?,
+            output_tokens: self.output_tokens.filter(usable)?,
+        })
+    }
+
+    fn latencies(&self) -> Option<Latencies> {
+        let usable = |time: &Millis| time.0 > 0.0 && time.0.is_finite();
+        Some(Latencies {
+            time_to_first_token: self.time_to_first_token.filter(usable)?,
+            inter_token_latency: self.inter_token_latency.filter(usable)?,
+        })
+    }
+}
+
+impl VariantInput {
+    /// One observation for each busy replica that everything is known about, by pod.
+    pub(in crate::policy::queueing) fn observations(&self) -> Vec<Observation> {
+        let batch = self.batch.unwrap_or(DEFAULT_BATCH);
+        let observations = self.replicas.values().filter_map(|replica| {
+            let latencies = replica.latencies()?;
+            Some(Observation {
+                rate: replica.busy_rate()?,
+                workload: replica.workload()?,
+                batch,
+                time_to_first_token: latencies.time_to_first_token,
+                inter_token_latency: latencies.inter_token_latency,
+            })
+        });
+        observations.collect()
+    }
+
+    /// Requests that its replicas are sent.
+    pub(super) fn demand(&self) -> RequestRate {
+        RequestRate(self.busy_rates().map(|rate| rate.0).sum())
+    }
+
+    /// Replicas that have requests.
+    pub(super) fn busy(&self) -> Replicas {
+        Replicas(u32::try_from(self.busy_rates().count()).unwrap_or(u32::MAX))
+    }
+
+    /// Ready replicas whose rate is not known.
+    pub(super) fn unknown(&self) -> Replicas {
+        let silent = self
+            .replicas
+            .values()
+            .filter(|one| !one.is_unknown())
+            .count();
+        let heard = Replicas(u32::try_from(silent).unwrap_or(u32::MAX));
+        self.ready.saturating_sub(heard)
+    }
+
+    /// Mean request, by the rates of the replicas.
+    pub(super) fn workload(&self) -> Option<Workload> {
+        mean_request(self.replicas.values())
+    }
+
+    fn busy_rates(&self) -> impl Iterator<Item = RequestRate> {
+        self.replicas.values().filter_map(ReplicaInput::busy_rate)
+    }
+}
+
+impl ModelInput {
+    /// Mean request over all variants.
+    pub(super) fn workload(&self) -> Option<Workload> {
+        mean_request(self.replicas())
+    }
+
+    /// Mean latencies over all variants, by the rates of the replicas.
+    pub(super) fn latencies(&self) -> Option<Latencies> {
+        weighted(
+            self.replicas()
+                .filter_map(|replica| Some((replica.busy_rate()?, replica.latencies()?))),
+        )
+    }
+
+    fn replicas(&self) -> impl Iterator<Item = &ReplicaInput> {
+        self.variants
+            .values()
+            .flat_map(|variant| variant.replicas.values())
+    }
+}
+
+fn mean_request<'a>(replicas: impl Iterator<Item = &'a ReplicaInput>) -> Option<Workload> {
+    let (mut weight, mut input, mut output) = (0.0, 0.0, 0.0);
+    for replica in replicas {
+        if let (Some(RequestRate(rate)), Some(work)) = (replica.busy_rate(), replica.workload()) {
+            weight += rate;
+            input += rate * work.input_tokens;
+            output += rate * work.output_tokens;
+        }
+    }
+    (weight > 0.0).then(|| Workload {
+        input_tokens: input / weight,
+        output_tokens: output / weight,
+    })
+}

@@ -1,0 +1,46 @@
+//! Latencies and rates of the queueing model.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds, with fractions.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub f64);
+
+impl From<Duration> for Millis {
+    fn from(duration: Duration) -> Self {
+        Self(duration.as_secs_f64() * 1000.0)
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.3} ms", self.0)
+    }
+}
+
+/// Requests per second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestRate(pub f64);
+
+impl RequestRate {
+    /// Requests per millisecond, the unit in which the chain is solved.
+    pub(super) fn per_milli(self) -> f64 {
+        self.0 / 1000.0
+    }
+
+    /// Back from requests per millisecond.
+    pub(super) fn from_per_milli(rate: f64) -> Self {
+        Self(rate * 1000.0)
+    }
+}
+
+impl fmt::Display for RequestRate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.6} requests/s", self.0)
+    }
+}

@@ -1,0 +1,7 @@
+//! Published cases, invariants, and learning over time.
+
+mod answers;
+mod learning;
+mod model;
+mod properties;
+mod vectors;

@@ -1,0 +1,136 @@
+//! One round of learning, and the way out when nothing is accepted any more.
+//!
+//! A single outlier must not move the estimate, but observations that are refused round after round
+//! mean that the estimate is wrong. Then its uncertainty is widened until they are accepted, and
+//! parameters by which the replica could not do what it does are made faster.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Covariance, Estimate, Filter, StepOutcome, TunerSettings, TuningStep};
+use crate::policy::queueing::bisection::bisect;
+use crate::policy::queueing::observation::Observation;
+use crate::policy::queueing::quantity::RequestRate;
+use crate::policy::queueing::service::{ServiceParameters, Workload};
+
+/// Rounds without anything accepted after which the filter doubts its estimate.
+pub const PATIENCE: u32 = 3;
+
+/// Factor by which each further round widens the variances.
+const WIDENING: f64 = 4.0;
+
+/// Widenings after which the estimate is given up for a new first guess, and widening starts anew.
+const MAX_WIDENINGS: u32 = 10;
+
+/// Range of factors in which faster parameters are searched, of the slowest that can keep up. The
+/// end leaves room for the steps of the numerical derivative.
+const SPEED_RANGE: (f64, f64) = (1e-3, 0.98);
+
+/// What has been learned about the replicas of one variant.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// The estimate.
+    pub estimate: Estimate,
+    /// The mean request that was seen last.
+    pub workload: Workload,
+    /// Rounds since an observation was accepted.
+    pub refused_rounds: u32,
+    /// What the last observation did.
+    pub last: TuningStep,
+}
+
+/// Learns from the observations of one round, in their order. Starts from `previous`, else from a
+/// guess, else from the defaults. `None` if no observation is usable and nothing was known before.
+pub fn tune(
+    previous: Option<&Tuned>,
+    observations: &[Observation],
+    settings: &TunerSettings,
+) -> Option<Tuned> {
+    let usable = || observations.iter().filter(|one| one.is_usable());
+    let Some(first) = usable().next() else {
+        return previous.copied();
+    };
+    let known = previous.map_or_else(|| seed(first, settings), |tuned| tuned.estimate);
+    let refused = previous.map_or(0, |tuned| tuned.refused_rounds);
+    let start = match refused.checked_sub(PATIENCE) {
+        None => known,
+        Some(doubts) => {
+            let base = if doubts < MAX_WIDENINGS {
+                known
+            } else {
+                seed(first, settings)
+            };
+            doubted(&base, first, doubts % MAX_WIDENINGS + 1, settings)
+        }
+    };
+    let filter = Filter::new(settings, &start, first).ok()?;
+    let mut estimate = start;
+    let mut accepted = false;
+    let mut last = None;
+    for observation in usable() {
+        let (next, step) = filter.step(&estimate, observation);
+        estimate = next;
+        accepted |= step.outcome == StepOutcome::Accepted;
+        last = Some((step, observation.workload));
+    }
+    let (last, workload) = last?;
+    Some(Tuned {
+        estimate: if accepted { estimate } else { known },
+        workload,
+        refused_rounds: if accepted {
+            0
+        } else {
+            refused.saturating_add(1)
+        },
+        last,
+    })
+}
+
+/// What is assumed of a replica that is seen for the first time.
+fn seed(observation: &Observation, settings: &TunerSettings) -> Estimate {
+    observation
+        .guess()
+        .map_or_else(Estimate::default, |guess| Estimate::seeded(guess, settings))
+}
+
+/// The estimate as if it were a first guess, only less certain with every round.
+fn doubted(
+    known: &Estimate,
+    observation: &Observation,
+    doubt: u32,
+    settings: &TunerSettings,
+) -> Estimate {
+    let fresh = Estimate::seeded(fitted(known, observation), settings);
+    let widening = WIDENING.powi(i32::try_from(doubt).unwrap_or(i32::MAX));
+    let covariance = Covariance::of(fresh.covariance.matrix().scaled(widening));
+    Estimate {
+        covariance: covariance.limited(&fresh.bounds.max),
+        ..fresh
+    }
+}
+
+/// If the replica does more than the parameters allow: the same ones, all faster by one factor, such
+/// that the observed time between tokens comes out.
+fn fitted(known: &Estimate, observation: &Observation) -> ServiceParameters {
+    let (low, high) = SPEED_RANGE;
+    let slower = known.parameters.scaled(high.recip());
+    if observation.expected(&slower).is_some() {
+        return known.parameters;
+    }
+    let factor = observation.model(&known.parameters).and_then(|model| {
+        let RequestRate(max) = model.range().max;
+        let slowest = max / observation.rate.0;
+        let step = |factor: f64| {
+            let expected = observation.expected(&known.parameters.scaled(factor));
+            expected.map(|[_, step]| step).ok_or(Infeasible)
+        };
+        let wanted = observation.inter_token_latency.0;
+        bisect(slowest * low, slowest * high, wanted, step).ok()
+    });
+    factor.map_or(known.parameters, |found| {
+        known.parameters.scaled(found.argument)
+    })
+}
+
+/// The replica cannot keep up.
+#[derive(Debug)]
+struct Infeasible;
