@@ -319,6 +319,7 @@ fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
         changed: Doorbell::new(|| {}),
         statuses: Intents::new(|| {}),
         events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+        settled: Doorbell::new(|| {}),
     };
     let shared = [facts.clone(), facts.clone(), facts.clone()];
     let [for_emitter, for_collector, for_optimizer] = shared;

@@ -90,6 +90,7 @@ struct Plant {
     addresses: Addresses,
     plans: Slot<Arc<crate::policy::plan::Plan>>,
     changed: Doorbell<crate::policy::key::VariantKey>,
+    settled: Doorbell<emitter::Settled>,
     dirty: Doorbell<variants::Dirty>,
     config: Doorbell<config::Source>,
     statuses: Intents<crate::policy::key::VariantKey>,
@@ -163,6 +164,7 @@ impl Plant {
             facts: Facts::new(clock, mirrors, startup.generation.clone(), series),
             plans: Slot::new(rope(&addresses.emitter, || emitter::Message::PlanReady)),
             changed: Doorbell::new(rope(&addresses.emitter, || emitter::Message::ViewsChanged)),
+            settled: Doorbell::new(rope(&addresses.emitter, || emitter::Message::StatusSettled)),
             dirty: Doorbell::new(rope(&addresses.variants, || variants::Message::KeysDirty)),
             config: Doorbell::new(rope(&addresses.config, || config::Message::SourceChanged)),
             statuses: Intents::new(rope(&addresses.status_writer, || {
@@ -288,6 +290,7 @@ impl Plant {
             changed: self.changed.clone(),
             statuses: self.statuses.clone(),
             events: self.events.clone(),
+            settled: self.settled.clone(),
         };
         kit::machine(Role::Emitter, &self.addresses.emitter, move |tenure| {
             emitter::Emitter::new(facts.clone(), tenure, connections.clone())
@@ -296,6 +299,7 @@ impl Plant {
 
     fn status_writer(&self, env: &Env) -> ChildSpec {
         let (facts, statuses) = (self.facts.clone(), self.statuses.clone());
+        let settled = self.settled.clone();
         let scope = &self.statics.scope;
         let lease = &self.statics.leader_election.id;
         let instance = scope.controller_instance.as_deref();
@@ -313,6 +317,7 @@ impl Plant {
                 status_writer::StatusWriter::new(
                     facts.clone(),
                     statuses.clone(),
+                    settled.clone(),
                     api.clone(),
                     generator,
                 )

@@ -1,6 +1,8 @@
 //! Publishes decisions: gauges, status intents, events, one log line per change.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
@@ -16,6 +18,10 @@ use crate::policy::safety_net;
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 
+/// How long a raise waits for its status to be stored. While the API server stores nothing, nobody can
+/// scale either, and who can must not wait for long.
+const STORAGE_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Messages of the emitter.
 #[derive(Debug)]
 pub enum Message {
@@ -25,6 +31,19 @@ pub enum Message {
     ViewsChanged,
     /// This process gained or lost the right to write.
     ClaimChanged,
+    /// Writes of statuses have ended, well or not.
+    StatusSettled,
+    /// To itself: a raise has waited for its write for long enough.
+    Overdue,
+}
+
+/// The end of a write of a status.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Settled {
+    /// The variant.
+    pub key: VariantKey,
+    /// The count that is stored now; `None` if the write failed.
+    pub stored: Option<Replicas>,
 }
 
 /// What the emitter asks its shell to do.
@@ -51,6 +70,8 @@ pub enum Effect {
         /// Direction from the count published before.
         action: Action,
     },
+    /// Show raises that are stored, or were waited for in vain.
+    Reveal(BTreeSet<VariantKey>),
     /// Keep a plan, and show whether it had usable metrics.
     Keep(Arc<Plan>),
 }
@@ -64,7 +85,11 @@ pub struct Emitter {
     changed: Doorbell<VariantKey>,
     statuses: Intents<VariantKey>,
     events: Events,
+    settled: Doorbell<Settled>,
     plan: Option<Arc<Plan>>,
+    /// Raises that are not shown before they are stored, and until when at most: a successor begins
+    /// with what is stored, and must not lower what was shown.
+    unstored: BTreeMap<VariantKey, Moment>,
 }
 
 /// The bells and slots that the emitter answers, and those that it rings.
@@ -78,6 +103,8 @@ pub struct Connections {
     pub statuses: Intents<VariantKey>,
     /// Kubernetes events.
     pub events: Events,
+    /// Rung by the status writer.
+    pub settled: Doorbell<Settled>,
 }
 
 impl Emitter {
@@ -88,6 +115,7 @@ impl Emitter {
             changed,
             statuses,
             events,
+            settled,
         } = connections;
         let plan = facts.plan.load().as_ref().clone();
         Self {
@@ -97,7 +125,9 @@ impl Emitter {
             changed,
             statuses,
             events,
+            settled,
             plan,
+            unstored: BTreeMap::new(),
         }
     }
 
@@ -158,6 +188,50 @@ impl Emitter {
         }
     }
 
+    /// The raises that may be shown now.
+    fn settle(&mut self, effects: &mut Vec<Effect>) {
+        let mut revealed = BTreeSet::new();
+        for Settled { key, stored } in self.settled.answer() {
+            let wanted = self.facts.records.desired(&key);
+            let is_stored = stored.is_none() || stored >= wanted;
+            if is_stored && self.unstored.contains_key(&key) {
+                revealed.insert(key);
+            }
+        }
+        effects.push(Effect::Reveal(revealed));
+    }
+
+    fn overdue(&self, now: Moment) -> BTreeSet<VariantKey> {
+        let due = self.unstored.iter().filter(|(_, until)| **until <= now);
+        due.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Shows what the records say.
+    fn reveal(&mut self, keys: &BTreeSet<VariantKey>) {
+        for key in keys {
+            self.unstored.remove(key);
+            if let Some(record) = self.facts.records.get(key)
+                && let Some(values) = record.values
+            {
+                self.facts.series.expose(&labels(&record), None, values);
+            }
+        }
+    }
+
+    /// Whether a record raises what is shown beyond what is stored.
+    fn awaits_storage(&self, record: &Record, previous: Option<&Record>) -> bool {
+        let Some((values, shown)) = record.values.zip(previous.and_then(|known| known.values))
+        else {
+            return false;
+        };
+        let waits = self.unstored.contains_key(&record.key);
+        let raised = values.desired > shown.desired || (waits && values.desired == shown.desired);
+        let relabelled = previous.is_some_and(|known| known.accelerator != record.accelerator);
+        let object = self.facts.mirrors.managed(&record.key);
+        let stored = object.and_then(|object| object.object.stored.desired);
+        raised && !relabelled && stored < Some(values.desired)
+    }
+
     fn publish(&self, view: &Arc<VariantView>, now: Moment, effects: &mut Vec<Effect>) {
         let previous = self.facts.records.get(&view.key);
         let plan = self.plan.as_deref();
@@ -178,7 +252,12 @@ impl Emitter {
         }
     }
 
-    fn show(&self, record: &Arc<Record>, previous: Option<&Arc<Record>>) {
+    fn show(
+        &mut self,
+        cx: &Context<Message>,
+        record: &Arc<Record>,
+        previous: Option<&Arc<Record>>,
+    ) {
         if self
             .facts
             .records
@@ -187,6 +266,15 @@ impl Emitter {
         {
             return;
         }
+        self.statuses.add(record.key.clone());
+        if self.awaits_storage(record, previous.map(|previous| &**previous)) {
+            let mut until = cx.now();
+            until.monotonic += STORAGE_PATIENCE;
+            self.unstored.entry(record.key.clone()).or_insert(until);
+            cx.arm(STORAGE_PATIENCE, Message::Overdue);
+            return;
+        }
+        self.unstored.remove(&record.key);
         let shown_before = previous
             .filter(|previous| previous.values.is_some())
             .map(|previous| labels(previous));
@@ -202,7 +290,6 @@ impl Emitter {
                 }
             }
         }
-        self.statuses.add(record.key.clone());
     }
 
     /// One log line, one count and one event per change of a published count.
@@ -310,19 +397,26 @@ impl Duty for Emitter {
     fn step(&mut self, now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
         match occasion {
             Occasion::Wake => {
+                // What an earlier life kept back is shown now; nobody knows any more what it was.
+                let known = self.facts.records.snapshot().into_keys();
+                effects.push(Effect::Reveal(known.collect()));
                 self.take_plan(now, effects);
                 self.full_pass(now, effects);
             }
             Occasion::Message(Message::ClaimChanged) => self.full_pass(now, effects),
             Occasion::Message(Message::PlanReady) => self.take_plan(now, effects),
             Occasion::Message(Message::ViewsChanged) => self.refresh(now, effects),
+            Occasion::Message(Message::StatusSettled) => self.settle(effects),
+            Occasion::Message(Message::Overdue) => effects.push(Effect::Reveal(self.overdue(now))),
         }
     }
 
     fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
         match effect {
-            Effect::Publish { record, previous } => self.show(&record, previous.as_ref()),
+            Effect::Publish { record, previous } => self.show(cx, &record, previous.as_ref()),
+            Effect::Reveal(keys) => self.reveal(&keys),
             Effect::Forget { previous } => {
+                self.unstored.remove(&previous.key);
                 if self
                     .facts
                     .records

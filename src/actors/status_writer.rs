@@ -6,15 +6,17 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
+use crate::actors::emitter::Settled;
 use crate::actors::facts::Facts;
 use crate::actors::intents::{Intent, Intents};
 use crate::actors::status;
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
 use crate::env::Generator;
-use crate::kit::{Behaviour, Context, Occasion, Trouble};
+use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
 use crate::policy::backoff::Backoff;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
+use crate::policy::units::Replicas;
 
 /// Writes in flight.
 const IN_FLIGHT: usize = 8;
@@ -45,6 +47,7 @@ pub enum Message {
 pub struct StatusWriter {
     facts: Facts,
     intents: Intents<VariantKey>,
+    settled: Doorbell<Settled>,
     api: StatusApi,
     generator: Generator,
     term: u64,
@@ -56,8 +59,8 @@ pub struct StatusWriter {
 enum Outcome {
     /// Nothing differs, or nothing is there to write to.
     Nothing,
-    /// Stored.
-    Written(Written),
+    /// Stored, with this count.
+    Written(Written, Option<Replicas>),
     /// Not stored.
     Failed(StatusError),
     /// Not ours to store.
@@ -69,12 +72,14 @@ impl StatusWriter {
     pub fn new(
         facts: Facts,
         intents: Intents<VariantKey>,
+        settled: Doorbell<Settled>,
         api: StatusApi,
         generator: Generator,
     ) -> Self {
         Self {
             facts,
             intents,
+            settled,
             api,
             generator,
             term: 0,
@@ -131,7 +136,7 @@ impl StatusWriter {
             return Outcome::NoClaim;
         };
         match apply_status(permit, &self.api, &patch, &BTreeSet::new()).await {
-            Ok(written) => Outcome::Written(written),
+            Ok(written) => Outcome::Written(written, record.values.map(|values| values.desired)),
             Err(error) => Outcome::Failed(error),
         }
     }
@@ -146,10 +151,16 @@ impl StatusWriter {
                 .inc();
         };
         let error = match outcome {
-            Outcome::Nothing => return,
+            Outcome::Nothing => {
+                return self.settled.ring(Settled { key, stored: None });
+            }
             // The intent is dropped: whoever leads next computes its own.
             Outcome::NoClaim => return count("no-claim"),
-            Outcome::Written(written) => {
+            Outcome::Written(written, stored) => {
+                self.settled.ring(Settled {
+                    key: key.clone(),
+                    stored,
+                });
                 if !written.rivals.is_empty() {
                     tracing::warn!(variant = %key, rivals = ?written.rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
@@ -171,6 +182,10 @@ impl StatusWriter {
         count("failed");
         let delay = self.generator.jitter(delay, 0.2);
         if !matches!(error, StatusError::Outdated(_)) {
+            self.settled.ring(Settled {
+                key: key.clone(),
+                stored: None,
+            });
             tracing::warn!(variant = %key, %error, failures, retry_in = ?delay, "status not written");
         }
         let mut not_before = now;
