@@ -18,6 +18,9 @@ use crate::policy::safety_net;
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 
+#[cfg(test)]
+mod tests;
+
 /// How long a raise waits for its status to be stored. While the API server stores nothing, nobody can
 /// scale either, and who can must not wait for long.
 const STORAGE_PATIENCE: Duration = Duration::from_secs(2);

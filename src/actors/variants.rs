@@ -13,7 +13,7 @@ use crate::kit::{self, Address, ChildSpec, Context, Doorbell, Occasion, Order, R
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 /// Most variants that one controller runs. What comes beyond is refused, with an event on it: a
 /// controller that quietly became slow would harm all the others.

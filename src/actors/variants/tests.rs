@@ -16,7 +16,7 @@ use crate::settings::{Sources, start};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
-fn facts() -> Facts {
+pub(in crate::actors) fn facts() -> Facts {
     let mut sources = Sources::default();
     for (name, text) in [
         ("PROMETHEUS_BASE_URL", "http://prometheus"),

@@ -1,0 +1,150 @@
+//! What scalers read is what is stored, or what could not be stored in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::{Connections, Emitter, Message, STORAGE_PATIENCE, Settled};
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::intents::Intents;
+use crate::actors::mirrors::tests::list;
+use crate::actors::variants::tests::facts;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::claim::{Claim, Hold};
+use crate::env::SeedTree;
+use crate::kit::{self, Address, Census, Doorbell, Kit, Role, Slot, Tenure, WatchedKind};
+use crate::metrics::Visibility;
+use crate::policy;
+use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use crate::policy::plan::Plan;
+use crate::policy::snapshot::{
+    Accelerator, CycleId, DeclaredBounds, GenerationState, ResolvedTarget, TargetView, VariantView,
+};
+use crate::policy::units::{Cost, Replicas};
+
+fn key() -> VariantKey {
+    VariantKey::new("ns", "v")
+}
+
+/// A variant with three replicas, three of them wanted and stored, whose minimum is `min`.
+fn view(min: u32) -> VariantView {
+    VariantView {
+        key: key(),
+        generation: 1,
+        model: ModelKey::new("ns", "m"),
+        cost: Cost::DEFAULT,
+        accelerator: Accelerator::Unresolved,
+        bounds: DeclaredBounds {
+            min: Some(Replicas(min)),
+            max: None,
+        },
+        desired: Some(Replicas(3)),
+        target: TargetView::Resolved(ResolvedTarget {
+            key: TargetKey::new("ns", TargetKind::Deployment, "v"),
+            current: Replicas(3),
+            ready: Replicas(3),
+            generation: GenerationState::Observed,
+        }),
+        pods: Arc::from([]),
+        pending_since: None,
+        unapplied_since: None,
+        notes: Arc::from([]),
+    }
+}
+
+/// Puts the variant on the board and plans it: without metrics its minimum decides.
+fn plan(facts: &Facts, min: u32, cycle: u64) -> Arc<Plan> {
+    let tenure = Tenure::for_test(Role::Variant(key()), 1);
+    facts.board.put(&tenure, Arc::new(view(min))).unwrap();
+    let generation = &facts.settings.load().generation;
+    Arc::new(policy::plan(
+        &facts.snapshot(CycleId(cycle)),
+        &facts.learned.load(),
+        &generation.dynamic,
+        generation.number,
+        facts.clock.now(),
+    ))
+}
+
+/// The gauge after everybody has done what there is to do.
+async fn gauge(facts: &Facts) -> String {
+    sleep(Duration::from_millis(1)).await;
+    let text = facts.series.exposition(Visibility::Shown).unwrap();
+    let mut lines = text.lines();
+    let line = lines.find(|line| line.starts_with("wva_desired_replicas{"));
+    line.unwrap().rsplit(' ').next().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
+    let facts = facts();
+    let object = json!({
+        "metadata": {"namespace": "ns", "name": "v", "uid": "u"},
+        "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "v"}},
+        "status": {"desiredOptimizedAlloc": {"numReplicas": 3, "accelerator": "unresolved"}},
+    });
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&facts.mirrors.variants, kind, [object]);
+    let claim = Claim {
+        term: 1,
+        hold: Hold::Unlimited,
+    };
+    let leadership = Tenure::for_test(Role::Leadership, 1);
+    facts.claim.publish(&leadership, claim).unwrap();
+
+    let address = Address::vacant();
+    let bell = address.clone();
+    let plans = Slot::new(move || bell.hint(Message::PlanReady));
+    let bell = address.clone();
+    let connections = Connections {
+        plans: plans.clone(),
+        changed: Doorbell::new(|| {}),
+        statuses: Intents::new(|| {}),
+        events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+        settled: Doorbell::new(move || bell.hint(Message::StatusSettled)),
+    };
+    let settled = connections.settled.clone();
+    let of_emitter = facts.clone();
+    let emitter = kit::machine(Role::Emitter, &address, move |tenure| {
+        Emitter::new(of_emitter.clone(), tenure, connections.clone())
+    });
+    let kit = Kit {
+        clock: facts.clock.clone(),
+        seed: SeedTree::new(1),
+        census: Census::new(),
+    };
+    let tree = vec![kit::supervisor(Role::Egress, vec![emitter])];
+    let running = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+
+    plans.put(plan(&facts, 1, 1));
+    assert_eq!(gauge(&facts).await, "3");
+
+    plans.put(plan(&facts, 4, 2));
+    assert_eq!(gauge(&facts).await, "3");
+    assert_eq!(facts.records.desired(&key()), Some(Replicas(4)));
+    let stored = |count| Settled {
+        key: key(),
+        stored: Some(Replicas(count)),
+    };
+    settled.ring(stored(3));
+    assert_eq!(gauge(&facts).await, "3", "an older count was stored");
+    settled.ring(stored(4));
+    assert_eq!(gauge(&facts).await, "4");
+
+    plans.put(plan(&facts, 5, 3));
+    assert_eq!(gauge(&facts).await, "4");
+    sleep(STORAGE_PATIENCE).await;
+    assert_eq!(gauge(&facts).await, "5", "nothing was stored in time");
+
+    plans.put(plan(&facts, 6, 4));
+    assert_eq!(gauge(&facts).await, "5");
+    settled.ring(Settled {
+        key: key(),
+        stored: None,
+    });
+    assert_eq!(gauge(&facts).await, "6", "the write has failed");
+    running.abort();
+}
