@@ -20,6 +20,9 @@ use crate::settings::rejection::{REJECTION_LOG, REJECTION_REASON, Rejected, reje
 use crate::settings::sources::Sources;
 use crate::telemetry::LevelHandle;
 
+#[cfg(test)]
+mod tests;
+
 /// Messages of config.
 #[derive(Debug)]
 pub enum Message {

@@ -31,7 +31,7 @@ pub(in crate::actors) fn facts() -> Facts {
     Facts::new(Clock::real(), mirrors, generation, series.into())
 }
 
-fn store(facts: &Facts, names: &[&str]) {
+pub(in crate::actors) fn store(facts: &Facts, names: &[&str]) {
     let variants = names.iter().map(|name| {
         json!({
             "metadata": {"namespace": "ns", "name": name, "uid": format!("uid-of-{name}")},

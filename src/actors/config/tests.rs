@@ -1,0 +1,186 @@
+//! Config dies before and after each of its occasions; what it leaves behind is the same.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{Config, Connections, Message, Source};
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::mirrors::tests::list;
+use crate::actors::variants::tests::{facts, store};
+use crate::env::SeedTree;
+use crate::kit::{self, Address, Census, Doorbell, ExitReason, KillAt, Kit, Role, WatchedKind};
+use crate::metrics::Visibility;
+use crate::settings::Sources;
+
+const MAIN: &str = "wva-variantautoscaling-config";
+const SATURATION: &str = "wva-saturation-scaling-config";
+/// Longer than any delay before a restart.
+const A_WHILE: Duration = Duration::from_secs(10);
+
+/// A ConfigMap: namespace, name and data.
+type Map = (&'static str, &'static str, Value);
+
+/// What the cluster holds, one state after the other.
+fn states() -> Vec<Vec<Map>> {
+    let main = |data| ("system", MAIN, data);
+    let local = |entry: &str| ("ns", SATURATION, json!({ "default": entry }));
+    let live = json!({ "GLOBAL_OPT_INTERVAL": "30s" });
+    let refused = json!({ "GLOBAL_OPT_INTERVAL": "20s", "LEADER_ELECTION_ID": "other" });
+    vec![
+        vec![main(live)],
+        vec![main(refused.clone())],
+        vec![
+            main(json!({ "GLOBAL_OPT_INTERVAL": "soon", "LOG_LEVEL": "warn" })),
+            local("kvSpareTrigger: 0.2"),
+        ],
+        vec![main(refused.clone()), local("kvSpareTrigger: much")],
+        vec![],
+        vec![main(refused), local("kvSpareTrigger: 0.3")],
+    ]
+}
+
+/// What is left after all of them.
+#[derive(Debug, PartialEq)]
+struct Left {
+    settings: String,
+    series: BTreeMap<String, String>,
+    events: Vec<(String, String, String)>,
+}
+
+fn environment() -> Sources {
+    let mut fixed = Sources::default();
+    for (name, text) in [
+        ("PROMETHEUS_BASE_URL", "http://prometheus"),
+        ("PROMETHEUS_ALLOW_HTTP", "true"),
+    ] {
+        fixed.environment.insert(name.to_owned(), text.to_owned());
+    }
+    fixed
+}
+
+fn store_maps(facts: &Facts, version: usize, maps: Vec<Map>) {
+    let maps = maps.into_iter().map(|(namespace, name, data)| {
+        json!({
+            "metadata": {
+                "namespace": namespace, "name": name, "uid": name,
+                "resourceVersion": version.to_string(),
+            },
+            "data": data,
+        })
+    });
+    list::<ConfigMap>(&facts.mirrors.config_maps, WatchedKind::ConfigMap, maps);
+}
+
+fn left(facts: &Facts, events: Vec<(String, String, String)>) -> Left {
+    let in_force = facts.settings.load();
+    let text = facts.series.exposition(Visibility::Shown).unwrap();
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with("wva_config_"))
+        .filter(|line| !line.starts_with("wva_config_generation"))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Left {
+        settings: format!(
+            "{:?} {:?} {:?}",
+            in_force.generation.statics,
+            in_force.generation.dynamic,
+            in_force.schedule.interval()
+        ),
+        series: series.collect(),
+        events,
+    }
+}
+
+/// Lives through all states, and dies once if asked to; answers what is left and how often it died.
+async fn live(kill: Option<KillAt>) -> (Left, u64) {
+    let facts = facts();
+    store(&facts, &["v"]);
+    let census = Census::new();
+    if let Some(kill) = kill {
+        census.kill_at(&Role::Config, kill);
+    }
+    let fixed = environment();
+    let address = Address::vacant();
+    let bell = address.clone();
+    let connections = Connections {
+        sources: Doorbell::new(move || bell.hint(Message::SourceChanged)),
+        events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+        collector: Address::vacant(),
+        optimizer: Address::vacant(),
+        levels: None,
+    };
+    let (bell, events) = (connections.sources.clone(), connections.events.clone());
+    let of_config = facts.clone();
+    let config = kit::machine(Role::Config, &address, move |tenure| {
+        let scope = of_config.mirrors.scope().clone();
+        let (facts, fixed) = (of_config.clone(), fixed.clone());
+        Config::new(facts, tenure, scope, fixed, connections.clone())
+    });
+    let kit = Kit {
+        clock: facts.clock.clone(),
+        seed: SeedTree::new(1),
+        census: census.clone(),
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(kit::run(kit, vec![config], async move {
+        drop(stopped.await);
+    }));
+    let mut told = Vec::new();
+    for (version, maps) in states().into_iter().enumerate() {
+        store_maps(&facts, version, maps);
+        bell.ring(Source::ConfigMaps);
+        sleep(A_WHILE).await;
+        while let Some(event) = events.next() {
+            let name = event.regarding.name.to_string();
+            told.push((name, event.reason.to_owned(), event.note));
+        }
+    }
+    let reports = census.report();
+    let report = reports.iter().find(|report| report.role == Role::Config);
+    let report = report.unwrap().clone();
+    assert_eq!(report.told, report.handled);
+    stop.send(()).unwrap();
+    assert_eq!(running.await.unwrap(), ExitReason::Shutdown);
+    (left(&facts, told), report.restarts)
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_before_or_after_each_of_its_occasions_it_leaves_the_same() {
+    let (undisturbed, restarts) = live(None).await;
+    assert_eq!(restarts, 0);
+    let reasons: Vec<&str> = undisturbed
+        .events
+        .iter()
+        .map(|(_, reason, _)| &**reason)
+        .collect();
+    // A refused key three times, each with a version of its own; a number that is none, in either map.
+    let refusals = reasons
+        .iter()
+        .filter(|reason| **reason == "ImmutableConfigChangeRejected");
+    assert_eq!(refusals.count(), 3, "{reasons:?}");
+    let nonsense = reasons
+        .iter()
+        .filter(|reason| **reason == "InvalidConfigEntry");
+    assert_eq!(nonsense.count(), 2, "{reasons:?}");
+    assert!(
+        undisturbed.settings.contains("20s"),
+        "{}",
+        undisturbed.settings
+    );
+
+    // The first state is there when it wakes.
+    let occasions = u64::try_from(states().len()).unwrap();
+    for n in 1..=occasions {
+        for kill in [KillAt::Before(n), KillAt::After(n)] {
+            let (left, restarts) = live(Some(kill)).await;
+            assert_eq!(restarts, 1, "{kill:?}");
+            assert_eq!(left, undisturbed, "{kill:?}");
+        }
+    }
+}
