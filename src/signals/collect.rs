@@ -129,10 +129,7 @@ fn bound(answers: &mut Answers, max_samples: Option<NonZeroU64>) {
     for answer in answers.values_mut() {
         total = total.saturating_add(answer.as_ref().map_or(0, count));
         if total > limit && answer.is_ok() {
-            *answer = Err(QueryError::TooLarge {
-                limit,
-                unit: "samples",
-            });
+            *answer = Err(QueryError::TooMany { limit });
         }
     }
 }

@@ -47,10 +47,7 @@ impl Decoder {
             .received
             .saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
         if self.received > self.limit {
-            return Err(QueryError::TooLarge {
-                limit: self.limit,
-                unit: "bytes",
-            });
+            return Err(QueryError::TooLarge { limit: self.limit });
         }
         let Self {
             splitter,

@@ -74,13 +74,19 @@ pub enum QueryError {
     },
     /// The answer exceeds the limit.
     #[error(
-        "the answer of Prometheus exceeds {limit} {unit}; limit the controller to one namespace with WATCH_NAMESPACE or divide the fleet among several controllers"
+        "the answer of Prometheus exceeds {limit} bytes; limit the controller to one namespace with WATCH_NAMESPACE or divide the fleet among several controllers"
     )]
     TooLarge {
         /// The limit.
         limit: u64,
-        /// What is counted: bytes or samples.
-        unit: &'static str,
+    },
+    /// More samples than may be held; the signals that come later in the table do not fit.
+    #[error(
+        "with this query more than {limit} samples would be held; raise PROMETHEUS_METRICS_CACHE_MAX_SIZE, or limit the controller to one namespace with WATCH_NAMESPACE"
+    )]
+    TooMany {
+        /// `PROMETHEUS_METRICS_CACHE_MAX_SIZE`.
+        limit: u64,
     },
     /// The answer is not what the API promises.
     #[error(
@@ -115,6 +121,7 @@ impl QueryError {
             Self::BadRequest { .. } => "bad_request",
             Self::UnexpectedStatus { .. } => "unexpected_status",
             Self::TooLarge { .. } => "too_large",
+            Self::TooMany { .. } => "too_many_samples",
             Self::Malformed { .. } => "malformed",
             Self::ServerError { .. } => "server_error",
         }

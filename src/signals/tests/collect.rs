@@ -411,7 +411,10 @@ fn too_many_samples_fail_the_signals_that_do_not_fit() {
     let failed = failures(7);
     let why = &failed[&SignalName::QueueLength];
     assert_eq!(failed.len(), 1);
-    assert!(why.contains("exceeds 7 samples"), "{why}");
+    assert!(
+        why.contains("more than 7 samples would be held; raise PROMETHEUS_METRICS_CACHE_MAX_SIZE"),
+        "{why}"
+    );
     assert_eq!(failures(3).len(), 2);
 }
 

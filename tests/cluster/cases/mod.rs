@@ -10,6 +10,7 @@ mod event_writes;
 mod external_metrics;
 mod external_metrics_door;
 mod filters;
+mod keys;
 mod leadership;
 mod lifecycle;
 mod process;
@@ -31,6 +32,7 @@ pub(crate) fn all() -> Vec<Case> {
         leadership::cases(),
         role_deaths::cases(),
         settings::cases(),
+        keys::cases(),
         closed_loop::cases(),
         signals::cases(),
         servers::cases(),

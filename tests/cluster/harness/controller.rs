@@ -44,6 +44,8 @@ pub(crate) struct ControllerSpec<'a> {
     pub(crate) pace: Pace,
     pub(crate) environment: Vec<(&'a str, String)>,
     pub(crate) arguments: Vec<String>,
+    /// The port that it reaches the API server by; `None` is the server's own.
+    pub(crate) api: Option<u16>,
 }
 
 /// Where a controller's interval comes from.
@@ -64,6 +66,7 @@ impl<'a> ControllerSpec<'a> {
             pace: Pace::Environment,
             environment: Vec::new(),
             arguments: Vec::new(),
+            api: None,
         }
     }
 }
@@ -85,7 +88,11 @@ impl Controller {
         let world = &cx.world;
         let token = account(system).await?;
         let user = format!("{}-{}", system.name, spec.name);
-        let kubeconfig = world.site.pki.kubeconfig_with_token(&world.api.url, &token);
+        let api = match spec.api {
+            Some(port) => format!("https://127.0.0.1:{port}"),
+            None => world.api.url.clone(),
+        };
+        let kubeconfig = world.site.pki.kubeconfig_with_token(&api, &token);
         let kubeconfig = world.site.write_kubeconfig(&user, &kubeconfig)?;
         let (metrics, probes) = (address()?, address()?);
         let mut program = Program::new(PathBuf::from(env!("CARGO_BIN_EXE_wva")))

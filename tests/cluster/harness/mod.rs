@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod audit;
+pub(crate) mod bridge;
 pub(crate) mod controller;
 pub(crate) mod door;
 mod dump;
@@ -13,6 +14,7 @@ pub(crate) mod journal;
 pub(crate) mod manifest;
 mod metrics_text;
 pub(crate) mod namespace;
+pub(crate) mod oracle;
 pub(crate) mod pki;
 pub(crate) mod ports;
 mod process;

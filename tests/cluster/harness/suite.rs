@@ -115,6 +115,10 @@ impl Case {
         self
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn new(name: &str, class: Class, body: impl AsyncFn(&Cx) -> Result + Send + 'static) -> Self {
         Self {
             name: name.to_owned(),

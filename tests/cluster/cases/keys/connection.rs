@@ -1,0 +1,231 @@
+//! How Prometheus and the API server are reached.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+use super::{Proof, asking, first, gave_up, readiness_has, started};
+use crate::harness::bridge::Bridge;
+use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::fault::Result;
+use crate::harness::oracle::{Asked, Oracle};
+use crate::harness::pki::{Authority, Subject};
+use crate::harness::suite::Cx;
+
+pub(super) fn proofs() -> Vec<Proof> {
+    vec![
+        Proof::of(&["PROMETHEUS_BASE_URL"], "the_address_is_asked", address),
+        Proof::of(
+            &["PROMETHEUS_ALLOW_HTTP"],
+            "plain_http_is_refused_unless_allowed",
+            plain_http,
+        ),
+        Proof::of(
+            &["PROMETHEUS_BEARER_TOKEN", "PROMETHEUS_TOKEN_PATH"],
+            "a_token_is_sent",
+            token,
+        ),
+        Proof::of(
+            &[
+                "PROMETHEUS_CA_CERT_PATH",
+                "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
+                "PROMETHEUS_SERVER_NAME",
+            ],
+            "a_stranger_is_refused_unless_told_otherwise",
+            trust,
+        ),
+        Proof::of(
+            &["PROMETHEUS_CLIENT_CERT_PATH", "PROMETHEUS_CLIENT_KEY_PATH"],
+            "a_client_certificate_is_shown",
+            client_certificate,
+        ),
+        Proof::of(
+            &["REST_CLIENT_TIMEOUT"],
+            "requests_end_in_time",
+            request_timeout,
+        ),
+    ]
+}
+
+async fn address(cx: &Cx) -> Result {
+    let (one, other) = (Oracle::plain().await?, Oracle::plain().await?);
+    let controller = asking(cx, &one, &[]).await?;
+    assert_eq!(first(&one).await?.path, "/api/v1/query");
+    controller.crash();
+    let url = format!("http://127.0.0.1:{}/prefix", other.port);
+    let _controller = asking(cx, &one, &[("PROMETHEUS_BASE_URL", &url)]).await?;
+    assert_eq!(first(&other).await?.path, "/prefix/api/v1/query");
+    Ok(())
+}
+
+async fn plain_http(cx: &Cx) -> Result {
+    let oracle = Oracle::plain().await?;
+    let text = gave_up(asking(cx, &oracle, &[("PROMETHEUS_ALLOW_HTTP", "false")]).await?).await?;
+    assert!(text.contains("PROMETHEUS_ALLOW_HTTP"), "{text}");
+    assert_eq!(oracle.asked(), []);
+    let _controller = asking(cx, &oracle, &[("PROMETHEUS_ALLOW_HTTP", "true")]).await?;
+    first(&oracle).await.map(drop)
+}
+
+/// An authority and a server of Prometheus that it has signed.
+struct Site {
+    folder: PathBuf,
+    authority: Authority,
+    oracle: Oracle,
+}
+
+/// Whom the server lets in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clients {
+    Anybody,
+    Certified,
+}
+
+impl Site {
+    async fn new(cx: &Cx, host: &str, clients: Clients) -> Result<Self> {
+        let name = format!("prometheus-of-{}", cx.namespace.name);
+        let folder = cx.world.site.conf(&name);
+        fs::create_dir_all(&folder)?;
+        let authority = Authority::make(&folder, "ca")?;
+        let subject = Subject {
+            hosts: &[host],
+            ..Subject::user("prometheus")
+        };
+        authority.issue(&folder, "server", &subject)?;
+        let oracle = Oracle::tls(server(&folder, clients)?).await?;
+        Ok(Self {
+            folder,
+            authority,
+            oracle,
+        })
+    }
+
+    fn path(&self, file: &str) -> String {
+        self.folder.join(file).display().to_string()
+    }
+
+    async fn asking(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Controller> {
+        let url = format!("https://127.0.0.1:{}", self.oracle.port);
+        let mut environment = vec![
+            ("PROMETHEUS_BASE_URL", url),
+            ("PROMETHEUS_ALLOW_HTTP", String::new()),
+        ];
+        environment.extend(
+            settings
+                .iter()
+                .map(|(key, value)| (*key, (*value).to_owned())),
+        );
+        started(cx, environment, &[]).await
+    }
+
+    /// How it is asked by a controller with these settings.
+    async fn asked(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Asked> {
+        let before = self.oracle.asked().len();
+        let controller = self.asking(cx, settings).await?;
+        readiness_has(&controller, "[+] prometheus").await?;
+        let last = self.oracle.asked().pop().unwrap_or_default();
+        assert!(self.oracle.asked().len() > before, "it was not asked");
+        Ok(last)
+    }
+
+    /// What a controller with these settings says, which asks nothing.
+    async fn refused(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<String> {
+        let before = self.oracle.asked().len();
+        let controller = self.asking(cx, settings).await?;
+        let text = readiness_has(&controller, "no TLS connection to Prometheus").await?;
+        assert_eq!(self.oracle.asked().len(), before);
+        Ok(text)
+    }
+}
+
+fn server(folder: &Path, clients: Clients) -> Result<ServerConfig> {
+    let read = |file: &str| fs::read(folder.join(file));
+    let builder = ServerConfig::builder();
+    let builder = match clients {
+        Clients::Anybody => builder.with_no_client_auth(),
+        Clients::Certified => {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(&read("ca.crt")?)?)?;
+            let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build()?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let certificate = CertificateDer::from_pem_slice(&read("server.crt")?)?;
+    let key = PrivateKeyDer::from_pem_slice(&read("server.key")?)?;
+    Ok(builder.with_single_cert(vec![certificate], key)?)
+}
+
+async fn token(cx: &Cx) -> Result {
+    let site = Site::new(cx, "127.0.0.1", Clients::Anybody).await?;
+    let ca = site.path("ca.crt");
+    let trusted = ("PROMETHEUS_CA_CERT_PATH", ca.as_str());
+    assert_eq!(site.asked(cx, &[trusted]).await?.authorization, None);
+    let value = ("PROMETHEUS_BEARER_TOKEN", "of-the-value");
+    let asked = site.asked(cx, &[trusted, value]).await?;
+    assert_eq!(asked.authorization.as_deref(), Some("Bearer of-the-value"));
+    fs::write(site.folder.join("token"), "of-the-file\n")?;
+    let file = site.path("token");
+    let file = ("PROMETHEUS_TOKEN_PATH", file.as_str());
+    let asked = site.asked(cx, &[trusted, file]).await?;
+    assert_eq!(asked.authorization.as_deref(), Some("Bearer of-the-file"));
+    Ok(())
+}
+
+async fn trust(cx: &Cx) -> Result {
+    let site = Site::new(cx, "metrics.example", Clients::Anybody).await?;
+    let ca = site.path("ca.crt");
+    let authority = ("PROMETHEUS_CA_CERT_PATH", ca.as_str());
+    let name = ("PROMETHEUS_SERVER_NAME", "metrics.example");
+    site.refused(cx, &[]).await?;
+    site.refused(cx, &[authority]).await?;
+    site.refused(cx, &[name]).await?;
+    let asked = site.asked(cx, &[authority, name]).await?;
+    assert_eq!(asked.server_name.as_deref(), Some("metrics.example"));
+    let skip = ("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "true");
+    let asked = site.asked(cx, &[skip]).await?;
+    assert_eq!(asked.server_name, None, "an address is no server name");
+    Ok(())
+}
+
+async fn client_certificate(cx: &Cx) -> Result {
+    let site = Site::new(cx, "127.0.0.1", Clients::Certified).await?;
+    let client = Subject::user("wva");
+    site.authority.issue(&site.folder, "client", &client)?;
+    let [ca, certificate, key] = ["ca.crt", "client.crt", "client.key"].map(|file| site.path(file));
+    let authority = ("PROMETHEUS_CA_CERT_PATH", ca.as_str());
+    site.refused(cx, &[authority]).await?;
+    let pair = [
+        authority,
+        ("PROMETHEUS_CLIENT_CERT_PATH", certificate.as_str()),
+        ("PROMETHEUS_CLIENT_KEY_PATH", key.as_str()),
+    ];
+    assert!(site.asked(cx, &pair).await?.certified);
+    // Either alone is half a proof.
+    for half in [1, 2] {
+        let text = gave_up(site.asking(cx, &[authority, pair[half]]).await?).await?;
+        assert!(text.contains(pair[3 - half].0), "{text}");
+    }
+    Ok(())
+}
+
+/// An API server that takes a connection and says nothing.
+async fn request_timeout(cx: &Cx) -> Result {
+    let bridge = Bridge::to(1).await?;
+    bridge.silence();
+    for timeout in ["1s", "2s"] {
+        let spec = ControllerSpec {
+            environment: vec![("REST_CLIENT_TIMEOUT", timeout.to_owned())],
+            api: Some(bridge.port),
+            ..ControllerSpec::scoped(cx)
+        };
+        let text = gave_up(Controller::start(cx, &spec).await?).await?;
+        assert!(text.contains("unable to bootstrap"), "{text}");
+        assert!(text.contains(timeout), "{text}");
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! What is read, and from where.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{Proof, SOON, gauge_is, started};
+use crate::harness::controller::{Controller, ControllerSpec, Pace};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::namespace::Workload;
+use crate::harness::suite::Cx;
+use crate::harness::variants::Variants;
+use crate::harness::wait::{eventually, seen};
+
+const INTERVAL: &str = "wva_config_optimization_interval_seconds";
+
+pub(super) fn proofs() -> Vec<Proof> {
+    vec![
+        Proof::of(
+            &["POOL_GROUP"],
+            "pools_of_one_group_are_watched",
+            pool_group,
+        ),
+        Proof::of(&["--config-file"], "a_file_stands_in_for_the_map", file),
+        Proof::of(&["CONFIG_MAP_NAME"], "the_main_map_has_its_name", main_map),
+        Proof::of(
+            &[
+                "SATURATION_CONFIG_MAP_NAME",
+                "QUEUEING_MODEL_CONFIG_MAP_NAME",
+                "SERVICE_CLASSES_CONFIG_MAP_NAME",
+            ],
+            "policy_maps_have_their_names",
+            policy_maps,
+        ),
+        Proof::of(&["WVA_SCALE_TO_ZERO"], "a_model_may_stay_at_zero", to_zero),
+    ]
+}
+
+async fn pool_group(cx: &Cx) -> Result {
+    let watched = async |group: &str| -> Result<[bool; 2]> {
+        let controller = started(cx, vec![("POOL_GROUP", group.to_owned())], &[]).await?;
+        controller.ready().await?;
+        let text = controller.readiness().await?;
+        controller.crash();
+        Ok(
+            ["mirror/InferencePool.v1:", "mirror/InferencePool.v1alpha2:"]
+                .map(|mirror| text.contains(mirror)),
+        )
+    };
+    assert_eq!(watched("").await?, [true, true]);
+    assert_eq!(watched("inference.networking.k8s.io").await?, [true, false]);
+    let older = watched("inference.networking.x-k8s.io").await?;
+    assert_eq!(older, [false, true]);
+    Ok(())
+}
+
+/// A controller that nothing but its settings tells how often to decide.
+async fn settled(
+    cx: &Cx,
+    environment: Vec<(&'static str, String)>,
+    arguments: Vec<String>,
+) -> Result<Controller> {
+    let spec = ControllerSpec {
+        pace: Pace::Settings,
+        environment,
+        arguments,
+        ..ControllerSpec::scoped(cx)
+    };
+    Controller::start(cx, &spec).await
+}
+
+async fn config_map(cx: &Cx, name: &str, data: Value) -> Result {
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data,
+    });
+    cx.system().await?.apply(object).await.map(drop)
+}
+
+async fn file(cx: &Cx) -> Result {
+    config_map(
+        cx,
+        "wva-variantautoscaling-config",
+        json!({ "GLOBAL_OPT_INTERVAL": "20s" }),
+    )
+    .await?;
+    let controller = settled(cx, Vec::new(), Vec::new()).await?;
+    gauge_is(&controller, INTERVAL, 20.0).await?;
+    controller.crash();
+    let path = cx
+        .world
+        .site
+        .conf(&format!("config-of-{}", cx.namespace.name));
+    fs::write(&path, "GLOBAL_OPT_INTERVAL: 7s\n")?;
+    let argument = format!("--config-file={}", path.display());
+    let controller = settled(cx, Vec::new(), vec![argument]).await?;
+    gauge_is(&controller, INTERVAL, 7.0).await
+}
+
+async fn main_map(cx: &Cx) -> Result {
+    config_map(cx, "own", json!({ "GLOBAL_OPT_INTERVAL": "7s" })).await?;
+    let controller = settled(cx, Vec::new(), Vec::new()).await?;
+    gauge_is(&controller, INTERVAL, 60.0).await?;
+    controller.crash();
+    let own = vec![("CONFIG_MAP_NAME", "own".to_owned())];
+    let controller = settled(cx, own, Vec::new()).await?;
+    gauge_is(&controller, INTERVAL, 7.0).await
+}
+
+/// Each map holds an entry that is refused, so that it is seen to be read.
+async fn policy_maps(cx: &Cx) -> Result {
+    const INVALID: &str = "wva_config_entries_invalid";
+    let maps = [
+        ("SATURATION_CONFIG_MAP_NAME", "own-saturation"),
+        ("QUEUEING_MODEL_CONFIG_MAP_NAME", "own-queueing-model"),
+        ("SERVICE_CLASSES_CONFIG_MAP_NAME", "own-service-classes"),
+    ];
+    for (_, name) in maps {
+        config_map(cx, name, json!({ "default": "[" })).await?;
+    }
+    let read = async |environment| -> Result<Vec<String>> {
+        let controller = started(cx, environment, &[]).await?;
+        controller.ready().await?;
+        let series = controller.series().await?;
+        controller.crash();
+        let invalid = series.into_iter().filter(|one| one.name == INVALID);
+        let names = invalid.filter(|one| one.value > 0.0);
+        Ok(names.map(|one| format!("{:?}", one.labels)).collect())
+    };
+    assert_eq!(read(Vec::new()).await?, Vec::<String>::new());
+    for (key, name) in maps {
+        let found = read(vec![(key, name.to_owned())]).await?;
+        assert_eq!(found.len(), 1, "{key}: {found:?}");
+    }
+    Ok(())
+}
+
+/// A variant without replicas and without a minimum of its own.
+async fn to_zero(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new("llama", 0)).await?;
+    for (allowed, desired) in [("false", 1.0), ("true", 0.0)] {
+        let setting = vec![("WVA_SCALE_TO_ZERO", allowed.to_owned())];
+        let controller = started(cx, setting, &[]).await?;
+        let variants = Variants::new(&cx.namespace, &controller);
+        variants.apply("v", "llama", json!({})).await?;
+        let what = format!("{desired} with {allowed}");
+        eventually(what, SOON, async || {
+            seen(&variants.desired("v").await?, &Some(desired))
+        })
+        .await?;
+        controller.crash();
+        variants_gone(cx, allowed).await?;
+    }
+    Ok(())
+}
+
+/// The next controller must not begin with what the last one stored.
+async fn variants_gone(cx: &Cx, after: &str) -> Result {
+    let api = cx
+        .namespace
+        .dynamic("llmd.ai/v1alpha1", "VariantAutoscaling")
+        .await?;
+    api.delete("v", &kube::api::DeleteParams::default()).await?;
+    eventually(
+        format!("v is gone after {after}"),
+        SOON,
+        async || match api.get_opt("v").await? {
+            None => Ok(()),
+            Some(_) => Err(Fault::new("it is still there")),
+        },
+    )
+    .await
+}
