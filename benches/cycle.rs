@@ -32,6 +32,7 @@ use wva::claim::{Claim, Hold};
 use wva::env::{Clock, SeedTree};
 use wva::kit::{self, Address, Census, Doorbell, ExitReason, Kit, Role, Slot, Tenure};
 use wva::metrics::{Metrics, Visibility};
+use wva::policy::actuation::Scalers;
 use wva::policy::filter::Scope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::moment::WallTime;
@@ -178,6 +179,7 @@ fn view(variant: usize) -> VariantView {
         pending_since: None,
         unapplied_since: None,
         notes: Arc::from([]),
+        scalers: Scalers::Unknown,
     }
 }
 

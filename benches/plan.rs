@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use wva::policy::actuation::Scalers;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::learned::Learned;
 use wva::policy::moment::{Moment, WallTime};
@@ -60,6 +61,7 @@ fn view(number: u32, pods: Vec<PodView>) -> VariantView {
         pending_since: None,
         unapplied_since: None,
         notes: Arc::from([]),
+        scalers: Scalers::Unknown,
     }
 }
 

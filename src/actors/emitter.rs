@@ -7,17 +7,16 @@ use std::time::Duration;
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
-use crate::cluster::event::{Notice, Severity};
 use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
 use crate::metrics::VariantLabels;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
-use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan, Stage};
+use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan};
 use crate::policy::record::Record;
-use crate::policy::safety_net;
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 
+mod news;
 #[cfg(test)]
 mod tests;
 
@@ -72,6 +71,13 @@ pub enum Effect {
         decision: Box<Decision>,
         /// Direction from the count published before.
         action: Action,
+    },
+    /// Tell of trouble, and of its end.
+    Tell {
+        /// The new record.
+        record: Arc<Record>,
+        /// The record before it.
+        previous: Option<Arc<Record>>,
     },
     /// Show raises that are stored, or were waited for in vain.
     Reveal(BTreeSet<VariantKey>),
@@ -251,6 +257,10 @@ impl Emitter {
             });
         }
         if previous.as_ref() != Some(&record) {
+            effects.push(Effect::Tell {
+                record: Arc::clone(&record),
+                previous: previous.clone(),
+            });
             effects.push(Effect::Publish { record, previous });
         }
     }
@@ -295,38 +305,6 @@ impl Emitter {
         }
     }
 
-    /// One log line, one count and one event per change of a published count.
-    fn announce(&self, now: Moment, record: &Record, decision: &Decision, action: Action) {
-        let Some(values) = record.values else { return };
-        let stage = decision.decisive().map_or(Stage::Base, |step| step.stage);
-        self.facts
-            .series
-            .count_scaling(&labels(record), action, stage);
-        tracing::info!(
-            variant = %record.key,
-            model = %decision.model,
-            desired = values.desired.0,
-            current = values.current.0,
-            %action,
-            stage = stage.as_str(),
-            reason = decision.reason(),
-            "scaling-decision"
-        );
-        if let Some(regarding) = self.facts.regarding(&record.key) {
-            let note = format!("Desired replicas {}: {}", values.desired, decision.reason());
-            self.events.throw(
-                now,
-                Notice {
-                    regarding,
-                    severity: Severity::Normal,
-                    reason: event_reason(action, values.desired),
-                    action: "Scale",
-                    note,
-                },
-            );
-        }
-    }
-
     fn keep(&mut self, plan: Arc<Plan>) {
         let before = self.facts.plan.load();
         for (key, decision) in &plan.decisions {
@@ -345,7 +323,7 @@ impl Emitter {
                 .and_then(|plan| plan.decisions.get(key))
                 .map(|was| was.outcome);
             if decision.outcome == Outcome::SafetyNet && was != Some(Outcome::SafetyNet) {
-                log_safety_net(decision);
+                news::log_safety_net(decision);
             }
         }
         self.facts
@@ -356,33 +334,6 @@ impl Emitter {
         tracing::debug!(cycle = %plan.cycle, variants = plan.decisions.len(), "plan published");
         // Where a younger emitter has published already, its plan is the newer one.
         drop(self.facts.plan.publish(&self.tenure, Arc::new(Some(plan))));
-    }
-}
-
-/// The original's line, once when the safety net takes over.
-fn log_safety_net(decision: &Decision) {
-    let Some((target, source)) = decision.target.zip(safety_net::fallback_source(decision)) else {
-        return;
-    };
-    tracing::warn!(
-        variant = %decision.key,
-        currentReplicas = decision.current.map(|current| current.0),
-        desiredReplicas = target.0,
-        accelerator = decision.accelerator.label(),
-        fallbackSource = source.as_str(),
-        reason = decision.reason(),
-        "{}",
-        safety_net::LOG_TEXT
-    );
-}
-
-/// How an action is called in events.
-fn event_reason(action: Action, desired: Replicas) -> &'static str {
-    match action {
-        Action::ScaleUp => "ScaledUp",
-        Action::ScaleDown if desired == Replicas::ZERO => "ScaledToZero",
-        Action::ScaleDown => "ScaledDown",
-        Action::NoChange => "Unchanged",
     }
 }
 
@@ -435,6 +386,9 @@ impl Duty for Emitter {
                 action,
             } => {
                 self.announce(cx.now(), &record, &decision, action);
+            }
+            Effect::Tell { record, previous } => {
+                self.tell(cx.now(), &record, previous.as_deref());
             }
             Effect::Keep(plan) => self.keep(plan),
         }

@@ -17,6 +17,7 @@ use crate::cluster::project::pool::PoolObject;
 use crate::env::Clock;
 use crate::kit::{Cell, Census, WatchedKind};
 use crate::metrics::Metrics;
+use crate::policy::actuation::Scalers;
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
@@ -123,12 +124,16 @@ impl Facts {
         let claimants = target
             .as_ref()
             .map_or_else(Vec::new, |target| self.mirrors.claimants(target));
+        let scalers = target
+            .as_ref()
+            .map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
         let facts = variant::Facts {
             object: &record.object,
             target: self.mirrors.lookup(found.as_ref()),
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
             claimants: &claimants,
             published: self.records.desired(key),
+            scalers: &scalers,
         };
         Some(state.refresh(&facts, now))
     }

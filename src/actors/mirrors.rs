@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::pool::Pools;
+use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::kit::WatchedKind;
+use crate::policy::actuation::Scalers;
 use crate::policy::attribution;
 use crate::policy::filter::{Admission, NamespaceObject, Scope};
 use crate::policy::key::{TargetKey, VariantKey};
@@ -59,6 +61,10 @@ pub struct Mirrors {
     pub replica_sets: Mirror<ReplicaSetObject>,
     /// InferencePools of both groups.
     pub pools: Pools,
+    /// HorizontalPodAutoscalers, found by the target they scale.
+    pub horizontal_pod_autoscalers: Mirror<ScalerObject>,
+    /// KEDA's ScaledObjects, found by the target they scale.
+    pub scaled_objects: Mirror<ScalerObject>,
     /// ServiceMonitors.
     pub service_monitors: Mirror<ServiceMonitorObject>,
     /// The ConfigMap that says how the API server vouches for others, where external metrics are
@@ -107,6 +113,8 @@ impl Mirrors {
                 ))
             }),
             pools: Pools::new(pool_group),
+            horizontal_pod_autoscalers: Mirror::indexed(scaled),
+            scaled_objects: Mirror::indexed(scaled),
             service_monitors: Mirror::default(),
             authentication: Mirror::default(),
             scope,
@@ -198,6 +206,24 @@ impl Mirrors {
         ))
     }
 
+    /// What scales a target, sorted. Not known until both kinds have been listed once; a kind that the
+    /// cluster does not serve has no objects.
+    pub fn scalers(&self, target: &TargetKey) -> Scalers {
+        let mirrors = [&self.horizontal_pod_autoscalers, &self.scaled_objects];
+        if mirrors
+            .iter()
+            .any(|mirror| mirror.sync() == SyncState::Never)
+        {
+            return Scalers::Unknown;
+        }
+        let naming = mirrors.map(|mirror| mirror.naming(&object_key(target)));
+        let objects = naming.iter().flatten().map(|(_, object)| object);
+        let ours = objects.filter(|object| {
+            object.target.as_ref() == Some(target) && object.lifecycle == Lifecycle::Live
+        });
+        Scalers::Known(ours.map(|object| object.scaler.clone()).collect())
+    }
+
     /// The Deployment that a ReplicaSet belongs to.
     pub fn deployment_of(&self, replica_set: &ObjectKey) -> Option<Arc<str>> {
         let set = self.replica_sets.get(replica_set)?;
@@ -256,6 +282,11 @@ impl Mirrors {
             contact(WatchedKind::ReplicaSet, &self.replica_sets),
             contact(WatchedKind::InferencePoolV1, &self.pools.v1),
             contact(WatchedKind::InferencePoolV1Alpha2, &self.pools.v1alpha2),
+            contact(
+                WatchedKind::HorizontalPodAutoscaler,
+                &self.horizontal_pod_autoscalers,
+            ),
+            contact(WatchedKind::ScaledObject, &self.scaled_objects),
             contact(WatchedKind::ServiceMonitor, &self.service_monitors),
             contact(WatchedKind::AuthenticationConfigMap, &self.authentication),
         ]
@@ -267,6 +298,10 @@ impl Mirrors {
 /// Key of a variant's object in its mirror.
 pub fn variant_object_key(key: &VariantKey) -> ObjectKey {
     ObjectKey::new(Arc::clone(&key.namespace), Arc::clone(&key.name))
+}
+
+fn scaled(scaler: &ScalerObject) -> Option<ObjectKey> {
+    scaler.target.as_ref().map(object_key)
 }
 
 fn object_key(target: &TargetKey) -> ObjectKey {

@@ -102,6 +102,8 @@ impl Optimizer {
         let timer = duration.start_timer();
         let in_force = self.facts.settings.load();
         let cycle = self.facts.cycles.fetch_add(1, Ordering::Relaxed) + 1;
+        let span = tracing::info_span!("cycle", cycle);
+        let _entered = span.enter();
         let snapshot = self.facts.snapshot(CycleId(cycle));
         let settings = &in_force.generation.dynamic;
         let learned = self.facts.learned.load();

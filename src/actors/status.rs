@@ -131,6 +131,7 @@ mod tests {
                 condition(ConditionType::TargetResolved),
                 condition(ConditionType::MetricsAvailable),
                 condition(ConditionType::OptimizationReady),
+                condition(ConditionType::ActuationReady),
                 condition(ConditionType::Ready),
             ],
             decided: Decided {
@@ -158,7 +159,7 @@ mod tests {
             (allocation.num_replicas, allocation.cycle_id),
             (Some(3), Some(9))
         );
-        assert_eq!(first.status.conditions.len(), 4);
+        assert_eq!(first.status.conditions.len(), 5);
         assert_eq!(first.status.actuation, None);
 
         let stored = object(first.status);

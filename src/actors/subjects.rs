@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
@@ -18,11 +19,13 @@ use crate::actors::variants::Dirty;
 use crate::actors::watcher::{Denied, News, Subject, Watcher};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::pod::SlimPod;
+use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::{Notice, Regarding, Severity};
 use crate::cluster::mirror::{Changed, Mirror, ObjectKey};
 use crate::cluster::project::config_map::ConfigMapObject;
+use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
@@ -108,6 +111,12 @@ pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
             |_| None,
         ));
     }
+    children.push(wiring.scalers::<HorizontalPodAutoscaler>(
+        WatchedKind::HorizontalPodAutoscaler,
+        &mirrors.horizontal_pod_autoscalers,
+    ));
+    children
+        .push(wiring.scalers::<ScaledObject>(WatchedKind::ScaledObject, &mirrors.scaled_objects));
     children.push(wiring.service_monitors());
     if mirrors.is_watched(WatchedKind::AuthenticationConfigMap) {
         children.push(wiring.authentication());
@@ -316,6 +325,29 @@ impl Wiring {
             &self.facts.mirrors.replica_sets,
             |changed: &Changed<ReplicaSetObject>| Some(Dirty::ReplicaSet(changed.key.clone())),
         )
+    }
+
+    fn scalers<K>(&self, kind: WatchedKind, mirror: &Mirror<ScalerObject>) -> ChildSpec
+    where
+        K: Projected<View = ScalerObject>
+            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + fmt::Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        let dirty = self.dirty.clone();
+        let ring = move |news: News<'_, ScalerObject>| match news {
+            News::Changed(changed) => {
+                let scalers = changed.before.iter().chain(&changed.after);
+                let targets = scalers.filter_map(|scaler| scaler.target.clone());
+                dirty.ring_all(targets.map(Dirty::Target));
+            }
+            News::Synced => dirty.ring(Dirty::Everything),
+        };
+        self.watcher(Self::subject::<K>(kind, self.api(), mirror, ring))
     }
 
     /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still. It lies

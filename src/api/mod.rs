@@ -4,6 +4,7 @@
 pub mod condition;
 pub mod inference_pool;
 pub mod pod;
+pub mod scaled_object;
 pub mod service_monitor;
 pub mod text;
 pub mod variant_autoscaling;

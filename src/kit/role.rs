@@ -22,6 +22,8 @@ pub enum WatchedKind {
     Namespace,
     InferencePoolV1,
     InferencePoolV1Alpha2,
+    HorizontalPodAutoscaler,
+    ScaledObject,
     ServiceMonitor,
     Pod,
     ReplicaSet,
@@ -29,7 +31,7 @@ pub enum WatchedKind {
 
 impl WatchedKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::VariantAutoscaling,
         Self::Deployment,
         Self::ConfigMap,
@@ -38,6 +40,8 @@ impl WatchedKind {
         Self::Namespace,
         Self::InferencePoolV1,
         Self::InferencePoolV1Alpha2,
+        Self::HorizontalPodAutoscaler,
+        Self::ScaledObject,
         Self::ServiceMonitor,
         Self::Pod,
         Self::ReplicaSet,
@@ -54,6 +58,8 @@ impl WatchedKind {
             Self::Namespace => "Namespace",
             Self::InferencePoolV1 => "InferencePool.v1",
             Self::InferencePoolV1Alpha2 => "InferencePool.v1alpha2",
+            Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
+            Self::ScaledObject => "ScaledObject",
             Self::ServiceMonitor => "ServiceMonitor",
             Self::Pod => "Pod",
             Self::ReplicaSet => "ReplicaSet",

@@ -1,6 +1,8 @@
 //! The conditions of one variant, as they are judged now. Messages hold targets and reasons, never
 //! measurements, so that they stay the same while the situation does.
 
+mod actuation;
+
 use serde::Serialize;
 
 use super::plan::{Decision, MetricsState, Outcome, Step, TargetProblem, Why};
@@ -17,7 +19,9 @@ pub enum ConditionType {
     MetricsAvailable,
     /// A decision was made on them.
     OptimizationReady,
-    /// All of it together.
+    /// Something follows what is published.
+    ActuationReady,
+    /// Target, metrics and decision together.
     Ready,
 }
 
@@ -28,6 +32,7 @@ impl ConditionType {
             Self::TargetResolved => "TargetResolved",
             Self::MetricsAvailable => "MetricsAvailable",
             Self::OptimizationReady => "OptimizationReady",
+            Self::ActuationReady => "ActuationReady",
             Self::Ready => "Ready",
         }
     }
@@ -90,6 +95,30 @@ pub enum ConditionReason {
     SkippedProcessing,
     /// No cycle has looked at the variant yet.
     AwaitingFirstDecision,
+    /// A scaler follows, as far as can be seen.
+    ScalerFollows,
+    /// Scalers have not been listed yet.
+    ScalersUnknown,
+    /// Nothing scales the target.
+    NoScaler,
+    /// Several scalers scale the target.
+    SeveralScalers,
+    /// The scaler does not read this variant's count.
+    CountNotRead,
+    /// The scaler makes something else of the count.
+    WrongTarget,
+    /// The scaler is paused.
+    ScalerPaused,
+    /// The scaler says that it does not work.
+    ScalerFailing,
+    /// The scaler's minimum is too high.
+    ScalerMinimum,
+    /// The scaler's maximum is too low.
+    ScalerMaximum,
+    /// The scaler ignores small steps.
+    ScalerTolerance,
+    /// The scaler counts a missing value as 0.
+    NullCountsAsZero,
     /// `Ready` only: target, metrics and decision are there.
     VariantReady,
     /// `Ready` only: the variant's own actor keeps failing.
@@ -116,6 +145,18 @@ impl ConditionReason {
             Self::SafetyNetActivated => "SafetyNetActivated",
             Self::SkippedProcessing => "SkippedProcessing",
             Self::AwaitingFirstDecision => "AwaitingFirstDecision",
+            Self::ScalerFollows => "ScalerFollows",
+            Self::ScalersUnknown => "ScalersUnknown",
+            Self::NoScaler => "NoScaler",
+            Self::SeveralScalers => "SeveralScalers",
+            Self::CountNotRead => "CountNotRead",
+            Self::WrongTarget => "WrongTarget",
+            Self::ScalerPaused => "ScalerPaused",
+            Self::ScalerFailing => "ScalerFailing",
+            Self::ScalerMinimum => "ScalerMinimum",
+            Self::ScalerMaximum => "ScalerMaximum",
+            Self::ScalerTolerance => "ScalerTolerance",
+            Self::NullCountsAsZero => "NullCountsAsZero",
             Self::VariantReady => "VariantReady",
             Self::VariantQuarantined => "VariantQuarantined",
         }
@@ -170,13 +211,17 @@ impl Condition {
     }
 }
 
-/// The four conditions of a variant, from its view and the newest decision about it.
-pub fn conditions(view: &VariantView, decision: Option<&Decision>) -> [Condition; 4] {
+/// Every condition of a variant.
+pub type Conditions = [Condition; 5];
+
+/// The conditions of a variant, from its view and the newest decision about it.
+pub fn conditions(view: &VariantView, decision: Option<&Decision>) -> Conditions {
     let target = target_resolved(view);
     let metrics = metrics_available(decision);
     let optimization = optimization_ready(view, decision);
     let ready = ready(view, decision, &target, &metrics);
-    [target, metrics, optimization, ready]
+    let actuation = actuation::ready(view, decision);
+    [target, metrics, optimization, actuation, ready]
 }
 
 fn target_resolved(view: &VariantView) -> Condition {

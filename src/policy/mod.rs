@@ -2,6 +2,7 @@
 //! asks for the time, draws a random number or depends on the order of a hash map.
 
 pub mod accelerator;
+pub mod actuation;
 pub mod attribution;
 pub mod backoff;
 pub mod bounds;

@@ -3,7 +3,9 @@
 
 use serde::Serialize;
 
-use super::condition::{Condition, ConditionReason, conditions};
+use super::condition::{
+    Condition, ConditionReason, ConditionStatus, ConditionType, Conditions, conditions,
+};
 use super::key::VariantKey;
 use super::moment::{Moment, WallTime};
 use super::plan::{Action, Decision, Plan};
@@ -25,7 +27,7 @@ pub struct Record {
     /// What becomes of the stored allocation where there are no values.
     pub allocation: Allocation,
     /// Its conditions.
-    pub conditions: [Condition; 4],
+    pub conditions: Conditions,
     /// The cycle and time of the last change of anything above that status shows.
     pub decided: Decided,
     /// The cycle that was the newest when the gauges were last taken down. What it and those before
@@ -122,6 +124,28 @@ impl Record {
         }
     }
 
+    /// Conditions that tell of trouble or of its end: those that became false, or false for another
+    /// reason, and those that became true again. `Ready` repeats the others.
+    pub fn news<'a>(&'a self, previous: Option<&'a Self>) -> impl Iterator<Item = &'a Condition> {
+        self.conditions.iter().filter(move |condition| {
+            let before = previous.and_then(|record| {
+                record
+                    .conditions
+                    .iter()
+                    .find(|one| one.kind == condition.kind)
+            });
+            let was_false = before.is_some_and(|one| one.status == ConditionStatus::False);
+            let is_news = match condition.status {
+                ConditionStatus::False => {
+                    !was_false || before.is_some_and(|one| one.reason != condition.reason)
+                }
+                ConditionStatus::True => was_false,
+                ConditionStatus::Unknown => false,
+            };
+            is_news && condition.kind != ConditionType::Ready
+        })
+    }
+
     /// Whether no cycle of this process has looked at the variant yet.
     pub fn awaits_decision(&self) -> bool {
         self.conditions
@@ -154,11 +178,7 @@ fn takes_gauges_down(target: &TargetView) -> bool {
     )
 }
 
-fn judged(
-    view: &VariantView,
-    decision: Option<&Decision>,
-    quarantine: Option<&str>,
-) -> [Condition; 4] {
+fn judged(view: &VariantView, decision: Option<&Decision>, quarantine: Option<&str>) -> Conditions {
     let conditions = conditions(view, decision);
     match quarantine {
         Some(why) => conditions.map(|condition| condition.quarantined(why)),

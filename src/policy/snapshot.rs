@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::actuation::Scalers;
 use super::key::{ModelKey, TargetKey, VariantKey};
 use super::moment::{Moment, Since, WallTime};
 use super::units::{Cost, Replicas};
@@ -36,7 +37,7 @@ impl fmt::Display for CycleId {
 }
 
 /// One variant as its actor sees it: the object, its target and its pods, joined.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VariantView {
     /// The object.
     pub key: VariantKey,
@@ -66,6 +67,9 @@ pub struct VariantView {
     pub unapplied_since: Option<Since>,
     /// What had to be read differently from how the object says it, in words.
     pub notes: Arc<[Arc<str>]>,
+    /// What scales the target.
+    #[serde(default)]
+    pub scalers: Scalers,
 }
 
 impl VariantView {

@@ -18,6 +18,7 @@ use crate::env::SeedTree;
 use crate::kit::{self, Address, Census, Doorbell, Kit, Role, Slot, Tenure, WatchedKind};
 use crate::metrics::Visibility;
 use crate::policy;
+use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::{
@@ -52,6 +53,7 @@ fn view(min: u32) -> VariantView {
         pending_since: None,
         unapplied_since: None,
         notes: Arc::from([]),
+        scalers: Scalers::Unknown,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod namespace;
 pub mod pod;
 pub mod pool;
 pub mod replica_set;
+pub mod scaler;
 pub mod service_monitor;
 pub mod variant;
 

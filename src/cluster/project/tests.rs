@@ -39,6 +39,7 @@ macro_rules! vectors {
 }
 
 mod pools;
+mod scalers;
 
 #[test]
 fn a_variant_keeps_what_decides_and_what_is_compared() {

@@ -1,5 +1,10 @@
 //! What is published from views and plans.
 
+use std::sync::Arc;
+
+use crate::policy::actuation::{
+    Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Scalers, Tolerance,
+};
 use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::moment::Moment;
@@ -173,4 +178,55 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
     plan.cycle = CycleId(2);
     let decided = Record::of(&back.view, Some(&plan), Some(&record), None, at(5));
     assert_eq!(desired(&decided), Some(Replicas(2)));
+}
+
+#[test]
+fn trouble_is_news_when_it_begins_changes_and_ends() {
+    let told = |record: &Record, previous: Option<&Record>| -> Vec<&'static str> {
+        record
+            .news(previous)
+            .map(|said| said.reason.as_str())
+            .collect()
+    };
+    let state = |scalers: Scalers| {
+        let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
+        let plan = world.plan(at(0));
+        let mut view = world.variants[0].view.clone();
+        view.scalers = scalers;
+        Record::of(&view, Some(&plan), None, None, at(0))
+    };
+    let unknown = state(Scalers::Unknown);
+    assert_eq!(
+        told(&unknown, None),
+        Vec::<&str>::new(),
+        "not known is no trouble"
+    );
+    let none = state(Scalers::Known(Arc::from([])));
+    assert_eq!(told(&none, None), ["NoScaler"]);
+    assert_eq!(told(&none, Some(&unknown)), ["NoScaler"]);
+    assert_eq!(told(&none, Some(&none)), Vec::<&str>::new());
+    let scaler = |inputs| Scaler {
+        kind: ScalerKind::ScaledObject,
+        name: "s".into(),
+        made_for: None,
+        min: Replicas(0),
+        max: Replicas(9),
+        tolerance: Tolerance { up: 0.0, down: 0.0 },
+        inputs,
+        activity: Activity::Working,
+    };
+    let foreign = state(Scalers::Known(Arc::from([scaler(vec![Input::Other])])));
+    assert_eq!(told(&foreign, Some(&none)), ["CountNotRead"]);
+    let published = Published {
+        variant: Some("d".into()),
+        namespace: None,
+        aim: Aim::Replicas,
+        absence: Absence::Error,
+    };
+    let follows = state(Scalers::Known(Arc::from([scaler(vec![Input::Published(
+        published,
+    )])])));
+    assert_eq!(told(&follows, Some(&foreign)), ["ScalerFollows"]);
+    assert_eq!(told(&follows, Some(&unknown)), Vec::<&str>::new());
+    assert_eq!(told(&unknown, Some(&foreign)), Vec::<&str>::new());
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{START, at};
+use crate::policy::actuation::Scalers;
 use crate::policy::attribution::pods_of;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::moment::{Moment, WallTime};
@@ -61,6 +62,7 @@ pub(super) fn facts<'a>(object: &'a VariantObject, target: Lookup<'a>) -> Facts<
         pods: Pods::Unsynced,
         claimants: &[],
         published: None,
+        scalers: &Scalers::Unknown,
     }
 }
 

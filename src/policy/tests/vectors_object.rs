@@ -186,7 +186,7 @@ fn act_series_of_a_decision() {
                 assert_eq!(labels, expected, "{id}");
             }
             if let Some(expected) = expect.metrics_available {
-                let [_, metrics, _, _] = conditions(&world.variants[0].view, Some(decision));
+                let [_, metrics, ..] = conditions(&world.variants[0].view, Some(decision));
                 assert_eq!(said(&metrics), expected, "{id}");
             }
         },

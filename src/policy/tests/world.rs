@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::{Moment, Since, WallTime};
@@ -91,6 +92,7 @@ impl Variant {
                 pending_since: None,
                 unapplied_since: None,
                 notes: Arc::from([]),
+                scalers: Scalers::Unknown,
             },
             pods: Vec::new(),
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::clock::Clocks;
 use crate::policy::accelerator;
+use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::object::{
@@ -34,6 +35,8 @@ pub struct Facts<'a> {
     /// once it withdrew it. It outranks the stored one, which lags behind, and for long where status
     /// cannot be written.
     pub published: Option<Replicas>,
+    /// What scales the target.
+    pub scalers: &'a Scalers,
 }
 
 /// The outcome of looking a target up.
@@ -144,6 +147,7 @@ impl VariantState {
             pending_since: None,
             unapplied_since: None,
             notes,
+            scalers: facts.scalers.clone(),
         };
         self.complete(&mut view, facts, now);
         Refreshed {
@@ -176,6 +180,7 @@ impl VariantState {
                 pending_since: None,
                 unapplied_since: None,
                 notes: Arc::from([]),
+                scalers: Scalers::Unknown,
             });
         view.desired = facts.published.or(stored.desired).or(view.desired);
         view.generation = facts.object.generation;

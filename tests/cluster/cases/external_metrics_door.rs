@@ -22,7 +22,7 @@ use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::Reader;
 use crate::harness::suite::{Case, Cx};
-use crate::harness::variants::{MODEL, variant};
+use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 use crate::harness::world::Setup;
 
@@ -321,7 +321,10 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
     cx.namespace.settles(NAME, 3, LATER).await?;
     fleet.set_load(load(0.0));
     cx.namespace.settles(NAME, 1, LATER).await?;
-    history.went(&[1, 2, 3, 2, 1]).await
+    history.went(&[1, 2, 3, 2, 1]).await?;
+    let variants = Variants::new(&cx.namespace, &door.controller);
+    let follows = [("ActuationReady", "True/ScalerFollows")];
+    variants.says(NAME, &follows, LATER).await.map(drop)
 }
 
 /// The shipped example, for the variant of the case.

@@ -1,5 +1,6 @@
 //! The cases, in files by subject.
 
+mod actuation;
 mod closed_loop;
 mod conditions;
 mod contract;
@@ -46,6 +47,7 @@ pub(crate) fn all() -> Vec<Case> {
         lifecycle::cases(),
         filters::cases(),
         conditions::cases(),
+        actuation::cases(),
         contract::cases(),
         embedded::cases(),
         process::cases(),

@@ -61,7 +61,8 @@ impl ScaledObject<'_> {
         .await
     }
 
-    fn manifest(&self, prometheus: &str, query: &str) -> Value {
+    /// The object itself, for a query of one's own.
+    pub(crate) fn manifest(&self, prometheus: &str, query: &str) -> Value {
         let direction = json!({
             "stabilizationWindowSeconds": 0,
             "tolerance": "0",

@@ -203,6 +203,7 @@ impl Settled {
     fn at(replicas: u32) -> Result<Self> {
         let count = Some(f64::from(replicas));
         let conditions = [
+            ["ActuationReady", "True", "ScalerFollows"],
             ["MetricsAvailable", "True", "MetricsFound"],
             ["OptimizationReady", "True", "SaturationOnlyMode"],
             ["Ready", "True", "VariantReady"],

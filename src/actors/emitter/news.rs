@@ -1,0 +1,109 @@
+//! What the emitter says besides the gauges: log lines and Kubernetes events.
+
+use super::{Emitter, labels};
+use crate::cluster::event::{Notice, Severity};
+use crate::policy::condition::ConditionStatus;
+use crate::policy::moment::Moment;
+use crate::policy::plan::{Action, Decision, Stage};
+use crate::policy::record::Record;
+use crate::policy::safety_net;
+use crate::policy::units::Replicas;
+
+impl Emitter {
+    /// One log line, one count and one event per change of a published count.
+    pub(super) fn announce(
+        &self,
+        now: Moment,
+        record: &Record,
+        decision: &Decision,
+        action: Action,
+    ) {
+        let Some(values) = record.values else { return };
+        let stage = decision.decisive().map_or(Stage::Base, |step| step.stage);
+        self.facts
+            .series
+            .count_scaling(&labels(record), action, stage);
+        tracing::info!(
+            variant = %record.key,
+            model = %decision.model,
+            desired = values.desired.0,
+            current = values.current.0,
+            %action,
+            stage = stage.as_str(),
+            reason = decision.reason(),
+            cycle = cycle_of(record),
+            "scaling-decision"
+        );
+        if let Some(regarding) = self.facts.regarding(&record.key) {
+            let note = format!(
+                "Desired replicas {}: {} (cycle {})",
+                values.desired,
+                decision.reason(),
+                cycle_of(record)
+            );
+            self.events.throw(
+                now,
+                Notice {
+                    regarding,
+                    severity: Severity::Normal,
+                    reason: event_reason(action, values.desired),
+                    action: "Scale",
+                    note,
+                },
+            );
+        }
+    }
+
+    /// One event for each trouble that begins, changes or ends.
+    pub(super) fn tell(&self, now: Moment, record: &Record, previous: Option<&Record>) {
+        for condition in record.news(previous) {
+            let Some(regarding) = self.facts.regarding(&record.key) else {
+                return;
+            };
+            let severity = match condition.status {
+                ConditionStatus::False => Severity::Warning,
+                ConditionStatus::True | ConditionStatus::Unknown => Severity::Normal,
+            };
+            let notice = Notice {
+                regarding,
+                severity,
+                reason: condition.reason.as_str(),
+                action: condition.kind.as_str(),
+                note: format!("{} (cycle {})", condition.message, cycle_of(record)),
+            };
+            self.events.throw(now, notice);
+        }
+    }
+}
+
+/// The original's line, once when the safety net takes over.
+pub(super) fn log_safety_net(decision: &Decision) {
+    let Some((target, source)) = decision.target.zip(safety_net::fallback_source(decision)) else {
+        return;
+    };
+    tracing::warn!(
+        variant = %decision.key,
+        currentReplicas = decision.current.map(|current| current.0),
+        desiredReplicas = target.0,
+        accelerator = decision.accelerator.label(),
+        fallbackSource = source.as_str(),
+        reason = decision.reason(),
+        "{}",
+        safety_net::LOG_TEXT
+    );
+}
+
+/// The cycle that a record rests on; 0 before the first.
+fn cycle_of(record: &Record) -> u64 {
+    record.decided.cycle.map_or(0, |cycle| cycle.0)
+}
+
+/// How an action is called in events.
+fn event_reason(action: Action, desired: Replicas) -> &'static str {
+    match action {
+        Action::ScaleUp => "ScaledUp",
+        Action::ScaleDown if desired == Replicas::ZERO => "ScaledToZero",
+        Action::ScaleDown => "ScaledDown",
+        Action::NoChange => "Unchanged",
+    }
+}

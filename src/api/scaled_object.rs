@@ -1,0 +1,106 @@
+//! The few fields of KEDA's `ScaledObject` that say whether it follows us.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerBehavior;
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+
+/// What is scaled, between which counts, and by which triggers.
+#[derive(CustomResource, Debug, Clone, Serialize, Deserialize)]
+#[kube(
+    group = "keda.sh",
+    version = "v1alpha1",
+    kind = "ScaledObject",
+    plural = "scaledobjects",
+    namespaced,
+    schema = "disabled",
+    status = "ScaledObjectStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaledObjectSpec {
+    /// The target; its kind is a Deployment where it says none.
+    pub scale_target_ref: Target,
+    /// Replicas while nothing asks for any; beats the minimum.
+    #[serde(default)]
+    pub idle_replica_count: Option<i32>,
+    /// Fewest replicas; 0 where it says nothing.
+    #[serde(default)]
+    pub min_replica_count: Option<i32>,
+    /// Most replicas; 100 where it says nothing.
+    #[serde(default)]
+    pub max_replica_count: Option<i32>,
+    /// What it reads.
+    #[serde(default)]
+    pub triggers: Vec<Trigger>,
+    /// The rest.
+    #[serde(default)]
+    pub advanced: Option<Advanced>,
+}
+
+/// Names the target.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// Its group and version.
+    #[serde(default)]
+    pub api_version: Option<String>,
+    /// Its kind.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// One metric.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trigger {
+    /// Where it comes from, such as `prometheus`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How it is asked for.
+    #[serde(default)]
+    pub metadata: BTreeMap<String, String>,
+    /// `AverageValue`, which it is where it says nothing, or `Value`.
+    #[serde(default)]
+    pub metric_type: Option<String>,
+}
+
+/// What is handed on to the HorizontalPodAutoscaler that KEDA makes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Advanced {
+    /// Its configuration.
+    #[serde(default)]
+    pub horizontal_pod_autoscaler_config: Option<HpaConfig>,
+}
+
+/// Configuration of the HorizontalPodAutoscaler.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HpaConfig {
+    /// How fast it scales, and what it ignores.
+    #[serde(default)]
+    pub behavior: Option<HorizontalPodAutoscalerBehavior>,
+}
+
+/// What KEDA says of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ScaledObjectStatus {
+    /// Its conditions.
+    #[serde(default)]
+    pub conditions: Vec<KedaCondition>,
+}
+
+/// One condition, which has no times.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct KedaCondition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word why.
+    #[serde(default)]
+    pub reason: String,
+}

@@ -1,0 +1,292 @@
+//! Scalers of targets: `HorizontalPodAutoscaler` and `ScaledObject`.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::autoscaling::v2::{
+    ExternalMetricSource, HPAScalingRules, HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerStatus, MetricSpec, MetricTarget,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+
+use super::{
+    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
+};
+use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
+use crate::cluster::mirror::ObjectKey;
+use crate::policy::actuation::{
+    Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Tolerance,
+};
+use crate::policy::key::TargetKey;
+use crate::policy::object::{Lifecycle, TargetReference};
+use crate::policy::units::Replicas;
+
+/// The series that scalers read.
+const METRIC: &str = "wva_desired_replicas";
+/// Labels that name the variant and its namespace, as Prometheus stores them and as our own door
+/// serves them.
+const VARIANT: &str = "variant_name";
+const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
+/// Source: KEDA's documentation of `maxReplicaCount`.
+const KEDA_MAXIMUM: i32 = 100;
+/// Annotations that stop KEDA from scaling.
+const PAUSED: [&str; 2] = [
+    "autoscaling.keda.sh/paused",
+    "autoscaling.keda.sh/paused-replicas",
+];
+
+/// What is kept of a scaler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScalerObject {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// What it scales, if that is a kind that a variant can have as target.
+    pub target: Option<TargetKey>,
+    /// The rest.
+    pub scaler: Scaler,
+    /// Whether it is being deleted.
+    pub lifecycle: Lifecycle,
+}
+
+impl Projected for HorizontalPodAutoscaler {
+    type View = ScalerObject;
+
+    fn project(self, texts: &mut Interner) -> ScalerObject {
+        let namespace = namespace_of(&self.metadata, texts);
+        let owner = controller(&self.metadata, texts);
+        let made_for = owner.filter(|owner| &*owner.kind == "ScaledObject");
+        let spec = self.spec.unwrap_or_default();
+        let reference = &spec.scale_target_ref;
+        let target = target(
+            &namespace,
+            reference.api_version.as_deref(),
+            Some(&reference.kind),
+            &reference.name,
+        );
+        let status = self.status.unwrap_or_default();
+        let scaler = Scaler {
+            kind: ScalerKind::HorizontalPodAutoscaler,
+            name: name(&self.metadata),
+            min: Replicas::from_count(spec.min_replicas.unwrap_or(1)),
+            max: Replicas::from_count(spec.max_replicas),
+            tolerance: tolerance(spec.behavior.as_ref()),
+            inputs: spec.metrics.iter().flatten().map(metric).collect(),
+            activity: hpa_activity(&status, made_for.is_some()),
+            made_for: made_for.map(|owner| owner.name),
+        };
+        object(namespace, target, scaler, &self.metadata)
+    }
+
+    fn key(view: &ScalerObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.scaler.name)
+    }
+}
+
+impl Projected for ScaledObject {
+    type View = ScalerObject;
+
+    fn project(self, texts: &mut Interner) -> ScalerObject {
+        let namespace = namespace_of(&self.metadata, texts);
+        let spec = self.spec;
+        let reference = &spec.scale_target_ref;
+        let target = target(
+            &namespace,
+            reference.api_version.as_deref(),
+            reference.kind.as_deref(),
+            &reference.name,
+        );
+        let behavior = spec
+            .advanced
+            .and_then(|advanced| advanced.horizontal_pod_autoscaler_config)
+            .and_then(|config| config.behavior);
+        let min = spec.idle_replica_count.or(spec.min_replica_count);
+        let scaler = Scaler {
+            kind: ScalerKind::ScaledObject,
+            name: name(&self.metadata),
+            made_for: None,
+            min: Replicas::from_count(min.unwrap_or(0)),
+            max: Replicas::from_count(spec.max_replica_count.unwrap_or(KEDA_MAXIMUM)),
+            tolerance: tolerance(behavior.as_ref()),
+            inputs: spec.triggers.iter().map(trigger).collect(),
+            activity: keda_activity(&self.metadata, &self.status.unwrap_or_default()),
+        };
+        object(namespace, target, scaler, &self.metadata)
+    }
+
+    fn key(view: &ScalerObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.scaler.name)
+    }
+}
+
+fn object(
+    namespace: Arc<str>,
+    target: Option<TargetKey>,
+    scaler: Scaler,
+    metadata: &ObjectMeta,
+) -> ScalerObject {
+    ScalerObject {
+        namespace,
+        target,
+        scaler,
+        lifecycle: lifecycle(metadata),
+    }
+}
+
+fn target(
+    namespace: &Arc<str>,
+    api_version: Option<&str>,
+    kind: Option<&str>,
+    name: &str,
+) -> Option<TargetKey> {
+    let reference = TargetReference {
+        api_version: api_version.map(Arc::from),
+        kind: Arc::from(kind.unwrap_or_default()),
+        name: Arc::from(name),
+    };
+    reference.resolve(namespace)
+}
+
+fn tolerance(behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Tolerance {
+    let stated = |rules: Option<&HPAScalingRules>| {
+        let text = rules.and_then(|rules| rules.tolerance.as_ref());
+        text.and_then(|text| quantity(&text.0))
+            .unwrap_or(Tolerance::DEFAULT)
+    };
+    Tolerance {
+        up: stated(behavior.and_then(|behavior| behavior.scale_up.as_ref())),
+        down: stated(behavior.and_then(|behavior| behavior.scale_down.as_ref())),
+    }
+}
+
+/// A plain or thousandths quantity, such as `1`, `0.05` or `50m`.
+fn quantity(text: &str) -> Option<f64> {
+    let number = match text.strip_suffix('m') {
+        Some(thousandths) => thousandths.parse::<f64>().ok()? / 1_000.0,
+        None => text.parse().ok()?,
+    };
+    number.is_finite().then_some(number)
+}
+
+fn is_one(text: &str) -> bool {
+    quantity(text).is_some_and(|number| (number - 1.0).abs() < f64::EPSILON)
+}
+
+fn metric(spec: &MetricSpec) -> Input {
+    match &spec.external {
+        Some(external) if external.metric.name == METRIC => published_by_api(external),
+        _ => Input::Other,
+    }
+}
+
+fn published_by_api(external: &ExternalMetricSource) -> Input {
+    let selector = external.metric.selector.as_ref();
+    let label = |name: &str| selector.and_then(|selector| selected(selector, name));
+    Input::Published(Published {
+        variant: label(VARIANT),
+        namespace: NAMESPACES.iter().find_map(|name| label(name)),
+        aim: aim_of(&external.target),
+        absence: Absence::Error,
+    })
+}
+
+fn aim_of(target: &MetricTarget) -> Aim {
+    let number = |quantity: Option<&k8s_openapi::apimachinery::pkg::api::resource::Quantity>| {
+        quantity.map_or_else(|| "nothing".to_owned(), |quantity| quantity.0.clone())
+    };
+    let average = number(target.average_value.as_ref());
+    if target.type_ == "AverageValue" && is_one(&average) {
+        return Aim::Replicas;
+    }
+    let value = match target.type_.as_str() {
+        "AverageValue" => average,
+        _ => number(target.value.as_ref()),
+    };
+    Aim::Other(Arc::from(format!("{} {value}", target.type_)))
+}
+
+/// The one value that a selector wants of a label.
+fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
+    let matched = selector.match_labels.iter().flatten();
+    let by_label = matched
+        .filter(|(name, _)| name.as_str() == label)
+        .map(|(_, value)| value.as_str());
+    let expressions = selector.match_expressions.iter().flatten();
+    let by_expression = expressions
+        .filter(|one| one.key == label && one.operator == "In")
+        .filter_map(|one| match one.values.as_deref() {
+            Some([value]) => Some(value.as_str()),
+            _ => None,
+        });
+    by_label.chain(by_expression).next().map(Arc::from)
+}
+
+fn trigger(trigger: &Trigger) -> Input {
+    let field = |name: &str| trigger.metadata.get(name).map(String::as_str);
+    let query = match (trigger.kind.as_str(), field("query")) {
+        ("prometheus", Some(query)) if query.contains(METRIC) => query,
+        _ => return Input::Other,
+    };
+    let threshold = field("threshold").unwrap_or("nothing");
+    let kind = trigger.metric_type.as_deref().unwrap_or("AverageValue");
+    let aim = if kind == "AverageValue" && is_one(threshold) {
+        Aim::Replicas
+    } else {
+        Aim::Other(Arc::from(format!("{kind} {threshold}")))
+    };
+    Input::Published(Published {
+        variant: matched(query, VARIANT),
+        namespace: NAMESPACES.iter().find_map(|label| matched(query, label)),
+        aim,
+        absence: match field("ignoreNullValues") {
+            Some("false") => Absence::Error,
+            _ => Absence::Zero,
+        },
+    })
+}
+
+/// The value that a query wants of a label, where it wants exactly one.
+fn matched(query: &str, label: &str) -> Option<Arc<str>> {
+    query.match_indices(label).find_map(|(at, _)| {
+        let before = query.get(..at)?.chars().next_back();
+        // Part of a longer name, such as `namespace` in `exported_namespace`.
+        if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
+            return None;
+        }
+        let rest = query.get(at + label.len()..)?.trim_start();
+        let rest = rest.strip_prefix('=')?.trim_start();
+        let quote = rest.chars().next().filter(|quote| "\"'".contains(*quote))?;
+        let value = rest.get(1..)?.split(quote).next()?;
+        Some(Arc::from(value))
+    })
+}
+
+/// The HorizontalPodAutoscaler that KEDA makes rests at 0 replicas, where KEDA itself scales.
+fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> Activity {
+    let failing = status.conditions.iter().flatten().find(|condition| {
+        let matters = ["AbleToScale", "ScalingActive"].contains(&condition.type_.as_str());
+        let rests = is_made && condition.reason.as_deref() == Some("ScalingDisabled");
+        matters && condition.status == "False" && !rests
+    });
+    failing.map_or(Activity::Working, |condition| Activity::Failing {
+        reason: Arc::from(condition.reason.as_deref().unwrap_or(&condition.type_)),
+    })
+}
+
+fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> Activity {
+    let is_paused = |name: &&&str| annotation(metadata, name).is_some_and(|value| value != "false");
+    if PAUSED.iter().find(is_paused).is_some() {
+        return Activity::Paused;
+    }
+    let failing = status.conditions.iter().find(|condition| {
+        matches!(
+            (condition.kind.as_str(), condition.status.as_str()),
+            ("Ready", "False") | ("Fallback", "True")
+        )
+    });
+    failing.map_or(Activity::Working, |condition| Activity::Failing {
+        reason: Arc::from(if condition.reason.is_empty() {
+            condition.kind.as_str()
+        } else {
+            condition.reason.as_str()
+        }),
+    })
+}

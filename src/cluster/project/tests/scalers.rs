@@ -1,0 +1,239 @@
+//! What is kept of scalers, from the objects that people write.
+
+use super::*;
+use crate::api::scaled_object::ScaledObject;
+use crate::cluster::project::scaler::ScalerObject;
+use crate::policy::actuation::{Absence, Activity, Aim, Input, Published, ScalerKind, Tolerance};
+use crate::policy::key::{TargetKey, TargetKind};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+
+fn published() -> Published {
+    Published {
+        variant: Some("va".into()),
+        namespace: Some("ns".into()),
+        aim: Aim::Replicas,
+        absence: Absence::Error,
+    }
+}
+
+/// The object of the integration guide, with further fields of its specification.
+fn native(fields: &Value) -> ScalerObject {
+    let mut object = json!({
+        "metadata": { "namespace": "ns", "name": "hpa" },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" },
+            "maxReplicas": 10,
+            "metrics": [{ "type": "External", "external": {
+                "metric": { "name": "wva_desired_replicas", "selector": { "matchLabels": {
+                    "variant_name": "va", "exported_namespace": "ns",
+                }}},
+                "target": { "type": "AverageValue", "averageValue": "1" },
+            }}],
+        },
+    });
+    for (name, value) in fields.as_object().unwrap() {
+        object["spec"][name] = value.clone();
+    }
+    project::<HorizontalPodAutoscaler>(&object)
+}
+
+fn scaled_object(fields: &Value, metadata: &[(&str, &str)]) -> ScalerObject {
+    let query = r#"max by (variant_name) (wva_desired_replicas{variant_name="va",exported_namespace='ns'})"#;
+    let mut object = json!({
+        "metadata": { "namespace": "ns", "name": "so" },
+        "spec": {
+            "scaleTargetRef": { "name": "d" },
+            "triggers": [{ "type": "prometheus", "metadata": {
+                "query": query, "threshold": "1", "ignoreNullValues": "false",
+            }}],
+        },
+    });
+    for (name, value) in metadata {
+        object["spec"]["triggers"][0]["metadata"][name] = json!(value);
+    }
+    for (name, value) in fields.as_object().unwrap() {
+        object[name] = value.clone();
+    }
+    project::<ScaledObject>(&object)
+}
+
+#[test]
+fn the_documented_ones_read_the_count() {
+    let hpa = native(&json!({}));
+    let target = TargetKey::new("ns", TargetKind::Deployment, "d");
+    assert_eq!(hpa.target, Some(target.clone()));
+    assert_eq!(hpa.scaler.kind, ScalerKind::HorizontalPodAutoscaler);
+    assert_eq!(
+        (hpa.scaler.min, hpa.scaler.max),
+        (Replicas(1), Replicas(10))
+    );
+    assert_eq!(hpa.scaler.tolerance, Tolerance { up: 0.1, down: 0.1 });
+    assert_eq!(hpa.scaler.inputs, [Input::Published(published())]);
+    assert_eq!(hpa.scaler.activity, Activity::Working);
+
+    let keda = scaled_object(&json!({}), &[]);
+    assert_eq!(keda.target, Some(target));
+    assert_eq!(
+        (keda.scaler.min, keda.scaler.max),
+        (Replicas(0), Replicas(100))
+    );
+    assert_eq!(keda.scaler.inputs, [Input::Published(published())]);
+    assert_eq!(keda.scaler.activity, Activity::Working);
+}
+
+#[test]
+fn what_is_stated_beats_what_is_usual() {
+    let exact = json!({ "scaleUp": { "tolerance": "0" }, "scaleDown": { "tolerance": "50m" } });
+    let hpa = native(&json!({ "minReplicas": 3, "behavior": exact.clone() }));
+    assert_eq!(hpa.scaler.min, Replicas(3));
+    assert_eq!(
+        hpa.scaler.tolerance,
+        Tolerance {
+            up: 0.0,
+            down: 0.05
+        }
+    );
+    let spec = json!({ "spec": {
+        "scaleTargetRef": { "name": "d" }, "minReplicaCount": 2, "idleReplicaCount": 0,
+        "maxReplicaCount": 7,
+        "advanced": { "horizontalPodAutoscalerConfig": { "behavior": exact } },
+    }});
+    let keda = scaled_object(&spec, &[]).scaler;
+    assert_eq!((keda.min, keda.max), (Replicas(0), Replicas(7)));
+    assert_eq!(
+        keda.tolerance,
+        Tolerance {
+            up: 0.0,
+            down: 0.05
+        }
+    );
+    assert_eq!(keda.inputs, []);
+}
+
+#[test]
+fn another_metric_another_aim_and_another_target_are_told_apart() {
+    let external = |metric: &Value, target: &Value| {
+        let metrics =
+            json!([{ "type": "External", "external": { "metric": metric, "target": target } }]);
+        native(&json!({ "metrics": metrics })).scaler.inputs
+    };
+    let one = json!({ "type": "AverageValue", "averageValue": "1000m" });
+    let ours = json!({ "name": "wva_desired_replicas", "selector": { "matchExpressions": [
+        { "key": "variant_name", "operator": "In", "values": ["va"] },
+        { "key": "namespace", "operator": "In", "values": ["ns"] },
+    ]}});
+    assert_eq!(external(&ours, &one), [Input::Published(published())]);
+    assert_eq!(external(&json!({ "name": "queue" }), &one), [Input::Other]);
+    let value = external(&ours, &json!({ "type": "Value", "value": "1" }));
+    let aim = Aim::Other("Value 1".into());
+    assert_eq!(value, [Input::Published(Published { aim, ..published() })]);
+    let two = external(
+        &ours,
+        &json!({ "type": "AverageValue", "averageValue": "2" }),
+    );
+    let aim = Aim::Other("AverageValue 2".into());
+    assert_eq!(two, [Input::Published(Published { aim, ..published() })]);
+    let set = json!({ "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "d" } });
+    assert_eq!(native(&set).target, None);
+}
+
+#[test]
+fn queries_are_read_by_their_matchers() {
+    let reads =
+        |query: &str| scaled_object(&json!({}), &[("query", query)]).scaler.inputs[0].clone();
+    let named = |variant: Option<&str>, namespace: Option<&str>| {
+        Input::Published(Published {
+            variant: variant.map(Arc::from),
+            namespace: namespace.map(Arc::from),
+            ..published()
+        })
+    };
+    assert_eq!(reads("up"), Input::Other);
+    assert_eq!(reads("wva_desired_replicas"), named(None, None));
+    assert_eq!(
+        reads(r#"wva_desired_replicas{ variant_name = "a", namespace="b" }"#),
+        named(Some("a"), Some("b"))
+    );
+    assert_eq!(
+        reads(r#"wva_desired_replicas{variant_name=~"a.*"}"#),
+        named(None, None),
+        "a pattern is no name"
+    );
+    assert_eq!(
+        reads(r#"wva_desired_replicas{my_variant_name="a",variant_name="b"}"#),
+        named(Some("b"), None)
+    );
+    assert_eq!(
+        reads("wva_desired_replicas{variant_name="),
+        named(None, None)
+    );
+    let absent = |value| {
+        scaled_object(&json!({}), &[("ignoreNullValues", value)])
+            .scaler
+            .inputs
+    };
+    let absence = Absence::Zero;
+    assert_eq!(
+        absent("true"),
+        [Input::Published(Published {
+            absence,
+            ..published()
+        })]
+    );
+}
+
+#[test]
+fn a_scaler_that_does_not_work_says_why() {
+    let hpa = |owner: Option<&str>, kind: &str, reason: &str| {
+        let owners: Vec<Value> = owner
+            .into_iter()
+            .map(|name| json!({
+                "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": name, "uid": "u",
+                "controller": true,
+            }))
+            .collect();
+        let object = project::<HorizontalPodAutoscaler>(&json!({
+            "metadata": { "namespace": "ns", "name": "hpa", "ownerReferences": owners },
+            "spec": { "scaleTargetRef": { "kind": "Deployment", "name": "d" }, "maxReplicas": 1 },
+            "status": { "conditions": [
+                { "type": "ScalingLimited", "status": "False", "reason": "DesiredWithinRange" },
+                { "type": kind, "status": "False", "reason": reason },
+            ], "desiredReplicas": 0 },
+        }));
+        (object.scaler.made_for, object.scaler.activity)
+    };
+    let failing = |reason: &str| Activity::Failing {
+        reason: reason.into(),
+    };
+    let metric = "FailedGetExternalMetric";
+    assert_eq!(hpa(None, "ScalingActive", metric), (None, failing(metric)));
+    assert_eq!(
+        hpa(None, "AbleToScale", "FailedGetScale").1,
+        failing("FailedGetScale")
+    );
+    let disabled = "ScalingDisabled";
+    assert_eq!(hpa(None, "ScalingActive", disabled).1, failing(disabled));
+    let made = hpa(Some("so"), "ScalingActive", disabled);
+    assert_eq!(
+        made,
+        (Some("so".into()), Activity::Working),
+        "KEDA scales from zero itself"
+    );
+
+    let keda = |annotations: Value, conditions: Value| {
+        let fields = json!({
+            "metadata": { "namespace": "ns", "name": "so", "annotations": annotations },
+            "status": { "conditions": conditions },
+        });
+        scaled_object(&fields, &[]).scaler.activity
+    };
+    let ready = json!([{ "type": "Ready", "status": "True", "reason": "ScaledObjectReady" },
+                       { "type": "Fallback", "status": "Unknown" }]);
+    assert_eq!(keda(json!({}), ready.clone()), Activity::Working);
+    let paused = json!({ "autoscaling.keda.sh/paused": "true" });
+    assert_eq!(keda(paused, ready), Activity::Paused);
+    let fallback = json!([{ "type": "Fallback", "status": "True", "reason": "FallbackExists" }]);
+    assert_eq!(keda(json!({}), fallback), failing("FallbackExists"));
+    let broken = json!([{ "type": "Ready", "status": "False" }]);
+    assert_eq!(keda(json!({}), broken), failing("Ready"));
+}

@@ -1,0 +1,64 @@
+//! `ActuationReady`.
+
+use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
+use crate::policy::actuation::{Obstacle, Scalers, judge};
+use crate::policy::plan::Decision;
+use crate::policy::snapshot::VariantView;
+
+/// Whether anything follows what is published.
+pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True, Unknown};
+    let (status, reason, message) = match (&view.scalers, view.target.resolved()) {
+        (_, None) => (
+            Unknown,
+            Reason::SkippedProcessing,
+            "Scalers are not looked at while the scale target is not resolved".to_owned(),
+        ),
+        (Scalers::Unknown, Some(_)) => (
+            Unknown,
+            Reason::ScalersUnknown,
+            "HorizontalPodAutoscalers and ScaledObjects have not been listed yet".to_owned(),
+        ),
+        (Scalers::Known(scalers), Some(target)) => {
+            let desired = decision.and_then(|decision| decision.target);
+            let obstacles = judge(scalers, &view.key, view.bounds, desired);
+            let texts: Vec<String> = obstacles.iter().map(|one| one.text(&view.key)).collect();
+            match obstacles.first() {
+                Some(worst) => (False, obstacle_reason(worst), sentence(&texts)),
+                None => (
+                    True,
+                    Reason::ScalerFollows,
+                    format!(
+                        "A scaler follows for {} {}",
+                        target.key.kind, target.key.name
+                    ),
+                ),
+            }
+        }
+    };
+    Condition::new(ConditionType::ActuationReady, status, reason, message)
+}
+
+/// One text of several, with a capital letter.
+fn sentence(texts: &[String]) -> String {
+    let joined = texts.join(". Also ");
+    let mut letters = joined.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn obstacle_reason(obstacle: &Obstacle) -> ConditionReason {
+    match obstacle {
+        Obstacle::NoScaler => ConditionReason::NoScaler,
+        Obstacle::SeveralScalers { .. } => ConditionReason::SeveralScalers,
+        Obstacle::NotRead { .. } => ConditionReason::CountNotRead,
+        Obstacle::WrongAim { .. } => ConditionReason::WrongTarget,
+        Obstacle::Paused { .. } => ConditionReason::ScalerPaused,
+        Obstacle::Failing { .. } => ConditionReason::ScalerFailing,
+        Obstacle::Minimum { .. } => ConditionReason::ScalerMinimum,
+        Obstacle::Maximum { .. } => ConditionReason::ScalerMaximum,
+        Obstacle::Tolerance { .. } => ConditionReason::ScalerTolerance,
+        Obstacle::NullIsZero { .. } => ConditionReason::NullCountsAsZero,
+    }
+}
