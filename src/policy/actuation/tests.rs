@@ -67,14 +67,25 @@ fn a_scaler_that_lacks_nothing_follows() {
     }
 }
 
+/// Each of these lacks one thing, and it is said in these words.
+fn lack(rows: &[(Scaler, &str)]) {
+    for (lacking, expected) in rows {
+        assert_eq!(
+            words(std::slice::from_ref(lacking)),
+            [*expected],
+            "{lacking:?}"
+        );
+    }
+}
+
 #[test]
-fn each_lack_is_named_with_its_remedy() {
+fn what_a_scaler_does_not_read_is_named_with_its_remedy() {
     let reading = |change: fn(&mut Published)| {
         let mut published = published();
         change(&mut published);
         vec![Input::Published(published)]
     };
-    for (lacking, expected) in [
+    lack(&[
         (
             Scaler {
                 inputs: vec![Input::Other],
@@ -110,6 +121,19 @@ fn each_lack_is_named_with_its_remedy() {
             },
             "HorizontalPodAutoscaler s aims at Value 1; aim at an AverageValue of 1, so that the count is the number of replicas",
         ),
+        (
+            Scaler {
+                inputs: reading(|read| read.absence = Absence::Zero),
+                ..keda()
+            },
+            "ScaledObject s counts a missing value as 0, so that a lost controller takes the target to its minimum; set ignoreNullValues to \"false\" and a fallback",
+        ),
+    ]);
+}
+
+#[test]
+fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
+    lack(&[
         (
             Scaler {
                 activity: Activity::Paused,
@@ -154,20 +178,7 @@ fn each_lack_is_named_with_its_remedy() {
             },
             "HorizontalPodAutoscaler s ignores steps of one replica from 10 replicas on; set spec.behavior.scaleUp.tolerance and spec.behavior.scaleDown.tolerance to 0",
         ),
-        (
-            Scaler {
-                inputs: reading(|read| read.absence = Absence::Zero),
-                ..keda()
-            },
-            "ScaledObject s counts a missing value as 0, so that a lost controller takes the target to its minimum; set ignoreNullValues to \"false\" and a fallback",
-        ),
-    ] {
-        assert_eq!(
-            words(std::slice::from_ref(&lacking)),
-            [expected],
-            "{lacking:?}"
-        );
-    }
+    ]);
 }
 
 #[test]
