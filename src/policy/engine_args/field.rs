@@ -1,0 +1,192 @@
+//! Which argument says what, by engine.
+
+use super::fault::ArgumentFault;
+use super::value::{count, name, share, switch, whole};
+use super::{Engine, EngineArgs, Execution, KvTokens, Prefill, StepTokens};
+
+/// What an argument is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    MemoryShare,
+    BlockSize,
+    KvType,
+    WeightType,
+    Quantization,
+    TensorParallel,
+    PipelineParallel,
+    DataParallel,
+    Blocks,
+    CacheTokens,
+    StepTokens,
+    ChunkTokens,
+    PrefillTokens,
+    Sequences,
+    Length,
+    Eager(Sense),
+    Chunked(Sense),
+}
+
+/// What the presence of a switch means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sense {
+    On,
+    Off,
+}
+
+impl Sense {
+    fn says(self, value: Option<&str>) -> bool {
+        switch(value) == (self == Self::On)
+    }
+}
+
+impl Field {
+    /// The field of a flag, given without its dashes and with `-` between its words.
+    pub(super) fn of(engine: Engine, flag: &str) -> Option<Self> {
+        Some(match (engine, flag) {
+            (_, "kv-cache-dtype") => Self::KvType,
+            (_, "dtype") => Self::WeightType,
+            (_, "quantization") | (Engine::Vllm, "q") => Self::Quantization,
+            (_, "tensor-parallel-size" | "tp") | (Engine::Sglang, "tp-size") => {
+                Self::TensorParallel
+            }
+            (_, "pipeline-parallel-size" | "pp") | (Engine::Sglang, "pp-size") => {
+                Self::PipelineParallel
+            }
+            (_, "data-parallel-size" | "dp") | (Engine::Sglang, "dp-size") => Self::DataParallel,
+            (Engine::Vllm, "gpu-memory-utilization") | (Engine::Sglang, "mem-fraction-static") => {
+                Self::MemoryShare
+            }
+            (Engine::Vllm, "block-size") | (Engine::Sglang, "page-size") => Self::BlockSize,
+            (Engine::Vllm, "num-gpu-blocks-override") => Self::Blocks,
+            (Engine::Sglang, "max-total-tokens") => Self::CacheTokens,
+            (Engine::Vllm, "max-num-batched-tokens") => Self::StepTokens,
+            (Engine::Sglang, "chunked-prefill-size") => Self::ChunkTokens,
+            (Engine::Sglang, "max-prefill-tokens") => Self::PrefillTokens,
+            (Engine::Vllm, "max-num-seqs") | (Engine::Sglang, "max-running-requests") => {
+                Self::Sequences
+            }
+            (Engine::Vllm, "max-model-len") | (Engine::Sglang, "context-length") => Self::Length,
+            (Engine::Vllm, "enforce-eager") | (Engine::Sglang, "disable-cuda-graph") => {
+                Self::Eager(Sense::On)
+            }
+            (Engine::Vllm, "no-enforce-eager") => Self::Eager(Sense::Off),
+            (Engine::Vllm, "enable-chunked-prefill") => Self::Chunked(Sense::On),
+            (Engine::Vllm, "no-enable-chunked-prefill") => Self::Chunked(Sense::Off),
+            _ => return None,
+        })
+    }
+}
+
+/// Arguments as they are read, before what depends on several of them is known.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) args: EngineArgs,
+    /// What the arguments say about chunked prefill; otherwise the generation decides.
+    chunked: Option<Prefill>,
+    /// Tokens of a prompt that SGLang reads in one step without chunks.
+    prefill_tokens: Option<StepTokens>,
+}
+
+impl Draft {
+    pub(super) fn new(engine: Engine) -> Self {
+        Self {
+            args: EngineArgs::defaults(engine),
+            chunked: None,
+            prefill_tokens: None,
+        }
+    }
+
+    /// Decides what depends on several arguments.
+    pub(super) fn finish(self) -> EngineArgs {
+        let mut args = self.args;
+        let by_generation = match args.generation {
+            super::EngineGeneration::V0 => Prefill::Whole,
+            super::EngineGeneration::V1 => Prefill::Chunked,
+        };
+        args.prefill = self.chunked.unwrap_or(by_generation);
+        args.max_num_batched_tokens = args.max_num_batched_tokens.or(self.prefill_tokens);
+        args
+    }
+
+    /// Takes one argument in; a value that is none leaves what was there.
+    pub(super) fn set(
+        &mut self,
+        field: Field,
+        flag: &str,
+        value: Option<&str>,
+    ) -> Result<(), ArgumentFault> {
+        match field {
+            Field::Eager(sense) => {
+                self.args.execution = if sense.says(value) {
+                    Execution::Eager
+                } else {
+                    Execution::Graphs
+                };
+                return Ok(());
+            }
+            Field::Chunked(sense) => {
+                self.chunked = Some(if sense.says(value) {
+                    Prefill::Chunked
+                } else {
+                    Prefill::Whole
+                });
+                return Ok(());
+            }
+            _ => {}
+        }
+        let text = value.ok_or_else(|| ArgumentFault::NoValue {
+            flag: flag.to_owned(),
+        })?;
+        self.assign(field, text)
+            .map_err(|expected| ArgumentFault::value(flag, text, expected))
+    }
+
+    /// Sets a field; the error says what it takes.
+    fn assign(&mut self, field: Field, text: &str) -> Result<(), &'static str> {
+        const POSITIVE: &str = "a whole number of at least 1";
+        const AMOUNT: &str = "a whole number of at least 0";
+        const NAME: &str = "a name of at most 64 characters";
+        let positive = || count(text, 1).ok_or(POSITIVE);
+        // 0 says that none is stated.
+        let amount = || match count(text, 0) {
+            Some(stated) => Ok((stated > 0).then_some(stated)),
+            None => Err(AMOUNT),
+        };
+        let named = || name(text).ok_or(NAME);
+        let args = &mut self.args;
+        match field {
+            Field::MemoryShare => {
+                args.gpu_memory_utilization = share(text).ok_or("a share above 0 and at most 1")?;
+            }
+            Field::BlockSize => args.block_size = positive()?,
+            Field::KvType => args.kv_cache_dtype = named()?,
+            Field::WeightType => args.dtype = Some(named()?),
+            Field::Quantization => args.quantization = Some(named()?),
+            Field::TensorParallel => args.tensor_parallel_size = positive()?,
+            Field::PipelineParallel => args.pipeline_parallel_size = positive()?,
+            Field::DataParallel => args.data_parallel_size = positive()?,
+            Field::Blocks => args.num_gpu_blocks_override = amount()?,
+            Field::CacheTokens => {
+                args.max_total_tokens = amount()?.map(|tokens| KvTokens(f64::from(tokens)));
+            }
+            Field::StepTokens => args.max_num_batched_tokens = amount()?.map(StepTokens),
+            Field::PrefillTokens => self.prefill_tokens = amount()?.map(StepTokens),
+            Field::ChunkTokens => {
+                let size = whole(text).and_then(|size| u32::try_from(size.max(0)).ok());
+                let size = size.ok_or("a whole number below 4294967296")?;
+                self.chunked = Some(if size > 0 {
+                    Prefill::Chunked
+                } else {
+                    Prefill::Whole
+                });
+                args.max_num_batched_tokens = (size > 0).then_some(StepTokens(size));
+            }
+            Field::Sequences => args.max_num_seqs = positive()?,
+            // The engine reads the length from the model.
+            Field::Length if matches!(text.trim(), "auto" | "-1") => args.max_model_len = None,
+            Field::Length => args.max_model_len = amount()?,
+            Field::Eager(_) | Field::Chunked(_) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! From the containers of a pod template to the arguments of its engine.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::fault::ArgumentFault;
+use super::field::{Draft, Field};
+use super::words::of_command;
+use super::{Engine, EngineArgs, EngineGeneration};
+
+/// Most bytes of all commands that are read.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// Most words of all commands that are read.
+const MAX_WORDS: usize = 4096;
+
+/// Most faults that are told.
+const MAX_FAULTS: usize = 32;
+
+/// Chooses the generation of vLLM's engine: 0 is the first one.
+const GENERATION: &str = "VLLM_USE_V1";
+
+/// What is needed of one container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContainerCommand {
+    /// `image`.
+    pub image: Arc<str>,
+    /// `command`.
+    pub command: Vec<Arc<str>>,
+    /// `args`.
+    pub args: Vec<Arc<str>>,
+    /// `env`, as far as values are written there.
+    pub env: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+/// The arguments of an engine, and what could not be read of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParsedArgs {
+    /// The arguments.
+    pub args: EngineArgs,
+    /// What was not used, at most 32.
+    pub faults: Vec<ArgumentFault>,
+}
+
+/// Reads the containers of a pod template in their order; what comes later counts. Nothing at all
+/// is an engine with default arguments.
+pub fn parse(containers: &[ContainerCommand]) -> ParsedArgs {
+    let (commands, is_whole) = readable(containers);
+    let words: Vec<Vec<Cow<'_, str>>> =
+        commands.iter().map(|command| of_command(command)).collect();
+    let mut draft = Draft::new(engine(containers, &words));
+    let mut faults = Vec::new();
+    if !is_whole {
+        faults.push(ArgumentFault::TooLong {
+            bytes: MAX_BYTES,
+            words: MAX_WORDS,
+        });
+    }
+    for container in containers {
+        if let Some(value) = container.env.get(GENERATION) {
+            choose_generation(&mut draft, value);
+        }
+    }
+    for command in &words {
+        read(command, &mut draft, &mut faults);
+    }
+    faults.truncate(MAX_FAULTS);
+    ParsedArgs {
+        args: draft.finish(),
+        faults,
+    }
+}
+
+/// The commands as far as they are read, and whether that is all of them.
+fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<&str>>, bool) {
+    let (mut bytes, mut words) = (0, 0);
+    let mut is_whole = true;
+    let commands = containers.iter().map(|container| {
+        let command = container.command.iter().chain(&container.args);
+        let read = command.map(|word| &**word).take_while(|word| {
+            bytes += word.len();
+            words += 1;
+            let fits = bytes <= MAX_BYTES && words <= MAX_WORDS;
+            is_whole &= fits;
+            fits
+        });
+        read.collect()
+    });
+    let commands = commands.collect();
+    (commands, is_whole)
+}
+
+/// SGLang where an image or a command names it.
+fn engine(containers: &[ContainerCommand], words: &[Vec<Cow<'_, str>>]) -> Engine {
+    let in_image = containers
+        .iter()
+        .any(|container| container.image.to_ascii_lowercase().contains("sglang"));
+    let starts = |pair: &[Cow<'_, str>]| matches!(pair, [program, verb] if &**verb == "serve" && program.rsplit('/').next() == Some("sglang"));
+    let in_command = words.iter().any(|command| {
+        let is_module = |word: &Cow<'_, str>| word.contains("sglang.launch_server");
+        command.iter().any(is_module) || command.windows(2).any(starts)
+    });
+    if in_image || in_command {
+        Engine::Sglang
+    } else {
+        Engine::Vllm
+    }
+}
+
+fn choose_generation(draft: &mut Draft, value: &str) {
+    if draft.args.engine == Engine::Vllm {
+        draft.args.generation = if value.trim() == "0" {
+            EngineGeneration::V0
+        } else {
+            EngineGeneration::V1
+        };
+    }
+}
+
+fn read(words: &[Cow<'_, str>], draft: &mut Draft, faults: &mut Vec<ArgumentFault>) {
+    let mut rest = words.iter().map(|word| &**word).peekable();
+    while let Some(word) = rest.next() {
+        if let Some((GENERATION, value)) = word.split_once('=') {
+            choose_generation(draft, value);
+        }
+        let Some((flag, joined)) = flag(word) else {
+            continue;
+        };
+        let value = joined.or_else(|| rest.next_if(|next| self::flag(next).is_none()));
+        let Some(field) = Field::of(draft.args.engine, &flag) else {
+            continue;
+        };
+        if let Err(fault) = draft.set(field, &flag, value)
+            && faults.len() < MAX_FAULTS
+        {
+            faults.push(fault);
+        }
+    }
+}
+
+/// The name of a flag, spelled with `-`, and the value that is joined to it by `=`. The few short
+/// flags that matter begin with one dash.
+fn flag(word: &str) -> Option<(String, Option<&str>)> {
+    let (name, value) = match word.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (word, None),
+    };
+    let short = matches!(name, "-tp" | "-pp" | "-dp" | "-q");
+    let name = match name.strip_prefix("--") {
+        Some(name) => name,
+        None => name.strip_prefix('-').filter(|_| short)?,
+    };
+    Some((name.replace('_', "-"), value))
+}

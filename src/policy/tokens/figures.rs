@@ -1,0 +1,27 @@
+//! Every number that led to an assessment.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::roles::RoleFigures;
+use super::router::RouterDemand;
+use super::variant::VariantFigures;
+use super::workload::MeanWorkload;
+use crate::policy::capacity::ServingRole;
+use crate::policy::key::VariantKey;
+
+/// Figures of one model, in KV tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TokensReport {
+    /// Its mean request.
+    pub workload: MeanWorkload,
+    /// What waits in the router.
+    pub router: RouterDemand,
+    /// The model as a whole.
+    pub model: RoleFigures,
+    /// Its roles; empty where every variant serves whole requests.
+    pub roles: BTreeMap<ServingRole, RoleFigures>,
+    /// Its variants.
+    pub variants: BTreeMap<VariantKey, VariantFigures>,
+}

@@ -1,0 +1,206 @@
+//! Capacity and demand of one engine instance.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::bound::{CapacityReason, derived_from};
+use super::charge::waiting_charge;
+use super::history::{EngineKey, HistoryKey, OutputBucket};
+use super::input::{InstanceInput, VariantInput};
+use super::learned::{LearnedTokens, Trust};
+use super::workload::MeanWorkload;
+use crate::policy::capacity::ServingRole;
+use crate::policy::engine_args::KvTokens;
+use crate::settings::saturation::SaturationThresholds;
+
+/// A signal that an instance does not give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// Share of the KV cache in use.
+    KvUsage,
+    /// Size of the KV cache; the one that was learned is used.
+    KvCapacity,
+    /// Waiting requests.
+    Waiting,
+    /// Tokens of a prompt.
+    InputTokens,
+    /// Tokens of an answer.
+    OutputTokens,
+}
+
+/// Figures of one instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InstanceFigures {
+    /// Size of its KV cache.
+    pub total: KvTokens,
+    /// Tokens in use.
+    pub in_use: KvTokens,
+    /// Requests that wait.
+    pub waiting: f64,
+    /// What those will hold.
+    pub charge: KvTokens,
+    /// Both together.
+    pub demand: KvTokens,
+    /// Mean tokens of an answer: its own, else the model's.
+    pub output_tokens: Option<f64>,
+    /// Bound by memory.
+    pub k1: KvTokens,
+    /// Bound by compute.
+    pub k2: KvTokens,
+    /// Where the bound by compute comes from.
+    pub k2_source: CapacityReason,
+    /// The smaller bound.
+    pub capacity: KvTokens,
+    /// Whether the demand reaches the capacity.
+    pub saturated: bool,
+    /// Signals that are missing; those of them that count as zero make a lower bound of the demand.
+    pub missing: BTreeSet<Missing>,
+}
+
+impl InstanceFigures {
+    /// Whether its memory is full and its queue long.
+    pub(super) fn is_full(&self, thresholds: &SaturationThresholds) -> bool {
+        self.k1.is_some() && self.in_use.0 >= self.k1.0 && is_queued(self.waiting, thresholds)
+    }
+
+    /// Whether its demand is known, and not only a part of it.
+    pub(super) fn is_demand_known(&self, role: ServingRole) -> bool {
+        let lacks = |signal| self.missing.contains(&signal);
+        let is_priced = self.waiting <= 0.0
+            || !(lacks(Missing::InputTokens)
+                || (role != ServingRole::Prefill && lacks(Missing::OutputTokens)));
+        is_priced && !lacks(Missing::KvUsage) && !lacks(Missing::Waiting)
+    }
+}
+
+/// What an instance is measured by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) variant: &'a VariantInput,
+    pub(super) engine: &'a EngineKey,
+    pub(super) thresholds: &'a SaturationThresholds,
+    pub(super) workload: MeanWorkload,
+    pub(super) learned: &'a LearnedTokens,
+    /// Size of the variant's KV caches, as learned.
+    pub(super) remembered: Option<KvTokens>,
+    /// Whether its queue says anything about itself.
+    pub(super) trust: Trust,
+}
+
+/// Measures one instance; `None` if it is silent, or if the size of its KV cache is neither said
+/// nor remembered.
+pub(super) fn measure(
+    instance: &InstanceInput,
+    around: &Surroundings<'_>,
+) -> Option<InstanceFigures> {
+    let said = instance.sane();
+    if said.kv_usage.is_none() && said.waiting.is_none() {
+        return None;
+    }
+    let total = said.kv_capacity.or(around.remembered)?;
+    let usage = said.kv_usage.unwrap_or(0.0);
+    let waiting = said.waiting.unwrap_or(0.0);
+    let k1 = memory_bound(total, around.thresholds);
+    let (in_use, (k2, k2_source)) = if said.kv_capacity.is_some() {
+        let in_use = KvTokens((usage * total.0).round()).min(total);
+        (in_use, compute_bound(&said, in_use, k1, around))
+    } else {
+        // Of a remembered size, nothing is rounded up.
+        (total.share(usage), (k1, CapacityReason::Stored))
+    };
+    let charge = waiting_charge(
+        around.variant.role,
+        waiting,
+        said.input_tokens,
+        said.output_tokens,
+    );
+    let demand = in_use.plus(charge);
+    let capacity = k1.min(k2);
+    Some(InstanceFigures {
+        total,
+        in_use,
+        waiting,
+        charge,
+        demand,
+        output_tokens: said.output_tokens.or(around.workload.output_tokens),
+        k1,
+        k2,
+        k2_source,
+        capacity,
+        saturated: demand.0 >= capacity.0,
+        missing: missing(&said),
+    })
+}
+
+/// The usable share of memory; at least one token of it, so that a tiny one does not drop the
+/// instance.
+fn memory_bound(total: KvTokens, thresholds: &SaturationThresholds) -> KvTokens {
+    let share = total.share(thresholds.kv_cache_threshold);
+    if thresholds.kv_cache_threshold > 0.0 {
+        KvTokens(share.0.max(1.0))
+    } else {
+        share
+    }
+}
+
+fn compute_bound(
+    said: &InstanceInput,
+    in_use: KvTokens,
+    k1: KvTokens,
+    around: &Surroundings<'_>,
+) -> (KvTokens, CapacityReason) {
+    let is_queued = said
+        .waiting
+        .is_some_and(|waiting| is_queued(waiting, around.thresholds));
+    if is_queued && in_use.is_some() && around.trust == Trust::Own {
+        return (in_use, CapacityReason::Observed);
+    }
+    let output = said.output_tokens.or(around.workload.output_tokens);
+    let remembered = output.and_then(|output| {
+        let key = history_key(around.engine, around.variant.role, output);
+        around.learned.history(&key)
+    });
+    if let Some(tokens) = remembered {
+        return (tokens, CapacityReason::History);
+    }
+    let input = said.input_tokens.or(around.workload.input_tokens);
+    let derived = derived_from(
+        around.variant.engine.as_ref(),
+        input.unwrap_or(0.0),
+        output.unwrap_or(0.0),
+    );
+    match derived {
+        Some(tokens) => (tokens, CapacityReason::Derived),
+        None => (k1, CapacityReason::Memory),
+    }
+}
+
+/// The key that a reading is kept by.
+pub(super) fn history_key(engine: &EngineKey, role: ServingRole, output: f64) -> HistoryKey {
+    HistoryKey {
+        engine: engine.clone(),
+        role,
+        bucket: OutputBucket::of(output),
+    }
+}
+
+/// Whether a queue has the length from which an engine is taken for full. The threshold counts in
+/// whole requests.
+fn is_queued(waiting: f64, thresholds: &SaturationThresholds) -> bool {
+    waiting >= thresholds.queue_length_threshold.trunc()
+}
+
+fn missing(said: &InstanceInput) -> BTreeSet<Missing> {
+    [
+        (Missing::KvUsage, said.kv_usage.is_none()),
+        (Missing::KvCapacity, said.kv_capacity.is_none()),
+        (Missing::Waiting, said.waiting.is_none()),
+        (Missing::InputTokens, said.input_tokens.is_none()),
+        (Missing::OutputTokens, said.output_tokens.is_none()),
+    ]
+    .into_iter()
+    .filter_map(|(signal, is_missing)| is_missing.then_some(signal))
+    .collect()
+}
