@@ -125,7 +125,8 @@ impl Record {
     }
 
     /// Conditions that tell of trouble or of its end: those that became false, or false for another
-    /// reason, and those that became true again. `Ready` repeats the others.
+    /// reason, and those that became true again. `OptimizationReady` follows from metrics and target,
+    /// and `Ready` from all.
     pub fn news<'a>(&'a self, previous: Option<&'a Self>) -> impl Iterator<Item = &'a Condition> {
         self.conditions.iter().filter(move |condition| {
             let before = previous.and_then(|record| {
@@ -142,7 +143,11 @@ impl Record {
                 ConditionStatus::True => was_false,
                 ConditionStatus::Unknown => false,
             };
-            is_news && condition.kind != ConditionType::Ready
+            let follows = matches!(
+                condition.kind,
+                ConditionType::OptimizationReady | ConditionType::Ready
+            );
+            is_news && !follows
         })
     }
 

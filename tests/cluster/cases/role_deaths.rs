@@ -17,7 +17,7 @@ const LOAD_OF_3: f64 = 2.0;
 const VARIANT: &str = "variant";
 const HTTP: &str = "http";
 /// Every role but the root, whose death ends the process.
-const ROLES: [&str; 22] = [
+const ROLES: [&str; 24] = [
     "config",
     "leadership",
     "egress",
@@ -36,6 +36,8 @@ const ROLES: [&str; 22] = [
     "watcher/Namespace",
     "watcher/InferencePool.v1",
     "watcher/InferencePool.v1alpha2",
+    "watcher/HorizontalPodAutoscaler",
+    "watcher/ScaledObject",
     "watcher/ServiceMonitor",
     "watcher/Pod",
     "watcher/ReplicaSet",

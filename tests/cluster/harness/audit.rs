@@ -82,17 +82,15 @@ impl Uses {
             resource,
             text("/verb").unwrap_or_default().to_owned(),
         );
-        match event
-            .pointer("/responseStatus/code")
-            .and_then(Value::as_u64)
-        {
-            Some(403) => {
+        // Admission refuses with 403 too, as in a namespace that is going away.
+        match event["annotations"]["authorization.k8s.io/decision"].as_str() {
+            Some("forbid") => {
                 self.refused.insert((user.to_owned(), right));
             }
-            Some(_) => {
+            Some("allow") => {
                 self.allowed.insert(right);
             }
-            None => {}
+            _ => {}
         }
     }
 }

@@ -115,6 +115,13 @@ impl<'a> Variants<'a> {
         Ok(status["desiredOptimizedAlloc"]["numReplicas"].as_i64())
     }
 
+    /// The cycle that the status of an object rests on.
+    pub(crate) async fn cycle(self, name: &str) -> Result<i64> {
+        let status = self.status(name).await?;
+        let cycle = status["desiredOptimizedAlloc"]["cycleId"].as_i64();
+        cycle.ok_or_else(|| Fault::new(format!("{name} has no decision: {status}")))
+    }
+
     async fn status(self, name: &str) -> Result<Value> {
         Ok(self.objects().get(name).await?.data["status"].clone())
     }
