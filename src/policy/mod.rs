@@ -37,6 +37,8 @@ pub mod series;
 pub mod signal;
 pub mod snapshot;
 mod spare;
+pub mod startup;
+pub mod throughput;
 pub mod tokens;
 mod transition;
 pub mod units;

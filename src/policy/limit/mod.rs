@@ -3,19 +3,30 @@
 //!
 //! An unknown, an unlimited and a finite budget are three things. Where it is unknown nothing grows
 //! above its floor and nothing is lowered.
+//!
+//! [`rescale()`] shares a contended budget by priority, [`headroom()`] says how it would be shared by
+//! headroom.
 
 mod accelerator_name;
 mod budget;
+mod headroom;
 mod inventory;
 mod pass;
 mod pool;
 mod pools;
+mod rescale;
+mod sharer;
 mod usage;
+mod water;
 
 pub use accelerator_name::{reconcile, short_name};
 pub use budget::Budget;
+pub use headroom::{Claimant, Ending, Transfer, TransferHolds, headroom};
 pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, discover, physical};
 pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
 pub use pool::{Pool, Room};
 pub use pools::{ManagedUse, Physical, Pools};
+pub use rescale::{RescaleSwitches, Rescaled, WhyRescaled, rescale};
+pub use sharer::{ShareVariant, Sharer};
 pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};
+pub use water::{Bidder, Filled, round_shares, water_fill};

@@ -41,6 +41,14 @@ pub struct Pools {
     taken: BTreeMap<Pool, Gpus>,
 }
 
+/// One pool with what it holds and what is in use of it.
+#[derive(Debug)]
+struct Level {
+    pool: Pool,
+    cap: Budget,
+    used: Gpus,
+}
+
 #[derive(Debug, Clone)]
 struct QuotaLimiter {
     name: Arc<str>,
@@ -68,16 +76,20 @@ impl Pools {
     /// The pools that a variant draws from, in the order in which they are credited, and what is
     /// left in each. A limiter that does not concern it has no pool here.
     pub fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
-        let mut rooms = Vec::with_capacity(1 + self.quotas.len());
-        rooms.extend(self.physical_room(accelerator));
-        for quota in &self.quotas {
-            rooms.extend(self.quota_room(quota, namespace, accelerator));
-        }
-        for room in &mut rooms {
-            let taken = self.taken.get(&room.pool).copied().unwrap_or_default();
-            room.left = room.left.less(taken);
-        }
-        rooms
+        let levels = self.levels(namespace, accelerator).into_iter();
+        levels
+            .map(|level| Room {
+                left: level.cap.less(level.used),
+                pool: level.pool,
+            })
+            .collect()
+    }
+
+    /// Whether more is in use than any pool of a variant holds.
+    pub fn is_overdrawn(&self, namespace: &str, accelerator: &Accelerator) -> bool {
+        self.levels(namespace, accelerator)
+            .iter()
+            .any(|level| matches!(level.cap, Budget::Finite(cap) if level.used > cap))
     }
 
     /// What all pools of a variant leave it.
@@ -95,11 +107,24 @@ impl Pools {
         }
     }
 
-    fn physical_room(&self, accelerator: &Accelerator) -> Option<Room> {
+    fn levels(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Level> {
+        let mut levels = Vec::with_capacity(1 + self.quotas.len());
+        levels.extend(self.physical_level(accelerator));
+        for quota in &self.quotas {
+            levels.extend(self.quota_level(quota, namespace, accelerator));
+        }
+        for level in &mut levels {
+            let taken = self.taken.get(&level.pool).copied().unwrap_or_default();
+            level.used = level.used.plus(taken);
+        }
+        levels
+    }
+
+    fn physical_level(&self, accelerator: &Accelerator) -> Option<Level> {
         let label: Arc<str> = accelerator.label().into();
-        let (accelerator, left) = match &self.physical {
+        let (accelerator, cap, used) = match &self.physical {
             Physical::Unlimited => return None,
-            Physical::Unknown => (label, Budget::Unknown),
+            Physical::Unknown => (label, Budget::Unknown, Gpus::ZERO),
             Physical::Known { limits, used } => {
                 let kind = match accelerator {
                     Accelerator::Named(name) => reconcile(name, limits),
@@ -107,23 +132,23 @@ impl Pools {
                     Accelerator::Unresolved if limits.len() == 1 => limits.keys().next(),
                     Accelerator::Unresolved => None,
                 };
-                let left = kind.map_or(Gpus::ZERO, |kind| {
+                let (cap, used) = kind.map_or((Gpus::ZERO, Gpus::ZERO), |kind| {
                     let limit = limits.get(kind).copied().unwrap_or_default();
-                    limit.saturating_sub(used_of(used, kind))
+                    (limit, used_of(used, kind))
                 });
-                (kind.map_or(label, Arc::clone), Budget::Finite(left))
+                (kind.map_or(label, Arc::clone), Budget::Finite(cap), used)
             }
         };
         let pool = Pool::Inventory { accelerator };
-        Some(Room { pool, left })
+        Some(Level { pool, cap, used })
     }
 
-    fn quota_room(
+    fn quota_level(
         &self,
         quota: &QuotaLimiter,
         namespace: &str,
         accelerator: &Accelerator,
-    ) -> Option<Room> {
+    ) -> Option<Level> {
         let QuotaLimiter { name, limiter } = quota;
         if limiter.exclude.contains(namespace) {
             return None;
@@ -131,12 +156,12 @@ impl Pools {
         match &limiter.scope {
             LimiterScope::Cluster(quotas) => {
                 let (accelerator, cap) = cap_of(quotas, accelerator);
-                let left = cap.less(self.managed_in_cluster(limiter, &accelerator));
+                let used = self.managed_in_cluster(limiter, &accelerator);
                 let pool = Pool::ClusterQuota {
                     limiter: Arc::clone(name),
                     accelerator,
                 };
-                Some(Room { pool, left })
+                Some(Level { pool, cap, used })
             }
             LimiterScope::Namespaces(namespaces) => {
                 let none = Quotas::new();
@@ -145,13 +170,13 @@ impl Pools {
                     .or_else(|| namespaces.get(DEFAULT_NAMESPACE))
                     .unwrap_or(&none);
                 let (accelerator, cap) = cap_of(quotas, accelerator);
-                let left = cap.less(self.managed_in(namespace, &accelerator));
+                let used = self.managed_in(namespace, &accelerator);
                 let pool = Pool::NamespaceQuota {
                     limiter: Arc::clone(name),
                     namespace: namespace.into(),
                     accelerator,
                 };
-                Some(Room { pool, left })
+                Some(Level { pool, cap, used })
             }
         }
     }

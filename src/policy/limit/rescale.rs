@@ -1,0 +1,192 @@
+//! Sharing a contended budget of GPUs by priority: who holds more than its share gives replicas up,
+//! and who holds less takes what is free. What is given up in one cycle is taken in a later one, once
+//! the pods are gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Budget;
+use super::pool::Pool;
+use super::pools::Pools;
+use super::sharer::Sharer;
+use super::water::{Bidder, water_fill};
+use crate::policy::change::Change;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::units::Gpus;
+
+/// Whose budgets are shared by priority (`enableRescale`). A namespace is asked for itself and
+/// inherits nothing from the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RescaleSwitches {
+    /// The budget of the cluster.
+    pub cluster: bool,
+    /// Namespaces whose quota is shared.
+    pub namespaces: BTreeSet<Arc<str>>,
+}
+
+/// What a rescale led to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rescaled {
+    /// Counts of every variant of the models that were handled.
+    pub changes: BTreeMap<VariantKey, Change<WhyRescaled>>,
+    /// Models that were handled; nothing else must optimize them in this cycle.
+    pub handled: BTreeSet<ModelKey>,
+    /// Models of groups whose floors alone are more than the budget.
+    pub conflicts: BTreeSet<ModelKey>,
+}
+
+/// Why a count changed or stayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhyRescaled {
+    /// Its role holds more than its share.
+    Reclaimed {
+        /// GPUs that the role holds.
+        held: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+    /// Its role holds less than its share, and GPUs are free.
+    Filled {
+        /// GPUs taken.
+        gpus: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+    /// It stays.
+    Kept {
+        /// GPUs that the role holds.
+        held: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+}
+
+impl fmt::Display for WhyRescaled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reclaimed { held, share } => {
+                write!(
+                    f,
+                    "rescale: the role holds {held} GPUs, its share is {share}"
+                )
+            }
+            Self::Filled { gpus, share } => {
+                write!(
+                    f,
+                    "rescale: takes {gpus} free GPUs towards a share of {share}"
+                )
+            }
+            Self::Kept { held, share } => {
+                write!(
+                    f,
+                    "rescale: kept, the role holds {held} GPUs of a share of {share}"
+                )
+            }
+        }
+    }
+}
+
+/// Models that draw from the same pools, in the order in which groups are served: by accelerator,
+/// the cluster's budget before those of namespaces.
+type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<Pool>);
+
+/// Shares every contended budget whose switch is on. A budget that is unknown, unlimited or overdrawn
+/// is left alone, as is a model on several accelerators.
+pub fn rescale(
+    models: &BTreeMap<ModelKey, Sharer>,
+    switches: &RescaleSwitches,
+    pools: &mut Pools,
+) -> Rescaled {
+    let mut groups: BTreeMap<Group, BTreeMap<&ModelKey, &Sharer>> = BTreeMap::new();
+    for (key, model) in models {
+        let group = group_of(key, model, pools);
+        if let Some(group) = group.filter(|(_, scope, _)| switches.allow(scope.as_ref())) {
+            groups.entry(group).or_default().insert(key, model);
+        }
+    }
+    let mut rescaled = Rescaled::default();
+    for members in groups.values() {
+        serve(members, pools, &mut rescaled);
+    }
+    rescaled
+}
+
+fn group_of(key: &ModelKey, model: &Sharer, pools: &Pools) -> Option<Group> {
+    let mut variants = model.variants.values();
+    let accelerator = &variants.next()?.accelerator;
+    if variants.any(|variant| variant.accelerator != *accelerator) {
+        return None;
+    }
+    let pools: BTreeSet<Pool> = (pools.rooms(&key.namespace, accelerator).into_iter())
+        .map(|room| room.pool)
+        .collect();
+    let is_own = |pool: &Pool| matches!(pool, Pool::NamespaceQuota { .. });
+    let scope = pools.iter().any(is_own);
+    let (Pool::Inventory { accelerator: kind }
+    | Pool::ClusterQuota {
+        accelerator: kind, ..
+    }
+    | Pool::NamespaceQuota {
+        accelerator: kind, ..
+    }) = pools.first()?;
+    let kind = Arc::clone(kind);
+    Some((kind, scope.then(|| Arc::clone(&key.namespace)), pools))
+}
+
+impl RescaleSwitches {
+    fn allow(&self, scope: Option<&Arc<str>>) -> bool {
+        scope.map_or(self.cluster, |namespace| {
+            self.namespaces.contains(namespace)
+        })
+    }
+}
+
+fn serve(members: &BTreeMap<&ModelKey, &Sharer>, pools: &mut Pools, rescaled: &mut Rescaled) {
+    let Some(budget) = contended_budget(members, pools) else {
+        return;
+    };
+    let bidders: BTreeMap<&ModelKey, Bidder> = members
+        .iter()
+        .map(|(key, model)| (*key, model.bidder(budget)))
+        .collect();
+    let filled = water_fill(budget, &bidders);
+    let mut ordered: Vec<(&ModelKey, &Sharer)> =
+        members.iter().map(|(key, model)| (*key, *model)).collect();
+    ordered.sort_by(|one, other| {
+        (other.1.priority.total_cmp(&one.1.priority)).then_with(|| one.0.cmp(other.0))
+    });
+    for (key, model) in ordered {
+        let share = filled.shares.get(key).copied().unwrap_or_default();
+        for (role, share) in model.split(share) {
+            rescaled
+                .changes
+                .extend(model.settle(key, role, share, pools));
+        }
+        rescaled.handled.insert(key.clone());
+        if filled.is_conflict {
+            rescaled.conflicts.insert(key.clone());
+        }
+    }
+}
+
+/// What is free and what the members hold; none where that is enough for all, or is no number.
+fn contended_budget(members: &BTreeMap<&ModelKey, &Sharer>, pools: &Pools) -> Option<Gpus> {
+    let (key, first) = members.first_key_value()?;
+    let accelerator = &first.variants.values().next()?.accelerator;
+    if pools.is_overdrawn(&key.namespace, accelerator) {
+        return None;
+    }
+    let Budget::Finite(free) = pools.budget(&key.namespace, accelerator) else {
+        return None;
+    };
+    let sum = |of: fn(&Sharer) -> Gpus| {
+        members
+            .values()
+            .fold(Gpus::ZERO, |sum, model| sum.plus(of(model)))
+    };
+    let budget = free.plus(sum(|model| model.held(None)));
+    (sum(Sharer::wanted) > budget).then_some(budget)
+}

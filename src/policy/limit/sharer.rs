@@ -1,0 +1,237 @@
+//! One model that shares a budget: what it claims, and how it moves towards its share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::pools::Pools;
+use super::rescale::WhyRescaled;
+use super::water::{Bidder, water_fill};
+use crate::policy::bounds::Bounds;
+use crate::policy::capacity::ServingRole;
+use crate::policy::change::Change;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::snapshot::Accelerator;
+use crate::policy::units::{Cost, Gpus, Replicas};
+use crate::policy::whole;
+
+/// A variant of a model that shares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShareVariant {
+    /// The part of a request that it serves.
+    pub role: ServingRole,
+    /// Its accelerator.
+    pub accelerator: Accelerator,
+    /// GPUs of one replica; none counts as one.
+    pub gpus: Gpus,
+    /// Replicas that exist.
+    pub current: Replicas,
+    /// Bounds in force.
+    pub bounds: Bounds,
+    /// Cost of one replica.
+    pub cost: Cost,
+    /// What one replica supplies, in the unit of the demand.
+    pub per_replica: f64,
+}
+
+/// A model that shares. One whose demand is not known must not be given: it would look idle.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sharer {
+    /// Its weight, positive.
+    pub priority: f64,
+    /// What each role is asked for, in a unit that all models have in common.
+    pub demand: BTreeMap<ServingRole, f64>,
+    /// Its variants.
+    pub variants: BTreeMap<VariantKey, ShareVariant>,
+}
+
+impl Sharer {
+    /// The variants of a role, or all.
+    fn of(&self, role: Option<ServingRole>) -> impl Iterator<Item = (&VariantKey, &ShareVariant)> {
+        self.variants
+            .iter()
+            .filter(move |(_, variant)| role.is_none_or(|role| variant.role == role))
+    }
+
+    pub(super) fn held(&self, role: Option<ServingRole>) -> Gpus {
+        self.sum(role, |variant| Some(variant.current))
+            .unwrap_or_default()
+    }
+
+    /// GPUs of as many replicas of each variant; none where one has no such number.
+    fn sum(
+        &self,
+        role: Option<ServingRole>,
+        of: impl Fn(&ShareVariant) -> Option<Replicas>,
+    ) -> Option<Gpus> {
+        self.of(role).try_fold(Gpus::ZERO, |sum, (_, variant)| {
+            Some(sum.plus(variant.gpus.at_least_one().times(of(variant)?)))
+        })
+    }
+
+    /// GPUs of as many whole replicas as each role needs of the variant that serves it most cheaply.
+    pub(super) fn wanted(&self) -> Gpus {
+        let best = |role| self.cheapest_first(role).into_iter().next();
+        let served = (self.demand.keys()).filter_map(|role| Some((*role, best(*role)?.1)));
+        served.fold(Gpus::ZERO, |sum, (role, best)| {
+            let replicas = whole::ceil(self.asked(role) / best.per_replica);
+            sum.plus(best.gpus.at_least_one().times(Replicas(replicas)))
+        })
+    }
+
+    /// Demand of a role; none for one that no variant can serve.
+    fn asked(&self, role: ServingRole) -> f64 {
+        let demand = self.demand.get(&role).copied().unwrap_or(0.0);
+        if demand.is_finite() && !self.cheapest_first(role).is_empty() {
+            demand.max(0.0)
+        } else {
+            0.0
+        }
+    }
+
+    pub(super) fn bidder(&self, budget: Gpus) -> Bidder {
+        let asked: f64 = self.demand.keys().map(|role| self.asked(*role)).sum();
+        let floor = self.floor(None);
+        let most = self
+            .sum(None, |variant| variant.bounds.max)
+            .unwrap_or(budget);
+        Bidder {
+            weight: self.priority * asked,
+            floor,
+            cap: floor.max(self.wanted().min(most)),
+        }
+    }
+
+    fn floor(&self, role: Option<ServingRole>) -> Gpus {
+        let least = |variant: &ShareVariant| {
+            let Bounds { min, max, .. } = variant.bounds;
+            Some(max.map_or(min, |max| min.min(max)))
+        };
+        self.sum(role, least).unwrap_or_default()
+    }
+
+    /// Splits its share over its roles by their demand; where none has any, by what they hold, and
+    /// else for the first one.
+    pub fn split(&self, share: Gpus) -> BTreeMap<ServingRole, Gpus> {
+        let roles: BTreeSet<ServingRole> =
+            self.variants.values().map(|variant| variant.role).collect();
+        let asks = |role: &ServingRole| self.asked(*role);
+        let holds = |role: &ServingRole| self.held(Some(*role)).to_f64();
+        let weights: [&dyn Fn(&ServingRole) -> f64; 3] = [&asks, &holds, &|role| {
+            f64::from(u8::from(roles.first() == Some(role)))
+        }];
+        let weigh = weights
+            .into_iter()
+            .find(|weigh| roles.iter().any(|role| weigh(role) > 0.0));
+        let bidder = |role: &ServingRole| {
+            let floor = self.floor(Some(*role));
+            let most = self.sum(Some(*role), |variant| variant.bounds.max);
+            Bidder {
+                weight: weigh.map_or(0.0, |weigh| weigh(role)),
+                floor,
+                cap: floor.max(most.unwrap_or(share)),
+            }
+        };
+        let bidders = roles.iter().map(|role| (*role, bidder(role))).collect();
+        water_fill(share, &bidders).shares
+    }
+
+    /// Moves one role towards its share.
+    pub(super) fn settle(
+        &self,
+        key: &ModelKey,
+        role: ServingRole,
+        share: Gpus,
+        pools: &mut Pools,
+    ) -> BTreeMap<VariantKey, Change<WhyRescaled>> {
+        let held = self.held(Some(role));
+        let mut changes: BTreeMap<VariantKey, Change<WhyRescaled>> = (self.of(Some(role)))
+            .map(|(variant, given)| {
+                let kept = Change {
+                    from: given.current,
+                    to: given.current,
+                    why: WhyRescaled::Kept { held, share },
+                };
+                (variant.clone(), kept)
+            })
+            .collect();
+        if held > share {
+            self.reclaim(role, share, &mut changes);
+        } else {
+            self.fill(key, role, share, pools, &mut changes);
+        }
+        changes
+    }
+
+    /// Gives up whole replicas, the dearest first, of equally dear ones those that supply least; the
+    /// last replica of a role stays.
+    fn reclaim(
+        &self,
+        role: ServingRole,
+        share: Gpus,
+        changes: &mut BTreeMap<VariantKey, Change<WhyRescaled>>,
+    ) {
+        let held = self.held(Some(role));
+        let mut excess = held.saturating_sub(share);
+        let mut standing = (self.of(Some(role))).fold(0_u32, |sum, (_, variant)| {
+            sum.saturating_add(variant.current.0)
+        });
+        let mut ordered: Vec<_> = self.of(Some(role)).collect();
+        ordered.sort_by(|one, other| {
+            (other.1.cost.cmp(&one.1.cost))
+                .then(one.1.per_replica.total_cmp(&other.1.per_replica))
+                .then_with(|| one.0.cmp(other.0))
+        });
+        for (key, variant) in ordered {
+            let gpus = variant.gpus.at_least_one();
+            let count = excess
+                .replicas(gpus)
+                .min(variant.current.saturating_sub(variant.bounds.min))
+                .min(Replicas(standing.saturating_sub(1)));
+            if let Some(change) = changes.get_mut(key).filter(|_| count > Replicas::ZERO) {
+                excess = excess.saturating_sub(gpus.times(count));
+                standing = standing.saturating_sub(count.0);
+                change.to = variant.current.saturating_sub(count);
+                change.why = WhyRescaled::Reclaimed { held, share };
+            }
+        }
+    }
+
+    /// Takes whole replicas of what is free in this cycle, the least cost for the capacity first.
+    fn fill(
+        &self,
+        key: &ModelKey,
+        role: ServingRole,
+        share: Gpus,
+        pools: &mut Pools,
+        changes: &mut BTreeMap<VariantKey, Change<WhyRescaled>>,
+    ) {
+        let mut lack = share.saturating_sub(self.held(Some(role)));
+        for (variant_key, variant) in self.cheapest_first(role) {
+            let gpus = variant.gpus.at_least_one();
+            let free = pools.budget(&key.namespace, &variant.accelerator);
+            let most = variant.bounds.max.unwrap_or(Replicas(u32::MAX));
+            let count = (free.grant(lack).replicas(gpus)).min(most.saturating_sub(variant.current));
+            if let Some(change) = changes
+                .get_mut(variant_key)
+                .filter(|_| count > Replicas::ZERO)
+            {
+                let taken = gpus.times(count);
+                pools.take(&key.namespace, &variant.accelerator, taken);
+                lack = lack.saturating_sub(taken);
+                change.to = Replicas(variant.current.0.saturating_add(count.0));
+                change.why = WhyRescaled::Filled { gpus: taken, share };
+            }
+        }
+    }
+
+    /// Variants that can be sized, the least cost for their capacity first; ties by key.
+    fn cheapest_first(&self, role: ServingRole) -> Vec<(&VariantKey, &ShareVariant)> {
+        let mut variants: Vec<_> = (self.of(Some(role)))
+            .filter(|(_, variant)| variant.per_replica.is_finite() && variant.per_replica > 0.0)
+            .collect();
+        let price = |variant: &ShareVariant| variant.cost.millionths() / variant.per_replica;
+        variants.sort_by(|one, other| {
+            (price(one.1).total_cmp(&price(other.1))).then_with(|| one.0.cmp(other.0))
+        });
+        variants
+    }
+}

@@ -1,0 +1,237 @@
+//! How long a new replica takes to be ready, learned of each variant from the pods that started.
+//!
+//! A start on a node where the variant has run before finds its image and often its weights there
+//! (cached); any other one is cold. What is expected of the next start is the median of the latest
+//! ones of both kinds, until the first one a seed from the configuration.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::VariantKey;
+use super::moment::WallTime;
+
+/// Starts that are remembered of each kind.
+const KEPT_STARTS: usize = 10;
+/// Nodes that are remembered of each variant, the latest ones.
+const KEPT_NODES: usize = 64;
+/// Pods on their way up that are remembered of each variant.
+const KEPT_PODS: usize = 1_000;
+/// Most variants that are remembered: as many as are ever scaled.
+const MAX_VARIANTS: usize = 50_000;
+/// How much longer than the slowest start a replica may take before it no longer counts as starting.
+const PATIENCE: u32 = 2;
+
+/// A live pod of a variant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartingPod {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its node, once it has one.
+    pub node: Option<Arc<str>>,
+    /// When it was created.
+    pub created: WallTime,
+    /// When it became ready; `None` while it is not.
+    pub ready: Option<WallTime>,
+    /// Whose it is.
+    #[serde(default)]
+    pub origin: PodOrigin,
+}
+
+/// Whose pod it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PodOrigin {
+    /// The variant's own.
+    #[default]
+    Own,
+    /// Lent from a pool of warm pods: it woke up, which says nothing about a start.
+    Lent,
+}
+
+/// What a start found on its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartKind {
+    /// A node where the variant had not run, or nobody knows which node.
+    Cold,
+    /// A node where it had.
+    Cached,
+}
+
+/// Where an expectation comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartSource {
+    /// The configuration.
+    Seed,
+    /// Starts of the variant.
+    Measured,
+}
+
+/// What is expected of the next start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartEstimate {
+    /// Time from creation to readiness.
+    pub typical: Duration,
+    /// The longest of the remembered starts.
+    pub slowest: Duration,
+    /// Median of the cold starts.
+    pub cold: Option<Duration>,
+    /// Median of the cached starts.
+    pub cached: Option<Duration>,
+    /// Starts behind it.
+    pub starts: usize,
+    /// Where it comes from.
+    pub source: StartSource,
+}
+
+/// What has been learned of every variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StartTimes {
+    variants: BTreeMap<VariantKey, VariantStarts>,
+}
+
+/// What has been learned of one variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct VariantStarts {
+    /// The latest starts of each kind, oldest first.
+    starts: BTreeMap<StartKind, VecDeque<Duration>>,
+    /// Nodes where it has been ready, the one seen last at the end.
+    nodes: VecDeque<Arc<str>>,
+    /// Pods that were seen not ready. Of others nobody knows whether they were ready before.
+    starting: BTreeSet<Arc<str>>,
+}
+
+impl StartTimes {
+    /// Learns from one look at the pods. `pods` names every variant that there is; what it does not
+    /// name is forgotten, and a variant whose pods could not be listed (`None`) stays as it is.
+    #[must_use]
+    pub fn learn(&self, pods: &BTreeMap<VariantKey, Option<Vec<StartingPod>>>) -> Self {
+        let variants = pods
+            .iter()
+            .filter_map(|(key, listed)| {
+                let known = self.variants.get(key);
+                let next = match listed {
+                    Some(pods) => known.cloned().unwrap_or_default().learn(pods),
+                    None => known?.clone(),
+                };
+                (next != VariantStarts::default()).then(|| (key.clone(), next))
+            })
+            .take(MAX_VARIANTS)
+            .collect();
+        Self { variants }
+    }
+
+    /// What is expected of the next start of a variant; `seed` where none was seen.
+    pub fn expect(&self, variant: &VariantKey, seed: Duration) -> StartEstimate {
+        let known = self.variants.get(variant);
+        let of = |kind| known.and_then(|variant| variant.starts.get(&kind));
+        let all: Vec<Duration> = [StartKind::Cold, StartKind::Cached]
+            .into_iter()
+            .filter_map(of)
+            .flatten()
+            .copied()
+            .collect();
+        StartEstimate {
+            typical: median(all.iter()).unwrap_or(seed),
+            slowest: all.iter().max().copied().unwrap_or(seed),
+            cold: of(StartKind::Cold).and_then(|starts| median(starts.iter())),
+            cached: of(StartKind::Cached).and_then(|starts| median(starts.iter())),
+            starts: all.len(),
+            source: if all.is_empty() {
+                StartSource::Seed
+            } else {
+                StartSource::Measured
+            },
+        }
+    }
+
+    /// Number of variants that something is known about.
+    pub fn len(&self) -> usize {
+        self.variants.len()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.variants.is_empty()
+    }
+}
+
+impl StartEstimate {
+    /// Time until a replica of this age is ready; `None` for one that takes longer than any before
+    /// it, of which nobody can say.
+    pub fn remaining(&self, age: Duration) -> Option<Duration> {
+        [self.typical, self.slowest]
+            .into_iter()
+            .find(|whole| *whole > age)
+            .map(|whole| whole.saturating_sub(age))
+    }
+
+    /// Time for which a replica may be on its way: the configured limit, or twice the slowest start
+    /// where that is longer.
+    pub fn pending_limit(&self, configured: Duration) -> Duration {
+        match self.source {
+            StartSource::Seed => configured,
+            StartSource::Measured => configured.max(self.slowest.saturating_mul(PATIENCE)),
+        }
+    }
+}
+
+impl VariantStarts {
+    fn learn(mut self, pods: &[StartingPod]) -> Self {
+        let mut pods: Vec<&StartingPod> = pods.iter().collect();
+        pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
+        let starting = pods
+            .iter()
+            .filter(|pod| pod.ready.is_none())
+            .map(|pod| Arc::clone(&pod.name))
+            .take(KEPT_PODS)
+            .collect();
+        let started = std::mem::replace(&mut self.starting, starting);
+        for pod in pods {
+            let Some(ready) = pod.ready else { continue };
+            let is_cached = (pod.node.as_ref()).is_some_and(|node| self.nodes.contains(node));
+            if pod.origin == PodOrigin::Own && started.contains(&pod.name) {
+                let kind = if is_cached {
+                    StartKind::Cached
+                } else {
+                    StartKind::Cold
+                };
+                push(
+                    self.starts.entry(kind).or_default(),
+                    ready.since(pod.created),
+                    KEPT_STARTS,
+                );
+            }
+            if let Some(node) = &pod.node
+                && !is_cached
+            {
+                push(&mut self.nodes, Arc::clone(node), KEPT_NODES);
+            }
+        }
+        self
+    }
+}
+
+/// Adds one at the end and keeps the latest `most`.
+fn push<T>(kept: &mut VecDeque<T>, one: T, most: usize) {
+    while kept.len() >= most {
+        kept.pop_front();
+    }
+    kept.push_back(one);
+}
+
+/// The median; of an even number the longer of the two in the middle.
+fn median<'a>(times: impl Iterator<Item = &'a Duration>) -> Option<Duration> {
+    let mut times: Vec<Duration> = times.copied().collect();
+    times.sort();
+    times.get(times.len() / 2).copied()
+}
+
+#[cfg(test)]
+#[path = "startup_tests.rs"]
+mod tests;

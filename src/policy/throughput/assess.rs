@@ -1,0 +1,237 @@
+//! The analyzer's view of one model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::average::mean;
+use super::input::{ModelInput, positive};
+use super::learned::{LearnedModel, LearnedThroughput};
+use super::role::{self, Part, RoleFigures, RoleLoad};
+use super::supply::{QUEUE_DRAIN_FACTOR, queue_demand};
+use super::variant::VariantFigures;
+use crate::policy::capacity::{
+    AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity,
+};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::moment::Moment;
+use crate::policy::units::Replicas;
+
+/// Figures of one model. What is absent is not known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThroughputReport {
+    /// Requests per second, at admission.
+    pub arrivals: Option<f64>,
+    /// Requests that wait in the router.
+    pub router_queue: f64,
+    /// Mean tokens of an answer, by the replicas of the variants that generate.
+    pub output_tokens: Option<f64>,
+    /// Mean tokens of a prompt that have to be computed.
+    pub input_tokens: Option<f64>,
+    /// Generated tokens per second that the router's queue adds.
+    pub queue_demand: f64,
+    /// Generated tokens per second asked of the model.
+    pub demand: Option<f64>,
+    /// Whether what prefill shows is the backlog of decode.
+    pub is_prefill_masked: bool,
+    /// By role; a role without an entry is one that there is no opinion on.
+    pub roles: BTreeMap<ServingRole, RoleFigures>,
+    /// By variant.
+    pub variants: BTreeMap<VariantKey, VariantFigures>,
+}
+
+/// Assesses one model with what was learned up to this cycle. While the arrivals are not known there
+/// is no demand, hence no opinion; a role of which no variant can be sized has none either.
+pub fn assess(
+    key: &ModelKey,
+    input: &ModelInput,
+    learned: &LearnedThroughput,
+    now: Moment,
+) -> (Assessment, ThroughputReport) {
+    let report = report(input, learned.get(key), now);
+    let capacities = input.variants.iter().filter_map(|(variant, given)| {
+        let figures = report.variants.get(variant)?;
+        let capacity = VariantCapacity {
+            role: given.role,
+            per_replica: figures.per_replica?,
+            ready: given.ready,
+            pending: given.pending,
+        };
+        Some((variant.clone(), capacity))
+    });
+    let assessment = Assessment {
+        analyzer: AnalyzerName::Throughput,
+        unit: CapacityUnit::TokensPerSecond,
+        demand: report
+            .roles
+            .iter()
+            .map(|(role, figures)| (*role, figures.stated))
+            .collect(),
+        variants: capacities.collect(),
+    };
+    (assessment, report)
+}
+
+/// All figures of one model.
+pub(super) fn report(
+    input: &ModelInput,
+    learned: Option<&LearnedModel>,
+    now: Moment,
+) -> ThroughputReport {
+    let variants: BTreeMap<VariantKey, VariantFigures> = input
+        .variants
+        .keys()
+        .filter_map(|key| Some((key.clone(), variant_figures(input, key, learned)?)))
+        .collect();
+    let arrivals = input
+        .arrivals
+        .filter(|rate| rate.is_finite() && *rate >= 0.0);
+    let router_queue = positive(input.router_queue).unwrap_or(0.0);
+    let generating = |figures: &&VariantFigures| figures.role != ServingRole::Prefill;
+    let full_latency =
+        mean((variants.values().filter(generating)).filter_map(|figures| figures.full_latency));
+    let output_tokens = by_count(variants.values().filter(generating), |figures| {
+        figures.per_replica?;
+        Some(figures.shape?.output)
+    });
+    let mut report = ThroughputReport {
+        arrivals,
+        router_queue,
+        output_tokens,
+        input_tokens: input_tokens(&variants),
+        queue_demand: full_latency.map_or(0.0, |latency| {
+            queue_demand(router_queue, QUEUE_DRAIN_FACTOR, latency)
+        }),
+        demand: None,
+        is_prefill_masked: learned.is_some_and(|model| model.coupling.masks_prefill(now)),
+        roles: BTreeMap::new(),
+        variants,
+    };
+    report.demand = (arrivals.zip(output_tokens))
+        .map(|(arrivals, tokens)| arrivals * tokens + report.queue_demand);
+    report.roles = report.role_figures(input, learned);
+    report
+}
+
+fn variant_figures(
+    input: &ModelInput,
+    key: &VariantKey,
+    learned: Option<&LearnedModel>,
+) -> Option<VariantFigures> {
+    let given = input.variants.get(key)?;
+    let own = learned.and_then(|model| model.variants.get(key));
+    // Whoever has no name for its engine shares it with nobody.
+    let donor = learned
+        .filter(|_| !given.engine.is_empty())
+        .and_then(|model| model.variants.values().find(|tracker| tracker.is_of(given)));
+    Some(VariantFigures::of(given, own, donor, &input.params))
+}
+
+impl ThroughputReport {
+    fn role_figures(
+        &self,
+        input: &ModelInput,
+        learned: Option<&LearnedModel>,
+    ) -> BTreeMap<ServingRole, RoleFigures> {
+        let roles: BTreeSet<ServingRole> = input
+            .variants
+            .values()
+            .map(|variant| variant.role)
+            .collect();
+        let figures = roles.into_iter().filter_map(|role| {
+            let parts: Vec<Part<'_>> = (input.variants.iter())
+                .filter(|(_, variant)| variant.role == role)
+                .filter_map(|(key, variant)| {
+                    let figures = self.variants.get(key)?;
+                    Some(Part {
+                        input: variant,
+                        figures,
+                    })
+                })
+                .collect();
+            let load = self.load(role, input)?;
+            let streak = learned.and_then(|model| model.streaks.get(&role).copied());
+            let is_masked = role == ServingRole::Prefill && self.is_prefill_masked;
+            let figures = role::figures(&parts, load, &input.params, streak, is_masked)?;
+            Some((role, figures))
+        });
+        figures.collect()
+    }
+
+    /// The roles that generate share the load evenly; prefill reads what is meant for decode.
+    fn load(&self, role: ServingRole, input: &ModelInput) -> Option<RoleLoad> {
+        let arrivals = self.arrivals?;
+        let shares = generating_roles(input);
+        let share_of = |role| shares.get(&role).copied().unwrap_or(0.0);
+        let (share, tokens, queue_demand) = match role {
+            ServingRole::Prefill => (share_of(ServingRole::Decode), self.input_tokens?, 0.0),
+            ServingRole::Decode | ServingRole::Both => {
+                (share_of(role), self.output_tokens?, self.queue_demand)
+            }
+        };
+        Some(RoleLoad {
+            arrivals: arrivals * share,
+            router_queue: self.router_queue * share,
+            tokens_per_request: tokens,
+            demand: share * (arrivals * tokens + queue_demand),
+        })
+    }
+}
+
+/// Even shares of the roles that generate tokens and have replicas; of all of them where none has.
+fn generating_roles(input: &ModelInput) -> BTreeMap<ServingRole, f64> {
+    let roles = |needs_replicas: bool| -> BTreeSet<ServingRole> {
+        input
+            .variants
+            .values()
+            .filter(|variant| variant.role != ServingRole::Prefill)
+            .filter(|variant| {
+                !needs_replicas || variant.ready.max(variant.pending) > Replicas::ZERO
+            })
+            .map(|variant| variant.role)
+            .collect()
+    };
+    let populated = roles(true);
+    let roles = if populated.is_empty() {
+        roles(false)
+    } else {
+        populated
+    };
+    let count = f64::from(u32::try_from(roles.len()).unwrap_or(u32::MAX));
+    roles.into_iter().map(|role| (role, 1.0 / count)).collect()
+}
+
+/// Mean tokens of a prompt as prefill sees them, else as decode does.
+fn input_tokens(variants: &BTreeMap<VariantKey, VariantFigures>) -> Option<f64> {
+    let effective = |figures: &VariantFigures| Some(figures.shape?.effective_input());
+    let of = |is_prefill: bool| {
+        by_count(
+            (variants.values())
+                .filter(|figures| (figures.role == ServingRole::Prefill) == is_prefill),
+            effective,
+        )
+    };
+    of(true).or_else(|| of(false))
+}
+
+/// Mean over variants by their replicas; plain where none has any.
+fn by_count<'a>(
+    variants: impl Iterator<Item = &'a VariantFigures>,
+    of: impl Fn(&VariantFigures) -> Option<f64>,
+) -> Option<f64> {
+    let values: Vec<(f64, f64)> = variants
+        .filter_map(|figures| Some((figures.counted.to_f64(), of(figures)?)))
+        .collect();
+    let count: f64 = values.iter().map(|(count, _)| count).sum();
+    if count > 0.0 {
+        Some(
+            values
+                .iter()
+                .map(|(count, value)| count * value)
+                .sum::<f64>()
+                / count,
+        )
+    } else {
+        mean(values.iter().map(|(_, value)| *value))
+    }
+}

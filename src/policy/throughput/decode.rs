@@ -1,0 +1,186 @@
+//! What is learned of the engine of one variant that generates tokens.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::average::{mean, median};
+use super::input::DecodeReading;
+use super::line::Line;
+use super::model::{Model, SATURATED_USAGE, Source};
+use super::shape::Shape;
+use super::supply::{rate_at, sequences};
+use super::window::{Domain, Observation, Window};
+use crate::policy::moment::Moment;
+
+/// Deviation of the modelled from the observed decode rate that counts as a mismatch.
+const MISMATCH: f64 = 0.15;
+/// KV usage from which on the rates are compared.
+const MISMATCH_USAGE: f64 = 0.30;
+/// Cycles in a row after which the window is thrown away.
+const MISMATCH_CYCLES: u8 = 3;
+/// Cycles whose latency of a full replica is smoothed.
+const SMOOTHED_CYCLES: usize = 5;
+/// Cycles before a capacity is more than a first impression.
+const SETTLING_CYCLES: usize = 2;
+
+/// What is learned of a decode engine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DecodeEngine {
+    window: Window,
+    intercept: Option<f64>,
+    /// The last fit; it outlives the window, since the engine stays what it is when its requests
+    /// change.
+    fitted: Option<Line>,
+    mismatches: u8,
+    /// Latencies of a token on a full replica, one for each cycle. They do not depend on the shape of
+    /// the requests, so smoothing them does not blur a change of shape.
+    full_latencies: VecDeque<f64>,
+    per_replica: Option<f64>,
+}
+
+/// What a cycle says about a variant's requests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sight {
+    /// The tracked shape.
+    pub(super) shape: Shape,
+    /// Whether it has just become another one.
+    pub(super) is_new: bool,
+}
+
+impl DecodeEngine {
+    /// Learns from one cycle; `capacities` are those of all replicas, `readings` of those that have
+    /// served enough.
+    pub(super) fn learn(
+        &mut self,
+        readings: &[DecodeReading],
+        capacities: impl Iterator<Item = f64>,
+        sight: Sight,
+        now: Moment,
+    ) {
+        if sight.is_new {
+            self.window.clear();
+            self.mismatches = 0;
+        }
+        for reading in readings {
+            let observation = Observation {
+                at: now,
+                x: reading.usage,
+                latency: reading.latency,
+            };
+            self.window.observe(observation, Domain::USAGE);
+        }
+        self.window.prune(now);
+        let model = self.model(readings);
+        if let (Source::Fitted, Some(line)) = (model.source, model.line) {
+            self.intercept = Some(line.intercept);
+            self.fitted = Some(line);
+        }
+        self.settle(readings, model);
+        self.size(capacities, sight.shape);
+        self.compare(readings, sight.shape, model);
+    }
+
+    /// The line of this cycle.
+    pub(super) fn model(&self, readings: &[DecodeReading]) -> Model {
+        let current: Vec<_> = readings
+            .iter()
+            .map(|reading| (reading.usage, reading.latency))
+            .collect();
+        Model::of(&self.window, &current, self.intercept)
+    }
+
+    /// The last fitted line.
+    pub fn fitted(&self) -> Option<Line> {
+        self.fitted
+    }
+
+    /// Cycles in a row whose rates contradict the line.
+    pub fn mismatches(&self) -> u8 {
+        self.mismatches
+    }
+
+    /// Observations in the window.
+    pub fn observations(&self) -> usize {
+        self.window.len()
+    }
+
+    /// Intercept of the last fit, in seconds.
+    pub fn intercept(&self) -> Option<f64> {
+        self.intercept
+    }
+
+    /// Latency of a token on a full replica in seconds, the median of the last cycles.
+    pub fn full_latency(&self) -> Option<f64> {
+        median(self.full_latencies.iter().copied())
+    }
+
+    /// Tokens per second of a full replica, with the smoothed latency.
+    pub fn per_replica(&self) -> Option<f64> {
+        self.per_replica
+    }
+
+    /// Whether the capacity rests on more than a first impression.
+    pub fn is_settled(&self) -> bool {
+        self.fitted.is_some() || self.full_latencies.len() >= SETTLING_CYCLES
+    }
+
+    /// Takes a latency in, unless it was guessed from engines that are all but idle: there the
+    /// intercept drowns the slope, and a full replica looks several times slower than it is.
+    fn settle(&mut self, readings: &[DecodeReading], model: Model) {
+        let is_loaded = readings
+            .iter()
+            .any(|reading| reading.usage >= Domain::USAGE.least);
+        let is_telling = model.source == Source::Fitted || is_loaded;
+        if let Some(line) = model.line.filter(|_| is_telling) {
+            while self.full_latencies.len() >= SMOOTHED_CYCLES {
+                self.full_latencies.pop_front();
+            }
+            self.full_latencies.push_back(line.at(SATURATED_USAGE));
+        }
+    }
+
+    fn size(&mut self, capacities: impl Iterator<Item = f64>, shape: Shape) {
+        let full =
+            mean(capacities.filter_map(|capacity| sequences(SATURATED_USAGE, capacity, shape)));
+        if let Some((full, latency)) = full.zip(self.full_latency()) {
+            self.per_replica = Some(full / latency);
+        }
+    }
+
+    fn compare(&mut self, readings: &[DecodeReading], shape: Shape, model: Model) {
+        let is_contradicted = model
+            .line
+            .is_some_and(|line| readings.iter().any(|one| one.contradicts(shape, line)));
+        self.mismatches = if is_contradicted {
+            self.mismatches.saturating_add(1)
+        } else {
+            0
+        };
+        if self.mismatches >= MISMATCH_CYCLES {
+            self.window.clear();
+            self.fitted = None;
+            self.mismatches = 0;
+        }
+    }
+}
+
+impl DecodeReading {
+    fn contradicts(&self, shape: Shape, line: Line) -> bool {
+        let modelled = rate_at(self.usage, self.kv_capacity, shape, line);
+        self.usage >= MISMATCH_USAGE
+            && (modelled.zip(self.decode_rate)).is_some_and(|(modelled, observed)| {
+                (modelled - observed).abs() / observed > MISMATCH
+            })
+    }
+}
+
+/// Tokens per second of a full replica as this cycle's line alone has it.
+pub(super) fn rate_now(
+    model: Model,
+    capacities: impl Iterator<Item = f64>,
+    shape: Shape,
+) -> Option<f64> {
+    let line = model.line?;
+    mean(capacities.filter_map(|capacity| rate_at(SATURATED_USAGE, capacity, shape, line)))
+}

@@ -1,0 +1,279 @@
+//! What the analyzer is told about one model. Values are fresh; an absent one is not known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::shape::Shape;
+use crate::policy::capacity::{AnalyzerName, ServingRole};
+use crate::policy::combine::Band;
+use crate::policy::key::VariantKey;
+use crate::policy::units::Replicas;
+use crate::settings::saturation::{SaturationPolicy, SaturationThresholds, UtilizationBand};
+
+/// Settings of one model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// The utilization band of the analyzer.
+    pub band: Band,
+    /// KV share from which a replica is full.
+    pub kv_threshold: f64,
+    /// Waiting requests from which a replica is queued.
+    pub queue_threshold: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let thresholds = SaturationThresholds::default();
+        Self {
+            band: UtilizationBand::default().into(),
+            kv_threshold: thresholds.kv_cache_threshold,
+            queue_threshold: thresholds.queue_length_threshold,
+        }
+    }
+}
+
+impl From<&SaturationPolicy> for Params {
+    /// The model's own settings, with the thresholds of the enabled `throughput` entry of
+    /// `analyzers[]`; a pair that contradicts itself is inherited whole.
+    fn from(policy: &SaturationPolicy) -> Self {
+        let kind = AnalyzerName::Throughput.as_str();
+        let mut entries = policy.analyzers.iter();
+        let own = entries.find(|entry| entry.enabled && entry.kind == kind);
+        let inherited = Band::from(policy.band);
+        let band = own.map_or(inherited, |own| Band {
+            scale_up: own.scale_up_threshold.unwrap_or(inherited.scale_up),
+            scale_down: own.scale_down_boundary.unwrap_or(inherited.scale_down),
+        });
+        Self {
+            band: if band.scale_up > band.scale_down {
+                band
+            } else {
+                inherited
+            },
+            kv_threshold: policy.thresholds.kv_cache_threshold,
+            queue_threshold: policy.thresholds.queue_length_threshold,
+        }
+    }
+}
+
+/// One model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelInput {
+    /// Its settings.
+    #[serde(default)]
+    pub params: Params,
+    /// Requests per second, counted when they are accepted and not when they are placed: placements
+    /// fall behind exactly when the fleet does.
+    pub arrivals: Option<f64>,
+    /// Requests that wait in the router; absent where nothing counts them.
+    pub router_queue: Option<f64>,
+    /// Its variants, heard of or not.
+    #[serde(default)]
+    pub variants: BTreeMap<VariantKey, VariantInput>,
+}
+
+/// One variant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantInput {
+    /// The part of a request that it serves.
+    #[serde(default)]
+    pub role: ServingRole,
+    /// What makes its engine what it is: accelerator, GPUs of one replica, and the arguments that
+    /// change its speed. Variants with the same text are interchangeable; another text makes what
+    /// was learned worthless.
+    #[serde(default = "unnamed")]
+    pub engine: Arc<str>,
+    /// Replicas that serve.
+    #[serde(default)]
+    pub ready: Replicas,
+    /// Replicas on their way up.
+    #[serde(default)]
+    pub pending: Replicas,
+    /// Time until the pending replicas are ready, as far as known; the others have just begun.
+    #[serde(default)]
+    pub remaining: Vec<Duration>,
+    /// Time that a new replica takes to be ready.
+    #[serde(default)]
+    pub start: Duration,
+    /// Requests that a replica works on at once; the engine's `max-num-seqs`.
+    pub max_sequences: Option<f64>,
+    /// Its ready replicas, by pod.
+    #[serde(default)]
+    pub replicas: BTreeMap<Arc<str>, ReplicaInput>,
+}
+
+fn unnamed() -> Arc<str> {
+    Arc::from("")
+}
+
+/// One ready replica.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaInput {
+    /// KV tokens that fit.
+    pub kv_capacity: Option<f64>,
+    /// Share of the KV cache in use, 0 to 1.
+    pub usage: Option<f64>,
+    /// Requests that wait in the engine.
+    pub waiting: Option<f64>,
+    /// Mean time between tokens, in seconds.
+    pub inter_token_latency: Option<f64>,
+    /// Mean time to first token, in seconds.
+    pub time_to_first_token: Option<f64>,
+    /// Mean tokens of a prompt.
+    pub input_tokens: Option<f64>,
+    /// Mean tokens of an answer.
+    pub output_tokens: Option<f64>,
+    /// Share of prompts found in the prefix cache, 0 to 1; absent means none.
+    pub hit_rate: Option<f64>,
+    /// Requests per second that the router sends it.
+    pub arrivals: Option<f64>,
+    /// Requests per second that it completes.
+    pub completions: Option<f64>,
+    /// Tokens per second that it generates.
+    pub decode_rate: Option<f64>,
+}
+
+/// What a decode replica showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct DecodeReading {
+    pub(super) kv_capacity: f64,
+    pub(super) usage: f64,
+    pub(super) latency: f64,
+    pub(super) shape: Shape,
+    pub(super) weight: f64,
+    pub(super) decode_rate: Option<f64>,
+}
+
+/// What a prefill replica showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PrefillReading {
+    /// Prompt tokens between the arrival of a request and its first token: its own, and those of
+    /// the requests in front of it.
+    pub(super) tokens: f64,
+    pub(super) latency: f64,
+    pub(super) shape: Shape,
+    pub(super) weight: f64,
+}
+
+impl ReplicaInput {
+    /// Its KV capacity, if it has one.
+    pub(super) fn capacity(&self) -> Option<f64> {
+        positive(self.kv_capacity)
+    }
+
+    /// Requests that wait in it.
+    pub(super) fn backlog(&self) -> f64 {
+        positive(self.waiting).unwrap_or(0.0)
+    }
+
+    /// Its request rate: what it is sent, else what it completes.
+    pub(super) fn request_rate(&self) -> Option<f64> {
+        positive(self.arrivals).or_else(|| positive(self.completions))
+    }
+
+    /// Whether its queue has reached the threshold.
+    pub(super) fn is_queued(&self, params: &Params) -> bool {
+        self.waiting
+            .is_some_and(|waiting| waiting > 0.0 && waiting >= params.queue_threshold)
+    }
+
+    /// Whether its KV cache is full and its queue has reached the threshold.
+    pub(super) fn is_full(&self, params: &Params) -> bool {
+        self.usage.is_some_and(|usage| usage >= params.kv_threshold) && self.is_queued(params)
+    }
+
+    /// None where it has not served enough to learn from, as one that warms up.
+    pub(super) fn decode(&self) -> Option<DecodeReading> {
+        let one_request = |tokens: &f64| *tokens > 1.0;
+        Some(DecodeReading {
+            kv_capacity: self.capacity()?,
+            usage: self.usage.filter(|usage| (0.0..=1.0).contains(usage))?,
+            latency: positive(self.inter_token_latency)?,
+            shape: Shape {
+                input: positive(self.input_tokens).filter(one_request)?,
+                output: positive(self.output_tokens).filter(one_request)?,
+                hit_rate: self.share_cached(),
+            },
+            weight: self.request_rate().unwrap_or(0.0),
+            decode_rate: positive(self.decode_rate),
+        })
+    }
+
+    /// As [`Self::decode`]; the answers of a prefill engine have one token or none.
+    pub(super) fn prefill(&self) -> Option<PrefillReading> {
+        let shape = Shape {
+            input: positive(self.input_tokens).filter(|tokens| *tokens > 1.0)?,
+            output: positive(self.output_tokens).unwrap_or(1.0),
+            hit_rate: self.share_cached(),
+        };
+        Some(PrefillReading {
+            tokens: shape.effective_input() * (1.0 + self.backlog()),
+            latency: positive(self.time_to_first_token)?,
+            shape,
+            weight: self.request_rate().unwrap_or(0.0),
+        })
+    }
+
+    fn share_cached(&self) -> f64 {
+        self.hit_rate
+            .filter(|share| (0.0..=1.0).contains(share))
+            .unwrap_or(0.0)
+    }
+}
+
+impl VariantInput {
+    /// Requests that wait in its engines.
+    pub(super) fn backlog(&self) -> f64 {
+        self.replicas.values().map(ReplicaInput::backlog).sum()
+    }
+
+    /// KV capacities of the replicas that have one.
+    pub(super) fn capacities(&self) -> impl Iterator<Item = f64> {
+        self.replicas.values().filter_map(ReplicaInput::capacity)
+    }
+
+    /// Readings of a decode variant in one order, whatever the names of the pods.
+    pub(super) fn decode(&self) -> Vec<DecodeReading> {
+        let replicas = self.replicas.values();
+        let mut readings: Vec<_> = replicas.filter_map(ReplicaInput::decode).collect();
+        readings.sort_by(|one, other| {
+            (one.usage.total_cmp(&other.usage))
+                .then(one.latency.total_cmp(&other.latency))
+                .then(one.kv_capacity.total_cmp(&other.kv_capacity))
+        });
+        readings
+    }
+
+    /// Readings of a prefill variant in one order.
+    pub(super) fn prefill(&self) -> Vec<PrefillReading> {
+        let replicas = self.replicas.values();
+        let mut readings: Vec<_> = replicas.filter_map(ReplicaInput::prefill).collect();
+        readings.sort_by(|one, other| {
+            (one.tokens.total_cmp(&other.tokens)).then(one.latency.total_cmp(&other.latency))
+        });
+        readings
+    }
+}
+
+impl ModelInput {
+    /// Whether any replica that generates tokens is full and queued.
+    pub(super) fn is_decode_full(&self) -> bool {
+        self.variants
+            .values()
+            .filter(|variant| variant.role != ServingRole::Prefill)
+            .flat_map(|variant| variant.replicas.values())
+            .any(|replica| replica.is_full(&self.params))
+    }
+}
+
+/// A value that is finite and above zero.
+pub(super) fn positive(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite() && *value > 0.0)
+}

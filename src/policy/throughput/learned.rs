@@ -1,0 +1,102 @@
+//! What has been learned of every model.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::assess::report;
+use super::coupling::Coupling;
+use super::input::ModelInput;
+use super::streak::{Streak, wanted};
+use super::tracker::Tracker;
+use crate::policy::capacity::ServingRole;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::moment::Moment;
+
+/// Most variants that are remembered: as many as are ever scaled.
+pub const MAX_VARIANTS: usize = 50_000;
+
+/// What has been learned of every model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LearnedThroughput {
+    models: BTreeMap<ModelKey, LearnedModel>,
+}
+
+/// What has been learned of one model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LearnedModel {
+    /// When decode was last full.
+    pub coupling: Coupling,
+    /// How long each role has wanted the same.
+    pub streaks: BTreeMap<ServingRole, Streak>,
+    /// Its variants.
+    pub variants: BTreeMap<VariantKey, Tracker>,
+}
+
+impl LearnedThroughput {
+    /// What has been learned of a model.
+    pub fn get(&self, model: &ModelKey) -> Option<&LearnedModel> {
+        self.models.get(model)
+    }
+
+    /// Number of variants that something is known about.
+    pub fn len(&self) -> usize {
+        self.models.values().map(|model| model.variants.len()).sum()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty()
+    }
+
+    /// Learns from one collection. `models` names every model and variant that there is, whether or
+    /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
+    /// in order of their keys are kept.
+    #[must_use]
+    pub fn learn(&self, models: &BTreeMap<ModelKey, ModelInput>, now: Moment) -> Self {
+        let mut left = MAX_VARIANTS;
+        let mut learned = BTreeMap::new();
+        for (key, input) in models {
+            let model = LearnedModel::learn(self.get(key), input, left, now);
+            left = left.saturating_sub(model.variants.len());
+            if model != LearnedModel::default() {
+                learned.insert(key.clone(), model);
+            }
+        }
+        Self { models: learned }
+    }
+}
+
+impl LearnedModel {
+    fn learn(before: Option<&Self>, input: &ModelInput, room: usize, now: Moment) -> Self {
+        let nothing = Self::default();
+        let before = before.unwrap_or(&nothing);
+        let coupling = before.coupling.observe(now, input.is_decode_full());
+        let variants = input
+            .variants
+            .iter()
+            .filter_map(|(key, variant)| {
+                let known = before.variants.get(key);
+                let masked = coupling.masks_prefill(now);
+                let tracker = Tracker::learn(known, variant, &input.params, masked, now)?;
+                Some((key.clone(), tracker))
+            })
+            .take(room)
+            .collect();
+        let mut next = Self {
+            coupling,
+            streaks: BTreeMap::new(),
+            variants,
+        };
+        next.streaks = report(input, Some(&next), now)
+            .roles
+            .iter()
+            .filter_map(|(role, figures)| {
+                let streak = before.streaks.get(role).copied();
+                Some((*role, Streak::next(streak, wanted(&figures.balance))?))
+            })
+            .collect();
+        next
+    }
+}

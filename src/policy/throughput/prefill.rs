@@ -1,0 +1,45 @@
+//! What is learned of the engine of one variant that reads prompts: `TTFT(T) = A * T + B`, with T
+//! the prompt tokens between the arrival of a request and its first token.
+
+use serde::{Deserialize, Serialize};
+
+use super::input::PrefillReading;
+use super::line::Fit;
+use super::window::{Domain, Observation, Window};
+use crate::policy::moment::Moment;
+
+/// What is learned of a prefill engine. Tokens have no shape, so the line outlives every change of
+/// the requests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PrefillEngine {
+    window: Window,
+    fitted: Option<Fit>,
+}
+
+impl PrefillEngine {
+    /// Learns from one cycle.
+    pub(super) fn learn(&mut self, readings: &[PrefillReading], now: Moment) {
+        for reading in readings {
+            let observation = Observation {
+                at: now,
+                x: reading.tokens,
+                latency: reading.latency,
+            };
+            self.window.observe(observation, Domain::TOKENS);
+        }
+        self.window.prune(now);
+        if let Some(fit) = self.window.fit(Domain::TOKENS) {
+            self.fitted = Some(fit);
+        }
+    }
+
+    /// The last fit.
+    pub fn fitted(&self) -> Option<Fit> {
+        self.fitted
+    }
+
+    /// Observations in the window.
+    pub fn observations(&self) -> usize {
+        self.window.len()
+    }
+}

@@ -1,0 +1,131 @@
+//! The latest observations behind a line.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::line::Fit;
+use crate::policy::moment::Moment;
+
+/// Observations that a window holds at most.
+pub const WINDOW_SIZE: usize = 20;
+/// Observations that a fit needs.
+pub const MIN_SAMPLES: usize = 10;
+/// Age from which on an observation is dropped.
+pub const MAX_AGE: Duration = Duration::from_mins(30);
+/// Share of the variance that a line must explain to be one.
+pub const MIN_DETERMINATION: f64 = 0.5;
+
+/// What x may be, and how far it must be spread to separate slope and intercept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Domain {
+    /// Least x that says something about the slope.
+    pub least: f64,
+    /// Largest x that does.
+    pub most: f64,
+    /// Least spread.
+    pub spread: Spread,
+}
+
+/// The distance between the least and the largest x.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Spread {
+    /// In units of x.
+    Absolute(f64),
+    /// As a share of the largest x.
+    OfLargest(f64),
+}
+
+impl Domain {
+    /// KV usage: below, latency is mostly the intercept; above, it is preemption.
+    pub const USAGE: Self = Self {
+        least: 0.15,
+        most: 0.85,
+        spread: Spread::Absolute(0.30),
+    };
+    /// Prompt tokens.
+    pub const TOKENS: Self = Self {
+        least: 1.0,
+        most: f64::MAX,
+        spread: Spread::OfLargest(0.30),
+    };
+}
+
+/// One reading of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// When it was read.
+    pub at: Moment,
+    /// What the latency depends on.
+    pub x: f64,
+    /// Latency in seconds.
+    pub latency: f64,
+}
+
+/// The latest observations of a variant, oldest first, bounded by [`WINDOW_SIZE`] and [`MAX_AGE`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Window {
+    observations: VecDeque<Observation>,
+}
+
+impl Window {
+    /// Adds an observation. One outside of the domain, or without a latency, is dropped.
+    pub fn observe(&mut self, observation: Observation, domain: Domain) {
+        let is_usable = (domain.least..=domain.most).contains(&observation.x)
+            && observation.latency.is_finite()
+            && observation.latency > 0.0;
+        if is_usable {
+            while self.observations.len() >= WINDOW_SIZE {
+                self.observations.pop_front();
+            }
+            self.observations.push_back(observation);
+        }
+    }
+
+    /// Drops what is older than [`MAX_AGE`].
+    pub fn prune(&mut self, now: Moment) {
+        self.observations
+            .retain(|observation| now.since(observation.at) <= MAX_AGE);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.observations.clear();
+    }
+
+    /// Number of observations.
+    pub fn len(&self) -> usize {
+        self.observations.len()
+    }
+
+    /// Whether nothing was observed.
+    pub fn is_empty(&self) -> bool {
+        self.observations.is_empty()
+    }
+
+    /// Whether there is enough to separate slope and intercept.
+    pub fn is_ready(&self, domain: Domain) -> bool {
+        let all = || self.observations.iter().map(|observation| observation.x);
+        let largest = all().fold(f64::MIN, f64::max);
+        let spread = largest - all().fold(f64::MAX, f64::min);
+        let needed = match domain.spread {
+            Spread::Absolute(distance) => distance,
+            Spread::OfLargest(share) => share * largest,
+        };
+        // Usages are decimal fractions: 0.45 - 0.15 must count as 0.30.
+        self.len() >= MIN_SAMPLES && spread >= needed * (1.0 - 1e-9)
+    }
+
+    /// The line through a window that is ready, where it rises, is positive at the end of the domain
+    /// and explains at least [`MIN_DETERMINATION`].
+    pub fn fit(&self, domain: Domain) -> Option<Fit> {
+        if !self.is_ready(domain) {
+            return None;
+        }
+        let points = self.observations.iter().map(|one| (one.x, one.latency));
+        Fit::of(points)
+            .filter(|fit| fit.line.is_valid(domain.most) && fit.determination >= MIN_DETERMINATION)
+    }
+}
