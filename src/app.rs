@@ -227,7 +227,7 @@ impl Plant {
 
     fn leadership(&self, env: &Env) -> ChildSpec {
         let election = self.election(env);
-        let claim = self.facts.claim.clone();
+        let (claim, writes) = (self.facts.claim.clone(), self.facts.writes.clone());
         let generator = env.kit.seed.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
@@ -241,6 +241,7 @@ impl Plant {
                 let generator = generator.child("leadership");
                 Leadership::new(
                     claim.clone(),
+                    writes.clone(),
                     election.clone(),
                     listeners.clone(),
                     generator,
@@ -299,7 +300,11 @@ impl Plant {
 
     fn status_writer(&self, env: &Env) -> ChildSpec {
         let (facts, statuses) = (self.facts.clone(), self.statuses.clone());
-        let settled = self.settled.clone();
+        let connections = status_writer::Connections {
+            settled: self.settled.clone(),
+            events: self.events.clone(),
+            own_pod: own_pod(env, &self.statics.scope.system_namespace),
+        };
         let scope = &self.statics.scope;
         let lease = &self.statics.leader_election.id;
         let instance = scope.controller_instance.as_deref();
@@ -317,7 +322,7 @@ impl Plant {
                 status_writer::StatusWriter::new(
                     facts.clone(),
                     statuses.clone(),
-                    settled.clone(),
+                    connections.clone(),
                     api.clone(),
                     generator,
                 )

@@ -8,6 +8,7 @@ use std::time::Duration;
 use prometheus::IntCounterVec;
 
 use crate::actors::facts::Facts;
+use crate::actors::writes::Writer;
 use crate::cluster::event::{self, EventApi, Notice, Posted, Regarding};
 use crate::kit::{Behaviour, Context, Occasion, Trouble};
 use crate::policy::moment::Moment;
@@ -148,6 +149,7 @@ impl EventRecorder {
         let earlier = self.posted.get(&identity);
         match event::publish(permit, &self.api, &notice, earlier, now.wall).await {
             Ok(posted) => {
+                self.facts.writes.worked(Writer::Events);
                 if self.posted.len() >= POSTED {
                     self.posted.clear();
                 }
@@ -160,6 +162,7 @@ impl EventRecorder {
                     .events_dropped
                     .with_label_values(&["refused"])
                     .inc();
+                self.facts.writes.failed(Writer::Events, &error.to_string());
                 let object = &notice.regarding;
                 tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason, %error, "event not delivered");
             }

@@ -10,6 +10,7 @@ use crate::actors::board::Board;
 use crate::actors::config::Told;
 use crate::actors::mirrors::{self, Contact, Mirrors};
 use crate::actors::records::Records;
+use crate::actors::writes::Writes;
 use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
 use crate::cluster::mirror::SyncState;
@@ -67,6 +68,8 @@ pub struct Facts {
     pub learned: Cell<Learned>,
     /// The right to write.
     pub claim: ClaimReader,
+    /// How those who write fare.
+    pub writes: Writes,
     /// The last plan that was published.
     pub plan: Cell<Option<Arc<Plan>>>,
     /// The series.
@@ -104,6 +107,7 @@ impl Facts {
             told: Arc::default(),
             cycles: Arc::default(),
             quarantined: Arc::default(),
+            writes: Writes::default(),
             clock,
         }
     }
@@ -132,7 +136,7 @@ impl Facts {
             target: self.mirrors.lookup(found.as_ref()),
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
             claimants: &claimants,
-            published: self.records.desired(key),
+            published: self.records.decided(key),
             scalers: &scalers,
         };
         Some(state.refresh(&facts, now))
@@ -159,11 +163,13 @@ impl Facts {
     pub fn snapshot(&self, cycle: CycleId) -> ClusterSnapshot {
         let mut variants = self.board.snapshot();
         for (key, view) in &mut variants {
-            let published = self.records.desired(key);
+            let published = self.records.decided(key);
             if published.is_some() && published != view.desired && view.target.resolved().is_some()
             {
                 *view = Arc::new(VariantView {
                     desired: published,
+                    // How long the count before it waited says nothing about this one.
+                    unapplied_since: None,
                     ..(**view).clone()
                 });
             }
@@ -283,6 +289,7 @@ impl Facts {
             state: State::Ok,
             detail: if leading { "leading" } else { "following" }.to_owned(),
         });
+        reasons.extend(self.writes.reasons());
         reasons
     }
 

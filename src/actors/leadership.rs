@@ -1,6 +1,7 @@
 //! Publishes the right to write: for ever without leader election, else as long as the lease is
 //! renewed.
 
+use crate::actors::writes::{Writer, Writes};
 use crate::actors::{emitter, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
@@ -45,6 +46,7 @@ pub enum Election {
 #[derive(Debug)]
 pub struct Leadership {
     claim: ClaimReader,
+    writes: Writes,
     election: Election,
     state: LeaseState,
     listeners: Listeners,
@@ -55,12 +57,14 @@ impl Leadership {
     /// A new life of the role.
     pub fn new(
         claim: ClaimReader,
+        writes: Writes,
         election: Election,
         listeners: Listeners,
         generator: Generator,
     ) -> Self {
         Self {
             claim,
+            writes,
             election,
             state: LeaseState::default(),
             listeners,
@@ -139,9 +143,15 @@ impl Behaviour for Leadership {
         };
         self.notice_expiry(cx)?;
         match Self::contend(&mut self.state, cx, &rules, &api).await {
-            Ok(hold) => self.publish(cx, hold)?,
+            Ok(hold) => {
+                self.writes.worked(Writer::Lease);
+                self.publish(cx, hold)?;
+            }
             // The claim runs out by itself, so a failure needs no further step.
-            Err(error) => tracing::warn!(%error, "lease not renewed"),
+            Err(error) => {
+                self.writes.failed(Writer::Lease, &error.to_string());
+                tracing::warn!(%error, "lease not renewed");
+            }
         }
         cx.arm(
             self.generator.jitter(rules.retry_period, 0.1),

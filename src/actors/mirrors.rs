@@ -16,7 +16,7 @@ use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::object::{Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject};
 use crate::policy::snapshot::PodView;
-use crate::policy::variant::Lookup;
+use crate::policy::variant::{self, Lookup};
 use crate::settings::pool_group::PoolGroup;
 
 #[cfg(test)]
@@ -156,12 +156,13 @@ impl Mirrors {
             == Admission::Ours
     }
 
-    /// All variants of this controller that name a target, sorted.
+    /// All variants of this controller that name a target and make sense, sorted: one that does not
+    /// scales nothing, and takes nothing from others.
     pub fn claimants(&self, target: &TargetKey) -> Vec<VariantKey> {
         let naming = self.variants.naming(&object_key(target));
         naming
             .into_iter()
-            .filter(|(_, record)| self.admits(record))
+            .filter(|(_, record)| self.admits(record) && variant::read(&record.object).is_ok())
             .map(|(_, record)| record.object.key.clone())
             .collect()
     }
@@ -180,8 +181,10 @@ impl Mirrors {
     pub fn lookup<'a>(&self, found: Option<&'a Arc<TargetObject>>) -> Lookup<'a> {
         match found {
             Some(target) => Lookup::Found(target),
-            None if self.deployments.synced() => Lookup::Missing,
-            None => Lookup::Unsynced,
+            None if !self.deployments.synced() => Lookup::Unsynced,
+            // It may have been made since the API server was last heard of.
+            None if self.deployments.trouble().is_some() => Lookup::Unheard,
+            None => Lookup::Missing,
         }
     }
 

@@ -18,3 +18,4 @@ pub mod subjects;
 pub mod variant;
 pub mod variants;
 pub mod watcher;
+pub mod writes;

@@ -33,6 +33,13 @@ impl Records {
         self.get(key)?.values.map(|values| values.desired)
     }
 
+    /// The count that a cycle decided last for a variant. What is shown before the first one only
+    /// repeats the status, or the replicas that exist.
+    pub fn decided(&self, key: &VariantKey) -> Option<Replicas> {
+        let record = self.get(key).filter(|record| !record.awaits_decision())?;
+        record.values.map(|values| values.desired)
+    }
+
     /// The record of one variant.
     pub fn get(&self, key: &VariantKey) -> Option<Arc<Record>> {
         self.read().get(key).map(Arc::clone)

@@ -9,10 +9,22 @@ use crate::cluster::status::StatusPatch;
 use crate::policy::moment::WallTime;
 use crate::policy::record::{Allocation, Record};
 
-/// The patch that makes an object show a record; `None` if it shows it already. Only replicas,
-/// accelerator, a condition's status or reason, and another generation of the object count as a
-/// difference.
-pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<StatusPatch> {
+/// What a status that is stored differs in from the one that should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    /// In replicas, accelerator, a condition's status or reason, or the generation of the object.
+    Essence,
+    /// In the words of a condition alone: who else claims the target, what is waited for.
+    Words,
+}
+
+/// The patch that makes an object show a record, and what it changes; `None` if the object shows it
+/// already.
+pub fn patch(
+    record: &Record,
+    object: &VariantRecord,
+    now: WallTime,
+) -> Option<(StatusPatch, Difference)> {
     let stored = &object.status;
     let conditions = condition::merge(
         &stored.conditions,
@@ -42,10 +54,15 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
     let awaits = record.awaits_decision()
         && record.allocation != Allocation::Cleared
         && !stored.conditions.is_empty();
-    if same || awaits {
+    let difference = match same {
+        false => Difference::Essence,
+        true if condition::reworded(&stored.conditions, &conditions) => Difference::Words,
+        true => return None,
+    };
+    if awaits {
         return None;
     }
-    Some(StatusPatch {
+    let patch = StatusPatch {
         key: record.key.clone(),
         uid: Arc::clone(&object.object.uid),
         resource_version: Arc::clone(&object.resource_version),
@@ -57,7 +74,8 @@ pub fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<S
             actuation: None,
             conditions,
         },
-    })
+    };
+    Some((patch, difference))
 }
 
 fn decided(record: &Record) -> Option<OptimizedAlloc> {
@@ -76,7 +94,7 @@ fn decided(record: &Record) -> Option<OptimizedAlloc> {
 mod tests {
     use std::sync::Arc;
 
-    use super::patch;
+    use super::{Difference, StatusPatch};
     use crate::api::variant_autoscaling::VariantAutoscalingStatus;
     use crate::cluster::project::variant::VariantRecord;
     use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
@@ -142,6 +160,10 @@ mod tests {
         }
     }
 
+    fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<StatusPatch> {
+        super::patch(record, object, now).map(|(patch, _)| patch)
+    }
+
     const NOW: WallTime = WallTime(60_000);
 
     #[test]
@@ -169,7 +191,15 @@ mod tests {
         );
         let mut reworded = record(Some(3), ConditionStatus::True);
         reworded.conditions[0].message = "in other words".to_owned();
-        assert_eq!(patch(&reworded, &stored, NOW), None);
+        let (patch, difference) = super::patch(&reworded, &stored, NOW).unwrap();
+        assert_eq!(difference, Difference::Words);
+        assert_eq!(patch.status.conditions[0].message, "in other words");
+        let time = |patch: &StatusPatch| patch.status.conditions[0].last_transition_time.clone();
+        assert_eq!(
+            time(&patch).0.as_second(),
+            60,
+            "the condition did not change"
+        );
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! Writes the status of VariantAutoscalings: only what differs, at most eight at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use crate::actors::emitter::Settled;
+use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::{Intent, Intents};
-use crate::actors::status;
+use crate::actors::status::{self, Difference};
+use crate::actors::writes::Writer;
+use crate::cluster::event::{Notice, Regarding};
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
 use crate::env::Generator;
 use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
@@ -27,6 +30,9 @@ const RETRY: Backoff = Backoff {
 };
 /// Delay after an object was found changed: the watch brings the new version.
 const OUTDATED: Duration = Duration::from_millis(100);
+/// A change of words alone is written this long after the last write at the earliest: words change
+/// more often than what they are about.
+const WORDS: Duration = Duration::from_secs(30);
 /// An apply takes one request, rarely up to five.
 const REQUESTS: u32 = 5;
 
@@ -42,14 +48,27 @@ pub enum Message {
     },
 }
 
+/// Whom the status writer tells.
+#[derive(Debug, Clone)]
+pub struct Connections {
+    /// The emitter, of what is stored.
+    pub settled: Doorbell<Settled>,
+    /// People.
+    pub events: Events,
+    /// The pod of this process, which events about the controller itself are on.
+    pub own_pod: Regarding,
+}
+
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct StatusWriter {
     facts: Facts,
     intents: Intents<VariantKey>,
-    settled: Doorbell<Settled>,
+    connections: Connections,
     api: StatusApi,
     generator: Generator,
+    /// When each object was written last.
+    written: BTreeMap<VariantKey, Moment>,
     term: u64,
     epoch: u64,
 }
@@ -57,8 +76,12 @@ pub struct StatusWriter {
 /// What became of one intent.
 #[derive(Debug)]
 enum Outcome {
-    /// Nothing differs, or nothing is there to write to.
+    /// Nothing is there to write to.
+    Absent,
+    /// Nothing differs.
     Nothing,
+    /// Only words differ, and the object was written a moment ago.
+    Later(Moment),
     /// Stored, with this count.
     Written(Written, Option<Replicas>),
     /// Not stored.
@@ -72,16 +95,17 @@ impl StatusWriter {
     pub fn new(
         facts: Facts,
         intents: Intents<VariantKey>,
-        settled: Doorbell<Settled>,
+        connections: Connections,
         api: StatusApi,
         generator: Generator,
     ) -> Self {
         Self {
             facts,
             intents,
-            settled,
+            connections,
             api,
             generator,
+            written: BTreeMap::new(),
             term: 0,
             epoch: 0,
         }
@@ -127,11 +151,19 @@ impl StatusWriter {
         let record = self.facts.records.get(key);
         let object = self.facts.mirrors.managed(key);
         let Some((record, object)) = record.zip(object) else {
+            return Outcome::Absent;
+        };
+        let Some((patch, difference)) = status::patch(&record, &object, now.wall) else {
             return Outcome::Nothing;
         };
-        let Some(patch) = status::patch(&record, &object, now.wall) else {
-            return Outcome::Nothing;
-        };
+        if difference == Difference::Words
+            && let Some(mut due) = self.written.get(key).copied()
+        {
+            due.monotonic += WORDS;
+            if now < due {
+                return Outcome::Later(due);
+            }
+        }
         let Some(permit) = self.facts.claim.permit(now, self.api.timeout * REQUESTS) else {
             return Outcome::NoClaim;
         };
@@ -142,61 +174,84 @@ impl StatusWriter {
     }
 
     fn settle(&mut self, now: Moment, outcome: Outcome, key: VariantKey, intent: Intent) {
-        let count = |result: &str| {
-            self.facts
-                .series
-                .process
-                .status_writes
-                .with_label_values(&[result])
-                .inc();
-        };
-        let error = match outcome {
-            Outcome::Nothing => {
-                return self.settled.ring(Settled { key, stored: None });
+        match outcome {
+            Outcome::Absent => {
+                self.written.remove(&key);
+                self.settled(key, None);
+            }
+            Outcome::Nothing => self.settled(key, None),
+            Outcome::Later(due) => {
+                self.settled(key.clone(), None);
+                let not_before = Some(due);
+                let intent = Intent {
+                    failures: 0,
+                    not_before,
+                };
+                self.intents.put_back(key, intent);
             }
             // The intent is dropped: whoever leads next computes its own.
-            Outcome::NoClaim => return count("no-claim"),
+            Outcome::NoClaim => self.count("no-claim"),
             Outcome::Written(written, stored) => {
-                self.settled.ring(Settled {
-                    key: key.clone(),
-                    stored,
-                });
                 if !written.rivals.is_empty() {
                     tracing::warn!(variant = %key, rivals = ?written.rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
-                return count("written");
+                self.written.insert(key.clone(), now);
+                self.facts.writes.worked(Writer::Status);
+                self.count("written");
+                self.settled(key, stored);
             }
-            Outcome::Failed(error) => error,
-        };
+            Outcome::Failed(error) => self.failed(now, &error, key, intent),
+        }
+    }
+
+    fn failed(&mut self, now: Moment, error: &StatusError, key: VariantKey, intent: Intent) {
         let failures = intent.failures.saturating_add(1);
-        let delay = match &error {
-            StatusError::Gone(_) | StatusError::Expired(_) => return count("dropped"),
+        let backoff = RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX));
+        let delay = match error {
+            StatusError::Gone(_) | StatusError::Expired(_) => return self.count("dropped"),
             StatusError::Outdated(_) if failures < 5 => OUTDATED,
             StatusError::Retry {
                 after: Some(after), ..
-            } => RETRY
-                .delay(usize::try_from(failures).unwrap_or(usize::MAX))
-                .max(*after),
-            _ => RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX)),
+            } => backoff.max(*after),
+            _ => backoff,
         };
-        count("failed");
+        self.count("failed");
+        self.tell(now, error);
         let delay = self.generator.jitter(delay, 0.2);
         if !matches!(error, StatusError::Outdated(_)) {
-            self.settled.ring(Settled {
-                key: key.clone(),
-                stored: None,
-            });
+            self.settled(key.clone(), None);
             tracing::warn!(variant = %key, %error, failures, retry_in = ?delay, "status not written");
         }
         let mut not_before = now;
         not_before.monotonic += delay;
-        self.intents.put_back(
-            key,
-            Intent {
-                failures,
-                not_before: Some(not_before),
-            },
-        );
+        let not_before = Some(not_before);
+        let intent = Intent {
+            failures,
+            not_before,
+        };
+        self.intents.put_back(key, intent);
+    }
+
+    /// Tells the emitter which count is stored now, if that is known.
+    fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
+        self.connections.settled.ring(Settled { key, stored });
+    }
+
+    fn count(&self, result: &str) {
+        let writes = &self.facts.series.process.status_writes;
+        writes.with_label_values(&[result]).inc();
+    }
+
+    /// What concerns more than one object is said of the controller.
+    fn tell(&self, now: Moment, error: &StatusError) {
+        let is_denied = matches!(error, StatusError::Forbidden { .. });
+        if is_denied || matches!(error, StatusError::Retry { .. }) {
+            self.facts.writes.failed(Writer::Status, &error.to_string());
+        }
+        if is_denied {
+            let notice = Notice::permission_missing(&self.connections.own_pod, "Write", error);
+            self.connections.events.throw(now, notice);
+        }
     }
 }
 

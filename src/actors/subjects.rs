@@ -169,13 +169,7 @@ impl Wiring {
         let (events, clock) = (self.events.clone(), self.facts.clock.clone());
         let regarding = self.own_pod.clone();
         Arc::new(move |error| {
-            let notice = Notice {
-                regarding: regarding.clone(),
-                severity: Severity::Warning,
-                reason: "PermissionMissing",
-                action: "Watch",
-                note: format!("{error}; grant what config/rbac/role.yaml grants"),
-            };
+            let notice = Notice::permission_missing(&regarding, "Watch", error);
             events.throw(clock.now(), notice);
         })
     }

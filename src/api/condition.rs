@@ -50,6 +50,15 @@ pub fn differ(stored: &[Condition], merged: &[Condition]) -> bool {
     })
 }
 
+/// Whether a condition says the same as the stored one in other words.
+pub fn reworded(stored: &[Condition], merged: &[Condition]) -> bool {
+    merged.iter().any(|new| {
+        stored
+            .iter()
+            .any(|old| old.type_ == new.type_ && old.message != new.message)
+    })
+}
+
 /// A wall-clock time as Kubernetes stores it, whole seconds. Times beyond what a calendar can hold
 /// become its end.
 pub fn time(at: WallTime) -> Time {

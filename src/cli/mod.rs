@@ -26,9 +26,13 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     let mut rest = arguments.iter().cloned();
     match rest.next().as_deref() {
         Some("controller") => controller::run(rest, environment),
-        Some("crds") => match crds::text() {
-            Ok(text) => print(&text),
-            Err(error) => fail([error]),
+        Some("crds") => match (rest.next(), crds::text()) {
+            (Some(extra), _) => {
+                complain(&format!("wva crds takes no argument, and got {extra:?}\n"));
+                ExitCode::from(2)
+            }
+            (None, Ok(text)) => print(&text),
+            (None, Err(error)) => fail([error]),
         },
         Some("help" | "--help" | "-h") => print(USAGE),
         Some(other) => {

@@ -97,6 +97,23 @@ pub struct Notice {
     pub note: String,
 }
 
+impl Notice {
+    /// The controller lacks a rule for what it tried.
+    pub fn permission_missing(
+        controller: &Regarding,
+        action: &'static str,
+        error: &dyn std::fmt::Display,
+    ) -> Self {
+        Self {
+            regarding: controller.clone(),
+            severity: Severity::Warning,
+            reason: "PermissionMissing",
+            action,
+            note: format!("{error}; grant what config/rbac/role.yaml grants"),
+        }
+    }
+}
+
 /// An event that is stored, and how often it has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {

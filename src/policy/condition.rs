@@ -321,8 +321,11 @@ fn optimization_ready(view: &VariantView, decision: Option<&Decision>) -> Condit
         ),
         Some(decision) => match decision.outcome {
             Outcome::Analyzed => (True, Reason::SaturationOnlyMode, saturation_only(decision)),
-            Outcome::SafetyNet => (False, Reason::SafetyNetActivated, safety_net(decision)),
-            Outcome::Unmanaged => (
+            Outcome::SafetyNet if decision.target.is_some() => {
+                (False, Reason::SafetyNetActivated, safety_net(decision))
+            }
+            // Without a count of before, a target that cannot be read leaves nothing to fall back to.
+            Outcome::SafetyNet | Outcome::Unmanaged => (
                 False,
                 Reason::SkippedProcessing,
                 format!("No decision is published: {}", unusable(decision)),
@@ -387,6 +390,7 @@ fn detail(why: &Why) -> Option<&'static str> {
     match why {
         Why::InTransition { causes } => causes.first().map(|cause| cause.label()),
         Why::AtMaximum { .. } | Why::CutToMaximum { .. } => Some("the maximum is reached"),
+        Why::AwaitsScaler { .. } => Some("the published count would be enough and is not applied"),
         Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
         Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),
         Why::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),

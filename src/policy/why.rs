@@ -36,6 +36,13 @@ pub enum Why {
         /// The maximum.
         max: Replicas,
     },
+    /// The model lacks spare capacity, and the published count would give it, but nobody applies it.
+    AwaitsScaler {
+        /// The count published last.
+        published: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
     /// Shrunk by one: the dearest variant above its floor, and the rest carries the load.
     Shrunk {
         /// Spare capacity once the replica is gone.
@@ -276,6 +283,10 @@ impl fmt::Display for Why {
             Self::ShrunkElsewhere { chosen } => {
                 write!(f, "capacity to spare: {chosen} shrinks instead")
             }
+            Self::AwaitsScaler { published, current } => write!(
+                f,
+                "{published} replicas would be enough, and nothing scales the {current} that exist"
+            ),
             Self::AtFloor { floor } => write!(f, "capacity to spare, but the floor is {floor}"),
             Self::ShrinkWaits { transitions } => {
                 f.write_str("capacity to spare, but shrinking waits for ")?;
@@ -318,12 +329,10 @@ impl fmt::Display for Why {
                 write!(f, "raised to the minimum of {min} ({source})")
             }
             Self::CutToMaximum { max } => write!(f, "cut to the maximum of {max} (maxReplicas)"),
-            Self::BoundsConflict { min, max } => {
-                write!(
-                    f,
-                    "minReplicas {min} is above maxReplicas {max}: the maximum holds"
-                )
-            }
+            Self::BoundsConflict { min, max } => write!(
+                f,
+                "minReplicas {min} is above maxReplicas {max}: the maximum holds"
+            ),
             Self::WithinBounds { min, max: None } => write!(f, "within bounds: at least {min}"),
             Self::WithinBounds {
                 min,

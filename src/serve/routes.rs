@@ -49,7 +49,7 @@ impl MetricsRoutes {
         }
     }
 
-    #[cfg(feature = "sim")]
+    #[cfg(all(feature = "sim", debug_assertions))]
     fn kill(&self, head: &Parts) -> Answer {
         let role = head
             .uri
@@ -76,7 +76,7 @@ impl Routes for MetricsRoutes {
             (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.census.report()),
             (&Method::GET, "/debug/decisions") => json(StatusCode::OK, &*self.facts.plan.load()),
             (&Method::GET, "/debug/snapshot") => json(StatusCode::OK, &self.facts.debug_snapshot()),
-            #[cfg(feature = "sim")]
+            #[cfg(all(feature = "sim", debug_assertions))]
             (&Method::POST, "/debug/kill") => self.kill(head),
             (_, "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot") => only_get(),
             _ => plain(StatusCode::NOT_FOUND, "not found"),

@@ -175,3 +175,32 @@ fn a_pool_flavour_that_is_left_out_is_not_waited_for() {
     assert_eq!(kinds(PoolGroup::Stable), [v1]);
     assert_eq!(kinds(PoolGroup::Alpha), [v1alpha2]);
 }
+
+#[test]
+fn an_object_that_makes_no_sense_claims_nothing() {
+    let claimants = |max: i32| -> Vec<String> {
+        let mirrors = mirrors(PoolGroup::default());
+        let namespace = json!({"metadata": { "name": "ns" }});
+        list::<PartialObjectMeta<Namespace>>(
+            &mirrors.namespaces,
+            WatchedKind::Namespace,
+            [namespace],
+        );
+        let object = |name: &str, max: i32| {
+            json!({
+                "metadata": { "namespace": "ns", "name": name, "uid": name },
+                "spec": { "scaleTargetRef": { "name": "d" }, "modelID": "m", "maxReplicas": max },
+            })
+        };
+        list::<VariantAutoscaling>(
+            &mirrors.variants,
+            WatchedKind::VariantAutoscaling,
+            [object("sound", 3), object("other", max)],
+        );
+        let target = TargetKey::new("ns", TargetKind::Deployment, "d");
+        let claimants = mirrors.claimants(&target).into_iter();
+        claimants.map(|key| key.name.to_string()).collect()
+    };
+    assert_eq!(claimants(3), ["other", "sound"]);
+    assert_eq!(claimants(-3), ["sound"]);
+}

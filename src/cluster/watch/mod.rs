@@ -27,7 +27,7 @@ mod guarded;
 /// Delays after failures in a row: those of the library, but growing also while lists fail.
 const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(800),
-    cap: Duration::from_secs(30),
+    cap: Duration::from_secs(10),
 };
 
 /// Delays between questions for a kind that is not served.

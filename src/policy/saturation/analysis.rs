@@ -14,12 +14,47 @@ pub(in crate::policy) struct Analysis {
     pub(in crate::policy) figures: SaturationFigures,
     /// Spare capacity, beside its triggers.
     pub(in crate::policy) spare: Spare,
-    /// Spare capacity once one replica is gone; `None` with fewer than two non-saturated ones.
-    pub(in crate::policy) after_shrink: Option<Spare>,
+    thresholds: SaturationThresholds,
+    /// What all replicas that report hold together.
+    load: Sums,
 }
 
-/// Sums of what is left below the thresholds, over non-saturated replicas.
-#[derive(Debug, Clone, Copy, Default)]
+impl Analysis {
+    /// Spare capacity once one of `published` replicas is gone, with the load of the non-saturated
+    /// ones of today spread over the rest; `None` where nobody is left to carry it.
+    pub(in crate::policy) fn after_shrink(&self, published: u32) -> Option<Spare> {
+        let rest = published.checked_sub(1).filter(|rest| *rest > 0)?;
+        let SaturationThresholds {
+            kv_cache_threshold: kv,
+            queue_length_threshold: queue,
+            ..
+        } = self.thresholds;
+        let replicas = f64::from(self.figures.non_saturated);
+        let left = |threshold: f64, spare: f64| {
+            threshold - (threshold - spare) * replicas / f64::from(rest)
+        };
+        Some(compare(
+            left(kv, self.figures.spare_kv),
+            left(queue, self.figures.spare_queue),
+            &self.thresholds,
+        ))
+    }
+
+    /// Whether the load of all replicas of today would leave enough spare on `published` of them.
+    pub(in crate::policy) fn fits_on(&self, published: u32) -> bool {
+        let left = |threshold: f64, load: f64| threshold - load / f64::from(published.max(1));
+        let thresholds = &self.thresholds;
+        compare(
+            left(thresholds.kv_cache_threshold, self.load.kv),
+            left(thresholds.queue_length_threshold, self.load.queue),
+            thresholds,
+        )
+        .is_sufficient()
+    }
+}
+
+/// Sums over replicas.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sums {
     kv: f64,
     queue: f64,
@@ -44,10 +79,10 @@ pub(in crate::policy) fn analyze(
     thresholds: &SaturationThresholds,
 ) -> (Analysis, Vec<VariantFigures>) {
     let mut figures = SaturationFigures::default();
-    let mut sums = Sums::default();
+    let (mut sums, mut load) = (Sums::default(), Sums::default());
     let mut variants = Vec::with_capacity(members.len());
     for view in members {
-        let (variant, own) = measure(view, listener, thresholds);
+        let (variant, own) = measure(view, listener, thresholds, &mut load);
         figures.replicas += variant.reporting;
         figures.non_saturated += variant.non_saturated;
         figures.stale += variant.stale;
@@ -59,14 +94,15 @@ pub(in crate::policy) fn analyze(
     }
     (figures.spare_kv, figures.spare_queue) = sums.means(figures.non_saturated);
     let spare = compare(figures.spare_kv, figures.spare_queue, thresholds);
-    let after_shrink = after_shrink(&figures, thresholds);
     figures.scale_up = figures.replicas > 0 && !spare.is_sufficient();
-    figures.scale_down_safe = after_shrink.is_some_and(Spare::is_sufficient);
-    let analysis = Analysis {
+    let mut analysis = Analysis {
         figures,
         spare,
-        after_shrink,
+        thresholds: *thresholds,
+        load,
     };
+    let after_shrink = analysis.after_shrink(figures.non_saturated);
+    analysis.figures.scale_down_safe = after_shrink.is_some_and(Spare::is_sufficient);
     (analysis, variants)
 }
 
@@ -74,13 +110,19 @@ fn measure(
     view: &VariantView,
     listener: Listener<'_>,
     thresholds: &SaturationThresholds,
+    all: &mut Sums,
 ) -> (VariantFigures, Sums) {
     let mut figures = VariantFigures::default();
+    // What is left below the thresholds, over the non-saturated.
     let mut sums = Sums::default();
     for (pod, report) in listener.reports(view) {
         figures.ready += 1;
         match report {
-            Report::Usable(load) => add(&mut figures, &mut sums, load, &pod.name, thresholds),
+            Report::Usable(load) => {
+                all.kv += load.kv.unwrap_or(0.0);
+                all.queue += load.queue.unwrap_or(0.0);
+                add(&mut figures, &mut sums, load, &pod.name, thresholds);
+            }
             Report::Outdated => figures.outdated += 1,
             Report::Nothing => {}
         }
@@ -120,19 +162,4 @@ fn compare(kv: f64, queue: f64, thresholds: &SaturationThresholds) -> Spare {
         queue,
         queue_trigger: thresholds.queue_spare_trigger,
     }
-}
-
-/// Spreads the load of the non-saturated replicas over one fewer of them.
-fn after_shrink(figures: &SaturationFigures, thresholds: &SaturationThresholds) -> Option<Spare> {
-    if figures.non_saturated < 2 {
-        return None;
-    }
-    let replicas = f64::from(figures.non_saturated);
-    let left =
-        |threshold: f64, spare: f64| threshold - (threshold - spare) * replicas / (replicas - 1.0);
-    Some(compare(
-        left(thresholds.kv_cache_threshold, figures.spare_kv),
-        left(thresholds.queue_length_threshold, figures.spare_queue),
-        thresholds,
-    ))
 }

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::analysis::Analysis;
+use crate::policy::actuation::Tolerance;
 use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{MetricsState, Spare, Stage, Why};
@@ -25,9 +26,11 @@ pub(in crate::policy) fn decide(
             draft.keep(Stage::Saturation, Why::TransitionExpired { causes });
         }
     }
-    let fits = analysis.after_shrink.filter(|left| left.is_sufficient());
+    let fits = analysis
+        .after_shrink(as_published(drafts, analysis.figures.non_saturated))
+        .filter(|left| left.is_sufficient());
     match (analysis.figures.scale_up, fits) {
-        (true, _) => grow(drafts, analysis.spare),
+        (true, _) => grow(drafts, analysis),
         (false, Some(left)) => shrink(drafts, analysis, left, unseen),
         (false, None) => {
             let spare = analysis.spare;
@@ -52,10 +55,24 @@ fn own_metrics(draft: &Draft<'_>) -> MetricsState {
     }
 }
 
-fn grow(drafts: &mut [Draft<'_>], spare: Spare) {
+/// `replicas` that report, as many as there would be of them if what is published were applied.
+/// Only variants that may move count: the others are held anyway.
+fn as_published(drafts: &[Draft<'_>], replicas: u32) -> u32 {
+    let free = drafts.iter().filter(|draft| !draft.transitions.holds());
+    free.fold(replicas, |replicas, draft| {
+        let (count, current) = (draft.count(), draft.scale.current);
+        replicas
+            .saturating_add(count.saturating_sub(current).0)
+            .saturating_sub(current.saturating_sub(count).0)
+    })
+}
+
+fn grow(drafts: &mut [Draft<'_>], analysis: &Analysis) {
+    let spare = analysis.spare;
+    let enough = analysis.fits_on(as_published(drafts, analysis.figures.replicas));
     take_step(
         drafts,
-        growth_obstacle,
+        |draft| growth_obstacle(draft).or_else(|| awaits_scaler(draft, enough)),
         cheapest_first,
         |draft| {
             let trigger = spare.trigger();
@@ -129,6 +146,16 @@ fn growth_obstacle(draft: &Draft<'_>) -> Option<Why> {
             Some(max) if draft.count() >= max => Some(Why::AtMaximum { max }),
             _ => None,
         })
+}
+
+/// A count that would be enough, and that nobody applies although it is out of any usual tolerance,
+/// would not be applied if it were higher either.
+fn awaits_scaler(draft: &Draft<'_>, enough: bool) -> Option<Why> {
+    let (published, current) = (draft.count(), draft.scale.current);
+    let within_tolerance =
+        published.to_f64() <= current.to_f64() * (1.0 + Tolerance::DEFAULT) + f64::EPSILON;
+    (enough && published > current && !within_tolerance)
+        .then_some(Why::AwaitsScaler { published, current })
 }
 
 /// What keeps every variant of a model from shrinking: variants in transition or not fully heard,

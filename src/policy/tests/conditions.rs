@@ -135,7 +135,7 @@ fn the_safety_net_says_what_it_keeps_and_why() {
     let unseen = Variant::new("d").target(TargetView::Unknown { target: target() });
     assert_eq!(
         after_cycle(&World::of([unseen]))[2],
-        "False/SafetyNetActivated: Safety net activated: the scale target has not been seen yet"
+        "False/SkippedProcessing: No decision is published: the scale target has not been seen yet"
     );
     let gone = Variant::new("d").target(TargetView::NotFound { target: target() });
     assert_eq!(

@@ -108,7 +108,40 @@ fn an_unapplied_count_holds_growth_for_its_limit_and_steps_then_add_up() {
     let released = world(11).plan(at(600));
     expect(&released, &[("v", 12)]);
     assert!(said_expired(&released, "v"));
-    expect(&world(12).plan(at(600)), &[("v", 13)]);
+    // The load of ten fits on twelve, which no usual tolerance swallows: more would not be applied
+    // either.
+    expect(&world(12).plan(at(600)), &[("v", 12)]);
+    let fuller = World::of([Variant::new("v")
+        .desired(Some(12))
+        .replicas(10, 0.95, 0.0)
+        .unapplied_since(at(0))]);
+    expect(&fuller.plan(at(600)), &[("v", 13)]);
+}
+
+/// Nobody applies anything, for as long as it takes.
+fn abandoned(kv: f64, from: u32) -> u32 {
+    let mut desired = from;
+    for _ in 0..50 {
+        let world = World::of([Variant::new("v")
+            .desired(Some(desired))
+            .replicas(4, kv, 0.0)
+            .unapplied_since(at(0))]);
+        desired = world.plan(at(600)).decisions[&VariantKey::new("ns", "v")]
+            .target
+            .unwrap()
+            .0;
+    }
+    desired
+}
+
+#[test]
+fn a_count_that_nobody_applies_ends_where_the_load_would_fit() {
+    // A load of 2.0 leaves enough on three replicas, and not on two.
+    assert_eq!(abandoned(0.5, 6), 3);
+    assert_eq!(abandoned(0.5, 3), 3);
+    // A load of 3.8 fits on six.
+    assert_eq!(abandoned(0.95, 4), 6);
+    assert_eq!(abandoned(0.95, 1), 6);
 }
 
 /// A variant of three ready replicas of which the last does not report.

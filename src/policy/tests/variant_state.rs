@@ -252,6 +252,51 @@ fn a_missing_target_is_said_at_the_second_look() {
 }
 
 #[test]
+fn nothing_is_concluded_from_a_mirror_that_is_not_heard_of() {
+    let object = object();
+    let mut state = state();
+    for second in 0..3 {
+        let unheard = state.refresh(&facts(&object, Lookup::Unheard), at(second));
+        assert!(matches!(unheard.view.target, TargetView::Unknown { .. }));
+        assert_eq!(unheard.look_again, Some(Duration::from_secs(1)));
+    }
+    // What was concluded before stays.
+    state.refresh(&facts(&object, Lookup::Missing), at(4));
+    let gone = state.refresh(&facts(&object, Lookup::Missing), at(5));
+    assert!(matches!(gone.view.target, TargetView::NotFound { .. }));
+    let still = state.refresh(&facts(&object, Lookup::Unheard), at(6));
+    assert!(Arc::ptr_eq(&gone.view, &still.view));
+    let target = deployment(1, 1);
+    let back = state.refresh(&facts(&object, Lookup::Found(&target)), at(7));
+    assert!(back.view.target.resolved().is_some());
+}
+
+#[test]
+fn a_model_that_no_series_can_name_is_said() {
+    let named = |model: &str| {
+        let mut object = object();
+        let SpecReading::Read(spec) = &mut object.spec else {
+            unreachable!("the object can be read")
+        };
+        spec.model_id = model.into();
+        let target = deployment(1, 1);
+        let view = state()
+            .refresh(&facts(&object, Lookup::Found(&target)), at(0))
+            .view;
+        match &view.target {
+            TargetView::Malformed { why } => Some(why.to_string()),
+            _ => None,
+        }
+    };
+    assert_eq!(named("meta-llama/\"8B\" {x}"), None);
+    let why = named("two\nlines").unwrap();
+    assert!(
+        why.contains("spec.modelID \"two\\nlines\" contains a control character"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_stored_count_is_not_taken_over_by_a_re_created_target() {
     let mut state = state();
     let (first, second) = (deployment(2, 2), deployment(3, 3));

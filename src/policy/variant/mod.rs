@@ -3,4 +3,4 @@
 mod clock;
 mod state;
 
-pub use state::{Facts, Lookup, Pods, Refreshed, VariantState};
+pub use state::{Facts, Lookup, Pods, Refreshed, VariantState, read};

@@ -20,6 +20,9 @@ use crate::policy::units::{Cost, Replicas};
 /// are seen through two watches, and either may be a moment ahead.
 const SECOND_LOOK: Duration = Duration::from_millis(250);
 
+/// How often a target is looked for while the API server is not heard of.
+const HEARING: Duration = Duration::from_secs(1);
+
 /// Everything that concerns one variant, as its mirrors hold it now.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
@@ -44,6 +47,8 @@ pub struct Facts<'a> {
 pub enum Lookup<'a> {
     /// The mirror of its kind has not been filled yet.
     Unsynced,
+    /// The mirror does not hold it, and has not heard of the API server since something failed.
+    Unheard,
     /// The mirror does not hold it.
     Missing,
     /// Here it is.
@@ -127,6 +132,7 @@ impl VariantState {
         let target = self.target(facts, spec);
         let look_again = match (&target, facts.target) {
             (TargetView::Unknown { .. }, Lookup::Missing | Lookup::Found(_)) => Some(SECOND_LOOK),
+            (TargetView::Unknown { .. }, Lookup::Unheard) => Some(HEARING),
             _ => None,
         };
         let (cost, notes) = cost(spec);
@@ -210,7 +216,11 @@ impl VariantState {
                 TargetView::Resolved(scale(target))
             }
             Lookup::Found(_) | Lookup::Missing => self.missing(key),
-            Lookup::Unsynced => TargetView::Unknown { target: key },
+            // What was concluded from a mirror that was heard of stays until it is heard of again.
+            Lookup::Unheard if self.search == Search::Repeated => {
+                TargetView::NotFound { target: key }
+            }
+            Lookup::Unsynced | Lookup::Unheard => TargetView::Unknown { target: key },
         }
     }
 
@@ -302,7 +312,11 @@ fn stated(name: Option<&Arc<str>>) -> Option<Accelerator> {
 
 /// The parts of a specification that the schema guards, checked again: the schema may be an older
 /// one.
-fn read(object: &VariantObject) -> Result<&VariantSpec, Arc<str>> {
+/// The specification of an object, if it makes sense.
+///
+/// # Errors
+/// The field, its value and the remedy.
+pub fn read(object: &VariantObject) -> Result<&VariantSpec, Arc<str>> {
     let spec = match &object.spec {
         SpecReading::Read(spec) => spec,
         SpecReading::Malformed { why } => return Err(Arc::clone(why)),
@@ -311,6 +325,13 @@ fn read(object: &VariantObject) -> Result<&VariantSpec, Arc<str>> {
     if spec.model_id.is_empty() {
         return Err(format!(
             "{key}: spec.modelID is empty; set it to the model name that the engine reports"
+        )
+        .into());
+    }
+    if spec.model_id.chars().any(char::is_control) {
+        return Err(format!(
+            "{key}: spec.modelID {:?} contains a control character, which no engine's series is read with; set it to the model name that the engine reports",
+            &*spec.model_id
         )
         .into());
     }

@@ -192,7 +192,20 @@ async fn nobody_scales_a_contested_target(cx: &Cx) -> Result {
         variants.publishes(name, None, SOON).await?;
     }
 
+    // One comes and one goes: those that are left are named.
+    variants.apply("third", "llama", json!({})).await?;
+    variants.says("third", &contested, SOON).await?;
     variants.delete("first").await?;
+    for name in ["second", "third"] {
+        eventually(format!("{name} names its rivals"), SOON, async || {
+            let (_, message) = variants.condition(name, "TargetResolved").await?;
+            let named = ["first", "second", "third"]
+                .map(|rival| message.contains(&format!("{}/{rival}", cx.namespace.name)));
+            seen(&named, &[false, true, true])
+        })
+        .await?;
+    }
+    variants.delete("third").await?;
     variants.publishes("second", Some(2.0), SOON).await?;
     let found = [("TargetResolved", "True/TargetFound")];
     variants.says("second", &found, SOON).await?;

@@ -118,7 +118,7 @@ impl<'a> Variants<'a> {
     /// The cycle that the status of an object rests on.
     pub(crate) async fn cycle(self, name: &str) -> Result<i64> {
         let status = self.status(name).await?;
-        let cycle = status["desiredOptimizedAlloc"]["cycleId"].as_i64();
+        let cycle = status["desiredOptimizedAlloc"]["cycleID"].as_i64();
         cycle.ok_or_else(|| Fault::new(format!("{name} has no decision: {status}")))
     }
 

@@ -10,7 +10,7 @@ use crate::harness::namespace::{Namespace, Workload};
 use crate::harness::oracle::{Oracle, Report};
 use crate::harness::suite::Cx;
 use crate::harness::variants::{MODEL, Variants};
-use crate::harness::wait::eventually;
+use crate::harness::wait::{eventually, seen};
 
 const NAME: &str = "llama";
 /// Longer than any test.
@@ -88,6 +88,22 @@ async fn holds_then_not(
             } else {
                 Err(Fault::new(format!("{decision}")))
             }
+        })
+        .await?;
+        // The object says it, too.
+        let words = match limit {
+            "10m" => [
+                "not ready yet",
+                "not applied yet",
+                "not every replica reports",
+            ]
+            .as_slice(),
+            _ => ["a limit on waiting has passed"].as_slice(),
+        };
+        eventually(format!("{words:?} in the condition"), SOON, async || {
+            let (_, message) = variants.condition(NAME, "OptimizationReady").await?;
+            let is_said = words.iter().any(|word| message.contains(word));
+            seen(&(is_said, &*message), &(true, &*message))
         })
         .await?;
         held = held.or(target);
