@@ -26,6 +26,7 @@ use crate::policy::lease::LeaseRules;
 use crate::settings::StaticSettings;
 use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
+use crate::settings::problem::Findings;
 use crate::settings::sources::Sources;
 use crate::signals::{Namespace, PromApi};
 use crate::telemetry::LevelHandle;
@@ -65,6 +66,8 @@ pub struct Startup {
     pub generation: Generation,
     /// Flags, environment and file, which every later generation is built from as well.
     pub fixed: Sources,
+    /// What was found on the way to it, and logged.
+    pub findings: Findings,
 }
 
 /// Runs the controller until `shutdown` resolves or the tree gives up.
@@ -134,6 +137,14 @@ fn own_pod(env: &Env, namespace: &str) -> Regarding {
     }
 }
 
+/// What tells this installation from others as an owner of fields.
+fn manager(statics: &StaticSettings) -> String {
+    let scope = &statics.scope;
+    let lease = &statics.leader_election.id;
+    let instance = scope.controller_instance.as_deref();
+    manager_name(&scope.system_namespace, lease, instance)
+}
+
 impl Plant {
     fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
         let statics = Arc::clone(&startup.generation.statics);
@@ -161,7 +172,9 @@ impl Plant {
         let mirrors = Mirrors::new(scope.clone(), statics.scope.pool_group).with_door(door);
         let clock = env.kit.clock.clone();
         Self {
-            facts: Facts::new(clock, mirrors, startup.generation.clone(), series),
+            facts: Facts::new(clock, mirrors, startup.generation.clone(), series)
+                .named(Arc::from(manager(&statics)))
+                .told_at_start(&startup.findings),
             plans: Slot::new(rope(&addresses.emitter, || emitter::Message::PlanReady)),
             changed: Doorbell::new(rope(&addresses.emitter, || emitter::Message::ViewsChanged)),
             settled: Doorbell::new(rope(&addresses.emitter, || emitter::Message::StatusSettled)),
@@ -305,12 +318,9 @@ impl Plant {
             events: self.events.clone(),
             own_pod: own_pod(env, &self.statics.scope.system_namespace),
         };
-        let scope = &self.statics.scope;
-        let lease = &self.statics.leader_election.id;
-        let instance = scope.controller_instance.as_deref();
         let api = StatusApi {
             client: env.kube.clone(),
-            manager: Arc::from(manager_name(&scope.system_namespace, lease, instance)),
+            manager: Arc::clone(&self.facts.manager),
             timeout: self.write_timeout(),
         };
         let seed = env.kit.seed.clone();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::actors::facts::{Facts, InForce};
@@ -11,6 +11,7 @@ use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy;
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
 use crate::signals::collect::QueryReport;
+use crate::signals::published::{Question, published};
 use crate::signals::{CollectionReport, CollectionSettings, Namespace, PromApi, collect};
 
 /// Messages of the collector.
@@ -119,6 +120,7 @@ impl Collector {
         self.collect(cx).await?;
         // An absent optimizer finds the snapshot when it is back.
         self.optimizer.hint(optimizer::Message::SnapshotReady);
+        self.look_for_rivals().await;
         Ok(())
     }
 
@@ -139,6 +141,33 @@ impl Collector {
         );
         self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
         Ok(())
+    }
+
+    /// Looks for others that publish our variants. Whoever gives way does so at the next plan.
+    async fn look_for_rivals(&self) {
+        // One that does not answer would take up the time of the next collection.
+        if !self.facts.metrics.load().failures.is_empty() {
+            return;
+        }
+        let deadline = self.facts.settings.load().schedule.query_deadline();
+        let several = published(&*self.prometheus, Question::Several, deadline).await;
+        let held = self.facts.held_by_others();
+        let any = if held.is_empty() {
+            None
+        } else {
+            let any = published(&*self.prometheus, Question::Any, deadline).await;
+            any.ok()
+        };
+        let several = several.unwrap_or_else(|error| {
+            tracing::debug!(%error, "nobody knows who else publishes");
+            BTreeSet::new()
+        });
+        let mut rivals = self
+            .facts
+            .rivals
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *rivals = rivals.observe(&several, any.as_ref(), &held);
     }
 
     fn settings(&self, in_force: &InForce) -> CollectionSettings {

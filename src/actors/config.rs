@@ -1,7 +1,7 @@
 //! The one place that judges settings: builds the next generation from all sources, refuses what
 //! may not change, and says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::actors::event_recorder::Events;
@@ -16,7 +16,10 @@ use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
 use crate::settings::generation::{Change, Generation, Transition, transition};
 use crate::settings::problem::{Findings, Notice, Problem};
-use crate::settings::rejection::{REJECTION_LOG, REJECTION_REASON, Rejected, rejection_event};
+use crate::settings::rejection::{
+    REJECTION_LOG, REJECTION_REASON, Rejected, rejection_error, rejection_event,
+};
+use crate::settings::schema::{self, State};
 use crate::settings::sources::Sources;
 use crate::telemetry::LevelHandle;
 
@@ -47,9 +50,31 @@ pub struct Told {
     /// Version of the main ConfigMap and the edits of it that were refused.
     pub refused: Option<(Arc<str>, Vec<Rejected>)>,
     findings: Findings,
+    /// Lines that the log has, of what is found now.
+    logged: BTreeSet<String>,
+    /// What the last event on each ConfigMap said.
+    noted: BTreeMap<ObjectKey, String>,
 }
 
 impl Told {
+    /// What the start has logged.
+    pub fn at_start(findings: &Findings) -> Self {
+        Self {
+            logged: lines(findings).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// What is refused now, in words for the readiness page.
+    pub fn refusals(&self) -> Option<String> {
+        let (first, rest) = self.findings.problems.split_first()?;
+        let more = match rest.len() {
+            0 => String::new(),
+            more => format!("; and {more} more, see the log"),
+        };
+        Some(format!("{first}{more}"))
+    }
+
     /// The settings that wait for a restart, by their documented names.
     pub fn waiting_for_restart(&self) -> Vec<&'static str> {
         let refused = self.refused.iter().flat_map(|(_, rejected)| rejected);
@@ -200,6 +225,9 @@ impl Config {
                 "{}",
                 change.message
             );
+            if let Some(state) = effectless(change.key) {
+                tracing::info!(remark = %format!("{} is {state}", change.key), "about settings");
+            }
         }
         // Both read the settings when they come back.
         self.connections
@@ -239,7 +267,9 @@ impl Config {
             return;
         }
         let note = rejection_event(&object.namespace, &object.name, rejected);
-        tracing::error!(config_map = &*object.name, note, "{REJECTION_LOG}");
+        // The event may have to leave values out; the log does not.
+        let every = rejection_error(rejected);
+        tracing::error!(config_map = &*object.name, note = every, "{REJECTION_LOG}");
         for key in rejected {
             self.facts
                 .series
@@ -256,7 +286,11 @@ impl Config {
         if self.facts.told().findings == *findings {
             return;
         }
-        self.facts.told().findings = findings.clone();
+        let logged = {
+            let mut told = self.facts.told();
+            told.findings = findings.clone();
+            std::mem::replace(&mut told.logged, lines(findings).collect())
+        };
         self.facts.series.config.entries_invalid.reset();
         for ((purpose, namespace), count) in findings.invalid_entries() {
             let place = namespace.as_deref().unwrap_or("");
@@ -265,28 +299,42 @@ impl Config {
                 .with_label_values(&[purpose.as_str(), place])
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.tell(&findings.problems);
+        self.tell(&findings.problems, &logged);
         for remark in &findings.notices {
-            tracing::info!(%remark, "about settings");
+            if !logged.contains(&remark.to_string()) {
+                tracing::info!(%remark, "about settings");
+            }
         }
     }
 
-    /// One event per ConfigMap with everything that is wrong with it. Findings that are the same as
-    /// before do not come here, so each change is told.
-    fn tell(&self, problems: &[Problem]) {
+    /// One line for each problem that is new, and one event per ConfigMap with everything that is
+    /// wrong with it, when that is something else than before.
+    fn tell(&self, problems: &[Problem], logged: &BTreeSet<String>) {
         let mut notes: BTreeMap<ObjectKey, (Arc<ConfigMapObject>, String)> = BTreeMap::new();
         for problem in problems {
-            tracing::error!(%problem, "setting refused");
+            if !logged.contains(&problem.subject()) {
+                tracing::error!(%problem, "setting refused");
+                let purpose = problem.purpose().as_str();
+                let refusals = &self.facts.series.config.refusals;
+                refusals.with_label_values(&[purpose]).inc();
+            }
             if let Some(object) = self.config_map_of(problem) {
                 let key = ObjectKey::new(Arc::clone(&object.namespace), Arc::clone(&object.name));
                 let (_, note) = notes.entry(key).or_insert_with(|| (object, String::new()));
                 note.push_str(if note.is_empty() { "" } else { "; " });
-                note.push_str(&problem.to_string());
+                note.push_str(&problem.subject());
             }
         }
-        for (object, note) in notes.into_values() {
-            let event = notice(&object, "InvalidConfigEntry", "Parse", note);
-            self.connections.events.throw_always(event);
+        let now_noted = notes
+            .iter()
+            .map(|(key, (_, note))| (key.clone(), note.clone()))
+            .collect();
+        let before = std::mem::replace(&mut self.facts.told().noted, now_noted);
+        for (key, (object, note)) in notes {
+            if before.get(&key) != Some(&note) {
+                let event = notice(&object, "InvalidConfigEntry", "Parse", note);
+                self.connections.events.throw_always(event);
+            }
         }
     }
 
@@ -300,6 +348,18 @@ impl Config {
             }
         }
     }
+}
+
+/// The state of a setting that does not act, or not yet.
+fn effectless(key: &str) -> Option<State> {
+    let spec = schema::all().find(|spec| spec.name == key)?;
+    (spec.state != State::Active).then_some(spec.state)
+}
+
+/// Everything that a start or a review says in the log.
+fn lines(findings: &Findings) -> impl Iterator<Item = String> {
+    let problems = findings.problems.iter().map(Problem::subject);
+    problems.chain(findings.notices.iter().map(ToString::to_string))
 }
 
 fn notice(

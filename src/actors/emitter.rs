@@ -12,7 +12,7 @@ use crate::metrics::VariantLabels;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan};
-use crate::policy::record::Record;
+use crate::policy::record::{Record, Troubles};
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 
@@ -245,7 +245,11 @@ impl Emitter {
         let previous = self.facts.records.get(&view.key);
         let plan = self.plan.as_deref();
         let quarantine = self.facts.quarantine_of(&view.key);
-        let record = Record::of(view, plan, previous.as_deref(), quarantine.as_deref(), now);
+        let troubles = Troubles {
+            quarantine: quarantine.as_deref(),
+            standing: self.facts.standing(&view.key),
+        };
+        let record = Record::of(view, plan, previous.as_deref(), troubles, now);
         let record = Arc::new(record);
         if let Some(decision) = plan.and_then(|plan| plan.decisions.get(&view.key))
             && let Some(action) = record.change_from(previous.as_deref())

@@ -21,13 +21,15 @@ use crate::metrics::Metrics;
 use crate::policy::actuation::Scalers;
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
-use crate::policy::moment::Moment;
+use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::Plan;
 use crate::policy::readiness::{Reason, State};
+use crate::policy::rival::{Holding, Rivals, Standing};
 use crate::policy::schedule::Schedule;
 use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot, VariantView};
 use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
+use crate::settings::problem::Findings;
 
 /// Kinds without which nothing can be decided; the others make a difference only when they are there.
 const REQUIRED: [WatchedKind; 7] = [
@@ -70,6 +72,10 @@ pub struct Facts {
     pub claim: ClaimReader,
     /// How those who write fare.
     pub writes: Writes,
+    /// Our name as an owner of fields.
+    pub manager: Arc<str>,
+    /// What is known of other controllers.
+    pub rivals: Arc<RwLock<Rivals>>,
     /// The last plan that was published.
     pub plan: Cell<Option<Arc<Plan>>>,
     /// The series.
@@ -108,8 +114,48 @@ impl Facts {
             cycles: Arc::default(),
             quarantined: Arc::default(),
             writes: Writes::default(),
+            manager: Arc::from(""),
+            rivals: Arc::default(),
             clock,
         }
+    }
+
+    /// The same, under the name that statuses are written with.
+    #[must_use]
+    pub fn named(self, manager: Arc<str>) -> Self {
+        Self { manager, ..self }
+    }
+
+    /// The same, after a start that has logged these findings.
+    #[must_use]
+    pub fn told_at_start(self, findings: &Findings) -> Self {
+        *self.told() = Told::at_start(findings);
+        self
+    }
+
+    /// How this controller stands towards others that claim a variant.
+    pub fn standing(&self, key: &VariantKey) -> Standing {
+        let Some(record) = self.mirrors.managed(key) else {
+            return Standing::Alone;
+        };
+        let rivals = self.rivals.read().unwrap_or_else(PoisonError::into_inner);
+        rivals.standing(&self.manager, key, &record.owners)
+    }
+
+    /// What other controllers hold of our variants, by manager.
+    pub fn held_by_others(&self) -> BTreeMap<Arc<str>, BTreeMap<VariantKey, WallTime>> {
+        let mut held: BTreeMap<Arc<str>, BTreeMap<VariantKey, WallTime>> = BTreeMap::new();
+        for key in self.board.snapshot().into_keys() {
+            let record = self.mirrors.managed(&key);
+            let owners = record.iter().flat_map(|record| record.owners.iter());
+            for owner in owners {
+                if owner.holds == Holding::Status && owner.manager != self.manager {
+                    let objects = held.entry(Arc::clone(&owner.manager)).or_default();
+                    objects.insert(key.clone(), owner.written);
+                }
+            }
+        }
+        held
     }
 
     /// Joins what the mirrors hold about a variant; `None` if this controller does not manage it.
@@ -266,9 +312,19 @@ impl Facts {
             detail.push_str("; edited, and read at the next start: ");
             detail.push_str(&waiting.join(", "));
         }
+        let refusals = self.told().refusals();
+        let state = if refusals.is_some() {
+            State::Degraded
+        } else {
+            State::Ok
+        };
+        if let Some(refusals) = refusals {
+            detail.push_str("; refused: ");
+            detail.push_str(&refusals);
+        }
         Reason {
             name: "config".to_owned(),
-            state: State::Ok,
+            state,
             detail,
         }
     }

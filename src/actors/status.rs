@@ -1,13 +1,18 @@
 //! From a record to the status that is stored.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::condition;
 use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::StatusPatch;
+use crate::policy::condition as judged;
 use crate::policy::moment::WallTime;
 use crate::policy::record::{Allocation, Record};
+use crate::policy::rival::{Holding, Owner, Standing};
 
 /// What a status that is stored differs in from the one that should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,15 +28,21 @@ pub enum Difference {
 pub fn patch(
     record: &Record,
     object: &VariantRecord,
+    manager: &str,
     now: WallTime,
 ) -> Option<(StatusPatch, Difference)> {
     let stored = &object.status;
-    let conditions = condition::merge(
-        &stored.conditions,
-        &record.conditions,
-        record.generation,
-        now,
-    );
+    let conflict = judged::conflict(&record.standing);
+    let ours: Vec<_> = match record.standing {
+        Standing::Behind { .. } => conflict.into_iter().collect(),
+        Standing::Alone | Standing::Beside => {
+            record.conditions.iter().cloned().chain(conflict).collect()
+        }
+    };
+    let conditions = condition::merge(&stored.conditions, &ours, record.generation, now);
+    if let Standing::Behind { .. } = record.standing {
+        return report(record, object, conditions);
+    }
     let allocation = match record.allocation {
         Allocation::Kept => stored.desired_optimized_alloc.clone(),
         Allocation::Written | Allocation::Cleared => decided(record),
@@ -48,7 +59,9 @@ pub fn patch(
         .filter(|known| known.num_replicas.is_some());
     let same = essence(before) == essence(after)
         && stored.observed_generation == Some(record.generation)
-        && !condition::differ(&stored.conditions, &conditions);
+        && !condition::differ(&stored.conditions, &conditions)
+        && !has_lapsed(record, object, manager)
+        && stale_reports(object, manager, now).next().is_none();
     // What an earlier life of the controller decided stays until this one has decided, unless there
     // is nothing to decide on.
     let awaits = record.awaits_decision()
@@ -78,6 +91,50 @@ pub fn patch(
     Some((patch, difference))
 }
 
+/// Age of another controller's word that we hold the object, from which it is taken back for it. One
+/// that lives says it again.
+const REPORT_AGE: Duration = Duration::from_mins(10);
+
+/// Controllers that hold nothing but an old word that somebody else does.
+pub fn stale_reports<'a>(
+    object: &'a VariantRecord,
+    manager: &'a str,
+    now: WallTime,
+) -> impl Iterator<Item = &'a Owner> {
+    object.owners.iter().filter(move |owner| {
+        owner.holds == Holding::Nothing
+            && &*owner.manager != manager
+            && now.since(owner.written) > REPORT_AGE
+    })
+}
+
+/// Whether we say that there is a conflict, and there is none any more.
+fn has_lapsed(record: &Record, object: &VariantRecord, manager: &str) -> bool {
+    let says = |owner: &Owner| owner.reports && &*owner.manager == manager;
+    record.standing == Standing::Alone && object.owners.iter().any(says)
+}
+
+/// All that is written of an object that another controller holds: that it does.
+fn report(
+    record: &Record,
+    object: &VariantRecord,
+    conditions: Vec<Condition>,
+) -> Option<(StatusPatch, Difference)> {
+    if !condition::differ(&object.status.conditions, &conditions) {
+        return None;
+    }
+    let patch = StatusPatch {
+        key: record.key.clone(),
+        uid: Arc::clone(&object.object.uid),
+        resource_version: Arc::clone(&object.resource_version),
+        status: VariantAutoscalingStatus {
+            conditions,
+            ..VariantAutoscalingStatus::default()
+        },
+    };
+    Some((patch, Difference::Essence))
+}
+
 fn decided(record: &Record) -> Option<OptimizedAlloc> {
     record.values.map(|values| OptimizedAlloc {
         num_replicas: Some(values.desired.to_count()),
@@ -102,6 +159,7 @@ mod tests {
     use crate::policy::moment::WallTime;
     use crate::policy::object::{Lifecycle, SpecReading, StoredAllocation, VariantObject};
     use crate::policy::record::{Allocation, Decided, Record, Values};
+    use crate::policy::rival::Standing;
     use crate::policy::snapshot::{Accelerator, CycleId};
     use crate::policy::units::Replicas;
 
@@ -120,6 +178,7 @@ mod tests {
             },
             instance: None,
             resource_version: Arc::from("17"),
+            owners: Arc::from([]),
             status,
         }
     }
@@ -157,11 +216,12 @@ mod tests {
                 at: WallTime(5_000),
             },
             outlived: None,
+            standing: Standing::Alone,
         }
     }
 
     fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<StatusPatch> {
-        super::patch(record, object, now).map(|(patch, _)| patch)
+        super::patch(record, object, "wva-me", now).map(|(patch, _)| patch)
     }
 
     const NOW: WallTime = WallTime(60_000);
@@ -191,7 +251,7 @@ mod tests {
         );
         let mut reworded = record(Some(3), ConditionStatus::True);
         reworded.conditions[0].message = "in other words".to_owned();
-        let (patch, difference) = super::patch(&reworded, &stored, NOW).unwrap();
+        let (patch, difference) = super::patch(&reworded, &stored, "wva-me", NOW).unwrap();
         assert_eq!(difference, Difference::Words);
         assert_eq!(patch.status.conditions[0].message, "in other words");
         let time = |patch: &StatusPatch| patch.status.conditions[0].last_transition_time.clone();

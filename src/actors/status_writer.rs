@@ -1,6 +1,7 @@
 //! Writes the status of VariantAutoscalings: only what differs, at most eight at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -13,6 +14,7 @@ use crate::actors::intents::{Intent, Intents};
 use crate::actors::status::{self, Difference};
 use crate::actors::writes::Writer;
 use crate::cluster::event::{Notice, Regarding};
+use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
 use crate::env::Generator;
 use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
@@ -153,7 +155,9 @@ impl StatusWriter {
         let Some((record, object)) = record.zip(object) else {
             return Outcome::Absent;
         };
-        let Some((patch, difference)) = status::patch(&record, &object, now.wall) else {
+        let Some((patch, difference)) =
+            status::patch(&record, &object, &self.api.manager, now.wall)
+        else {
             return Outcome::Nothing;
         };
         if difference == Difference::Words
@@ -167,7 +171,8 @@ impl StatusWriter {
         let Some(permit) = self.facts.claim.permit(now, self.api.timeout * REQUESTS) else {
             return Outcome::NoClaim;
         };
-        match apply_status(permit, &self.api, &patch, &BTreeSet::new()).await {
+        let retired = self.dead(&object, now);
+        match apply_status(permit, &self.api, &patch, &retired).await {
             Ok(written) => Outcome::Written(written, record.values.map(|values| values.desired)),
             Err(error) => Outcome::Failed(error),
         }
@@ -240,6 +245,16 @@ impl StatusWriter {
     fn count(&self, result: &str) {
         let writes = &self.facts.series.process.status_writes;
         writes.with_label_values(&[result]).inc();
+    }
+
+    /// Controllers whose fields may be taken: those that are taken for dead, and those that left
+    /// nothing but an old word.
+    fn dead(&self, object: &VariantRecord, now: Moment) -> BTreeSet<String> {
+        let rivals = self.facts.rivals.read();
+        let mut dead = rivals.unwrap_or_else(PoisonError::into_inner).retired();
+        let stale = status::stale_reports(object, &self.api.manager, now.wall);
+        dead.extend(stale.map(|owner| owner.manager.to_string()));
+        dead
     }
 
     /// What concerns more than one object is said of the controller.

@@ -90,9 +90,9 @@ fn after_switch(switch: Option<&str>, argument: &str) -> String {
 /// Reads the arguments after the command. One dash is as good as two; a value follows after `=` or
 /// as the next argument; switches take a value after `=` only. The last of several counts.
 ///
-/// # Errors
-/// Every argument that is not accepted.
-pub fn parse<I>(arguments: I) -> Result<Arguments, Vec<ArgumentError>>
+/// What is accepted comes with every argument that is not: the rest of the settings is judged all
+/// the same, so that all errors are seen at once.
+pub fn parse<I>(arguments: I) -> (Arguments, Vec<ArgumentError>)
 where
     I: IntoIterator<Item = String>,
 {
@@ -108,11 +108,10 @@ where
     while let Some(argument) = rest.next() {
         parser.take(argument, &mut rest);
     }
-    if parser.parsed.action == Action::Help || parser.errors.is_empty() {
-        Ok(parser.parsed)
-    } else {
-        Err(parser.errors)
+    if parser.parsed.action == Action::Help {
+        parser.errors.clear();
     }
+    (parser.parsed, parser.errors)
 }
 
 struct Parser {
@@ -220,7 +219,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn parsed(arguments: &[&str]) -> Result<Arguments, Vec<ArgumentError>> {
-        parse(arguments.iter().map(|argument| (*argument).to_owned()))
+        let (parsed, errors) = parse(arguments.iter().map(|argument| (*argument).to_owned()));
+        if errors.is_empty() {
+            Ok(parsed)
+        } else {
+            Err(errors)
+        }
     }
 
     fn texts(arguments: &[&str]) -> Vec<(&'static str, String)> {

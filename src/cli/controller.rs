@@ -21,6 +21,7 @@ use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
 use crate::settings::layers::resolve;
 use crate::settings::logging::LogFormat;
 use crate::settings::print::Report;
+use crate::settings::schema;
 use crate::settings::statics::{PrometheusSettings, StaticSettings};
 use crate::settings::{Findings, Sources, Start, locate_main, start};
 use crate::signals::{
@@ -37,19 +38,21 @@ pub fn run(
     arguments: impl Iterator<Item = String>,
     environment: BTreeMap<String, String>,
 ) -> ExitCode {
-    let arguments = match args::parse(arguments) {
-        Ok(arguments) => arguments,
-        Err(errors) => return fail(errors),
-    };
+    let (arguments, errors) = args::parse(arguments);
     if arguments.action == Action::Help {
         return print(&args::help_text());
     }
-    let sources = match sources(&arguments, environment) {
-        Ok(sources) => sources,
-        Err(error) => return fail([error]),
-    };
+    let mut errors = texts(&errors);
+    let (sources, unreadable) = sources(&arguments, environment);
+    errors.extend(unreadable);
+    let report = Report::new(&resolve(&sources, None), &sources);
     if let Action::PrintConfig(format) = arguments.action {
-        return print_config(&sources, format);
+        return print_config(report, errors, format);
+    }
+    // Whatever stands in the cluster cannot mend these, and all of them are named at once.
+    errors.extend(report.errors);
+    if !errors.is_empty() {
+        return fail(errors);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -60,26 +63,31 @@ pub fn run(
     }
 }
 
+/// The sources of the process, and why the file among them cannot be read.
 fn sources(
     arguments: &Arguments,
     environment: BTreeMap<String, String>,
-) -> Result<Sources, String> {
-    let config_file = match arguments.config_file() {
-        None => None,
-        Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
+) -> (Sources, Option<String>) {
+    let file = arguments.config_file().map(|path| {
+        std::fs::read_to_string(path).map_err(|error| {
             format!("failed to load config: failed to read config file {path}: {error}")
-        })?),
+        })
+    });
+    let (config_file, error) = match file.transpose() {
+        Ok(text) => (text, None),
+        Err(error) => (None, Some(error)),
     };
-    Ok(Sources {
+    let sources = Sources {
         flags: arguments.flags.clone(),
         environment,
         config_file,
         ..Sources::default()
-    })
+    };
+    (sources, error)
 }
 
-fn print_config(sources: &Sources, format: PrintFormat) -> ExitCode {
-    let report = Report::new(&resolve(sources, None), sources);
+fn print_config(mut report: Report, errors: Vec<String>, format: PrintFormat) -> ExitCode {
+    report.errors.splice(0..0, errors);
     let sound = report.errors.is_empty();
     let printed = match format {
         PrintFormat::Text => print(&report.to_text()),
@@ -108,7 +116,11 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
     let Start {
         generation,
         findings,
-    } = start(&sources).map_err(|errors| texts(&errors))?;
+    } = start(&sources).map_err(|errors| {
+        let mut errors = texts(&errors);
+        errors.extend(missing_files(&sources));
+        errors
+    })?;
     let statics = Arc::clone(&generation.statics);
     let prometheus = prometheus(&statics).map_err(|errors| texts(&errors))?;
     let format = match statics.log_format {
@@ -137,7 +149,33 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
         identity,
         levels: Some(levels),
     };
-    Ok((env, Startup { generation, fixed }))
+    let startup = Startup {
+        generation,
+        fixed,
+        findings,
+    };
+    Ok((env, startup))
+}
+
+/// Files of the connection to Prometheus that are named and not there: what contradicts itself is
+/// no reason to name them at the next start only.
+fn missing_files(sources: &Sources) -> Vec<String> {
+    let values = resolve(sources, None).values;
+    let specs = [
+        &schema::PROMETHEUS_CA_CERT_PATH,
+        &schema::PROMETHEUS_CLIENT_CERT_PATH,
+        &schema::PROMETHEUS_CLIENT_KEY_PATH,
+        &schema::PROMETHEUS_TOKEN_PATH,
+    ];
+    let files = specs.into_iter().filter_map(|spec| {
+        let path = values.text(spec)?;
+        let error = std::fs::metadata(&path).err()?;
+        Some(format!(
+            "{}={path:?}: {error}; mount the file, or unset the key",
+            spec.name
+        ))
+    });
+    files.collect()
 }
 
 fn texts<E: std::fmt::Display>(errors: &[E]) -> Vec<String> {

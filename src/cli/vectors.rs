@@ -39,7 +39,7 @@ impl Case {
             );
         }
         Sources {
-            flags: parse(self.arguments.clone()).unwrap().flags,
+            flags: parse(self.arguments.clone()).0.flags,
             environment,
             config_file: self
                 .file

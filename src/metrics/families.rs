@@ -64,6 +64,8 @@ pub struct ConfigSeries {
     pub queue_spare: Gauge,
     /// Settings edits that were refused because the key is immutable, by `key`.
     pub rejected: IntCounterVec,
+    /// Values and entries that were found invalid, by `config_map`.
+    pub refusals: IntCounterVec,
     /// Entries of ConfigMaps that are invalid now, by `config_map` and `namespace`.
     pub entries_invalid: IntGaugeVec,
 }
@@ -215,6 +217,11 @@ impl ConfigSeries {
                 "wva_config_changes_rejected_total",
                 "Edits of immutable settings that were refused.",
                 &["key"],
+            )?,
+            refusals: registrar.int_counters(
+                "wva_config_refusals_total",
+                "Values and entries that were found invalid, each counted when it is first seen.",
+                &["config_map"],
             )?,
             entries_invalid: registrar.int_gauges(
                 "wva_config_entries_invalid",

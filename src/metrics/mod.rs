@@ -186,7 +186,7 @@ impl Metrics {
         self.config.interval.set(dynamic.interval.as_secs_f64());
         self.config.kv_spare.set(default.kv_spare_trigger);
         self.config.queue_spare.set(default.queue_spare_trigger);
-        let to_zero = generation.statics.scale_to_zero_by_default;
+        let to_zero = dynamic.may_go_to_zero(&ModelKey::new("", ""));
         self.config.info.reset();
         // V1 without limits is what decides today; both labels are the original's.
         let labels = [

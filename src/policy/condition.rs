@@ -2,6 +2,9 @@
 //! measurements, so that they stay the same while the situation does.
 
 mod actuation;
+mod conflict;
+
+pub use conflict::conflict;
 
 use serde::Serialize;
 
@@ -23,6 +26,8 @@ pub enum ConditionType {
     ActuationReady,
     /// Target, metrics and decision together.
     Ready,
+    /// Another controller claims the object too; absent while none does.
+    ControllerConflict,
 }
 
 impl ConditionType {
@@ -34,6 +39,7 @@ impl ConditionType {
             Self::OptimizationReady => "OptimizationReady",
             Self::ActuationReady => "ActuationReady",
             Self::Ready => "Ready",
+            Self::ControllerConflict => "ControllerConflict",
         }
     }
 }
@@ -119,6 +125,10 @@ pub enum ConditionReason {
     ScalerTolerance,
     /// The scaler counts a missing value as 0.
     NullCountsAsZero,
+    /// Another controller holds the object.
+    OtherController,
+    /// Somebody else publishes the same variant.
+    SecondSeries,
     /// `Ready` only: target, metrics and decision are there.
     VariantReady,
     /// `Ready` only: the variant's own actor keeps failing.
@@ -157,6 +167,8 @@ impl ConditionReason {
             Self::ScalerMaximum => "ScalerMaximum",
             Self::ScalerTolerance => "ScalerTolerance",
             Self::NullCountsAsZero => "NullCountsAsZero",
+            Self::OtherController => "OtherController",
+            Self::SecondSeries => "SecondSeries",
             Self::VariantReady => "VariantReady",
             Self::VariantQuarantined => "VariantQuarantined",
         }

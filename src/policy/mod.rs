@@ -30,6 +30,7 @@ pub mod queueing;
 pub mod readiness;
 pub mod record;
 pub mod reuse;
+pub mod rival;
 pub mod safety_net;
 mod saturation;
 pub mod schedule;

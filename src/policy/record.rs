@@ -9,9 +9,20 @@ use super::condition::{
 use super::key::VariantKey;
 use super::moment::{Moment, WallTime};
 use super::plan::{Action, Decision, Plan};
+use super::rival::Standing;
 use super::series::Series;
 use super::snapshot::{Accelerator, CycleId, TargetView, VariantView};
 use super::units::Replicas;
+
+/// What is wrong with the controller's own handling of a variant.
+#[derive(Debug, Clone, Default)]
+pub struct Troubles<'a> {
+    /// Why the variant's own actor keeps failing, if it does: then the record rests on the last view
+    /// that it published.
+    pub quarantine: Option<&'a str>,
+    /// How this controller stands towards others.
+    pub standing: Standing,
+}
 
 /// The published state of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,6 +39,8 @@ pub struct Record {
     pub allocation: Allocation,
     /// Its conditions.
     pub conditions: Conditions,
+    /// How this controller stands towards others that claim the object.
+    pub standing: Standing,
     /// The cycle and time of the last change of anything above that status shows.
     pub decided: Decided,
     /// The cycle that was the newest when the gauges were last taken down. What it and those before
@@ -71,15 +84,17 @@ impl Record {
     /// The record of a variant as it is now. `plan` is the newest plan; a decision that was made on
     /// another state of the target than the view's is not used.
     ///
-    /// `quarantine` says why the variant's own actor keeps failing, if it does: then the record
-    /// rests on the last view that it published.
     pub fn of(
         view: &VariantView,
         plan: Option<&Plan>,
         previous: Option<&Self>,
-        quarantine: Option<&str>,
+        troubles: Troubles<'_>,
         now: Moment,
     ) -> Self {
+        let Troubles {
+            quarantine,
+            standing,
+        } = troubles;
         let is_resolved = view.target.resolved().is_some();
         let outlived = if takes_gauges_down(&view.target) {
             plan.map(|plan| plan.cycle)
@@ -90,14 +105,20 @@ impl Record {
             .filter(|plan| !is_resolved || outlived.is_none_or(|cycle| plan.cycle > cycle))
             .and_then(|plan| plan.decisions.get(&view.key))
             .filter(|decision| decision.current.is_some() == is_resolved);
-        let values = values(view, decision, previous);
+        let is_behind = matches!(standing, Standing::Behind { .. });
+        let values = values(view, decision, previous).filter(|_| !is_behind);
         let record = Self {
             key: view.key.clone(),
             accelerator: view.accelerator.clone(),
             generation: view.generation,
-            allocation: allocation(view, values),
+            allocation: if is_behind {
+                Allocation::Kept
+            } else {
+                allocation(view, values)
+            },
             values,
             conditions: judged(view, decision, quarantine),
+            standing,
             decided: Decided {
                 cycle: plan.map(|plan| plan.cycle),
                 at: now.wall,
@@ -169,6 +190,7 @@ impl Record {
                 .map(|condition| (condition.kind, condition.status, condition.reason))
         };
         self.accelerator == other.accelerator
+            && self.standing == other.standing
             && desired(self) == desired(other)
             && essence(self) == essence(other)
     }

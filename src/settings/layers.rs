@@ -2,6 +2,7 @@
 //! its place), that beats the defaults.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::namespace::shortened;
 use super::nearest::nearest;
@@ -90,6 +91,12 @@ impl Resolver<'_> {
                 continue;
             };
             self.mention_alias(spec, &origin);
+            for second in texts.others(spec, &origin) {
+                self.findings.notices.push(Notice::SecondSpelling {
+                    origin: second,
+                    counts: origin.name.clone(),
+                });
+            }
             match spec.parse(text) {
                 Ok(value) if chosen.is_none() => chosen = Some(Resolved { value, origin }),
                 Ok(_) => {}
@@ -131,11 +138,13 @@ impl Resolver<'_> {
 
     fn mention_alias(&mut self, spec: &'static Spec, origin: &Origin) {
         let recommended = match origin.layer {
-            Layer::Flag => spec.flags.first().copied().unwrap_or(spec.name),
-            _ => spec.name,
+            Layer::Flag => spec
+                .flags
+                .first()
+                .map_or_else(|| spec.name.to_owned(), |flag| dashed(flag)),
+            _ => spec.name.to_owned(),
         };
-        let used = origin.name.trim_start_matches('-');
-        if !used.eq_ignore_ascii_case(recommended) {
+        if !origin.name.eq_ignore_ascii_case(&recommended) {
             self.findings.notices.push(Notice::AliasUsed {
                 origin: origin.clone(),
                 key: recommended,
@@ -209,6 +218,8 @@ impl Resolver<'_> {
 /// The texts of one layer, found by name in any letter case.
 struct Texts<'a> {
     layer: Layer,
+    /// Spellings of a name that came after the one that counts.
+    later: Vec<&'a str>,
     by_name: BTreeMap<String, (&'a str, &'a str)>,
 }
 
@@ -217,12 +228,20 @@ impl<'a> Texts<'a> {
     /// empty text is no text.
     fn new(layer: Layer, data: &'a Data) -> Self {
         let mut by_name = BTreeMap::new();
+        let mut further = Vec::new();
         for (name, text) in data.iter().filter(|(_, text)| !text.is_empty()) {
-            by_name
-                .entry(name.to_ascii_uppercase())
-                .or_insert((name.as_str(), text.as_str()));
+            match by_name.entry(name.to_ascii_uppercase()) {
+                Entry::Vacant(place) => {
+                    place.insert((name.as_str(), text.as_str()));
+                }
+                Entry::Occupied(_) => further.push(name.as_str()),
+            }
         }
-        Self { layer, by_name }
+        Self {
+            layer,
+            later: further,
+            by_name,
+        }
     }
 
     fn of_flags(sources: &'a Sources) -> Self {
@@ -234,8 +253,32 @@ impl<'a> Texts<'a> {
             .collect();
         Self {
             layer: Layer::Flag,
+            later: Vec::new(),
             by_name,
         }
+    }
+
+    /// Further spellings of a setting beside the one that counts.
+    fn others(&self, spec: &Spec, counts: &Origin) -> Vec<Origin> {
+        if matches!(self.layer, Layer::Flag | Layer::Default) {
+            return Vec::new();
+        }
+        let aliases = spec
+            .names()
+            .filter_map(|name| self.by_name.get(name).map(|(written, _)| *written));
+        let same = self
+            .later
+            .iter()
+            .copied()
+            .filter(|name| spec.is_named(name));
+        aliases
+            .chain(same)
+            .filter(|name| *name != counts.name)
+            .map(|name| Origin {
+                layer: self.layer,
+                name: shortened(name),
+            })
+            .collect()
     }
 
     /// The text for a setting, under its own name or an older one.
@@ -250,11 +293,20 @@ impl<'a> Texts<'a> {
             .filter(|_| reached)
             .find_map(|name| self.by_name.get(name).copied())?;
         let name = match self.layer {
-            Layer::Flag => format!("--{name}"),
+            Layer::Flag => dashed(name),
             _ => name.to_owned(),
         };
         let layer = self.layer;
         Some((Origin { layer, name }, text))
+    }
+}
+
+/// A flag as people write it: one letter has one dash.
+fn dashed(name: &str) -> String {
+    if name.len() == 1 {
+        format!("-{name}")
+    } else {
+        format!("--{name}")
     }
 }
 

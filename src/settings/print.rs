@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::layers::Resolution;
-use super::problem::{Layer, SettingError};
+use super::problem::{Findings, Layer, SettingError};
 use super::schema::{self, Change, State};
 use super::sources::{MainConfigMap, Sources};
 use super::yaml::Field;
@@ -21,6 +21,8 @@ pub struct Report {
     pub settings: Vec<Row>,
     /// Fields of the policy ConfigMaps that are checked and steer nothing yet.
     pub fields_not_yet_active: Vec<PolicyFields>,
+    /// What is refused without forbidding to start, and what is worth knowing.
+    pub remarks: Vec<String>,
     /// What forbids to start with these sources.
     pub errors: Vec<String>,
 }
@@ -76,6 +78,7 @@ impl Report {
                 })
                 .collect(),
             fields_not_yet_active: policy_fields(),
+            remarks: remarks(&resolution.findings),
             errors: resolution
                 .fatal
                 .iter()
@@ -115,10 +118,12 @@ impl Report {
             )
             .unwrap_or_default();
         }
-        if !self.errors.is_empty() {
-            text.push_str("\nerrors:\n");
-            for error in &self.errors {
-                writeln!(text, "  {error}").unwrap_or_default();
+        for (title, lines) in [("remarks", &self.remarks), ("errors", &self.errors)] {
+            if !lines.is_empty() {
+                writeln!(text, "\n{title}:").unwrap_or_default();
+            }
+            for line in lines {
+                writeln!(text, "  {line}").unwrap_or_default();
             }
         }
         text
@@ -131,6 +136,12 @@ impl Report {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
+}
+
+fn remarks(findings: &Findings) -> Vec<String> {
+    let refused = findings.problems.iter().map(ToString::to_string);
+    let notices = findings.notices.iter().map(ToString::to_string);
+    refused.chain(notices).collect()
 }
 
 /// Columns as wide as their widest cell.

@@ -83,7 +83,7 @@ pub enum Instead {
 impl fmt::Display for Instead {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Previous => "the previous content stays in force",
+            Self::Previous => "what was in force stays in force",
             Self::Below => "the layers below apply",
             Self::Above => "a flag or the environment is in force",
         })
@@ -139,6 +139,24 @@ pub enum Problem {
     Entry(#[from] EntryProblem),
 }
 
+impl Problem {
+    /// The ConfigMap that it is about.
+    pub fn purpose(&self) -> Purpose {
+        match self {
+            Self::Setting { .. } => Purpose::Main,
+            Self::Entry(problem) => problem.place.purpose,
+        }
+    }
+
+    /// What is wrong, whatever is in force instead: that changes from the first look to the second.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Setting { error, .. } => error.to_string(),
+            Self::Entry(EntryProblem { place, why, .. }) => format!("{place}: {why}"),
+        }
+    }
+}
+
 /// Something worth a line in the log that refuses nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notice {
@@ -147,7 +165,14 @@ pub enum Notice {
         /// Where.
         origin: Origin,
         /// The name to use.
-        key: &'static str,
+        key: String,
+    },
+    /// A second spelling of a setting in the same layer, which does not count.
+    SecondSpelling {
+        /// Where.
+        origin: Origin,
+        /// The spelling that counts.
+        counts: String,
     },
     /// A key of the main ConfigMap that no setting has.
     UnknownKey {
@@ -221,6 +246,10 @@ impl fmt::Display for Notice {
             Self::AliasUsed { origin, key } => {
                 write!(formatter, "{origin} is an older name; write {key}")
             }
+            Self::SecondSpelling { origin, counts } => write!(
+                formatter,
+                "{origin} does not count beside {counts}, which names the same setting; remove one"
+            ),
             Self::UnknownKey { origin, nearest } => write!(
                 formatter,
                 "{}: no setting is named {}",
@@ -236,11 +265,13 @@ impl fmt::Display for Notice {
                 place,
                 field,
                 nearest,
-            } => write!(
-                formatter,
-                "{place}: unknown field {}",
-                with_suggestion(field, *nearest)
-            ),
+            } => {
+                write!(formatter, "{place}: unknown field {field:?}")?;
+                match nearest {
+                    Some(nearest) => write!(formatter, "; did you mean {nearest:?}?"),
+                    None => Ok(()),
+                }
+            }
             Self::FieldsNotYetActive { place, fields } => {
                 write!(formatter, "{place}: not yet active: {}", fields.join(", "))
             }

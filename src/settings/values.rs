@@ -62,7 +62,7 @@ impl Values {
     }
 
     /// A text, or `None` if there is none.
-    pub(super) fn text(&self, spec: &Spec) -> Option<String> {
+    pub fn text(&self, spec: &Spec) -> Option<String> {
         match self.get(spec).value {
             Value::Text(text) if !text.is_empty() => Some(text),
             _ => None,

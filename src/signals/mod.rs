@@ -9,6 +9,7 @@ mod error;
 mod join;
 mod names;
 pub mod promql;
+pub mod published;
 pub mod query;
 mod resolver;
 mod result;

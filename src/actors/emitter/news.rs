@@ -2,7 +2,7 @@
 
 use super::{Emitter, labels};
 use crate::cluster::event::{Notice, Severity};
-use crate::policy::condition::ConditionStatus;
+use crate::policy::condition::{self, ConditionStatus, ConditionType};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision, Stage};
 use crate::policy::record::Record;
@@ -56,13 +56,17 @@ impl Emitter {
 
     /// One event for each trouble that begins, changes or ends.
     pub(super) fn tell(&self, now: Moment, record: &Record, previous: Option<&Record>) {
-        for condition in record.news(previous) {
+        let conflict = condition::conflict(&record.standing)
+            .filter(|_| previous.is_none_or(|previous| previous.standing != record.standing));
+        for condition in record.news(previous).chain(&conflict) {
             let Some(regarding) = self.facts.regarding(&record.key) else {
                 return;
             };
-            let severity = match condition.status {
-                ConditionStatus::False => Severity::Warning,
-                ConditionStatus::True | ConditionStatus::Unknown => Severity::Normal,
+            let severity = match (condition.kind, condition.status) {
+                (ConditionType::ControllerConflict, _) | (_, ConditionStatus::False) => {
+                    Severity::Warning
+                }
+                (_, ConditionStatus::True | ConditionStatus::Unknown) => Severity::Normal,
             };
             let notice = Notice {
                 regarding,

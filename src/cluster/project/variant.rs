@@ -10,11 +10,13 @@ use crate::api::variant_autoscaling::{
 };
 use crate::api::{ACCELERATOR_LABEL, INSTANCE_LABEL};
 use crate::cluster::mirror::ObjectKey;
+use crate::cluster::status::controllers;
 use crate::cluster::watch::Malformed;
 use crate::policy::key::VariantKey;
 use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
 };
+use crate::policy::rival::Owner;
 use crate::policy::units::Replicas;
 
 /// A variant as it is stored: what decisions rest on, and what the next status is compared with.
@@ -26,6 +28,8 @@ pub struct VariantRecord {
     pub instance: Option<Arc<str>>,
     /// `metadata.resourceVersion`.
     pub resource_version: Arc<str>,
+    /// The controllers of our kind that have written its status.
+    pub owners: Arc<[Owner]>,
     /// The whole status.
     pub status: VariantAutoscalingStatus,
 }
@@ -79,6 +83,7 @@ fn record(
         },
         instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),
         resource_version: Arc::from(metadata.resource_version.as_deref().unwrap_or_default()),
+        owners: Arc::from(controllers(metadata)),
         status,
     }
 }

@@ -10,7 +10,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 
-pub use self::owners::manager_name;
+pub use self::owners::{controllers, manager_name};
 use super::client::{RequestError, within};
 use super::mirror::Change;
 use super::permit::WritePermit;

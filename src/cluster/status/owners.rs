@@ -1,12 +1,15 @@
 //! Who owns fields of a status, as the API server keeps it in `metadata.managedFields`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, ObjectMeta};
 use kube::core::Status;
 use serde_json::{Map, Value};
 
 use crate::cluster::fingerprint::fingerprint;
+use crate::policy::moment::WallTime;
+use crate::policy::rival::{Holding, Owner};
 
 /// What the names of all controllers of our kind begin with.
 const PREFIX: &str = "wva-";
@@ -71,6 +74,40 @@ pub(super) fn adopt(
         time: None,
     });
     kept
+}
+
+/// The condition that says who else claims the object.
+const REPORT: &str = r#"k:{"type":"ControllerConflict"}"#;
+
+/// The controllers of our kind that have written the status.
+pub fn controllers(metadata: &ObjectMeta) -> Vec<Owner> {
+    status_entries(metadata)
+        .filter_map(|entry| {
+            let manager = entry.manager.as_deref()?;
+            let fields = entry.fields_v1.as_ref()?.0.get("f:status")?.as_object()?;
+            let conditions = fields.get("f:conditions").and_then(Value::as_object);
+            let conditions = || conditions.into_iter().flat_map(Map::keys);
+            let judges = conditions().any(|name| name.starts_with("k:") && name != REPORT);
+            let decides = fields
+                .keys()
+                .any(|name| name.starts_with("f:") && name != "f:conditions");
+            manager.starts_with(PREFIX).then(|| Owner {
+                manager: Arc::from(manager),
+                holds: if judges || decides {
+                    Holding::Status
+                } else {
+                    Holding::Nothing
+                },
+                reports: conditions().any(|name| name == REPORT),
+                written: WallTime(
+                    entry
+                        .time
+                        .as_ref()
+                        .map_or(0, |time| time.0.as_millisecond()),
+                ),
+            })
+        })
+        .collect()
 }
 
 /// The managers that an apply collided with, or `None` if the refusal has another cause.

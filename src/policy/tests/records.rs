@@ -9,7 +9,7 @@ use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Plan};
-use crate::policy::record::{Record, Values};
+use crate::policy::record::{Record, Troubles, Values};
 use crate::policy::snapshot::{Accelerator, CycleId, TargetView};
 use crate::policy::tests::world::{Variant, World, at};
 use crate::policy::units::Replicas;
@@ -32,7 +32,7 @@ fn record(
     previous: Option<&Record>,
     now: Moment,
 ) -> Record {
-    Record::of(&variant.view, plan, previous, None, now)
+    Record::of(&variant.view, plan, previous, Troubles::default(), now)
 }
 
 fn ready(record: &Record) -> (ConditionStatus, ConditionReason) {
@@ -146,7 +146,11 @@ fn a_quarantined_variant_keeps_its_count_and_says_so() {
     let variant = Variant::new("a").replicas(2, 0.1, 0.0).desired(Some(2));
     let fine = record(&variant, None, None, at(0));
     assert_ne!(ready(&fine).1, ConditionReason::VariantQuarantined);
-    let ill = Record::of(&variant.view, None, Some(&fine), Some("panic"), at(1));
+    let panicking = Troubles {
+        quarantine: Some("panic"),
+        ..Troubles::default()
+    };
+    let ill = Record::of(&variant.view, None, Some(&fine), panicking, at(1));
     assert_eq!(ill.values, fine.values);
     assert_eq!(
         ready(&ill),
@@ -164,19 +168,37 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
     let back = Variant::new("a").counts(3, 0);
     let desired = |record: &Record| record.values.map(|values| values.desired);
 
-    let first = Record::of(&before.view, Some(&plan), None, None, at(1));
+    let first = Record::of(&before.view, Some(&plan), None, Troubles::default(), at(1));
     assert_eq!(desired(&first), Some(Replicas(2)));
-    let down = Record::of(&gone.view, Some(&plan), Some(&first), None, at(2));
+    let down = Record::of(
+        &gone.view,
+        Some(&plan),
+        Some(&first),
+        Troubles::default(),
+        at(2),
+    );
     assert_eq!(desired(&down), None);
 
     // The old plan stays the newest one for a while.
     let mut record = down;
     for seconds in [3, 4] {
-        record = Record::of(&back.view, Some(&plan), Some(&record), None, at(seconds));
+        record = Record::of(
+            &back.view,
+            Some(&plan),
+            Some(&record),
+            Troubles::default(),
+            at(seconds),
+        );
         assert_eq!(desired(&record), Some(Replicas(3)), "at {seconds} s");
     }
     plan.cycle = CycleId(2);
-    let decided = Record::of(&back.view, Some(&plan), Some(&record), None, at(5));
+    let decided = Record::of(
+        &back.view,
+        Some(&plan),
+        Some(&record),
+        Troubles::default(),
+        at(5),
+    );
     assert_eq!(desired(&decided), Some(Replicas(2)));
 }
 
@@ -193,7 +215,7 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
         let plan = world.plan(at(0));
         let mut view = world.variants[0].view.clone();
         view.scalers = scalers;
-        Record::of(&view, Some(&plan), None, None, at(0))
+        Record::of(&view, Some(&plan), None, Troubles::default(), at(0))
     };
     let unknown = state(Scalers::Unknown);
     assert_eq!(

@@ -135,7 +135,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
 
     let kept = transition(&repaired, &broken);
     assert_eq!(kept.next, None);
-    assert!(problems(&kept.findings)[0].ends_with("the previous content stays in force"));
+    assert!(problems(&kept.findings)[0].ends_with("what was in force stays in force"));
     let removed = transition(&repaired, &sources(&[], &[])).next.unwrap();
     assert_eq!(removed.dynamic.interval, Duration::from_mins(1));
 }
@@ -347,4 +347,52 @@ fn invalid_entries_are_counted_per_config_map() {
         ]
     );
     assert!(matches!(findings.problems[0], Problem::Setting { .. }));
+}
+
+#[test]
+fn a_second_spelling_of_one_setting_is_named() {
+    let notices = |environment, main| -> Vec<String> {
+        let found = start(&sources(environment, main)).unwrap().findings.notices;
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(notices(&[("METRICS_BIND_ADDRESS", ":10")], &[]), [""; 0]);
+    assert_eq!(
+        notices(
+            &[("METRICS_ADDR", ":9"), ("METRICS_BIND_ADDRESS", ":10")],
+            &[]
+        ),
+        [
+            "environment METRICS_ADDR does not count beside METRICS_BIND_ADDRESS, which names the same setting; remove one"
+        ]
+    );
+    assert_eq!(
+        notices(
+            &[],
+            &[("GLOBAL_OPT_INTERVAL", "2s"), ("global_opt_interval", "3s")]
+        ),
+        [
+            "main ConfigMap global_opt_interval does not count beside GLOBAL_OPT_INTERVAL, which names the same setting; remove one"
+        ]
+    );
+}
+
+#[test]
+fn a_field_inside_a_field_gets_its_nearest_name() {
+    let entry = "{analyzers: [{nmae: saturation}], kvSpareTriger: 0.1}";
+    let mut sources = sources(&[], &[]);
+    sources.saturation = PolicySources {
+        global: Some(data(&[("default", entry)])),
+        ..PolicySources::default()
+    };
+    let found = start(&sources).unwrap().findings.notices;
+    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    for part in [
+        "unknown field \"analyzers[0].nmae\"; did you mean \"name\"?",
+        "unknown field \"kvSpareTriger\"; did you mean \"kvSpareTrigger\"?",
+    ] {
+        assert!(
+            texts.iter().any(|text| text.contains(part)),
+            "{part}: {texts:?}"
+        );
+    }
 }

@@ -151,13 +151,13 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
         (
             "kvCacheThreshold: high",
             0.6,
-            Some("the previous content stays in force"),
+            Some("what was in force stays in force"),
         ),
         ("kvCacheThreshold: 0.7", 0.7, None),
         (
             "kvCacheThreshold: 7",
             0.7,
-            Some("the previous content stays in force"),
+            Some("what was in force stays in force"),
         ),
     ] {
         sources

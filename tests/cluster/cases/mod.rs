@@ -16,6 +16,7 @@ mod leadership;
 mod lifecycle;
 mod process;
 mod rights;
+mod rivals;
 mod role_deaths;
 mod servers;
 mod serving;
@@ -48,6 +49,7 @@ pub(crate) fn all() -> Vec<Case> {
         filters::cases(),
         conditions::cases(),
         actuation::cases(),
+        rivals::cases(),
         contract::cases(),
         embedded::cases(),
         process::cases(),

@@ -20,6 +20,10 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared("process::ends_when_told_to", ends_when_told_to),
         Case::shared("process::refuses_wrong_settings", refuses_wrong_settings),
+        Case::shared(
+            "process::names_all_errors_at_once",
+            names_all_errors_at_once,
+        ),
         Case::with_own_servers(
             "process::kinds_may_appear_late",
             Setup::WithoutOptionalKinds,
@@ -61,6 +65,34 @@ async fn refuses_wrong_settings(cx: &Cx) -> Result {
         for part in [value, "environment", remedy] {
             assert!(line.contains(part), "{part:?} is not in {line:?}");
         }
+    }
+    Ok(())
+}
+
+/// Wrong arguments, a file that is not there, a wrong environment and no cluster: what can be mended
+/// at once is named at once.
+async fn names_all_errors_at_once(cx: &Cx) -> Result {
+    let spec = ControllerSpec {
+        environment: vec![
+            ("LEADER_ELECT", "perhaps".to_owned()),
+            ("KUBECONFIG", "/nonexistent/kubeconfig".to_owned()),
+        ],
+        arguments: vec![
+            "--nope".to_owned(),
+            "--log-level=loud".to_owned(),
+            "--config-file=/nonexistent/file".to_owned(),
+        ],
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    eventually("the process has ended", SOON, async || {
+        seen(&controller.server.pid(), &None)
+    })
+    .await?;
+    let text = controller.server.tail(20);
+    assert_eq!(controller.stop().await?, Some(1), "{text}");
+    for part in ["--nope", "loud", "/nonexistent/file", "perhaps"] {
+        assert!(text.contains(part), "{part} is not in {text}");
     }
     Ok(())
 }

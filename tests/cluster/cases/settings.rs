@@ -427,7 +427,30 @@ async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
         let wanted = json!({ "WithinBounds": { "min": 0, "max": null } });
         seen(&plan.pointer(&key), &Some(&wanted))
     })
-    .await
+    .await?;
+
+    // What is said once is not said again for something else.
+    let said = || -> Result<[usize; 2]> {
+        let log = std::fs::read_to_string(controller.server.log())?;
+        let lines = |part: &str| log.lines().filter(|line| line.contains(part)).count();
+        Ok([lines("has an older name"), lines("kvSpareTrigger")])
+    };
+    let before = said()?;
+    assert_eq!(before, [1, 1]);
+    let broken = json!({ "default": "[" });
+    let classes = "service-classes-config";
+    system.apply(config_map(classes, &broken)).await?;
+    eventually("the other map is told", SOON, async || {
+        let notes = events(system, classes, "InvalidConfigEntry").await?;
+        seen(&notes.len(), &1)
+    })
+    .await?;
+    assert_eq!(said()?, before);
+    let readiness = controller.readiness().await?;
+    assert!(readiness.contains("[!] config: "), "{readiness}");
+    let refusals = "wva_config_refusals_total";
+    let labels = [("config_map", "saturation")];
+    seen(&controller.value(refusals, &labels).await?, &Some(1.0))
 }
 
 /// Without the map its keys are those of the layer below; a map marked immutable is read like any

@@ -140,7 +140,10 @@ async fn answer(
     let body = body.map(http_body_util::Collected::to_bytes);
     let query = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
     let mut state = state.lock().unwrap();
-    state.asked.push(asked);
+    // Whether anybody else publishes is asked besides.
+    if !query.contains("wva_desired_replicas") {
+        state.asked.push(asked);
+    }
     let samples: Vec<Value> = state
         .reports
         .iter()

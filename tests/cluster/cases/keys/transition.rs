@@ -135,9 +135,9 @@ async fn pending(cx: &Cx) -> Result {
 
 /// Nobody follows, so that the first step up is never taken.
 async fn unapplied(cx: &Cx) -> Result {
-    let workload = Workload::new(NAME, 1);
+    let workload = Workload::new(NAME, 3);
     cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, 1, SOON).await?;
+    cx.namespace.settles(NAME, 3, SOON).await?;
     let oracle = Oracle::plain().await?;
     saturate(
         cx,

@@ -1,0 +1,277 @@
+//! Another controller that claims an object of ours: who gives way, and when it is taken for dead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::VariantKey;
+use super::moment::WallTime;
+
+/// Collections in a row that must agree before anything is concluded: at a hand-over, Prometheus
+/// still holds the old pod's samples for a scrape.
+pub const CONFIRMATIONS: u32 = 3;
+
+/// A controller of our kind that has written the status of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its name as a field manager.
+    pub manager: Arc<str>,
+    /// What it holds.
+    pub holds: Holding,
+    /// Whether it says that another one holds the object.
+    pub reports: bool,
+    /// When it wrote last.
+    pub written: WallTime,
+}
+
+/// What a controller holds of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Holding {
+    /// Nothing but the word that another one does.
+    Nothing,
+    /// The status.
+    Status,
+}
+
+/// How this controller stands towards one object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Standing {
+    /// Nobody else claims it.
+    #[default]
+    Alone,
+    /// This one goes on, and somebody else publishes the same variant.
+    Beside,
+    /// Another one was first: nothing is published, and nothing but that is written.
+    Behind {
+        /// The others, by their names as field managers.
+        managers: Vec<Arc<str>>,
+    },
+}
+
+/// What this controller knows of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rivals {
+    /// Collections in a row without a sign of life, by manager.
+    silent: BTreeMap<Arc<str>, u32>,
+    /// Managers that are taken for dead, with the time of their last writing.
+    retired: BTreeMap<Arc<str>, WallTime>,
+    /// Collections in a row with a second series, by variant.
+    doubled: BTreeMap<VariantKey, u32>,
+}
+
+impl Rivals {
+    /// The managers that are taken for dead.
+    pub fn retired(&self) -> BTreeSet<String> {
+        self.retired.keys().map(ToString::to_string).collect()
+    }
+
+    /// How `me` stands towards an object with these owners. Whoever holds the status keeps it; of
+    /// several that hold it alike, the first by name does.
+    pub fn standing(&self, me: &str, variant: &VariantKey, owners: &[Owner]) -> Standing {
+        let mut holders: Vec<&Arc<str>> = owners
+            .iter()
+            .filter(|owner| owner.holds == Holding::Status && !self.is_retired(owner))
+            .map(|owner| &owner.manager)
+            .collect();
+        holders.sort();
+        let is_first = match holders.first() {
+            None => true,
+            Some(_) if !holders.iter().any(|holder| &***holder == me) => false,
+            Some(first) => &***first == me,
+        };
+        if !is_first {
+            let others = holders.into_iter().filter(|holder| &***holder != me);
+            return Standing::Behind {
+                managers: others.cloned().collect(),
+            };
+        }
+        let doubled = self.doubled.get(variant).copied().unwrap_or_default();
+        if doubled >= CONFIRMATIONS {
+            Standing::Beside
+        } else {
+            Standing::Alone
+        }
+    }
+
+    fn is_retired(&self, owner: &Owner) -> bool {
+        let retired = self.retired.get(&owner.manager);
+        retired.is_some_and(|written| *written >= owner.written)
+    }
+
+    /// Takes in what Prometheus shows: variants with more than one series of
+    /// `wva_desired_replicas`, and, while anybody else holds an object, all with any. `held` are the
+    /// objects that others hold, by manager, each with the time of its last writing.
+    #[must_use]
+    pub fn observe(
+        &self,
+        doubled: &BTreeSet<VariantKey>,
+        exposed: Option<&BTreeSet<VariantKey>>,
+        held: &BTreeMap<Arc<str>, BTreeMap<VariantKey, WallTime>>,
+    ) -> Self {
+        let streak = |key: &VariantKey| self.doubled.get(key).copied().unwrap_or_default();
+        let doubled = doubled
+            .iter()
+            .map(|key| (key.clone(), streak(key).saturating_add(1)))
+            .collect();
+        let mut next = Self {
+            doubled,
+            ..Self::default()
+        };
+        for (manager, objects) in held {
+            let newest = objects.values().max().copied().unwrap_or(WallTime(0));
+            let was_retired = self.retired.get(manager).copied();
+            let before = self.silent.get(manager).copied().unwrap_or_default();
+            let silent = match exposed {
+                Some(exposed) if objects.keys().any(|key| exposed.contains(key)) => 0,
+                Some(_) => before.saturating_add(1),
+                None => before,
+            };
+            let stays = was_retired.is_some_and(|written| written >= newest);
+            if silent >= CONFIRMATIONS || stays {
+                next.retired.insert(Arc::clone(manager), newest);
+            }
+            next.silent.insert(Arc::clone(manager), silent);
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> VariantKey {
+        VariantKey::new("ns", name)
+    }
+
+    fn owner(manager: &str, holds: Holding, written: i64) -> Owner {
+        Owner {
+            manager: manager.into(),
+            holds,
+            reports: holds == Holding::Nothing,
+            written: WallTime(written),
+        }
+    }
+
+    fn behind(managers: &[&str]) -> Standing {
+        Standing::Behind {
+            managers: managers.iter().map(|name| Arc::from(*name)).collect(),
+        }
+    }
+
+    fn keys(names: &[&str]) -> BTreeSet<VariantKey> {
+        names.iter().map(|name| key(name)).collect()
+    }
+
+    #[test]
+    fn whoever_holds_the_status_keeps_it() {
+        use Holding::{Nothing, Status};
+        let rivals = Rivals::default();
+        for (owners, expected) in [
+            (vec![], Standing::Alone),
+            (vec![owner("wva-b", Status, 0)], Standing::Alone),
+            (vec![owner("wva-a", Status, 0)], behind(&["wva-a"])),
+            (
+                vec![owner("wva-a", Status, 0), owner("wva-b", Nothing, 0)],
+                behind(&["wva-a"]),
+            ),
+            (
+                vec![owner("wva-b", Status, 0), owner("wva-a", Nothing, 0)],
+                Standing::Alone,
+            ),
+            (
+                vec![owner("wva-b", Status, 0), owner("wva-c", Status, 0)],
+                Standing::Alone,
+            ),
+            (
+                vec![owner("wva-b", Status, 0), owner("wva-a", Status, 0)],
+                behind(&["wva-a"]),
+            ),
+        ] {
+            assert_eq!(
+                rivals.standing("wva-b", &key("v"), &owners),
+                expected,
+                "{owners:?}"
+            );
+        }
+    }
+
+    fn held(written: i64) -> BTreeMap<Arc<str>, BTreeMap<VariantKey, WallTime>> {
+        [("wva-a".into(), [(key("v"), WallTime(written))].into())].into()
+    }
+
+    #[test]
+    fn one_that_shows_nothing_is_taken_for_dead_until_it_writes_again() {
+        let owners = |written| [owner("wva-a", Holding::Status, written)];
+        let mut rivals = Rivals::default();
+        for _ in 0..CONFIRMATIONS {
+            assert_eq!(
+                rivals.standing("wva-b", &key("v"), &owners(5)),
+                behind(&["wva-a"])
+            );
+            rivals = rivals.observe(&keys(&[]), Some(&keys(&["other"])), &held(5));
+        }
+        assert_eq!(
+            rivals.standing("wva-b", &key("v"), &owners(5)),
+            Standing::Alone
+        );
+        assert_eq!(rivals.retired(), ["wva-a".to_owned()].into());
+        // Its last words stay its last: it is not asked for again.
+        rivals = rivals.observe(&keys(&[]), None, &held(5));
+        assert_eq!(
+            rivals.standing("wva-b", &key("v"), &owners(5)),
+            Standing::Alone
+        );
+        assert_eq!(
+            rivals.standing("wva-b", &key("v"), &owners(6)),
+            behind(&["wva-a"])
+        );
+    }
+
+    #[test]
+    fn one_that_shows_its_series_lives_and_blindness_proves_nothing() {
+        let owners = [owner("wva-a", Holding::Status, 5)];
+        let mut rivals = Rivals::default();
+        for exposed in [
+            Some(keys(&[])),
+            Some(keys(&["v"])),
+            None,
+            Some(keys(&[])),
+            None,
+            None,
+        ] {
+            rivals = rivals.observe(&keys(&[]), exposed.as_ref(), &held(5));
+            assert_eq!(
+                rivals.standing("wva-b", &key("v"), &owners),
+                behind(&["wva-a"])
+            );
+        }
+    }
+
+    #[test]
+    fn a_second_series_is_said_once_it_lasts() {
+        let owners = [owner("wva-b", Holding::Status, 5)];
+        let mut rivals = Rivals::default();
+        for _ in 0..CONFIRMATIONS {
+            assert_eq!(
+                rivals.standing("wva-b", &key("v"), &owners),
+                Standing::Alone
+            );
+            rivals = rivals.observe(&keys(&["v"]), None, &BTreeMap::new());
+        }
+        assert_eq!(
+            rivals.standing("wva-b", &key("v"), &owners),
+            Standing::Beside
+        );
+        assert_eq!(
+            rivals.standing("wva-b", &key("w"), &owners),
+            Standing::Alone
+        );
+        rivals = rivals.observe(&keys(&[]), None, &BTreeMap::new());
+        assert_eq!(
+            rivals.standing("wva-b", &key("v"), &owners),
+            Standing::Alone
+        );
+    }
+}

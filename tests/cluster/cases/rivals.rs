@@ -1,0 +1,135 @@
+//! Two controllers that claim the same objects: one gives way and says so, and neither fights.
+
+use std::time::Duration;
+
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+
+use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::exporter::{Exporter, Page};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::namespace::{Namespace, Workload};
+use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::{DESIRED, Variants};
+use crate::harness::wait::{eventually, seen};
+
+const NAME: &str = "llama";
+const CONFLICT: &str = "ControllerConflict";
+const SOON: Duration = Duration::from_mins(1);
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared("rivals::the_second_gives_way", the_second_gives_way),
+        Case::shared("rivals::a_second_series_is_said", a_second_series_is_said),
+    ]
+}
+
+/// Waits for the condition, or for its absence.
+async fn conflict(variants: Variants<'_>, wanted: Option<&str>) -> Result {
+    eventually(format!("{CONFLICT} is {wanted:?}"), SOON, async || {
+        let found = variants.condition(NAME, CONFLICT).await.ok();
+        let found = found.as_ref().map(|(state, _)| state.as_str());
+        seen(&found, &wanted)
+    })
+    .await
+}
+
+async fn the_second_gives_way(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    let first = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    first.ready().await?;
+    let variants = Variants::new(&cx.namespace, &first);
+    variants
+        .apply(NAME, NAME, json!({ "minReplicas": 2 }))
+        .await?;
+    variants.publishes(NAME, Some(2.0), SOON).await?;
+    variants
+        .says(NAME, &[("TargetResolved", "True/TargetFound")], SOON)
+        .await?;
+    conflict(variants, None).await?;
+
+    let other = format!("{}-other", cx.namespace.name);
+    let other = Namespace::create(&cx.world, &other).await?;
+    let outcome = gives_way(cx, first, &other).await;
+    other.delete().await?;
+    outcome
+}
+
+/// A second release of the same, in another namespace and without an instance of its own.
+async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
+    let spec = ControllerSpec {
+        name: "wva-1",
+        environment: vec![("POD_NAMESPACE", other.name.clone())],
+        ..ControllerSpec::scoped(cx)
+    };
+    let second = Controller::start(cx, &spec).await?;
+    second.ready().await?;
+    let of_first = Variants::new(&cx.namespace, &first);
+    let of_second = Variants::new(&cx.namespace, &second);
+    conflict(of_second, Some("True/OtherController")).await?;
+    let (_, message) = of_second.condition(NAME, CONFLICT).await?;
+    assert!(message.contains("CONTROLLER_INSTANCE"), "{message}");
+    let events: Api<Event> = cx.namespace.api();
+    eventually("an event says so", SOON, async || {
+        let all = events.list(&ListParams::default()).await?.items;
+        let told = all
+            .iter()
+            .any(|event| event.reason.as_deref() == Some("OtherController"));
+        seen(&told, &true)
+    })
+    .await?;
+    // The first goes on, and its decisions are what is stored.
+    of_first
+        .apply(NAME, NAME, json!({ "minReplicas": 3 }))
+        .await?;
+    of_first.publishes(NAME, Some(3.0), SOON).await?;
+    eventually("the status follows the first", SOON, async || {
+        seen(&of_first.stored(NAME).await?, &Some(3))
+    })
+    .await?;
+    assert_eq!(of_second.desired(NAME).await?, None);
+
+    // It shows no sign of life any more.
+    first.crash();
+    of_second.publishes(NAME, Some(3.0), SOON).await?;
+    conflict(of_second, None).await
+}
+
+async fn a_second_series_is_said(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let variants = Variants::new(&cx.namespace, &controller);
+    variants.apply(NAME, NAME, json!({})).await?;
+    variants.publishes(NAME, Some(2.0), SOON).await?;
+    let query = format!("{DESIRED}{{exported_namespace=\"{}\"}}", cx.namespace.name);
+    let counted = async |wanted: usize| {
+        eventually(format!("{wanted} series"), SOON, async || {
+            seen(&cx.world.prometheus.query(&query).await?.len(), &wanted)
+        })
+        .await
+    };
+    counted(1).await?;
+    conflict(variants, None).await?;
+
+    let line = format!(
+        "{DESIRED}{{variant_name=\"{NAME}\",namespace=\"{}\"}} 7\n",
+        cx.namespace.name
+    );
+    let page = Exporter::start(move || Page::Text(line.clone())).await?;
+    let system = &cx.system().await?.name;
+    let target = cx
+        .world
+        .prometheus
+        .scrape(system, "another", page.address)?;
+    counted(2).await?;
+    conflict(variants, Some("True/SecondSeries")).await?;
+    if variants.desired(NAME).await? != Some(2.0) {
+        return Err(Fault::new("the count was withdrawn"));
+    }
+    drop(target);
+    drop(page);
+    conflict(variants, None).await
+}
