@@ -1,3 +1,8 @@
 //! The embedded world: what surrounds a controller, in virtual or real time.
 
 pub mod apiserver;
+pub mod engine;
+pub mod exposition;
+pub mod load;
+mod number;
+pub mod router;

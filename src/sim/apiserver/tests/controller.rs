@@ -14,7 +14,7 @@ use crate::app::{self, Env, Startup};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{Census, Kit};
 use crate::policy::moment::WallTime;
-use crate::settings::{Sources, start};
+use crate::settings::{Findings, Sources, start};
 use crate::signals::{PromApi, QueryError, QueryResult};
 
 /// Cannot be reached.
@@ -90,7 +90,11 @@ async fn a_controller_takes_the_lease_and_writes_status() {
     };
     let controller = tokio::spawn(app::run(
         env,
-        Startup { generation, fixed },
+        Startup {
+            generation,
+            fixed,
+            findings: Findings::default(),
+        },
         sleep(Duration::from_mins(5)),
     ));
     controller.await.unwrap().unwrap();

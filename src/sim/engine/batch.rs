@@ -1,0 +1,170 @@
+//! The sequences that decode together, kept so that a run of many equal steps costs as much as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::request::Sequence;
+
+/// Sequences that each gain one token per step.
+#[derive(Debug, Clone)]
+pub(super) struct Batch {
+    /// Steps done since the server started.
+    steps: u64,
+    /// By the order in which they were taken from the queue.
+    members: BTreeMap<u64, Member>,
+    /// The step count at which each is done.
+    ends: BTreeSet<(u64, u64)>,
+    /// Tokens that all members hold in the KV cache.
+    context: u64,
+    /// How many members need one more block before the step whose number leaves this remainder when
+    /// divided by the block size.
+    growing: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    sequence: Sequence,
+    /// Steps done when it joined.
+    joined: u64,
+    /// Tokens it held then.
+    tokens: u32,
+    /// Blocks it held then, apart from shared ones.
+    private: u32,
+    end: u64,
+}
+
+/// A sequence that left, with its own blocks.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) sequence: Sequence,
+    pub(super) private: u32,
+}
+
+impl Batch {
+    pub(super) fn new(block_size: u32) -> Self {
+        Self {
+            steps: 0,
+            members: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            context: 0,
+            growing: vec![0; usize::try_from(block_size.max(1)).unwrap_or(1)],
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(super) fn context(&self) -> u64 {
+        self.context
+    }
+
+    /// Steps until the first member is done; none without members.
+    pub(super) fn first_end(&self) -> Option<u64> {
+        let (end, _) = self.ends.first()?;
+        Some(end.saturating_sub(self.steps))
+    }
+
+    /// Adds a sequence whose `tokens` are in the cache and whose answer lacks at least one token.
+    pub(super) fn join(&mut self, order: u64, sequence: Sequence, tokens: u32, private: u32) {
+        let missing = sequence.request.output_tokens - sequence.generated;
+        let end = self.steps + u64::from(missing);
+        self.context += u64::from(tokens);
+        let member = Member {
+            sequence,
+            joined: self.steps,
+            tokens,
+            private,
+            end,
+        };
+        if let Some(count) = self.growing_with(&member) {
+            *count += 1;
+        }
+        self.ends.insert((end, order));
+        self.members.insert(order, member);
+    }
+
+    fn growing_with(&mut self, member: &Member) -> Option<&mut u32> {
+        let size = u64::try_from(self.growing.len()).unwrap_or(1);
+        let phase = (member.joined % size + size - u64::from(member.tokens) % size) % size;
+        self.growing.get_mut(usize::try_from(phase).ok()?)
+    }
+
+    fn growing_at(&self, step: u64) -> u32 {
+        let size = u64::try_from(self.growing.len()).unwrap_or(1);
+        let phase = usize::try_from(step % size).unwrap_or_default();
+        self.growing.get(phase).copied().unwrap_or_default()
+    }
+
+    /// Blocks that the next `steps` steps need.
+    pub(super) fn blocks_for(&self, steps: u64) -> u32 {
+        let size = u64::try_from(self.growing.len()).unwrap_or(1);
+        let whole = (steps / size).saturating_mul(self.count());
+        let rest: u32 = (0..steps % size)
+            .map(|step| self.growing_at(self.steps + step))
+            .sum();
+        u32::try_from(whole)
+            .unwrap_or(u32::MAX)
+            .saturating_add(rest)
+    }
+
+    /// How many steps, at most `limit`, so many blocks allow.
+    pub(super) fn steps_within(&self, blocks: u32, limit: u64) -> u64 {
+        let size = u64::try_from(self.growing.len()).unwrap_or(1);
+        let Some(rounds) = u64::from(blocks).checked_div(self.count()) else {
+            return limit;
+        };
+        let mut steps = rounds.saturating_mul(size).min(limit);
+        let mut left = blocks.saturating_sub(self.blocks_for(steps));
+        while steps < limit {
+            let needed = self.growing_at(self.steps + steps);
+            if needed > left {
+                break;
+            }
+            left -= needed;
+            steps += 1;
+        }
+        steps
+    }
+
+    fn count(&self) -> u64 {
+        u64::try_from(self.members.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Does so many steps, no more than to the first end; who is done leaves.
+    pub(super) fn decode(&mut self, steps: u64) -> Vec<Left> {
+        self.context += steps.saturating_mul(self.count());
+        self.steps += steps;
+        let mut done = Vec::new();
+        while let Some((_, order)) = self.ends.first().filter(|(end, _)| *end <= self.steps) {
+            let order = *order;
+            done.extend(self.remove(order));
+        }
+        done
+    }
+
+    /// Takes out the member that joined last.
+    pub(super) fn remove_youngest(&mut self) -> Option<Left> {
+        let (order, _) = self.members.last_key_value()?;
+        let order = *order;
+        self.remove(order)
+    }
+
+    fn remove(&mut self, order: u64) -> Option<Left> {
+        let member = self.members.remove(&order)?;
+        self.ends.remove(&(member.end, order));
+        if let Some(count) = self.growing_with(&member) {
+            *count -= 1;
+        }
+        let gained = u32::try_from(self.steps - member.joined).unwrap_or(u32::MAX);
+        let tokens = member.tokens.saturating_add(gained);
+        self.context -= u64::from(tokens);
+        let size = u32::try_from(self.growing.len()).unwrap_or(1);
+        let grown = tokens.div_ceil(size) - member.tokens.div_ceil(size);
+        let mut sequence = member.sequence;
+        sequence.generated += gained;
+        Some(Left {
+            sequence,
+            private: member.private + grown,
+        })
+    }
+}

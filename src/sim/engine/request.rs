@@ -1,0 +1,153 @@
+//! What a server is asked, and what became of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::timing::Picoseconds;
+
+/// Names a request within its world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// The head of a prompt in pieces that other prompts may share. An id stands for its piece and for all
+/// before it, as chained hashes do: where two prompts have the same id, they are equal up to there, and
+/// KV blocks can be used again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    /// The pieces from the first on.
+    pub ids: Arc<[u64]>,
+    /// Tokens of one piece.
+    pub tokens_per_id: u32,
+}
+
+/// One request: lengths are known beforehand, as the simulation decides when an answer ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Its name.
+    pub id: RequestId,
+    /// Tokens of the prompt; at least one.
+    pub prompt_tokens: u32,
+    /// Tokens of the answer; at least one.
+    pub output_tokens: u32,
+    /// What it shares with others.
+    pub prefix: Option<Prefix>,
+}
+
+/// Why a server does not take a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Not (or no longer) serving.
+    #[error("the server does not serve: it is {phase}; send the request to another one")]
+    NotServing {
+        /// What it does instead.
+        phase: &'static str,
+    },
+    /// Cannot ever fit.
+    #[error(
+        "a request of {prompt} + {output} tokens exceeds the limit of {limit}; \
+         shorten it or raise max_model_len or the KV cache"
+    )]
+    TooLong {
+        /// Tokens of the prompt.
+        prompt: u32,
+        /// Tokens of the answer.
+        output: u32,
+        /// The smaller of `max_model_len` and the KV cache.
+        limit: u32,
+    },
+    /// Nothing to do.
+    #[error("a request needs at least one prompt and one output token")]
+    Empty,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Answered in full.
+    Finished,
+    /// The server died under it, or the client left.
+    Aborted,
+}
+
+/// A request that has left its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Which.
+    pub request: RequestId,
+    /// How.
+    pub outcome: Outcome,
+    /// When it left.
+    pub at: Duration,
+    /// From its arrival at the server to its first token, if it had one.
+    pub time_to_first_token: Option<Duration>,
+    /// From its arrival at the server to its end.
+    pub duration: Duration,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Prompt tokens found in the prefix cache when it was first taken up.
+    pub cached_tokens: u32,
+    /// Tokens answered.
+    pub output_tokens: u32,
+    /// How often it was preempted.
+    pub preemptions: u32,
+}
+
+impl Completion {
+    /// Mean time between tokens, if there were at least two.
+    pub fn time_per_output_token(&self) -> Option<Duration> {
+        let first = self.time_to_first_token?;
+        let gaps = self.output_tokens.checked_sub(1).filter(|gaps| *gaps > 0)?;
+        Some(self.duration.saturating_sub(first) / gaps)
+    }
+}
+
+/// A request on its way through a server.
+#[derive(Debug, Clone)]
+pub(super) struct Sequence {
+    pub(super) request: Request,
+    pub(super) arrival: Picoseconds,
+    /// First taken from the queue.
+    pub(super) admitted: Option<Picoseconds>,
+    pub(super) first_token: Option<Picoseconds>,
+    pub(super) last_token: Option<Picoseconds>,
+    /// Tokens answered when it last joined the batch; all of them while it waits.
+    pub(super) generated: u32,
+    pub(super) cached: u32,
+    pub(super) preemptions: u32,
+}
+
+impl Sequence {
+    pub(super) fn new(request: Request, arrival: Picoseconds) -> Self {
+        Self {
+            request,
+            arrival,
+            admitted: None,
+            first_token: None,
+            last_token: None,
+            generated: 0,
+            cached: 0,
+            preemptions: 0,
+        }
+    }
+
+    /// Tokens to compute before the next one can be answered: after a preemption also what had been
+    /// answered.
+    pub(super) fn prefill_tokens(&self) -> u32 {
+        self.request.prompt_tokens.saturating_add(self.generated)
+    }
+
+    pub(super) fn completion(&self, outcome: Outcome, at: Picoseconds) -> Completion {
+        let since_arrival = |time: Picoseconds| time.since(self.arrival).duration();
+        Completion {
+            request: self.request.id,
+            outcome,
+            at: at.duration(),
+            time_to_first_token: self.first_token.map(since_arrival),
+            duration: since_arrival(at),
+            prompt_tokens: self.request.prompt_tokens,
+            cached_tokens: self.cached,
+            output_tokens: self.generated,
+            preemptions: self.preemptions,
+        }
+    }
+}

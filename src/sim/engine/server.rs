@@ -1,0 +1,262 @@
+//! One model server.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::batch::Batch;
+use super::kv::KvPool;
+use super::profile::{Limits, Profile};
+use super::request::{Completion, Outcome, Refusal, Request, Sequence};
+use super::statistics::Statistics;
+use super::step::{Prefilling, Step};
+use super::timing::Picoseconds;
+
+/// What a server is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Pulls its image, loads and compiles its model.
+    Loading,
+    /// Takes requests.
+    Serving,
+    /// Ends what it has and takes nothing more.
+    Draining,
+    /// Gone.
+    Stopped,
+}
+
+impl Phase {
+    /// The word for messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Serving => "serving",
+            Self::Draining => "draining",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What a router or a dashboard wants to know of a server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Requests in the running batch.
+    pub running: usize,
+    /// Requests in its queue.
+    pub waiting: usize,
+    /// Share of the KV cache in use, 0 to 1.
+    pub kv_usage: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Open,
+    Draining,
+    Stopped,
+}
+
+/// A server with continuous batching.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(super) profile: Profile,
+    pub(super) limits: Limits,
+    ready_at: Picoseconds,
+    life: Life,
+    /// The start of the step in flight, or the time up to which all is done.
+    pub(super) now: Picoseconds,
+    /// Counts what was taken from the queue.
+    pub(super) admissions: u64,
+    pub(super) waiting: VecDeque<Sequence>,
+    pub(super) prefilling: VecDeque<Prefilling>,
+    pub(super) batch: Batch,
+    pub(super) kv: KvPool,
+    pub(super) step: Option<Step>,
+    pub(super) statistics: Statistics,
+    pub(super) completions: Vec<Completion>,
+}
+
+impl Engine {
+    /// A server that starts at `start` and serves after `start_up`. Limits below what works are
+    /// raised to it: one sequence, one token, as many tokens per step as sequences.
+    pub fn new(profile: Profile, limits: Limits, start: Duration, start_up: Duration) -> Self {
+        let max_num_batched_tokens = limits.max_num_batched_tokens.max(1);
+        let limits = Limits {
+            max_num_seqs: limits.max_num_seqs.clamp(1, max_num_batched_tokens),
+            max_num_batched_tokens,
+            block_size: limits.block_size.max(1),
+            ..limits
+        };
+        Self {
+            profile,
+            limits,
+            ready_at: Picoseconds::of(start.saturating_add(start_up)),
+            life: Life::Open,
+            now: Picoseconds::of(start),
+            admissions: 0,
+            waiting: VecDeque::new(),
+            prefilling: VecDeque::new(),
+            batch: Batch::new(limits.block_size),
+            kv: KvPool::new(profile.kv_tokens, limits.block_size),
+            step: None,
+            statistics: Statistics::new(limits.max_model_len),
+            completions: Vec::new(),
+        }
+    }
+
+    /// The model on its hardware.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// How it is set up.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// When it is (or was) ready to serve.
+    pub fn ready_at(&self) -> Duration {
+        self.ready_at.duration()
+    }
+
+    /// What it is doing at the time it was advanced to.
+    pub fn phase(&self) -> Phase {
+        match self.life {
+            Life::Stopped => Phase::Stopped,
+            Life::Draining => Phase::Draining,
+            Life::Open if self.now < self.ready_at => Phase::Loading,
+            Life::Open => Phase::Serving,
+        }
+    }
+
+    /// Its state at the time it was advanced to.
+    pub fn reading(&self) -> Reading {
+        Reading {
+            phase: self.phase(),
+            running: self.running(),
+            waiting: self.waiting.len(),
+            kv_usage: self.kv.usage(),
+        }
+    }
+
+    /// The KV cache.
+    pub fn kv(&self) -> &KvPool {
+        &self.kv
+    }
+
+    /// What it has counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Requests in the batch, those whose prompt is being computed included.
+    pub(super) fn running(&self) -> usize {
+        self.batch.len() + self.prefilling.len()
+    }
+
+    /// Whether it holds no request.
+    pub fn is_idle(&self) -> bool {
+        self.running() == 0 && self.waiting.is_empty()
+    }
+
+    /// Queues a request that arrives at `at`. A time that has passed counts as the present.
+    pub fn submit(&mut self, request: Request, at: Duration) -> Result<(), Refusal> {
+        self.advance(at);
+        let phase = self.phase();
+        if phase != Phase::Serving {
+            let phase = phase.as_str();
+            return Err(Refusal::NotServing { phase });
+        }
+        if request.prompt_tokens == 0 || request.output_tokens == 0 {
+            return Err(Refusal::Empty);
+        }
+        let room = self.kv.capacity().saturating_mul(self.kv.block_size());
+        let limit = self.limits.max_model_len.min(room);
+        let (prompt, output) = (request.prompt_tokens, request.output_tokens);
+        if prompt.saturating_add(output) > limit {
+            return Err(Refusal::TooLong {
+                prompt,
+                output,
+                limit,
+            });
+        }
+        self.statistics.submitted += 1;
+        let arrival = Picoseconds::of(at).max(self.now);
+        self.waiting.push_back(Sequence::new(request, arrival));
+        Ok(())
+    }
+
+    /// Does all work up to `to`. A time that has passed changes nothing.
+    pub fn advance(&mut self, to: Duration) {
+        self.run(Picoseconds::of(to), Until::Time);
+    }
+
+    /// Does work up to the next completion, `limit` at the latest; the time reached.
+    pub fn advance_to_completion(&mut self, limit: Duration) -> Duration {
+        self.run(Picoseconds::of(limit), Until::Completion);
+        self.now.duration()
+    }
+
+    fn run(&mut self, to: Picoseconds, until: Until) {
+        loop {
+            if until == Until::Completion && !self.completions.is_empty() {
+                return;
+            }
+            match self.step.take() {
+                Some(step) if step.end > to => {
+                    self.step = Some(step);
+                    return;
+                }
+                Some(step) => self.end_step(step),
+                // At `to` itself more may arrive that belongs into the step.
+                None if self.now < to && !self.is_idle() => self.begin_step(to),
+                None => break,
+            }
+        }
+        self.now = self.now.max(to);
+    }
+
+    /// Takes no more requests from now on, but ends those it has.
+    pub fn drain(&mut self, at: Duration) {
+        self.advance(at);
+        if self.life == Life::Open {
+            self.life = Life::Draining;
+        }
+    }
+
+    /// Dies: whatever it has is aborted.
+    pub fn stop(&mut self, at: Duration) {
+        self.advance(at);
+        self.life = Life::Stopped;
+        self.step = None;
+        let at = Picoseconds::of(at).max(self.now);
+        let waiting = std::mem::take(&mut self.waiting);
+        let prefilling = std::mem::take(&mut self.prefilling);
+        for left in prefilling.into_iter().map(Prefilling::left) {
+            self.complete(&left.sequence, Outcome::Aborted, at);
+        }
+        while let Some(left) = self.batch.remove_youngest() {
+            self.complete(&left.sequence, Outcome::Aborted, at);
+        }
+        self.kv = KvPool::new(self.profile.kv_tokens, self.limits.block_size);
+        for sequence in waiting {
+            self.complete(&sequence, Outcome::Aborted, at);
+        }
+    }
+
+    pub(super) fn complete(&mut self, sequence: &Sequence, outcome: Outcome, at: Picoseconds) {
+        self.statistics.completed(sequence, outcome, at);
+        self.completions.push(sequence.completion(outcome, at));
+    }
+
+    /// The requests that left since this was last asked, in the order of leaving.
+    pub fn take_completions(&mut self) -> Vec<Completion> {
+        std::mem::take(&mut self.completions)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Time,
+    Completion,
+}

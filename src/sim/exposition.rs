@@ -1,0 +1,294 @@
+//! What a simulated server shows at `/metrics`: as samples for a store in this process, or as text in
+//! the format of Prometheus (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+
+use std::borrow::Cow;
+use std::fmt::{self, Display, Formatter, Write};
+use std::sync::Arc;
+
+/// What kind of value a family holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Only grows while its process lives.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts observations by size.
+    Histogram,
+}
+
+impl Kind {
+    /// The word behind `# TYPE`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// Label names with values, in the order of exposition. Cheap to clone.
+pub type Labels = Arc<[(Cow<'static, str>, String)]>;
+
+/// Labels from pairs.
+pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'static str, &'a str)>) -> Labels {
+    let owned = |(name, value): (&'static str, &str)| (Cow::Borrowed(name), value.to_owned());
+    pairs.into_iter().map(owned).collect()
+}
+
+/// The same labels and one more.
+pub fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
+    let more = (Cow::Borrowed(name), value.to_owned());
+    labels.iter().cloned().chain([more]).collect()
+}
+
+/// Counts of observations by upper bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Histogram {
+    bounds: Arc<[f64]>,
+    /// Observations per bucket, not cumulated; the last one has no bound.
+    counts: Vec<u64>,
+    sum: f64,
+}
+
+impl Histogram {
+    /// Without observations; `bounds` ascend.
+    pub fn new(bounds: impl Into<Arc<[f64]>>) -> Self {
+        let bounds = bounds.into();
+        Self {
+            counts: vec![0; bounds.len() + 1],
+            bounds,
+            sum: 0.0,
+        }
+    }
+
+    /// One observation.
+    pub fn observe(&mut self, value: f64) {
+        self.observe_many(value, 1);
+    }
+
+    /// As many observations of the same value.
+    pub fn observe_many(&mut self, value: f64, times: u64) {
+        let bucket = self.bucket(value);
+        self.add(bucket, times, value * super::number::real(times));
+    }
+
+    /// The bucket in which a value falls, for [`Histogram::add`].
+    pub(super) fn bucket(&self, value: f64) -> usize {
+        self.bounds.partition_point(|bound| *bound < value)
+    }
+
+    /// Observations of which bucket and sum are known.
+    pub(super) fn add(&mut self, bucket: usize, times: u64, sum: f64) {
+        if let Some(count) = self.counts.get_mut(bucket) {
+            *count += times;
+            self.sum += sum;
+        }
+    }
+
+    /// All observations.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sum of all observed values.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+}
+
+/// What one series shows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// A counter or gauge.
+    Value(f64),
+    /// A histogram.
+    Buckets(Histogram),
+}
+
+/// All series of one name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Family {
+    /// The name, with `_total` where it has one.
+    pub name: Cow<'static, str>,
+    /// One line on the meaning.
+    pub help: &'static str,
+    /// The type.
+    pub kind: Kind,
+    /// The series by labels.
+    pub series: Vec<(Labels, Reading)>,
+}
+
+/// One sample as a store keeps it: a histogram makes one per bucket, a sum and a count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The series' name, with `_bucket`, `_sum` or `_count` where it belongs to a histogram.
+    pub name: Cow<'static, str>,
+    /// Labels; a bucket's bound is `le`.
+    pub labels: Labels,
+    /// The value.
+    pub value: f64,
+    /// The type of the family.
+    pub kind: Kind,
+}
+
+impl Family {
+    /// A family of one counter or gauge.
+    pub fn single(
+        name: impl Into<Cow<'static, str>>,
+        help: &'static str,
+        kind: Kind,
+        labels: &Labels,
+        value: f64,
+    ) -> Self {
+        Self::of(
+            name,
+            help,
+            kind,
+            vec![(labels.clone(), Reading::Value(value))],
+        )
+    }
+
+    /// A family of one histogram.
+    pub fn histogram(
+        name: impl Into<Cow<'static, str>>,
+        help: &'static str,
+        labels: &Labels,
+        buckets: &Histogram,
+    ) -> Self {
+        let reading = Reading::Buckets(buckets.clone());
+        Self::of(name, help, Kind::Histogram, vec![(labels.clone(), reading)])
+    }
+
+    /// A family of these series.
+    pub fn of(
+        name: impl Into<Cow<'static, str>>,
+        help: &'static str,
+        kind: Kind,
+        series: Vec<(Labels, Reading)>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            help,
+            kind,
+            series,
+        }
+    }
+
+    /// Its samples, in the order of exposition.
+    pub fn samples(&self) -> impl Iterator<Item = Sample> {
+        self.series
+            .iter()
+            .flat_map(|(labels, reading)| self.samples_of(labels, reading))
+    }
+
+    fn samples_of(&self, labels: &Labels, reading: &Reading) -> Vec<Sample> {
+        let sample = |name: Cow<'static, str>, labels: Labels, value| Sample {
+            name,
+            labels,
+            value,
+            kind: self.kind,
+        };
+        let histogram = match reading {
+            Reading::Value(value) => {
+                return vec![sample(self.name.clone(), labels.clone(), *value)];
+            }
+            Reading::Buckets(histogram) => histogram,
+        };
+        let part = |suffix: &str| Cow::Owned(format!("{}{suffix}", self.name));
+        let mut samples = Vec::with_capacity(histogram.counts.len() + 2);
+        let bounds = histogram.bounds.iter().copied().chain([f64::INFINITY]);
+        let mut below = 0;
+        for (bound, count) in bounds.zip(&histogram.counts) {
+            below += count;
+            let labels = with(labels, "le", &Bound(bound).to_string());
+            samples.push(sample(part("_bucket"), labels, super::number::real(below)));
+        }
+        samples.push(sample(part("_sum"), labels.clone(), histogram.sum));
+        let count = super::number::real(below);
+        samples.push(sample(part("_count"), labels.clone(), count));
+        samples
+    }
+}
+
+/// Everything that one server shows at one time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Page {
+    /// In the order of exposition, one per name.
+    pub families: Vec<Family>,
+}
+
+impl Page {
+    /// All samples, without going through text.
+    pub fn samples(&self) -> impl Iterator<Item = Sample> {
+        self.families.iter().flat_map(Family::samples)
+    }
+}
+
+/// The text format, version 0.0.4.
+impl Display for Page {
+    fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
+        for family in &self.families {
+            writeln!(text, "# HELP {} {}", family.name, family.help)?;
+            writeln!(text, "# TYPE {} {}", family.name, family.kind.as_str())?;
+            for sample in family.samples() {
+                text.write_str(&sample.name)?;
+                write_labels(text, &sample.labels)?;
+                writeln!(text, " {}", Number(sample.value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_labels(text: &mut Formatter<'_>, labels: &Labels) -> fmt::Result {
+    let mut open = '{';
+    for (name, value) in labels.iter() {
+        write!(text, "{open}{name}=\"")?;
+        for letter in value.chars() {
+            match letter {
+                '\\' => text.write_str("\\\\")?,
+                '"' => text.write_str("\\\"")?,
+                '\n' => text.write_str("\\n")?,
+                other => text.write_char(other)?,
+            }
+        }
+        text.write_char('"')?;
+        open = ',';
+    }
+    if open == ',' {
+        text.write_char('}')?;
+    }
+    Ok(())
+}
+
+/// A bound as the Python client writes it, which always shows a fraction.
+struct Bound(f64);
+
+impl Display for Bound {
+    fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.is_infinite() {
+            text.write_str("+Inf")
+        } else {
+            write!(text, "{:?}", self.0)
+        }
+    }
+}
+
+/// A value; infinities and the lack of a number have names of their own.
+struct Number(f64);
+
+impl Display for Number {
+    fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.is_nan() {
+            text.write_str("NaN")
+        } else if self.0.is_infinite() {
+            text.write_str(if self.0 > 0.0 { "+Inf" } else { "-Inf" })
+        } else {
+            write!(text, "{}", self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

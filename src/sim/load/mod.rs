@@ -1,0 +1,32 @@
+//! Who asks what and when: drawn by chance along a rate that changes, or read from a trace.
+
+mod arrivals;
+mod lengths;
+mod rows;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use arrivals::{Arrivals, Demand, Spacing};
+pub use lengths::{Lengths, Sharing, Tokens, read_lengths};
+pub use rows::{TraceError, TraceProblem};
+pub use shape::{Shape, ShapeError, Stage};
+pub use trace::Trace;
+
+use std::time::Duration;
+
+use super::engine::Prefix;
+
+/// A request that arrives from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// When, from the origin of the load.
+    pub at: Duration,
+    /// Tokens of the prompt; at least one.
+    pub prompt_tokens: u32,
+    /// Tokens of the answer; at least one.
+    pub output_tokens: u32,
+    /// What the prompt shares with others.
+    pub prefix: Option<Prefix>,
+}

@@ -1,0 +1,2 @@
+mod generated;
+mod replayed;

@@ -1,0 +1,17 @@
+//! The way to the model servers of one pool: an endpoint picker, the queue in which it holds
+//! requests while no server can take them, and the series it shows.
+
+mod generation;
+mod page;
+mod picker;
+mod pool;
+mod served;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+pub use generation::Generation;
+pub use picker::Weights;
+pub use pool::{FlowControl, Pool, PoolReading, PoolSpec};
+pub use served::{Rejection, Served, Verdict};
+pub use statistics::RouterStatistics;
