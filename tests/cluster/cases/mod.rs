@@ -14,6 +14,7 @@ mod filters;
 mod keys;
 mod leadership;
 mod lifecycle;
+mod outages;
 mod process;
 mod rights;
 mod rivals;
@@ -50,6 +51,7 @@ pub(crate) fn all() -> Vec<Case> {
         conditions::cases(),
         actuation::cases(),
         rivals::cases(),
+        outages::cases(),
         contract::cases(),
         embedded::cases(),
         process::cases(),

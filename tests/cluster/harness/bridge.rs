@@ -58,6 +58,10 @@ impl Bridge {
         self.way.send_replace(Way::Cut);
     }
 
+    pub(crate) fn heal(&self) {
+        self.way.send_replace(Way::Open);
+    }
+
     pub(crate) fn silence(&self) {
         self.way.send_replace(Way::Silent);
     }
