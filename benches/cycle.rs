@@ -37,8 +37,8 @@ use wva::policy::filter::Scope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::moment::WallTime;
 use wva::policy::snapshot::{
-    Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ResolvedTarget, TargetView,
-    VariantView,
+    Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
+    ResolvedTarget, TargetView, VariantView,
 };
 use wva::policy::units::{Cost, Replicas};
 use wva::settings::pool_group::PoolGroup;
@@ -180,6 +180,7 @@ fn view(variant: usize) -> VariantView {
         unapplied_since: None,
         notes: Arc::from([]),
         scalers: Scalers::Unknown,
+        template: ReplicaTemplate::default(),
     }
 }
 

@@ -13,7 +13,8 @@ use wva::policy::moment::{Moment, WallTime};
 use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
-    PodSamples, PodView, Readiness, ResolvedTarget, Sample, TargetView, VariantView,
+    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, Sample, TargetView,
+    VariantView,
 };
 use wva::policy::units::{Cost, Replicas};
 use wva::policy::{check_plan, learn, plan};
@@ -62,6 +63,7 @@ fn view(number: u32, pods: Vec<PodView>) -> VariantView {
         unapplied_since: None,
         notes: Arc::from([]),
         scalers: Scalers::Unknown,
+        template: ReplicaTemplate::default(),
     }
 }
 
@@ -70,6 +72,7 @@ fn snapshot(variants: u32) -> ClusterSnapshot {
     let mut metrics = MetricsSnapshot {
         collected: Some(NOW),
         models: BTreeMap::new(),
+        routers: BTreeMap::new(),
         failures: BTreeMap::new(),
         sources: BTreeMap::new(),
     };
@@ -97,6 +100,7 @@ fn snapshot(variants: u32) -> ClusterSnapshot {
             let samples = PodSamples {
                 kv_usage: sample(kv),
                 queue_length: sample(1.0),
+                ..PodSamples::default()
             };
             (Arc::clone(&pod.name), samples)
         });
@@ -113,6 +117,7 @@ fn snapshot(variants: u32) -> ClusterSnapshot {
         cycle: CycleId(1),
         variants: views,
         metrics: Arc::new(metrics),
+        gpus: None,
     }
 }
 

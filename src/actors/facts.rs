@@ -19,6 +19,7 @@ use crate::env::Clock;
 use crate::kit::{Cell, Census, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::actuation::Scalers;
+use crate::policy::document::SnapshotDocument;
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
 use crate::policy::moment::{Moment, WallTime};
@@ -26,7 +27,7 @@ use crate::policy::plan::Plan;
 use crate::policy::readiness::{Reason, State};
 use crate::policy::rival::{Holding, Rivals, Standing};
 use crate::policy::schedule::Schedule;
-use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot, VariantView};
+use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot, SignalName, VariantView};
 use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
 use crate::settings::problem::Findings;
@@ -224,6 +225,7 @@ impl Facts {
             cycle,
             variants,
             metrics: self.metrics.load(),
+            gpus: None,
         }
     }
 
@@ -363,24 +365,32 @@ impl Facts {
         }
     }
 
-    /// The input of a planning cycle as it would be now, for the debug page.
-    pub fn debug_snapshot(&self) -> DebugSnapshot {
-        DebugSnapshot {
-            now: self.clock.now(),
-            snapshot: self.snapshot(CycleId::default()),
-            learned: self.learned.load(),
+    /// The input of a planning cycle as it would be now, for the debug page; `wva plan` reads it.
+    pub fn debug_snapshot(&self) -> SnapshotDocument {
+        let snapshot = self.snapshot(CycleId::default());
+        let scalers = snapshot
+            .variants
+            .iter()
+            .map(|(key, view)| (key.clone(), view.scalers.clone()))
+            .collect();
+        let context = DebugContext {
+            sources: snapshot.metrics.sources.clone(),
+            scalers,
             records: self.records.snapshot(),
             pools: self.mirrors.pools.all().into_values().collect(),
+        };
+        SnapshotDocument {
+            context: serde_json::to_value(context).ok(),
+            ..SnapshotDocument::of(&snapshot, &self.learned.load(), self.clock.now())
         }
     }
 }
 
-/// Everything that a decision is made from.
+/// What readers of a snapshot want to see beside what decides.
 #[derive(Debug, Serialize)]
-pub struct DebugSnapshot {
-    now: Moment,
-    snapshot: ClusterSnapshot,
-    learned: Arc<Learned>,
+struct DebugContext {
+    sources: BTreeMap<SignalName, BTreeMap<Arc<str>, u64>>,
+    scalers: BTreeMap<VariantKey, Scalers>,
     records: BTreeMap<VariantKey, Arc<crate::policy::record::Record>>,
     pools: Vec<Arc<PoolObject>>,
 }

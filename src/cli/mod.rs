@@ -7,6 +7,7 @@ use std::process::ExitCode;
 pub mod args;
 pub mod controller;
 pub mod crds;
+pub mod plan;
 
 #[cfg(test)]
 mod vectors;
@@ -18,6 +19,7 @@ commands:
   wva controller [FLAGS]                  run the controller
   wva controller --help                   list its flags and settings
   wva controller --print-config[=json]    show every setting, its value and where it comes from
+  wva plan --snapshot FILE                show what the controller would decide, from a file
   wva crds                                print the custom resource definition
 ";
 
@@ -26,6 +28,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     let mut rest = arguments.iter().cloned();
     match rest.next().as_deref() {
         Some("controller") => controller::run(rest, environment),
+        Some("plan") => plan::run(rest),
         Some("crds") => match (rest.next(), crds::text()) {
             (Some(extra), _) => {
                 complain(&format!("wva crds takes no argument, and got {extra:?}\n"));

@@ -3,13 +3,16 @@
 
 mod actuation;
 mod conflict;
+mod notes;
 
 pub use conflict::conflict;
 
 use serde::Serialize;
 
-use super::plan::{Decision, MetricsState, Outcome, Step, TargetProblem, Why};
-use super::snapshot::{DeclaredBounds, TargetView, VariantView};
+use super::limit::WhyLimited;
+use super::optimize::WhyShared;
+use super::plan::{Decision, MetricsState, Outcome, Stage, Step, TargetProblem, Why};
+use super::snapshot::{TargetView, VariantView};
 use super::units::Replicas;
 use super::why::listed;
 
@@ -344,20 +347,24 @@ fn optimization_ready(view: &VariantView, decision: Option<&Decision>) -> Condit
             ),
         },
     };
-    for note in notes(view) {
+    for note in notes::of(view) {
         message.push_str(". ");
         message.push_str(&note);
     }
     Condition::new(ConditionType::OptimizationReady, status, reason, message)
 }
 
+/// Where analyzers voted, `decision of the analyzers: <action>`; else
 /// `saturation-only decision: <reason> (target: <n> replicas)`, the reason being
 /// `saturation-only mode: <action>` and what holds the variant or bounds it.
 fn saturation_only(decision: &Decision) -> String {
-    let mut message = format!(
-        "saturation-only decision: saturation-only mode: {}",
-        decision.action()
-    );
+    let voted = |step: &Step| matches!(step.stage, Stage::Optimizer | Stage::Hybrid);
+    let mode = if decision.steps.iter().any(voted) {
+        "decision of the analyzers"
+    } else {
+        "saturation-only decision: saturation-only mode"
+    };
+    let mut message = format!("{mode}: {}", decision.action());
     if let Some(detail) = decision.decisive().and_then(|step| detail(&step.why)) {
         message.push_str(", ");
         message.push_str(detail);
@@ -411,9 +418,21 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::ShrinkOnSilent { .. } => Some("not every replica reports"),
         Why::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
         Why::NoReplicas => Some("there are no replicas"),
+        Why::Shared(WhyShared::Scarce { .. }) | Why::Limited(WhyLimited::Limited { .. }) => {
+            Some("GPUs or quotas limit growth")
+        }
+        Why::Shared(WhyShared::BudgetUnknown) | Why::Limited(WhyLimited::BudgetUnknown { .. }) => {
+            Some("BudgetUnknown: nobody knows what GPUs allow")
+        }
+        Why::Woken { .. } => Some("started from zero"),
+        Why::Zero(_) => Some("the boundary to zero decides"),
         Why::GrownElsewhere { .. } => Some("another variant of the model grows"),
         Why::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
-        Why::LastDesired
+        Why::Optimized(_)
+        | Why::Shared(_)
+        | Why::Limited(_)
+        | Why::Arbitrated { .. }
+        | Why::LastDesired
         | Why::CurrentReplicas
         | Why::Grown { .. }
         | Why::Shrunk { .. }
@@ -424,33 +443,6 @@ fn detail(why: &Why) -> Option<&'static str> {
         | Why::TargetUnusable { .. } => None,
     }
 }
-
-/// What the owner of the object should know about its fields.
-fn notes(view: &VariantView) -> Vec<String> {
-    let mut notes: Vec<String> = view.notes.iter().map(ToString::to_string).collect();
-    match view.bounds {
-        LEGACY_BOUNDS => notes.push(
-            "minReplicas 1 and maxReplicas 2 are the original's schema defaults, which it stored in objects that set neither; remove maxReplicas or set the one that you want"
-                .to_owned(),
-        ),
-        DeclaredBounds {
-            min: Some(min),
-            max: Some(max),
-        } if min > max => {
-            notes.push(format!(
-                "minReplicas {min} is above maxReplicas {max}: the maximum holds until one of them is changed"
-            ));
-        }
-        _ => {}
-    }
-    notes
-}
-
-/// What the original's schema wrote into every object that left its bounds out.
-const LEGACY_BOUNDS: DeclaredBounds = DeclaredBounds {
-    min: Some(Replicas(1)),
-    max: Some(Replicas(2)),
-};
 
 fn ready(
     view: &VariantView,

@@ -51,6 +51,18 @@ impl<'a> Draft<'a> {
         draft
     }
 
+    /// The count that it started from.
+    pub(super) fn base(&self) -> Replicas {
+        self.steps.first().map_or(self.count, |step| step.to)
+    }
+
+    /// Whether it got its share of GPUs already.
+    pub(super) fn is_shared(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step.why, Why::Shared(_)))
+    }
+
     /// The count so far.
     pub(super) fn count(&self) -> Replicas {
         self.count

@@ -15,7 +15,7 @@ use crate::settings::DynamicSettings;
 /// A plan that breaks an invariant. Each text starts with the number of the invariant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// An analyzer grew a variant whose replicas are pending within the limit.
+    /// V1 grew a variant whose replicas are pending within the limit.
     #[error("D1: {key} was grown to {target} while replicas of it are pending")]
     GrownWhilePending {
         /// The variant.
@@ -101,14 +101,15 @@ impl Violation {
 ///
 /// # Errors
 /// The first violation, in the order of the variants:
-/// - D1 no analyzer grows a variant while replicas of it are pending within the limit;
+/// - D1 V1 grows no variant while replicas of it are pending within the limit; analyzers that vote
+///   count pending replicas as supply;
 /// - D2 every target is within its bounds;
 /// - D3 the plan names every variant exactly once;
-/// - D4 a variant without usable metrics keeps its target, except for its bounds and a wake from
-///   zero;
+/// - D4 a variant without usable metrics keeps its target, except for its bounds, a wake from zero,
+///   the minimum of one, and zero for a model that is known to be idle;
 /// - D5 equal snapshots give equal plans: a record repeats the snapshot, and its steps lead from the
 ///   base to the target without a gap;
-/// - D6 one model takes one step at a time, with its cheapest eligible variant upwards, with its
+/// - D6 under V1 one model takes one step at a time, with its cheapest eligible variant upwards, with its
 ///   dearest downwards.
 pub fn check_plan(
     snapshot: &ClusterSnapshot,
@@ -244,14 +245,13 @@ fn check_silent(
     let (Some(base), Some(target)) = (view.base(), decision.target) else {
         return Ok(());
     };
-    let (_, reporting) = listener.count(view);
-    let heard = reporting > 0 && decision.current.is_some();
+    let heard = listener.hears(view) && decision.current.is_some();
     let wakes = step_of(decision).is_some_and(|step| step.from == Replicas::ZERO)
         && decision.current == Some(Replicas::ZERO)
         && !listener.has_failed();
     let kept = if wakes { Replicas::ONE } else { base };
     let kept = bounds.map_or(kept, |bounds| bounds.clamp(kept).0);
-    if heard || target == kept {
+    if heard || target == kept || crossed_zero(decision) {
         Ok(())
     } else {
         Err(Violation::MovedWithoutMetrics {
@@ -329,12 +329,24 @@ fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), Violation> {
     }
 }
 
-/// The step that an analyzer took, if it moved the count.
+/// The step that V1 took, if it moved the count.
 fn step_of(decision: &Decision) -> Option<&Step> {
     decision
         .steps
         .iter()
-        .find(|step| step.stage != Stage::Bounds && step.from != step.to)
+        .find(|step| step.stage == Stage::Saturation && step.from != step.to)
+}
+
+/// Whether a variant that nobody hears may have moved all the same: over the boundary to zero in
+/// either direction, or from zero, where there is nobody to hear.
+fn crossed_zero(decision: &Decision) -> bool {
+    let is_empty = decision.current == Some(Replicas::ZERO);
+    decision.steps.iter().any(|step| {
+        let at_boundary = step.stage == Stage::Zero && step.to <= Replicas::ONE;
+        let from_nothing =
+            is_empty && matches!(step.stage, Stage::Optimizer | Stage::Hybrid | Stage::Limit);
+        step.from != step.to && (at_boundary || from_nothing)
+    })
 }
 
 fn passed_over(decision: &Decision, direction: Move) -> bool {

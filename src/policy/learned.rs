@@ -1,32 +1,67 @@
 //! What is remembered from one collection to the next. Every replica learns, so that a new leader
 //! knows what the old one knew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::combine::AnalyzerLog;
 use super::key::VariantKey;
 use super::moment::Since;
+use super::queueing::learned::LearnedParameters;
+use super::tokens::LearnedTokens;
 use super::units::Replicas;
+use super::zero::{ActivityLog, WakeLog};
 
 /// Version of the layout of [`Learned`]; stored snapshots of another version are refused.
-pub const LEARNED_VERSION: u32 = 1;
+pub const LEARNED_VERSION: u32 = 2;
 
 /// Learned state of the whole fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// Layout version, see [`LEARNED_VERSION`].
     pub version: u32,
+    /// When the collection ended that was taken in last, on the clock of the process. One
+    /// collection teaches once, however often it is looked at.
+    #[serde(default)]
+    pub collected: Option<Duration>,
     /// Whether the replicas of each variant report. A variant without an entry has not been seen by
     /// a collection of this process.
+    #[serde(default)]
     pub reporting: BTreeMap<VariantKey, Reporting>,
+    /// What engines can hold.
+    #[serde(default)]
+    pub tokens: LearnedTokens,
+    /// Service times of replicas.
+    #[serde(default)]
+    pub queueing: LearnedParameters,
+    /// When each analyzer was last informative.
+    #[serde(default)]
+    pub analyzers: AnalyzerLog,
+    /// When each model was last in use.
+    #[serde(default)]
+    pub activity: ActivityLog,
+    /// Variants that had no replicas and were to have none.
+    #[serde(default)]
+    pub at_zero: BTreeSet<VariantKey>,
+    /// Variants that were started from zero of late.
+    #[serde(default)]
+    pub wakes: WakeLog,
 }
 
 impl Default for Learned {
     fn default() -> Self {
         Self {
             version: LEARNED_VERSION,
+            collected: None,
             reporting: BTreeMap::new(),
+            tokens: LearnedTokens::default(),
+            queueing: LearnedParameters::default(),
+            analyzers: AnalyzerLog::default(),
+            activity: ActivityLog::default(),
+            at_zero: BTreeSet::new(),
+            wakes: WakeLog::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What each collection teaches: which variants are silent, and since when.
 
 use super::learned::{LEARNED_VERSION, Learned, Reporting};
+use super::lesson::Lesson;
 use super::moment::{Moment, Since};
 use super::saturation::Listener;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
@@ -42,9 +43,21 @@ pub fn learn(
             after.map(|after| (key.clone(), after))
         })
         .collect();
-    Learned {
+    let next = Learned {
         version: LEARNED_VERSION,
         reporting,
+        ..learned.clone()
+    };
+    let collected = snapshot.metrics.collected.map(|at| at.monotonic);
+    let is_readable = !listener.has_failed() && !listener.has_expired();
+    if is_readable && collected != learned.collected {
+        let lesson = Lesson::of(snapshot, settings, listener);
+        Learned {
+            collected,
+            ..lesson.teach(next, now)
+        }
+    } else {
+        next
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod accelerator;
 pub mod actuation;
+mod analyzers;
 pub mod attribution;
 pub mod backoff;
 pub mod bounds;
@@ -10,9 +11,11 @@ pub mod capacity;
 pub mod change;
 pub mod combine;
 pub mod condition;
+pub mod document;
 mod draft;
 pub mod engine_args;
 pub mod filter;
+mod group;
 pub mod hybrid;
 pub mod invariant;
 pub mod key;
@@ -20,6 +23,7 @@ pub mod learned;
 mod learner;
 pub mod lease;
 pub mod ledger;
+mod lesson;
 pub mod limit;
 pub mod moment;
 pub mod object;
@@ -32,6 +36,7 @@ pub mod record;
 pub mod reuse;
 pub mod rival;
 pub mod safety_net;
+pub mod samples;
 mod saturation;
 pub mod schedule;
 pub mod series;
@@ -46,6 +51,7 @@ pub mod units;
 pub mod variant;
 pub mod whole;
 mod why;
+pub mod workload;
 pub mod zero;
 
 #[cfg(test)]

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::combine::Consensus;
 use super::key::{ModelKey, VariantKey};
 use super::moment::Moment;
+use super::queueing::assess as queueing;
 use super::snapshot::{Accelerator, CycleId};
+use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
 
 pub use super::spare::{Spare, SpareTrigger};
@@ -25,8 +28,8 @@ pub struct Plan {
     pub at: Moment,
     /// One decision for every variant of the snapshot, exactly.
     pub decisions: BTreeMap<VariantKey, Decision>,
-    /// Measurements of each model that was analysed.
-    pub models: BTreeMap<ModelKey, SaturationFigures>,
+    /// Figures of each model that was analysed.
+    pub models: BTreeMap<ModelKey, ModelFigures>,
 }
 
 /// The decision for one variant.
@@ -169,6 +172,14 @@ pub enum Stage {
     Base,
     /// Percentage-based saturation analysis (V1).
     Saturation,
+    /// Votes of analyzers, and the choice among variants.
+    Optimizer,
+    /// Arbitration between saturation and the queueing model.
+    Hybrid,
+    /// GPUs and quotas.
+    Limit,
+    /// The boundary between no replicas and some.
+    Zero,
     /// Fallback without usable metrics.
     SafetyNet,
     /// Bounds of the object.
@@ -177,17 +188,48 @@ pub enum Stage {
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Self; 4] = [Self::Base, Self::Saturation, Self::SafetyNet, Self::Bounds];
+    pub const ALL: [Self; 8] = [
+        Self::Base,
+        Self::Saturation,
+        Self::Optimizer,
+        Self::Hybrid,
+        Self::Limit,
+        Self::Zero,
+        Self::SafetyNet,
+        Self::Bounds,
+    ];
 
     /// The name in logs and in the `reason` label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Base => "base",
             Self::Saturation => "saturation",
+            Self::Optimizer => "optimizer",
+            Self::Hybrid => "hybrid",
+            Self::Limit => "limit",
+            Self::Zero => "zero",
             Self::SafetyNet => "safety-net",
             Self::Bounds => "bounds",
         }
     }
+}
+
+/// Figures of one model, by what measured it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelFigures {
+    /// Percentage-based saturation (V1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentage: Option<SaturationFigures>,
+    /// Saturation by tokens (V2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<TokensReport>,
+    /// The queueing model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queueing: Option<queueing::ModelFigures>,
+    /// What the analyzers agreed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consensus: Option<Consensus>,
 }
 
 /// Figures of the V1 analysis of one model.

@@ -1,21 +1,32 @@
 //! The planning cycle: from what is known to one decision per variant.
 
+mod boundary;
+mod hybrid;
+mod limits;
+mod voted;
+
 use std::collections::BTreeMap;
 
+use super::analyzers::{Approach, Subject, approach};
 use super::bounds::{Bounds, ZeroPolicy};
 use super::draft::Draft;
-use super::key::{ModelKey, VariantKey};
+use super::group::{Group, group_by_model};
+use super::key::ModelKey;
 use super::learned::Learned;
 use super::moment::Moment;
-use super::plan::{Decision, MetricsState, Outcome, Plan, TargetProblem, VariantFigures};
+use super::plan::{
+    Decision, MetricsState, ModelFigures, Outcome, Plan, TargetProblem, VariantFigures,
+};
 use super::safety_net;
 use super::saturation::{self, Analysis, Listener};
-use super::snapshot::{ClusterSnapshot, ResolvedTarget, TargetView, VariantView};
+use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::transition::Transitions;
 use crate::settings::DynamicSettings;
+use crate::settings::saturation::SaturationPolicy;
 
-/// Decides a count for every variant of the snapshot. Models are independent of each other: one
-/// that cannot be analysed is kept by the safety net and costs the others nothing.
+/// Decides a count for every variant of the snapshot. Models are independent of each other, apart
+/// from GPUs that they share: one that cannot be analysed is kept by the safety net and costs the
+/// others nothing.
 pub fn plan(
     snapshot: &ClusterSnapshot,
     learned: &Learned,
@@ -34,6 +45,15 @@ pub fn plan(
         ),
         now,
     };
+    let groups = group_by_model(snapshot);
+    let mut works: Vec<Work<'_>> = groups
+        .iter()
+        .map(|(model, group)| cycle.open(model, group))
+        .collect();
+    let mut pools = limits::apply(&cycle, snapshot, &mut works);
+    for work in &mut works {
+        boundary::cross(&cycle, work, pools.as_mut());
+    }
     let mut plan = Plan {
         cycle: snapshot.cycle,
         generation,
@@ -41,53 +61,48 @@ pub fn plan(
         decisions: BTreeMap::new(),
         models: BTreeMap::new(),
     };
-    for (model, group) in group_by_model(snapshot) {
-        let policy = ZeroPolicy::from(settings.may_go_to_zero(model));
-        cycle.plan_resolved(model, &group, policy, &mut plan);
-        for view in group.others {
-            let decision = plan_other(view, policy);
-            plan.decisions.insert(view.key.clone(), decision);
-        }
+    for work in works {
+        work.finish(&mut plan);
     }
     plan
 }
 
-/// The variants of one model.
-#[derive(Debug, Default)]
-struct Group<'a> {
-    /// With a resolved target.
-    resolved: Vec<(&'a VariantView, &'a ResolvedTarget)>,
-    /// Without one.
-    others: Vec<&'a VariantView>,
+/// One model on its way through the stages.
+#[derive(Debug)]
+struct Work<'a> {
+    key: &'a ModelKey,
+    group: &'a Group<'a>,
+    zero: ZeroPolicy,
+    policy: SaturationPolicy,
+    approach: Approach,
+    drafts: Vec<Draft<'a>>,
+    /// What was measured, if anything was.
+    figures: Option<ModelFigures>,
+    /// Growth that waits for its share of GPUs.
+    growth: Option<voted::Growth>,
 }
 
-impl<'a> Group<'a> {
-    /// Variants that may have replicas nobody sees; nothing of the model shrinks meanwhile.
-    fn unseen(&self) -> Vec<&'a VariantKey> {
-        let is_unseen = |target: &TargetView| {
-            matches!(
-                target,
-                TargetView::Unknown { .. } | TargetView::Malformed { .. }
-            )
-        };
-        self.others
-            .iter()
-            .filter(|view| is_unseen(&view.target))
-            .map(|view| &view.key)
-            .collect()
-    }
-}
-
-fn group_by_model(snapshot: &ClusterSnapshot) -> BTreeMap<&ModelKey, Group<'_>> {
-    let mut groups: BTreeMap<&ModelKey, Group<'_>> = BTreeMap::new();
-    for view in snapshot.variants.values() {
-        let group = groups.entry(&view.model).or_default();
-        match view.target.resolved() {
-            Some(target) => group.resolved.push((view, target)),
-            None => group.others.push(view),
+impl<'a> Work<'a> {
+    fn subject(&self, listener: Listener<'a>) -> Subject<'a> {
+        Subject {
+            members: &self.group.resolved,
+            listener,
         }
     }
-    groups
+
+    fn finish(self, plan: &mut Plan) {
+        if let Some(figures) = self.figures {
+            plan.models.insert(self.key.clone(), figures);
+        }
+        for draft in self.drafts {
+            let decision = draft.finish();
+            plan.decisions.insert(decision.key.clone(), decision);
+        }
+        for view in &self.group.others {
+            let decision = plan_other(view, self.zero);
+            plan.decisions.insert(view.key.clone(), decision);
+        }
+    }
 }
 
 /// What every stage of one cycle reads.
@@ -99,43 +114,54 @@ struct Cycle<'a> {
     now: Moment,
 }
 
-impl Cycle<'_> {
-    /// Analysis or safety net, then bounds.
-    fn plan_resolved(
+impl<'a> Cycle<'a> {
+    /// Decides what one model needs, before limits and bounds.
+    fn open(&self, model: &'a ModelKey, group: &'a Group<'a>) -> Work<'a> {
+        let zero = ZeroPolicy::from(self.settings.may_go_to_zero(model));
+        let policy = self.settings.saturation.policy(model);
+        let (analysis, figures) = self.analyze(group, &policy);
+        let mut work = Work {
+            key: model,
+            group,
+            zero,
+            approach: approach(self.settings, &policy),
+            policy,
+            drafts: self.drafts(group, figures, zero),
+            figures: None,
+            growth: None,
+        };
+        if !work.drafts.is_empty() {
+            self.decide(&mut work, &analysis);
+        }
+        work
+    }
+
+    fn decide(&self, work: &mut Work<'a>, analysis: &Analysis) {
+        match work.approach.clone() {
+            Approach::Percentage => {
+                self.percentage(work, analysis);
+            }
+            Approach::Voted(chairs) => voted::decide(self, work, &chairs),
+            Approach::Hybrid { saturation, model } => {
+                hybrid::decide(self, work, analysis, saturation, model);
+            }
+        }
+    }
+
+    fn analyze(
         &self,
-        model: &ModelKey,
-        group: &Group<'_>,
-        policy: ZeroPolicy,
-        plan: &mut Plan,
-    ) {
-        if group.resolved.is_empty() {
-            return;
-        }
-        let (analysis, figures) = self.analyze(model, group);
-        let mut drafts = self.drafts(group, figures, policy);
-        if let Some(state) = self.unusable(&drafts) {
-            safety_net::hold(&mut drafts, state);
-        } else {
-            saturation::decide(&mut drafts, &analysis, &group.unseen());
-            plan.models.insert(model.clone(), analysis.figures);
-        }
-        for draft in drafts {
-            let decision = draft.finish();
-            plan.decisions.insert(decision.key.clone(), decision);
-        }
-    }
-
-    fn analyze(&self, model: &ModelKey, group: &Group<'_>) -> (Analysis, Vec<VariantFigures>) {
+        group: &Group<'a>,
+        policy: &SaturationPolicy,
+    ) -> (Analysis, Vec<VariantFigures>) {
         let members: Vec<&VariantView> = group.resolved.iter().map(|(view, _)| *view).collect();
-        let thresholds = self.settings.saturation.resolve(model);
-        saturation::analyze(&members, self.listener, &thresholds)
+        saturation::analyze(&members, self.listener, &policy.thresholds)
     }
 
-    fn drafts<'a>(
+    fn drafts(
         &self,
         group: &Group<'a>,
         figures: Vec<VariantFigures>,
-        policy: ZeroPolicy,
+        zero: ZeroPolicy,
     ) -> Vec<Draft<'a>> {
         group
             .resolved
@@ -150,7 +176,7 @@ impl Cycle<'_> {
                     &self.settings.transition_limits,
                     self.now,
                 );
-                let bounds = Bounds::effective(&view.bounds, policy);
+                let bounds = Bounds::effective(&view.bounds, zero);
                 Draft::new(view, target, figures, transitions, bounds)
             })
             .collect()
@@ -169,6 +195,22 @@ impl Cycle<'_> {
         } else {
             Some(MetricsState::Missing)
         }
+    }
+}
+
+impl Cycle<'_> {
+    /// V1, or the safety net; whether it could be analysed.
+    fn percentage(&self, work: &mut Work<'_>, analysis: &Analysis) -> bool {
+        if let Some(state) = self.unusable(&work.drafts) {
+            safety_net::hold(&mut work.drafts, state);
+            return false;
+        }
+        saturation::decide(&mut work.drafts, analysis, &work.group.unseen());
+        work.figures = Some(ModelFigures {
+            percentage: Some(analysis.figures),
+            ..ModelFigures::default()
+        });
+        true
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +10,9 @@ use super::actuation::Scalers;
 use super::key::{ModelKey, TargetKey, VariantKey};
 use super::moment::{Moment, Since, WallTime};
 use super::units::{Cost, Replicas};
+
+pub use super::samples::{PodSamples, RankSamples, RouterSamples, Sample};
+pub use super::workload::{GpuInventory, ReplicaTemplate};
 
 /// The whole input of one planning cycle, apart from settings and learned state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +23,9 @@ pub struct ClusterSnapshot {
     pub variants: BTreeMap<VariantKey, Arc<VariantView>>,
     /// What the collector read last.
     pub metrics: Arc<MetricsSnapshot>,
+    /// GPUs of the cluster; `None` if nobody looks.
+    #[serde(default)]
+    pub gpus: Option<Arc<GpuInventory>>,
 }
 
 /// Number of a planning cycle; grows within one process.
@@ -70,6 +75,9 @@ pub struct VariantView {
     /// What scales the target.
     #[serde(default)]
     pub scalers: Scalers,
+    /// One replica, as the target describes it.
+    #[serde(default)]
+    pub template: ReplicaTemplate,
 }
 
 impl VariantView {
@@ -220,6 +228,9 @@ pub struct MetricsSnapshot {
     pub collected: Option<Moment>,
     /// Samples by model, then pod.
     pub models: BTreeMap<ModelKey, BTreeMap<Arc<str>, PodSamples>>,
+    /// Samples of the router in front of each model.
+    #[serde(default)]
+    pub routers: BTreeMap<ModelKey, RouterSamples>,
     /// Queries that failed, with the error.
     pub failures: BTreeMap<SignalName, Arc<str>>,
     /// How many pods each source name supplied, per signal: the resolver's choice.
@@ -233,6 +244,7 @@ impl MetricsSnapshot {
         Self {
             collected: None,
             models: BTreeMap::new(),
+            routers: BTreeMap::new(),
             failures: SignalName::ALL
                 .iter()
                 .map(|name| (*name, Arc::clone(&why)))
@@ -240,24 +252,6 @@ impl MetricsSnapshot {
             sources: BTreeMap::new(),
         }
     }
-}
-
-/// Samples of one pod for one model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct PodSamples {
-    /// Peak share of KV cache in use, 0 to 1.
-    pub kv_usage: Option<Sample>,
-    /// Peak number of requests waiting in the engine.
-    pub queue_length: Option<Sample>,
-}
-
-/// One raw value with the age of the newest raw sample behind it when it was collected.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
-    /// The value as read; may be outside its range.
-    pub value: f64,
-    /// Age at collection, by the clock of Prometheus alone.
-    pub age: Duration,
 }
 
 /// The signals that are collected, each by its own query.

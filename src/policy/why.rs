@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
+use super::limit::WhyLimited;
+use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
 use super::spare::{Spare, SpareTrigger};
 use super::units::Replicas;
+use super::zero::WhyZero;
 
 /// How many names a text lists before it counts the rest.
 const LISTED: usize = 5;
@@ -129,6 +133,34 @@ pub enum Why {
         min: Replicas,
         /// The maximum, if there is one.
         max: Option<Replicas>,
+    },
+    /// What the optimizer made of the analyzers' votes.
+    Optimized(WhyOptimized),
+    /// What a share of scarce GPUs allowed.
+    Shared(WhyShared),
+    /// What GPUs and quotas allowed.
+    Limited(WhyLimited),
+    /// What the boundary to zero made of it.
+    Zero(WhyZero),
+    /// Started from zero.
+    Woken {
+        /// Requests that wait in the router; `None` where a decode variant gets its prefill.
+        queued: Option<f64>,
+    },
+    /// Saturation and the queueing model were arbitrated.
+    Arbitrated {
+        /// Whose opinion was followed.
+        basis: Basis,
+        /// The count before either had its say.
+        current: Replicas,
+        /// Saturation's wish.
+        saturation: Replicas,
+        /// The queueing model's wish.
+        model: Replicas,
+        /// What saturation says of one replica less.
+        shrinking: Shrinking,
+        /// In words.
+        reason: Arc<str>,
     },
     /// The target cannot be scaled by this variant, or is not known.
     TargetUnusable {
@@ -338,7 +370,28 @@ impl fmt::Display for Why {
                 min,
                 max: Some(max),
             } => write!(f, "within bounds: {min} to {max}"),
-            Self::TargetUnusable { problem } => problem.fmt(f),
+            other => other.fmt_later_stages(f),
+        }
+    }
+}
+
+impl Why {
+    /// What analyzers, limits and the boundary to zero said.
+    fn fmt_later_stages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Optimized(why) => write!(f, "{why}"),
+            Self::Shared(why) => write!(f, "{why}"),
+            Self::Limited(why) => write!(f, "{why}"),
+            Self::Zero(why) => write!(f, "{why}"),
+            Self::Woken {
+                queued: Some(queued),
+            } => write!(f, "started from zero: {queued} requests wait in the router"),
+            Self::Woken { queued: None } => {
+                f.write_str("started from zero: decode runs and needs prefill")
+            }
+            Self::Arbitrated { reason, .. } => f.write_str(reason),
+            Self::TargetUnusable { problem } => write!(f, "{problem}"),
+            _ => Ok(()),
         }
     }
 }

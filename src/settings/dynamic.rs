@@ -8,6 +8,7 @@ use super::queueing_model::{LatencyTargets, QueueingModelLayers};
 use super::saturation::SaturationLayers;
 use super::scale_to_zero::ScaleToZeroLayers;
 use super::schema;
+use super::selector::LabelSelector;
 use super::service_class::ServiceClasses;
 use super::sources::Sources;
 use super::statics::StaticSettings;
@@ -27,6 +28,13 @@ pub struct DynamicSettings {
     pub cache: CacheSettings,
     /// How long each cause of transition may hold growth back.
     pub transition_limits: TransitionLimits,
+    /// GPU limits for all models; `WVA_LIMITED_MODE`. Fixed at start.
+    pub limited_mode: bool,
+    /// The hybrid of saturation and the queueing model; `EXPERIMENTAL_PROACTIVE_MODEL`. Fixed at
+    /// start.
+    pub proactive_model: bool,
+    /// Nodes whose GPUs count; `WVA_NODE_SELECTOR`. Fixed at start.
+    pub node_selector: LabelSelector,
     /// `SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY`; at least 1.
     pub scale_from_zero_concurrency: usize,
     /// The more verbose of `LOG_LEVEL` and `V`.
@@ -117,6 +125,9 @@ impl DynamicSettings {
                 unapplied: values.duration(&schema::UNAPPLIED_TIME_LIMIT),
                 silent: values.duration(&schema::SILENT_TIME_LIMIT),
             },
+            limited_mode: statics.limited_mode,
+            proactive_model: statics.proactive_model,
+            node_selector: statics.node_selector.clone(),
             scale_from_zero_concurrency: usize::try_from(
                 values.count(&schema::SCALE_FROM_ZERO_CONCURRENCY),
             )
@@ -144,6 +155,11 @@ impl DynamicSettings {
                 findings,
             ),
         }
+    }
+
+    /// Whether growth is limited to GPUs.
+    pub fn limits_growth(&self) -> bool {
+        self.limited_mode || self.saturation.limiter_enabled()
     }
 
     /// Where a model's latency targets come from: explicit ones beat those of its class, which beat
@@ -174,6 +190,9 @@ impl Default for DynamicSettings {
             freshness: FreshnessBands::default(),
             cache: cache(&values),
             transition_limits: TransitionLimits::default(),
+            limited_mode: false,
+            proactive_model: false,
+            node_selector: LabelSelector::default(),
             scale_from_zero_concurrency: 10,
             log_level: LogLevel::default(),
             saturation: SaturationLayers::default(),

@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod boolean;
+pub mod bundle;
 pub mod config_maps;
 pub mod docs;
 pub mod duration;

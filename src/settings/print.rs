@@ -183,6 +183,7 @@ fn policy_fields() -> Vec<PolicyFields> {
         config_map,
         fields: not_yet(fields),
     })
+    .filter(|policy: &PolicyFields| !policy.fields.is_empty())
     .collect()
 }
 

@@ -85,6 +85,7 @@ pub async fn collect(api: &dyn PromApi, settings: &CollectionSettings) -> Collec
     let snapshot = MetricsSnapshot {
         collected: None,
         models: BTreeMap::new(),
+        routers: BTreeMap::new(),
         failures: BTreeMap::new(),
         sources: BTreeMap::new(),
     };

@@ -22,7 +22,8 @@ use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::{
-    Accelerator, CycleId, DeclaredBounds, GenerationState, ResolvedTarget, TargetView, VariantView,
+    Accelerator, CycleId, DeclaredBounds, GenerationState, ReplicaTemplate, ResolvedTarget,
+    TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
 
@@ -54,6 +55,7 @@ fn view(min: u32) -> VariantView {
         unapplied_since: None,
         notes: Arc::from([]),
         scalers: Scalers::Unknown,
+        template: ReplicaTemplate::default(),
     }
 }
 

@@ -1,13 +1,16 @@
 //! What the replicas of a variant say about themselves, judged by age and range.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::policy::key::ModelKey;
 use crate::policy::moment::Moment;
 use crate::policy::reuse::Reuse;
 use crate::policy::signal::{Failure, FreshnessBands, Signal, StaleBand};
 use crate::policy::snapshot::{
-    MetricsSnapshot, PodSamples, PodView, Readiness, Sample, SignalName, VariantView,
+    MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample, SignalName, VariantView,
 };
 
 /// Shares of the KV cache.
@@ -125,10 +128,53 @@ impl<'a> Listener<'a> {
             })
     }
 
+    /// Samples by pod under the variant's own model; `None` where nobody is heard.
+    pub(in crate::policy) fn samples(
+        self,
+        model: &ModelKey,
+    ) -> Option<&'a BTreeMap<Arc<str>, PodSamples>> {
+        match self.collection {
+            Collection::Complete => self.metrics.models.get(model),
+            Collection::Failed | Collection::Expired => None,
+        }
+    }
+
+    /// Samples of the router in front of a model; `None` where there is none, or nobody is heard.
+    pub(in crate::policy) fn router(self, model: &ModelKey) -> Option<&'a RouterSamples> {
+        match self.collection {
+            Collection::Complete => self.metrics.routers.get(model),
+            Collection::Failed | Collection::Expired => None,
+        }
+    }
+
+    /// A value that may be acted on, and whether it is too old to shrink on.
+    pub(in crate::policy) fn value(self, sample: Option<Sample>, most: f64) -> Option<(f64, bool)> {
+        usable(self.judge(sample, 0.0..=most)).map(|usable| (usable.value, usable.stale))
+    }
+
+    /// Whether any ready pod of a variant reports anything that an analyzer acts on.
+    pub(in crate::policy) fn hears(self, view: &VariantView) -> bool {
+        let Some(samples) = self.samples(&view.model) else {
+            return false;
+        };
+        view.pods
+            .iter()
+            .filter(|pod| pod.readiness == Readiness::Ready)
+            .filter_map(|pod| samples.get(&pod.name))
+            .any(|pod| {
+                let ranks = pod.ranks.values();
+                self.value(pod.arrival_rate, f64::MAX).is_some()
+                    || matches!(self.report(Some(pod)), Report::Usable(_))
+                    || ranks.into_iter().any(|rank| {
+                        self.value(rank.kv_usage, 1.0).is_some()
+                            || self.value(rank.queue_length, f64::MAX).is_some()
+                    })
+            })
+    }
+
     fn report(&self, samples: Option<&PodSamples>) -> Report {
-        let samples = samples.copied().unwrap_or_default();
-        let kv = self.judge(samples.kv_usage, KV_RANGE);
-        let queue = self.judge(samples.queue_length, QUEUE_RANGE);
+        let kv = self.judge(samples.and_then(|pod| pod.kv_usage), KV_RANGE);
+        let queue = self.judge(samples.and_then(|pod| pod.queue_length), QUEUE_RANGE);
         if is_outdated(kv) || is_outdated(queue) {
             return Report::Outdated;
         }

@@ -38,7 +38,9 @@ fn nothing_shrinks_on_samples_that_are_old_or_incomplete_but_growth_goes_on() {
         "{}",
         reason(&partial, "v")
     );
-    let figures = partial.models[&ModelKey::new("ns", "m")];
+    let figures = partial.models[&ModelKey::new("ns", "m")]
+        .percentage
+        .unwrap();
     assert_eq!((figures.without_kv, figures.replicas), (1, 3));
 }
 

@@ -131,7 +131,7 @@ fn odd_target(variant: Variant, oddity: u32) -> Variant {
     }
 }
 
-pub(super) fn world() -> impl Strategy<Value = World> {
+pub(in crate::policy) fn world() -> impl Strategy<Value = World> {
     prop_oneof![
         (fleet(wild), 0..12_u32).prop_map(|(mut world, failure)| {
             match failure {

@@ -2,7 +2,7 @@
 
 mod conditions;
 mod decisions;
-mod fleet;
+pub(super) mod fleet;
 mod properties;
 mod records;
 mod timeline;
@@ -19,4 +19,6 @@ mod vectors_rescale;
 mod vectors_share;
 mod vectors_zero;
 mod violations;
-mod world;
+mod voted;
+mod voted_properties;
+pub(super) mod world;

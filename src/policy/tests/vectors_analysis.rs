@@ -122,7 +122,7 @@ fn sat1r_reason_and_figures_of_each_variant() {
                 assert!(text.starts_with(expected), "{id}: {text}");
             }
             if let Some(expected) = expect.spare_kv {
-                let figures = plan.models[&ModelKey::new("ns", "m")];
+                let figures = plan.models[&ModelKey::new("ns", "m")].percentage.unwrap();
                 assert_close(id, "spare KV", figures.spare_kv, expected);
             }
             for (name, expected) in &expect.variants {

@@ -12,24 +12,25 @@ use crate::policy::plan::Plan;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
-    PodSamples, PodView, Readiness, ResolvedTarget, Sample, SignalName, TargetView, VariantView,
+    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, Sample, SignalName,
+    TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::{learn, plan};
 use crate::settings::{DynamicSettings, TransitionLimits};
 
 /// Wall-clock time of the start of every test world.
-pub(super) const START: i64 = 1_800_000_000_000;
+pub(in crate::policy) const START: i64 = 1_800_000_000_000;
 
 /// KV share under which a model lacks spare capacity.
-pub(super) const HIGH: f64 = 0.75;
+pub(in crate::policy) const HIGH: f64 = 0.75;
 /// KV share under which it neither grows nor shrinks, as long as it is small.
-pub(super) const EVEN: f64 = 0.65;
+pub(in crate::policy) const EVEN: f64 = 0.65;
 /// KV share under which it can do with less.
-pub(super) const LOW: f64 = 0.1;
+pub(in crate::policy) const LOW: f64 = 0.1;
 
 /// Settings with everything at its default.
-pub(super) fn settings() -> DynamicSettings {
+pub(in crate::policy) fn settings() -> DynamicSettings {
     let limit = Duration::from_mins(10);
     DynamicSettings {
         interval: Duration::from_secs(30),
@@ -44,7 +45,7 @@ pub(super) fn settings() -> DynamicSettings {
 }
 
 /// The moment `seconds` after the start of an hour-old process.
-pub(super) fn at(seconds: u64) -> Moment {
+pub(in crate::policy) fn at(seconds: u64) -> Moment {
     Moment {
         monotonic: Duration::from_secs(3_600 + seconds),
         wall: WallTime(START + i64::try_from(seconds).unwrap() * 1_000),
@@ -53,26 +54,26 @@ pub(super) fn at(seconds: u64) -> Moment {
 
 /// One pod and its samples: value and age in seconds.
 #[derive(Debug, Clone)]
-pub(super) struct Pod {
-    pub(super) name: Arc<str>,
-    pub(super) readiness: Readiness,
-    pub(super) created: WallTime,
-    pub(super) kv: Option<(f64, u64)>,
-    pub(super) queue: Option<(f64, u64)>,
+pub(in crate::policy) struct Pod {
+    pub(in crate::policy) name: Arc<str>,
+    pub(in crate::policy) readiness: Readiness,
+    pub(in crate::policy) created: WallTime,
+    pub(in crate::policy) kv: Option<(f64, u64)>,
+    pub(in crate::policy) queue: Option<(f64, u64)>,
     /// Whether the pod mirror holds it.
-    pub(super) mirrored: bool,
+    pub(in crate::policy) mirrored: bool,
 }
 
 /// One variant.
 #[derive(Debug, Clone)]
-pub(super) struct Variant {
-    pub(super) view: VariantView,
-    pub(super) pods: Vec<Pod>,
+pub(in crate::policy) struct Variant {
+    pub(in crate::policy) view: VariantView,
+    pub(in crate::policy) pods: Vec<Pod>,
 }
 
 impl Variant {
     /// A variant of model `m` in `ns`: no replicas, nothing published.
-    pub(super) fn new(name: &str) -> Self {
+    pub(in crate::policy) fn new(name: &str) -> Self {
         Self {
             view: VariantView {
                 key: VariantKey::new("ns", name),
@@ -93,22 +94,23 @@ impl Variant {
                 unapplied_since: None,
                 notes: Arc::from([]),
                 scalers: Scalers::Unknown,
+                template: ReplicaTemplate::default(),
             },
             pods: Vec::new(),
         }
     }
 
-    pub(super) fn model(mut self, model: &str) -> Self {
+    pub(in crate::policy) fn model(mut self, model: &str) -> Self {
         self.view.model = ModelKey::new("ns", model);
         self
     }
 
-    pub(super) fn cost(mut self, cost: &str) -> Self {
+    pub(in crate::policy) fn cost(mut self, cost: &str) -> Self {
         self.view.cost = Cost::parse(cost).unwrap();
         self
     }
 
-    pub(super) fn bounds(mut self, min: Option<u32>, max: Option<u32>) -> Self {
+    pub(in crate::policy) fn bounds(mut self, min: Option<u32>, max: Option<u32>) -> Self {
         self.view.bounds = DeclaredBounds {
             min: min.map(Replicas),
             max: max.map(Replicas),
@@ -116,40 +118,40 @@ impl Variant {
         self
     }
 
-    pub(super) fn desired(mut self, desired: Option<u32>) -> Self {
+    pub(in crate::policy) fn desired(mut self, desired: Option<u32>) -> Self {
         self.view.desired = desired.map(Replicas);
         self
     }
 
-    pub(super) fn pending_since(mut self, since: Moment) -> Self {
+    pub(in crate::policy) fn pending_since(mut self, since: Moment) -> Self {
         self.view.pending_since = Some(Since::at(since));
         self
     }
 
-    pub(super) fn unapplied_since(mut self, since: Moment) -> Self {
+    pub(in crate::policy) fn unapplied_since(mut self, since: Moment) -> Self {
         self.view.unapplied_since = Some(Since::at(since));
         self
     }
 
-    pub(super) fn target(mut self, target: TargetView) -> Self {
+    pub(in crate::policy) fn target(mut self, target: TargetView) -> Self {
         self.view.target = target;
         self
     }
 
     /// Sets the replica counts of the target, without touching the pods.
-    pub(super) fn counts(mut self, current: u32, ready: u32) -> Self {
+    pub(in crate::policy) fn counts(mut self, current: u32, ready: u32) -> Self {
         self.set_counts(current, ready);
         self
     }
 
     /// That many replicas, all ready, each reporting this load.
-    pub(super) fn replicas(self, count: u32, kv: f64, queue: f64) -> Self {
+    pub(in crate::policy) fn replicas(self, count: u32, kv: f64, queue: f64) -> Self {
         let loads = vec![(kv, queue); usize::try_from(count).unwrap()];
         self.loads(&loads)
     }
 
     /// One ready and reporting replica for each load.
-    pub(super) fn loads(mut self, loads: &[(f64, f64)]) -> Self {
+    pub(in crate::policy) fn loads(mut self, loads: &[(f64, f64)]) -> Self {
         let count = u32::try_from(loads.len()).unwrap();
         self.set_counts(count, count);
         self.pods = (1..)
@@ -160,7 +162,7 @@ impl Variant {
     }
 
     /// Adds a replica that is not ready.
-    pub(super) fn loading(mut self, created: WallTime) -> Self {
+    pub(in crate::policy) fn loading(mut self, created: WallTime) -> Self {
         let scale = self.scale();
         let (current, ready) = (scale.current.0 + 1, scale.ready.0);
         self.set_counts(current, ready);
@@ -172,7 +174,7 @@ impl Variant {
         self
     }
 
-    pub(super) fn scale(&self) -> &ResolvedTarget {
+    pub(in crate::policy) fn scale(&self) -> &ResolvedTarget {
         self.view.target.resolved().unwrap()
     }
 
@@ -187,7 +189,7 @@ impl Variant {
         }
     }
 
-    pub(super) fn set_counts(&mut self, current: u32, ready: u32) {
+    pub(in crate::policy) fn set_counts(&mut self, current: u32, ready: u32) {
         if let TargetView::Resolved(target) = &mut self.view.target {
             target.current = Replicas(current);
             target.ready = Replicas(ready);
@@ -197,13 +199,13 @@ impl Variant {
 
 /// Variants, and queries that failed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct World {
-    pub(super) variants: Vec<Variant>,
-    pub(super) failed: Vec<SignalName>,
+pub(in crate::policy) struct World {
+    pub(in crate::policy) variants: Vec<Variant>,
+    pub(in crate::policy) failed: Vec<SignalName>,
 }
 
 impl World {
-    pub(super) fn of(variants: impl IntoIterator<Item = Variant>) -> Self {
+    pub(in crate::policy) fn of(variants: impl IntoIterator<Item = Variant>) -> Self {
         Self {
             variants: variants.into_iter().collect(),
             failed: Vec::new(),
@@ -211,10 +213,11 @@ impl World {
     }
 
     /// The snapshot of a collection that ended now.
-    pub(super) fn snapshot(&self, now: Moment) -> ClusterSnapshot {
+    pub(in crate::policy) fn snapshot(&self, now: Moment) -> ClusterSnapshot {
         let mut metrics = MetricsSnapshot {
             collected: Some(now),
             models: BTreeMap::new(),
+            routers: BTreeMap::new(),
             failures: BTreeMap::new(),
             sources: BTreeMap::new(),
         };
@@ -245,6 +248,7 @@ impl World {
                             PodSamples {
                                 kv_usage: pod.kv.map(sample),
                                 queue_length: pod.queue.map(sample),
+                                ..PodSamples::default()
                             },
                         );
                 }
@@ -257,16 +261,17 @@ impl World {
             cycle: CycleId(1),
             variants,
             metrics: Arc::new(metrics),
+            gpus: None,
         }
     }
 
     /// Learns from nothing and plans.
-    pub(super) fn plan(&self, now: Moment) -> Plan {
+    pub(in crate::policy) fn plan(&self, now: Moment) -> Plan {
         self.plan_after(&Learned::default(), now).1
     }
 
     /// Learns and plans.
-    pub(super) fn plan_after(&self, learned: &Learned, now: Moment) -> (Learned, Plan) {
+    pub(in crate::policy) fn plan_after(&self, learned: &Learned, now: Moment) -> (Learned, Plan) {
         let snapshot = self.snapshot(now);
         let learned = learn(&snapshot, learned, &settings(), now);
         let plan = plan(&snapshot, &learned, &settings(), 1, now);
@@ -282,7 +287,7 @@ fn sample((value, age): (f64, u64)) -> Sample {
 }
 
 /// Targets by variant name; those that publish nothing are left out.
-pub(super) fn targets(plan: &Plan) -> BTreeMap<String, u32> {
+pub(in crate::policy) fn targets(plan: &Plan) -> BTreeMap<String, u32> {
     plan.decisions
         .values()
         .filter_map(|decision| {
@@ -294,13 +299,13 @@ pub(super) fn targets(plan: &Plan) -> BTreeMap<String, u32> {
 }
 
 /// The decisive reason of one variant of `ns`.
-pub(super) fn reason(plan: &Plan, name: &str) -> String {
+pub(in crate::policy) fn reason(plan: &Plan, name: &str) -> String {
     plan.decisions[&VariantKey::new("ns", name)].reason()
 }
 
 /// Asserts the targets of a whole plan.
 #[track_caller]
-pub(super) fn expect(plan: &Plan, expected: &[(&str, u32)]) {
+pub(in crate::policy) fn expect(plan: &Plan, expected: &[(&str, u32)]) {
     let expected: BTreeMap<String, u32> = expected
         .iter()
         .map(|(name, count)| ((*name).to_owned(), *count))
@@ -309,6 +314,6 @@ pub(super) fn expect(plan: &Plan, expected: &[(&str, u32)]) {
 }
 
 /// A wall-clock time so many seconds after the start.
-pub(super) fn created(seconds: i64) -> WallTime {
+pub(in crate::policy) fn created(seconds: i64) -> WallTime {
     WallTime(START + seconds * 1_000)
 }

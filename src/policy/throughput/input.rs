@@ -43,7 +43,7 @@ impl From<&SaturationPolicy> for Params {
         let kind = AnalyzerName::Throughput.as_str();
         let mut entries = policy.analyzers.iter();
         let own = entries.find(|entry| entry.enabled && entry.kind == kind);
-        let inherited = Band::from(policy.band);
+        let inherited = Band::from(policy.common_band);
         let band = own.map_or(inherited, |own| Band {
             scale_up: own.scale_up_threshold.unwrap_or(inherited.scale_up),
             scale_down: own.scale_down_boundary.unwrap_or(inherited.scale_down),

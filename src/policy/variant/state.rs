@@ -12,7 +12,8 @@ use crate::policy::object::{
     Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec,
 };
 use crate::policy::snapshot::{
-    Accelerator, DeclaredBounds, GenerationState, PodView, ResolvedTarget, TargetView, VariantView,
+    Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget,
+    TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
 
@@ -154,6 +155,7 @@ impl VariantState {
             unapplied_since: None,
             notes,
             scalers: facts.scalers.clone(),
+            template: ReplicaTemplate::default(),
         };
         self.complete(&mut view, facts, now);
         Refreshed {
@@ -187,6 +189,7 @@ impl VariantState {
                 unapplied_since: None,
                 notes: Arc::from([]),
                 scalers: Scalers::Unknown,
+                template: ReplicaTemplate::default(),
             });
         view.desired = facts.published.or(stored.desired).or(view.desired);
         view.generation = facts.object.generation;

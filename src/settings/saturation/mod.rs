@@ -52,6 +52,8 @@ pub struct SaturationPolicy {
     pub thresholds: SaturationThresholds,
     /// Which analysis is selected.
     pub analysis: Analysis,
+    /// The band of every analyzer that states none of its own.
+    pub common_band: UtilizationBand,
     /// The band of the token-based analysis, with the overrides of `analyzers[]`.
     pub band: UtilizationBand,
     /// Weight among models that share GPUs; positive.
@@ -118,6 +120,7 @@ impl SaturationLayers {
             } else {
                 Analysis::Percentage
             },
+            common_band: top,
             band: band_of(top, &analyzers),
             // Zero is documented as "not set".
             priority: self

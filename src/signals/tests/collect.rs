@@ -55,7 +55,7 @@ fn pods(collection: &Collection) -> BTreeMap<String, PodSamples> {
     let pods = snapshot.models.get(&ModelKey::new("ns", "m"));
     pods.into_iter()
         .flatten()
-        .map(|(pod, samples)| (pod.to_string(), *samples))
+        .map(|(pod, samples)| (pod.to_string(), samples.clone()))
         .collect()
 }
 
@@ -146,6 +146,7 @@ fn records_are_as_expected() {
                 let samples = PodSamples {
                     kv_usage: expected.kv.map(|value| sample(value, 10.0)),
                     queue_length: expected.queue.map(|value| sample(value, 10.0)),
+                    ..PodSamples::default()
                 };
                 (pod.clone(), samples)
             })
@@ -217,6 +218,7 @@ fn either_query_fails_its_signal_and_no_other() {
         let expected = PodSamples {
             kv_usage: None,
             queue_length: Some(sample(3.0, 10.0)),
+            ..PodSamples::default()
         };
         assert_eq!(pods(&after), BTreeMap::from([("p".to_owned(), expected)]));
         let snapshot = after.into_snapshot(moment());

@@ -100,6 +100,7 @@ fn the_entry_of_the_analyzer_overrides_the_band() {
         let policy = SaturationPolicy {
             thresholds: SaturationThresholds::default(),
             analysis: Analysis::Tokens,
+            common_band: UtilizationBand::default(),
             band: UtilizationBand::default(),
             priority: 1.0,
             analyzers,

@@ -12,6 +12,14 @@ const COMPANIONS: &[(&str, &str)] = &[
     ("PROMETHEUS_CLIENT_KEY_PATH", "/client.key"),
 ];
 
+/// Static settings that decisions rest on as well.
+const DECIDE: [&str; 4] = [
+    "EXPERIMENTAL_PROACTIVE_MODEL",
+    "WVA_LIMITED_MODE",
+    "WVA_NODE_SELECTOR",
+    "WVA_SCALE_TO_ZERO",
+];
+
 /// A value that is not the default.
 fn sample(spec: &Spec) -> &'static str {
     match spec.kind {
@@ -45,8 +53,7 @@ fn every_key_that_is_not_inert_changes_what_the_process_works_with() {
         let dynamic = after.dynamic != before.dynamic;
         let expected = match (spec.state, spec.change) {
             (State::Inert, _) => (false, false),
-            // The one static setting that is a layer of a live policy.
-            (_, Change::Static) if spec.name == "WVA_SCALE_TO_ZERO" => (true, true),
+            (_, Change::Static) if DECIDE.contains(&spec.name) => (true, true),
             (_, Change::Static) => (true, false),
             (_, Change::Live) => (false, true),
         };

@@ -1,0 +1,193 @@
+//! A plan in the forms that people and programs read.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::arguments::{Arguments, Detail, Format};
+use crate::policy::invariant::Violation;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::learned::Learned;
+use crate::policy::plan::{
+    Decision, MetricsState, ModelFigures, Outcome, Plan, Stage, VariantFigures, Why,
+};
+use crate::policy::units::Replicas;
+
+/// The answer as a document.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    cycle: u64,
+    /// The invariant that the plan breaks, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violation: Option<String>,
+    variants: BTreeMap<&'a VariantKey, Row<'a>>,
+    /// Intermediate figures of each model that was analysed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models: Option<&'a BTreeMap<ModelKey, ModelFigures>>,
+    /// What is known after this collection; a next snapshot may hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned: Option<&'a Learned>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row<'a> {
+    model: &'a ModelKey,
+    accelerator: &'a str,
+    cost: String,
+    /// Replicas that exist.
+    current: Option<Replicas>,
+    /// The count that the steps start from.
+    from: Option<Replicas>,
+    /// The count to publish.
+    to: Option<Replicas>,
+    action: String,
+    outcome: Outcome,
+    metrics: MetricsState,
+    reason: String,
+    steps: Vec<StepRow<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    figures: Option<&'a VariantFigures>,
+}
+
+#[derive(Serialize)]
+struct StepRow<'a> {
+    stage: &'static str,
+    from: Replicas,
+    to: Replicas,
+    reason: String,
+    /// The reason with its numbers.
+    why: &'a Why,
+}
+
+/// Writes a plan.
+///
+/// # Errors
+/// The serialiser's.
+pub(super) fn render(
+    plan: &Plan,
+    learned: &Learned,
+    violation: Option<&Violation>,
+    arguments: &Arguments,
+) -> Result<String, String> {
+    let answer = answer(plan, learned, violation, arguments.detail);
+    match arguments.format {
+        Format::Table => Ok(table(plan, violation, arguments.detail)),
+        Format::Json => serde_json::to_string_pretty(&answer)
+            .map(|text| text + "\n")
+            .map_err(|error| error.to_string()),
+        // By way of a value, so that tagged unions become mappings.
+        Format::Yaml => {
+            let value = serde_json::to_value(&answer).map_err(|error| error.to_string())?;
+            serde_yaml::to_string(&value).map_err(|error| error.to_string())
+        }
+    }
+}
+
+fn answer<'a>(
+    plan: &'a Plan,
+    learned: &'a Learned,
+    violation: Option<&Violation>,
+    detail: Detail,
+) -> Answer<'a> {
+    let explained = detail == Detail::Everything;
+    Answer {
+        cycle: plan.cycle.0,
+        violation: violation.map(ToString::to_string),
+        variants: plan
+            .decisions
+            .iter()
+            .map(|(key, decision)| (key, row(decision, explained)))
+            .collect(),
+        models: explained.then_some(&plan.models),
+        learned: explained.then_some(learned),
+    }
+}
+
+fn row(decision: &Decision, explained: bool) -> Row<'_> {
+    let steps = decision.steps.iter().map(|step| StepRow {
+        stage: step.stage.as_str(),
+        from: step.from,
+        to: step.to,
+        reason: step.why.to_string(),
+        why: &step.why,
+    });
+    Row {
+        model: &decision.model,
+        accelerator: decision.accelerator.label(),
+        cost: decision.cost.to_string(),
+        current: decision.current,
+        from: from(decision),
+        to: decision.target,
+        action: decision.action().to_string(),
+        outcome: decision.outcome,
+        metrics: decision.metrics,
+        reason: decision.reason(),
+        steps: steps.collect(),
+        figures: explained.then_some(&decision.figures),
+    }
+}
+
+fn from(decision: &Decision) -> Option<Replicas> {
+    let base = decision
+        .steps
+        .iter()
+        .find(|step| step.stage == Stage::Base)?;
+    decision.target.map(|_published| base.to)
+}
+
+/// One line for each variant, its steps below it where they are asked for.
+fn table(plan: &Plan, violation: Option<&Violation>, detail: Detail) -> String {
+    let shown =
+        |count: Option<Replicas>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let mut rows = vec![["VARIANT", "MODEL", "CURRENT", "FROM", "TO", "ACTION"].map(str::to_owned)];
+    for (key, decision) in &plan.decisions {
+        rows.push([
+            key.to_string(),
+            decision.model.model.to_string(),
+            shown(decision.current),
+            shown(from(decision)),
+            shown(decision.target),
+            decision.action().to_string(),
+        ]);
+    }
+    let widths = widths(&rows);
+    let mut decisions = plan.decisions.values();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        for (cell, width) in row.iter().zip(&widths) {
+            write!(text, "{cell:width$}  ").unwrap_or_default();
+        }
+        if number == 0 {
+            text.write_str("REASON\n").unwrap_or_default();
+        } else if let Some(decision) = decisions.next() {
+            writeln!(text, "{}", decision.reason()).unwrap_or_default();
+            if detail == Detail::Everything {
+                steps(&mut text, decision);
+            }
+        }
+    }
+    if let Some(violation) = violation {
+        writeln!(text, "\nthe plan breaks an invariant: {violation}").unwrap_or_default();
+    }
+    text
+}
+
+fn steps(text: &mut String, decision: &Decision) {
+    for step in &decision.steps {
+        let (stage, from, to) = (step.stage.as_str(), step.from, step.to);
+        writeln!(text, "    {stage:<12} {from} -> {to}  {}", step.why).unwrap_or_default();
+    }
+}
+
+fn widths(rows: &[[String; 6]]) -> [usize; 6] {
+    let mut widths = [0; 6];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    widths
+}

@@ -1,0 +1,261 @@
+//! What the analyzers are told of a model: samples that may be acted on, by engine instance.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Subject;
+use crate::policy::engine_args::{EngineArgs, KvTokens, parse};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::queueing::assess as queueing;
+use crate::policy::queueing::quantity::{Millis, RequestRate};
+use crate::policy::samples::{PodSamples, RankSamples, Sample};
+use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
+use crate::policy::tokens;
+use crate::policy::units::Replicas;
+use crate::policy::zero::ModelLoad;
+use crate::settings::DynamicSettings;
+use crate::settings::saturation::SaturationPolicy;
+
+/// What each analyzer is told of one model.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::policy) struct Told {
+    pub(in crate::policy) tokens: tokens::ModelInput,
+    pub(in crate::policy) queueing: queueing::ModelInput,
+    /// Replicas with a sample that is too old to shrink on.
+    pub(in crate::policy) stale: u32,
+}
+
+impl Told {
+    /// Whether a busy replica says nothing of its requests or its latencies: what it would have
+    /// taught might be that it can take less.
+    pub(in crate::policy) fn is_half_told(&self) -> bool {
+        let mut replicas = self
+            .queueing
+            .variants
+            .values()
+            .flat_map(|variant| variant.replicas.values());
+        replicas.any(|replica| {
+            let is_busy = replica.rate.is_some_and(|rate| rate.0 > 0.0);
+            let is_whole = replica.input_tokens.is_some()
+                && replica.output_tokens.is_some()
+                && replica.time_to_first_token.is_some()
+                && replica.inter_token_latency.is_some();
+            is_busy && !is_whole
+        })
+    }
+}
+
+/// Tells the analyzers of one model.
+pub(in crate::policy) fn told(
+    key: &ModelKey,
+    subject: Subject<'_>,
+    settings: &DynamicSettings,
+    policy: &SaturationPolicy,
+) -> Told {
+    let mut hearer = Hearer {
+        subject,
+        stale: false,
+    };
+    let mut stale = 0;
+    let mut by_tokens = BTreeMap::new();
+    let mut by_rate = BTreeMap::new();
+    for (view, target) in subject.members {
+        let engine = engine(view);
+        let (mut instances, mut replicas) = (BTreeMap::new(), BTreeMap::new());
+        for (pod, samples) in hearer.pods(view) {
+            hearer.stale = false;
+            hearer.instances(&pod, samples, &mut instances);
+            replicas.insert(pod, hearer.replica(samples));
+            stale += u32::from(hearer.stale);
+        }
+        let (ready, pending) = counts(target);
+        let batch = engine.as_ref().map(|args| args.max_num_seqs);
+        by_tokens.insert(
+            view.key.clone(),
+            tokens::VariantInput {
+                role: view.template.role,
+                accelerator: view.accelerator.clone(),
+                gpus: view.template.gpus_per_replica(),
+                engine,
+                ready,
+                pending,
+                instances,
+            },
+        );
+        by_rate.insert(
+            view.key.clone(),
+            queueing::VariantInput {
+                role: view.template.role,
+                ready,
+                pending,
+                batch,
+                replicas,
+            },
+        );
+    }
+    Told {
+        tokens: tokens::ModelInput {
+            thresholds: policy.thresholds,
+            band: policy.band,
+            router: hearer.router(key),
+            variants: by_tokens,
+        },
+        queueing: queueing_input(key, subject, settings, by_rate),
+        stale,
+    }
+}
+
+fn queueing_input(
+    key: &ModelKey,
+    subject: Subject<'_>,
+    settings: &DynamicSettings,
+    variants: BTreeMap<VariantKey, queueing::VariantInput>,
+) -> queueing::ModelInput {
+    let label = subject
+        .members
+        .iter()
+        .find_map(|(view, _)| view.template.service_class.as_deref());
+    queueing::ModelInput {
+        policy: settings.queueing_model.policy(key),
+        class_targets: settings
+            .service_classes
+            .targets(&key.model, label)
+            .map(|found| found.targets),
+        variants,
+    }
+}
+
+/// Requests of a model: known where every ready replica says so.
+pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelLoad {
+    let hearer = Hearer {
+        subject,
+        stale: false,
+    };
+    let total = |read: fn(&PodSamples) -> Option<Sample>| -> Option<f64> {
+        let mut sum = 0.0;
+        for (view, target) in subject.members {
+            let pods = hearer.pods(view);
+            if u32::try_from(pods.len()).ok()? < target.ready.0 {
+                return None;
+            }
+            for (_, samples) in pods {
+                sum += fresh(subject, read(samples?))?;
+            }
+        }
+        Some(sum)
+    };
+    let router = subject.listener.router(key);
+    ModelLoad {
+        running: total(|pod| pod.running),
+        waiting: total(|pod| pod.queue_length),
+        queued: router.and_then(|router| fresh(subject, router.queue_requests)),
+        ended: total(|pod| pod.completion_rate),
+    }
+}
+
+/// A value that is fresh.
+fn fresh(subject: Subject<'_>, sample: Option<Sample>) -> Option<f64> {
+    let (value, stale) = subject.listener.value(sample, f64::MAX)?;
+    (!stale).then_some(value)
+}
+
+/// Ready and pending replicas.
+fn counts(target: &ResolvedTarget) -> (Replicas, Replicas) {
+    let ready = target.ready.min(target.current);
+    (ready, target.current.saturating_sub(ready))
+}
+
+/// The arguments of a variant's engine; `None` while its containers are not known.
+fn engine(view: &VariantView) -> Option<EngineArgs> {
+    let containers = &view.template.containers;
+    (!containers.is_empty()).then(|| parse(containers).args)
+}
+
+/// Reads samples, and notes whether one of them is too old to shrink on.
+struct Hearer<'a> {
+    subject: Subject<'a>,
+    stale: bool,
+}
+
+impl<'a> Hearer<'a> {
+    /// Ready pods with their samples.
+    fn pods(&self, view: &VariantView) -> Vec<(Arc<str>, Option<&'a PodSamples>)> {
+        let samples = self.subject.listener.samples(&view.model);
+        view.pods
+            .iter()
+            .filter(|pod| pod.readiness == Readiness::Ready)
+            .map(|pod| {
+                let own = samples.and_then(|by_pod| by_pod.get(&pod.name));
+                (Arc::clone(&pod.name), own)
+            })
+            .collect()
+    }
+
+    fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
+        let (value, stale) = self.subject.listener.value(sample, most)?;
+        self.stale |= stale;
+        Some(value)
+    }
+
+    fn amount(&mut self, sample: Option<Sample>) -> Option<f64> {
+        self.value(sample, f64::MAX)
+    }
+
+    /// The engine instances of a pod: its ranks, else itself.
+    fn instances(
+        &mut self,
+        pod: &Arc<str>,
+        samples: Option<&PodSamples>,
+        instances: &mut BTreeMap<Arc<str>, tokens::InstanceInput>,
+    ) {
+        let Some(samples) = samples else { return };
+        if samples.ranks.is_empty() {
+            let own = RankSamples {
+                kv_usage: samples.kv_usage,
+                queue_length: samples.queue_length,
+                kv_capacity: samples.kv_capacity,
+                input_tokens: samples.input_tokens,
+                output_tokens: samples.output_tokens,
+                prefix_hit_rate: samples.prefix_hit_rate,
+            };
+            instances.insert(Arc::clone(pod), self.instance(&own));
+        }
+        for (rank, samples) in &samples.ranks {
+            instances.insert(Arc::from(format!("{pod}:{rank}")), self.instance(samples));
+        }
+    }
+
+    fn instance(&mut self, samples: &RankSamples) -> tokens::InstanceInput {
+        tokens::InstanceInput {
+            kv_usage: self.value(samples.kv_usage, 1.0),
+            kv_capacity: self.amount(samples.kv_capacity).map(KvTokens),
+            waiting: self.amount(samples.queue_length),
+            input_tokens: self.amount(samples.input_tokens),
+            output_tokens: self.amount(samples.output_tokens),
+            hit_rate: self.value(samples.prefix_hit_rate, 1.0),
+        }
+    }
+
+    fn replica(&mut self, samples: Option<&PodSamples>) -> queueing::ReplicaInput {
+        let Some(samples) = samples else {
+            return queueing::ReplicaInput::default();
+        };
+        let millis = |seconds: f64| Millis(seconds * 1000.0);
+        queueing::ReplicaInput {
+            rate: self.amount(samples.arrival_rate).map(RequestRate),
+            input_tokens: self.amount(samples.input_tokens),
+            output_tokens: self.amount(samples.output_tokens),
+            time_to_first_token: self.amount(samples.time_to_first_token).map(millis),
+            inter_token_latency: self.amount(samples.inter_token_latency).map(millis),
+        }
+    }
+
+    /// The router's queue. A model that no router says anything about has none.
+    fn router(&mut self, key: &ModelKey) -> Option<tokens::RouterQueue> {
+        let router = self.subject.listener.router(key)?;
+        Some(tokens::RouterQueue {
+            requests: self.amount(router.queue_requests),
+            bytes: self.amount(router.queue_bytes),
+        })
+    }
+}

@@ -1,0 +1,20 @@
+//! The analyzers that vote: which of them look at a model, what they are told of it, and what they
+//! say.
+
+mod inputs;
+mod opinions;
+mod selection;
+
+pub(super) use inputs::{Told, load_of, told};
+pub(super) use opinions::{Opinions, liveness, opinions};
+pub(super) use selection::{Approach, Chair, approach};
+
+use super::saturation::Listener;
+use super::snapshot::{ResolvedTarget, VariantView};
+
+/// One model as the analyzers see it: its variants with a resolved target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) members: &'a [(&'a VariantView, &'a ResolvedTarget)],
+    pub(super) listener: Listener<'a>,
+}

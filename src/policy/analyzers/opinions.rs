@@ -1,0 +1,101 @@
+//! What the analyzers say of one model.
+
+use std::collections::BTreeMap;
+
+use super::inputs::Told;
+use super::selection::Chair;
+use crate::policy::capacity::{AnalyzerName, Assessment};
+use crate::policy::combine::{Consensus, Liveness, Seat, combine};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::learned::Learned;
+use crate::policy::moment::Moment;
+use crate::policy::queueing::assess as queueing;
+use crate::policy::tokens::{self, TokensReport};
+use crate::policy::units::Cost;
+use crate::settings::DynamicSettings;
+
+/// What the analyzers say of one model, with every figure behind it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::policy) struct Opinions {
+    pub(in crate::policy) assessments: BTreeMap<AnalyzerName, Assessment>,
+    pub(in crate::policy) tokens: Option<TokensReport>,
+    pub(in crate::policy) queueing: Option<queueing::ModelFigures>,
+}
+
+/// Asks the analyzers that have a chair.
+pub(in crate::policy) fn opinions(
+    key: &ModelKey,
+    chairs: &[Chair],
+    told: &Told,
+    learned: &Learned,
+    now: Moment,
+) -> Opinions {
+    let mut opinions = Opinions::default();
+    for chair in chairs {
+        let assessment = match chair.analyzer {
+            AnalyzerName::Saturation => {
+                let (said, report) = tokens::assess(key, &told.tokens, &learned.tokens, now);
+                opinions.tokens = Some(report);
+                said
+            }
+            AnalyzerName::QueueingModel => {
+                let (said, figures) = queueing::assess(key, &told.queueing, &learned.queueing);
+                opinions.queueing = Some(figures);
+                said
+            }
+            // It has no module yet, so it never says anything.
+            AnalyzerName::Throughput => continue,
+        };
+        opinions.assessments.insert(chair.analyzer, assessment);
+    }
+    opinions
+}
+
+impl Opinions {
+    /// Analyzers that were informative: they sized at least one variant by data.
+    pub(in crate::policy) fn informative(&self) -> impl Iterator<Item = AnalyzerName> {
+        self.assessments
+            .iter()
+            .filter(|(_, said)| !said.variants.is_empty())
+            .map(|(analyzer, _)| *analyzer)
+    }
+
+    /// Combines the opinions of the chairs.
+    pub(in crate::policy) fn combine(
+        &self,
+        key: &ModelKey,
+        chairs: &[Chair],
+        costs: &BTreeMap<VariantKey, Cost>,
+        liveness: impl Fn(&ModelKey, AnalyzerName) -> Liveness,
+    ) -> Consensus {
+        let seats: Vec<Seat> = chairs
+            .iter()
+            .map(|chair| Seat {
+                analyzer: chair.analyzer,
+                score: chair.score,
+                band: chair.band,
+                participation: chair.participation,
+                liveness: liveness(key, chair.analyzer),
+                assessment: self
+                    .assessments
+                    .get(&chair.analyzer)
+                    .filter(|said| !said.variants.is_empty())
+                    .cloned(),
+            })
+            .collect();
+        combine(&seats, costs)
+    }
+}
+
+/// How an analyzer's silence is judged: by the log of `learned`.
+pub(in crate::policy) fn liveness<'a>(
+    learned: &'a Learned,
+    settings: &'a DynamicSettings,
+    now: Moment,
+) -> impl Fn(&ModelKey, AnalyzerName) -> Liveness + 'a {
+    move |key, analyzer| {
+        learned
+            .analyzers
+            .liveness(key, analyzer, settings.interval, now)
+    }
+}

@@ -1,0 +1,65 @@
+//! What a measured value can be.
+
+/// A kind of measured value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quantity {
+    /// 0 to 1.
+    Share,
+    /// Requests.
+    Requests,
+    /// Tokens.
+    Tokens,
+    /// Seconds of waiting for one token.
+    Seconds,
+    /// Something per second.
+    PerSecond,
+    /// Bytes.
+    Bytes,
+}
+
+/// Nobody waits for a token for more seconds than this; a larger number is in milliseconds.
+const MAX_SECONDS: f64 = 600.0;
+
+/// No amount, and no rate, is larger.
+const MAX_AMOUNT: f64 = 1e15;
+
+impl Quantity {
+    /// # Errors
+    /// Why a value cannot be this, with the remedy.
+    pub(super) fn check(self, value: f64) -> Result<(), String> {
+        if !value.is_finite() {
+            return Err(format!(
+                "{value} is no number to act on; leave the signal out if it is not known"
+            ));
+        }
+        if value < 0.0 {
+            return Err(format!("{value} is negative; write at least 0"));
+        }
+        match self {
+            Self::Share if value > 1.0 => Err(format!(
+                "{value} is not a share between 0 and 1; write {} for {value} %",
+                value / 100.0
+            )),
+            Self::Seconds if value > MAX_SECONDS => Err(format!(
+                "{value} s is longer than anybody waits for a token; write {} for {value} ms",
+                value / 1000.0
+            )),
+            _ if value > MAX_AMOUNT => Err(format!(
+                "{value} {} are more than there can be; write at most {MAX_AMOUNT:e}",
+                self.unit()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Share => "of 1",
+            Self::Requests => "requests",
+            Self::Tokens => "tokens",
+            Self::Seconds => "seconds",
+            Self::PerSecond => "per second",
+            Self::Bytes => "bytes",
+        }
+    }
+}

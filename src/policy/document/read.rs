@@ -1,0 +1,433 @@
+//! From a document to what a plan is made from. Every fault is named with its path and its remedy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::inventory::InventoryDocument;
+use super::pod::{PodDocument, RankDocument, SignalsDocument};
+use super::quantity::Quantity;
+use super::reading::Reading;
+use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, QueryName, SnapshotDocument};
+use crate::policy::key::ModelKey;
+use crate::policy::learned::{LEARNED_VERSION, Learned};
+use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
+use crate::policy::moment::{Moment, WallTime};
+use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
+use crate::policy::signal::FreshnessBands;
+use crate::policy::snapshot::{
+    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, SignalName, VariantView,
+};
+use crate::policy::units::Gpus;
+
+/// Uptime of a process whose document states none: longer than anything that is remembered matters.
+const DEFAULT_UPTIME: Duration = Duration::from_hours(24);
+
+/// Everything that one plan is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Situation {
+    /// The fleet.
+    pub snapshot: ClusterSnapshot,
+    /// What was learned before; `None` if nothing was.
+    pub learned: Option<Learned>,
+    /// When the plan is made.
+    pub now: Moment,
+}
+
+/// Something in a document that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// Path of the field, such as `variants[0].pods[1].signals.kvUsage`.
+    pub path: String,
+    /// What is wrong, and what to write instead.
+    pub why: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.why)
+    }
+}
+
+/// Why a document was not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// Too long to look at.
+    #[error("the document has {0} bytes; at most {MAX_DOCUMENT} are read")]
+    TooLarge(usize),
+    /// Not YAML or JSON, or not of the documented form; with path and position.
+    #[error("{0}; `wva plan --schema` describes every field")]
+    Form(String),
+    /// Of the documented form, and impossible.
+    #[error("{}", lines(.0))]
+    Faults(Vec<Fault>),
+}
+
+fn lines(faults: &[Fault]) -> String {
+    let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}
+
+impl SnapshotDocument {
+    /// Reads YAML or JSON.
+    ///
+    /// # Errors
+    /// The first place that is not of the documented form, with path and position.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        if text.len() > MAX_DOCUMENT {
+            return Err(DocumentError::TooLarge(text.len()));
+        }
+        // YAML holds all of JSON but a few escapes, and its parser knows the path of what is wrong.
+        serde_yaml::from_str(text).or_else(|error| {
+            let as_json = text
+                .trim_start()
+                .starts_with('{')
+                .then(|| serde_json::from_str(text));
+            match as_json {
+                Some(Ok(document)) => Ok(document),
+                _ => Err(DocumentError::Form(error.to_string())),
+            }
+        })
+    }
+
+    /// What it says. `bands` are the ages that the settings in force call fresh and stale.
+    ///
+    /// # Errors
+    /// Everything that cannot be, at once.
+    pub fn situation(&self, bands: &FreshnessBands) -> Result<Situation, DocumentError> {
+        let mut reader = Reader::new(self, *bands);
+        let variants = reader.variants(self);
+        let metrics = reader.metrics(self, &variants);
+        let gpus = self
+            .inventory
+            .as_ref()
+            .and_then(|inventory| reader.inventory(inventory));
+        if self.version != DOCUMENT_VERSION {
+            reader.fault(
+                "version",
+                format!("{} is not read; write {DOCUMENT_VERSION}", self.version),
+            );
+        }
+        let learned = self
+            .learned
+            .as_ref()
+            .and_then(|learned| reader.learned(learned));
+        if !reader.faults.is_empty() {
+            return Err(DocumentError::Faults(reader.faults));
+        }
+        Ok(Situation {
+            snapshot: ClusterSnapshot {
+                cycle: CycleId(self.cycle.unwrap_or_default()),
+                variants: variants
+                    .into_iter()
+                    .map(|view| (view.key.clone(), Arc::new(view)))
+                    .collect(),
+                metrics: Arc::new(metrics),
+                gpus: gpus.map(Arc::new),
+            },
+            learned,
+            now: reader.now,
+        })
+    }
+}
+
+/// A document on its way, with the faults that were found.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) now: Moment,
+    lag: Duration,
+    bands: FreshnessBands,
+    faults: Vec<Fault>,
+}
+
+impl Reader {
+    fn new(document: &SnapshotDocument, bands: FreshnessBands) -> Self {
+        let uptime = document.time.uptime.map_or(DEFAULT_UPTIME, |span| span.0);
+        let wall = document.time.now.map_or(0, jiff::Timestamp::as_millisecond);
+        let mut reader = Self {
+            now: Moment {
+                monotonic: uptime,
+                wall: WallTime(wall),
+            },
+            lag: document.collection.ago.unwrap_or_default().0,
+            bands,
+            faults: Vec::new(),
+        };
+        if reader.lag > uptime {
+            reader.fault(
+                "collection.ago",
+                format!(
+                    "{} s ago the process did not run; write at most time.uptime, {} s",
+                    reader.lag.as_secs(),
+                    uptime.as_secs()
+                ),
+            );
+        }
+        reader
+    }
+
+    pub(super) fn fault(&mut self, path: impl Into<String>, why: impl Into<String>) {
+        self.faults.push(Fault {
+            path: path.into(),
+            why: why.into(),
+        });
+    }
+
+    /// The moment so long before now.
+    fn before(&self, length: Duration) -> Moment {
+        Moment {
+            monotonic: self.now.monotonic.saturating_sub(length),
+            wall: self.wall_before(length),
+        }
+    }
+
+    pub(super) fn wall_before(&self, length: Duration) -> WallTime {
+        let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+        WallTime(self.now.wall.0.saturating_sub(millis))
+    }
+
+    fn learned(&mut self, learned: &serde_json::Value) -> Option<Learned> {
+        let version = learned.get("version").and_then(serde_json::Value::as_u64);
+        if version != Some(u64::from(LEARNED_VERSION)) {
+            let found = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+            self.fault(
+                "learned.version",
+                format!(
+                    "{found} is not read, {LEARNED_VERSION} is; leave learned out to start from \
+                     nothing"
+                ),
+            );
+            return None;
+        }
+        // Deserialised from a value, since tagged unions are written as mappings.
+        match serde_json::from_value(learned.clone()) {
+            Ok(learned) => Some(learned),
+            Err(error) => {
+                self.fault(
+                    "learned",
+                    format!("{error}; copy it from where it was written"),
+                );
+                None
+            }
+        }
+    }
+
+    fn metrics(
+        &mut self,
+        document: &SnapshotDocument,
+        variants: &[VariantView],
+    ) -> MetricsSnapshot {
+        if document.collection.state == CollectionState::Never {
+            return MetricsSnapshot::never();
+        }
+        let failures = document.collection.failures.iter().map(|(query, why)| {
+            let signal = match query {
+                QueryName::KvUsage => SignalName::KvUsage,
+                QueryName::QueueLength => SignalName::QueueLength,
+            };
+            (signal, Arc::clone(why))
+        });
+        let mut metrics = MetricsSnapshot {
+            collected: Some(self.before(self.lag)),
+            models: BTreeMap::new(),
+            routers: BTreeMap::new(),
+            failures: failures.collect(),
+            sources: BTreeMap::new(),
+        };
+        for (index, variant) in document.variants.iter().enumerate() {
+            let model = ModelKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.model));
+            for (number, pod) in variant.pods.iter().enumerate() {
+                let path = format!("variants[{index}].pods[{number}].signals");
+                let samples = self.samples(&path, &pod.signals);
+                if samples != PodSamples::default() {
+                    let pods = metrics.models.entry(model.clone()).or_default();
+                    pods.insert(Arc::clone(&pod.name), samples);
+                }
+            }
+        }
+        self.routers(document, variants, &mut metrics);
+        metrics
+    }
+
+    fn routers(
+        &mut self,
+        document: &SnapshotDocument,
+        variants: &[VariantView],
+        metrics: &mut MetricsSnapshot,
+    ) {
+        let served: BTreeSet<&ModelKey> = variants.iter().map(|view| &view.model).collect();
+        for (index, entry) in document.models.iter().enumerate() {
+            let key = ModelKey::new(Arc::clone(&entry.namespace), Arc::clone(&entry.model));
+            let path = format!("models[{index}]");
+            if !served.contains(&key) {
+                let names: Vec<String> = served.iter().map(ToString::to_string).collect();
+                self.fault(
+                    path,
+                    format!(
+                        "no variant serves {key}; variants serve: {}",
+                        names.join(", ")
+                    ),
+                );
+                continue;
+            }
+            let router = RouterSamples {
+                queue_requests: self.sample(
+                    &path,
+                    "router.queueRequests",
+                    entry.router.queue_requests,
+                    Quantity::Requests,
+                ),
+                queue_bytes: self.sample(
+                    &path,
+                    "router.queueBytes",
+                    entry.router.queue_bytes,
+                    Quantity::Bytes,
+                ),
+                arrival_rate: self.sample(
+                    &path,
+                    "router.arrivalRate",
+                    entry.router.arrival_rate,
+                    Quantity::PerSecond,
+                ),
+            };
+            if metrics.routers.insert(key.clone(), router).is_some() {
+                self.fault(path, format!("{key} stands twice; write it once"));
+            }
+        }
+    }
+
+    fn sample(
+        &mut self,
+        path: &str,
+        field: &str,
+        reading: Option<Reading>,
+        quantity: Quantity,
+    ) -> Option<Sample> {
+        let judged = reading?.sample(&self.bands, self.lag).and_then(|sample| {
+            sample.map_or(Ok(()), |sample| quantity.check(sample.value))?;
+            Ok(sample)
+        });
+        judged.unwrap_or_else(|why| {
+            self.fault(format!("{path}.{field}"), why);
+            None
+        })
+    }
+
+    fn samples(&mut self, path: &str, signals: &SignalsDocument) -> PodSamples {
+        use Quantity::{PerSecond, Requests, Seconds, Share, Tokens};
+        let ranks = signals.ranks.iter().map(|(name, rank)| {
+            let path = format!("{path}.ranks.{name}");
+            (Arc::clone(name), self.rank(&path, rank))
+        });
+        let ranks = ranks.collect();
+        let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
+        PodSamples {
+            kv_usage: read("kvUsage", signals.kv_usage, Share),
+            queue_length: read("queueLength", signals.queue_length, Requests),
+            running: read("running", signals.running, Requests),
+            kv_capacity: read("kvCapacity", signals.kv_capacity, Tokens),
+            input_tokens: read("inputTokens", signals.input_tokens, Tokens),
+            output_tokens: read("outputTokens", signals.output_tokens, Tokens),
+            prefix_hit_rate: read("prefixHitRate", signals.prefix_hit_rate, Share),
+            time_to_first_token: read("timeToFirstToken", signals.time_to_first_token, Seconds),
+            inter_token_latency: read("interTokenLatency", signals.inter_token_latency, Seconds),
+            generation_rate: read("generationRate", signals.generation_rate, PerSecond),
+            completion_rate: read("completionRate", signals.completion_rate, PerSecond),
+            arrival_rate: read("arrivalRate", signals.arrival_rate, PerSecond),
+            kv_usage_now: read("kvUsageNow", signals.kv_usage_now, Share),
+            ranks,
+        }
+    }
+
+    fn rank(&mut self, path: &str, rank: &RankDocument) -> RankSamples {
+        use Quantity::{Requests, Share, Tokens};
+        let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
+        RankSamples {
+            kv_usage: read("kvUsage", rank.kv_usage, Share),
+            queue_length: read("queueLength", rank.queue_length, Requests),
+            kv_capacity: read("kvCapacity", rank.kv_capacity, Tokens),
+            input_tokens: read("inputTokens", rank.input_tokens, Tokens),
+            output_tokens: read("outputTokens", rank.output_tokens, Tokens),
+            prefix_hit_rate: read("prefixHitRate", rank.prefix_hit_rate, Share),
+        }
+    }
+
+    /// Names every pod that stands twice.
+    pub(super) fn check_pods(&mut self, path: &str, pods: &[PodDocument]) {
+        let mut names = BTreeSet::new();
+        for (index, pod) in pods.iter().enumerate() {
+            if !names.insert(&pod.name) {
+                self.fault(
+                    format!("{path}.pods[{index}].name"),
+                    format!("{:?} stands twice; give each pod its own name", pod.name),
+                );
+            }
+        }
+    }
+
+    fn inventory(&mut self, inventory: &InventoryDocument) -> Option<GpuInventory> {
+        let InventoryDocument {
+            unknown,
+            types,
+            nodes,
+            pods,
+        } = inventory;
+        match (unknown, types, nodes, pods) {
+            (Some(why), None, None, None) => Some(GpuInventory::Unknown {
+                why: Arc::clone(why),
+            }),
+            (None, Some(types), None, None) => {
+                let sums = |read: fn(&super::TypeDocument) -> u32| {
+                    let one = |(name, sums): (&Arc<str>, &super::TypeDocument)| {
+                        (Arc::clone(name), Gpus(read(sums)))
+                    };
+                    types.iter().map(one).collect()
+                };
+                Some(GpuInventory::Types {
+                    limits: sums(|sums| sums.total),
+                    used: sums(|sums| sums.used),
+                })
+            }
+            (None, None, Some(nodes), Some(pods)) => Some(GpuInventory::Nodes {
+                nodes: nodes
+                    .iter()
+                    .map(|(name, node)| (Arc::clone(name), view(node)))
+                    .collect(),
+                pods: pods.iter().map(gpu_pod).collect(),
+            }),
+            _ => {
+                self.fault(
+                    "inventory",
+                    "write either types, or nodes with pods, or unknown with a reason",
+                );
+                None
+            }
+        }
+    }
+}
+
+fn view(node: &super::NodeDocument) -> NodeView {
+    NodeView {
+        labels: node.labels.clone(),
+        allocatable: node.allocatable.clone(),
+        scheduling: if node.schedulable {
+            Scheduling::Open
+        } else {
+            Scheduling::Closed
+        },
+    }
+}
+
+fn gpu_pod(pod: &super::GpuPodDocument) -> GpuPod {
+    GpuPod {
+        node: pod.node.clone(),
+        phase: if pod.finished {
+            PodPhase::Finished
+        } else {
+            PodPhase::Active
+        },
+        containers: pod.containers.clone(),
+        init_containers: pod.init_containers.clone(),
+    }
+}

@@ -1,0 +1,213 @@
+//! Reading the variants of a document.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::SnapshotDocument;
+use super::read::Reader;
+use super::scalar::Span;
+use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
+use crate::policy::actuation::Scalers;
+use crate::policy::engine_args::ContainerCommand;
+use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use crate::policy::moment::Since;
+use crate::policy::snapshot::{
+    Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
+    ResolvedTarget, TargetView, VariantView,
+};
+use crate::policy::units::{Cost, Gpus, Replicas};
+
+impl Reader {
+    /// Reads every variant. One that is not sound is read as far as it goes; its faults are noted.
+    pub(super) fn variants(&mut self, document: &SnapshotDocument) -> Vec<VariantView> {
+        let mut keys = BTreeSet::new();
+        let mut views = Vec::with_capacity(document.variants.len());
+        for (index, variant) in document.variants.iter().enumerate() {
+            let path = format!("variants[{index}]");
+            let view = self.variant(&path, variant);
+            if !keys.insert(view.key.clone()) {
+                self.fault(
+                    path,
+                    format!("{} stands twice; give each variant its own name", view.key),
+                );
+            }
+            views.push(view);
+        }
+        views
+    }
+
+    fn variant(&mut self, path: &str, variant: &VariantDocument) -> VariantView {
+        self.check_names(path, variant);
+        self.check_pods(path, &variant.pods);
+        let mut pods: Vec<PodView> = variant
+            .pods
+            .iter()
+            .map(|pod| PodView {
+                name: Arc::clone(&pod.name),
+                readiness: if pod.ready {
+                    Readiness::Ready
+                } else {
+                    Readiness::NotReady
+                },
+                created: self.wall_before(pod.age.unwrap_or_default().0),
+            })
+            .collect();
+        pods.sort();
+        let since = |span: Option<Span>| {
+            span.map(|span| Since {
+                first_seen: self.now,
+                before: span.0,
+            })
+        };
+        let (pending_since, unapplied_since) =
+            (since(variant.pending_for), since(variant.unapplied_for));
+        VariantView {
+            key: VariantKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.name)),
+            generation: variant.generation.unwrap_or_default(),
+            model: ModelKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.model)),
+            cost: variant.cost.map_or(Cost::DEFAULT, |cost| cost.0),
+            accelerator: variant
+                .accelerator
+                .clone()
+                .map_or(Accelerator::Unresolved, Accelerator::Named),
+            bounds: DeclaredBounds {
+                min: variant.bounds.min.map(Replicas),
+                max: variant.bounds.max.map(Replicas),
+            },
+            desired: variant.desired.map(Replicas),
+            target: self.target(&format!("{path}.target"), variant),
+            pods: pods.into(),
+            pending_since,
+            unapplied_since,
+            notes: variant.notes.clone().into(),
+            scalers: Scalers::Unknown,
+            template: ReplicaTemplate {
+                role: variant.role,
+                gpus: variant
+                    .gpus
+                    .iter()
+                    .map(|(resource, count)| (Arc::clone(resource), Gpus(*count)))
+                    .collect(),
+                containers: variant.containers.iter().map(command).collect(),
+                service_class: variant.service_class.clone(),
+            },
+        }
+    }
+
+    fn check_names(&mut self, path: &str, variant: &VariantDocument) {
+        for (field, text) in [
+            ("namespace", &variant.namespace),
+            ("name", &variant.name),
+            ("model", &variant.model),
+        ] {
+            if text.is_empty() {
+                self.fault(format!("{path}.{field}"), "it is empty; write a name");
+            }
+        }
+        if variant.namespace.contains('/') {
+            self.fault(
+                format!("{path}.namespace"),
+                format!(
+                    "{:?} is no namespace; write it without a slash",
+                    variant.namespace
+                ),
+            );
+        }
+        for resource in variant
+            .gpus
+            .keys()
+            .filter(|resource| !resource.contains('/'))
+        {
+            self.fault(
+                format!("{path}.gpus.{resource}"),
+                "it is no resource; write one such as nvidia.com/gpu",
+            );
+        }
+    }
+
+    fn target(&mut self, path: &str, variant: &VariantDocument) -> TargetView {
+        let TargetDocument {
+            state,
+            kind,
+            name,
+            current,
+            ready,
+            lagging,
+            claimants,
+            why,
+        } = &variant.target;
+        let name = name.as_ref().unwrap_or(&variant.name);
+        let kind = kind.clone().unwrap_or_else(|| Arc::from("Deployment"));
+        if *state == TargetState::UnsupportedKind {
+            return TargetView::UnsupportedKind {
+                kind,
+                name: Arc::clone(name),
+            };
+        }
+        if &*kind != "Deployment" {
+            self.fault(
+                format!("{path}.kind"),
+                format!("{kind:?} is not read; write Deployment, or state: unsupportedKind"),
+            );
+        }
+        let target = TargetKey::new(
+            Arc::clone(&variant.namespace),
+            TargetKind::Deployment,
+            Arc::clone(name),
+        );
+        if *state != TargetState::Resolved && (current.is_some() || ready.is_some()) {
+            self.fault(
+                path,
+                "only a resolved target has replicas; drop current and ready",
+            );
+        }
+        match state {
+            TargetState::Resolved => {
+                let Some(current) = *current else {
+                    self.fault(path, "current is missing; write the replicas that exist");
+                    return TargetView::Unknown { target };
+                };
+                TargetView::Resolved(ResolvedTarget {
+                    key: target,
+                    current: Replicas(current),
+                    ready: Replicas(ready.unwrap_or(current)),
+                    generation: if *lagging {
+                        GenerationState::Lagging
+                    } else {
+                        GenerationState::Observed
+                    },
+                })
+            }
+            TargetState::NotFound => TargetView::NotFound { target },
+            TargetState::Unknown | TargetState::UnsupportedKind => TargetView::Unknown { target },
+            TargetState::Contested => TargetView::Contested {
+                target,
+                claimants: self.claimants(path, claimants),
+            },
+            TargetState::Malformed => TargetView::Malformed {
+                why: why.clone().unwrap_or_else(|| Arc::from("not stated")),
+            },
+        }
+    }
+
+    fn claimants(&mut self, path: &str, names: &[String]) -> Arc<[VariantKey]> {
+        let mut claimants = Vec::with_capacity(names.len());
+        for (index, name) in names.iter().enumerate() {
+            match VariantKey::try_from(name.clone()) {
+                Ok(key) => claimants.push(key),
+                Err(error) => self.fault(format!("{path}.claimants[{index}]"), error.to_string()),
+            }
+        }
+        claimants.sort();
+        claimants.into()
+    }
+}
+
+fn command(container: &ContainerDocument) -> ContainerCommand {
+    ContainerCommand {
+        image: Arc::clone(&container.image),
+        command: container.command.clone(),
+        args: container.args.clone(),
+        env: container.env.clone(),
+    }
+}

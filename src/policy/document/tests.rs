@@ -1,0 +1,256 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{DocumentError, Situation, SnapshotDocument};
+use crate::policy::learned::Learned;
+use crate::policy::signal::FreshnessBands;
+use crate::policy::snapshot::{GpuInventory, TargetView};
+use crate::policy::tests::fleet::world;
+use crate::policy::tests::world::{at, settings};
+use crate::policy::units::Gpus;
+use crate::policy::{learn, plan};
+
+const SMALL: &str = "
+version: 1
+variants:
+- namespace: ns
+  name: a
+  model: m
+  target: {current: 2}
+  pods:
+  - name: a-1
+    signals: {kvUsage: 0.5, queueLength: {state: knownZero}}
+  - name: a-2
+    ready: false
+    signals: {kvUsage: {state: failed}, queueLength: {state: failed, why: tooOld}}
+";
+
+fn read(text: &str) -> Result<Situation, DocumentError> {
+    SnapshotDocument::parse(text)?.situation(&FreshnessBands::default())
+}
+
+#[test]
+fn a_small_document_needs_little_and_the_rest_is_not_known() {
+    let situation = read(SMALL).unwrap();
+    let view = situation.snapshot.variants.values().next().unwrap();
+    let TargetView::Resolved(target) = &view.target else {
+        panic!("{view:?}");
+    };
+    assert_eq!((target.current.0, target.ready.0), (2, 2));
+    assert_eq!(view.desired, None);
+    let pods = situation.snapshot.metrics.models.values().next().unwrap();
+    let first = &pods["a-1"];
+    assert_eq!(first.queue_length.map(|sample| sample.value), Some(0.0));
+    assert_eq!(first.kv_capacity, None);
+    let second = &pods["a-2"];
+    assert_eq!(second.kv_usage, None);
+    let too_old = second.queue_length.unwrap().age;
+    assert_eq!(too_old, FreshnessBands::default().unavailable);
+    assert_eq!(situation.learned, None);
+    assert_eq!(situation.snapshot.gpus, None);
+}
+
+#[test]
+fn an_inventory_is_one_of_three_things() {
+    let with = |inventory: &str| read(&format!("{SMALL}inventory: {inventory}\n"));
+    let types = with("{types: {H100: {total: 8, used: 2}}}").unwrap();
+    let Some(GpuInventory::Types { limits, used }) = types.snapshot.gpus.as_deref() else {
+        panic!("{types:?}");
+    };
+    assert_eq!((limits["H100"], used["H100"]), (Gpus(8), Gpus(2)));
+    assert!(with("{unknown: no permission}").is_ok());
+    assert!(with("{nodes: {}, pods: []}").is_ok());
+    for contradiction in ["{}", "{nodes: {}}", "{types: {}, unknown: x}"] {
+        assert!(with(contradiction).is_err(), "{contradiction}");
+    }
+}
+
+/// What to write instead of what, the path of the fault, and a part of its remedy.
+const FAULTS: &[(&str, &str, &str, &str)] = &[
+    ("version: 1", "version: 2", "version", "write 1"),
+    (
+        "kvUsage: 0.5",
+        "kvUsage: 50",
+        "variants[0].pods[0].signals.kvUsage",
+        "write 0.5",
+    ),
+    (
+        "kvUsage: 0.5",
+        "kvUsage: -1",
+        "variants[0].pods[0].signals.kvUsage",
+        "at least 0",
+    ),
+    (
+        "kvUsage: 0.5",
+        "kvUsage: .nan",
+        "variants[0].pods[0].signals.kvUsage",
+        "leave",
+    ),
+    (
+        "kvUsage: 0.5",
+        "interTokenLatency: 700",
+        "signals.interTokenLatency",
+        "0.7 for 700 ms",
+    ),
+    (
+        "kvUsage: 0.5",
+        "kvUsage: {age: 3s}",
+        "signals.kvUsage",
+        "write one",
+    ),
+    (
+        "{state: knownZero}",
+        "{state: knownZero, value: 2}",
+        "queueLength",
+        "known",
+    ),
+    (
+        "{state: knownZero}",
+        "{state: stale, value: 2}",
+        "queueLength",
+        "at least 60s",
+    ),
+    (
+        "{state: knownZero}",
+        "{state: known, value: 2, age: 2m}",
+        "queueLength",
+        "stale",
+    ),
+    (
+        "name: a-2",
+        "name: a-1",
+        "variants[0].pods[1].name",
+        "own name",
+    ),
+    (
+        "{current: 2}",
+        "{ready: 2}",
+        "variants[0].target",
+        "replicas that exist",
+    ),
+    (
+        "{current: 2}",
+        "{kind: Pod, current: 2}",
+        "variants[0].target.kind",
+        "Deployment",
+    ),
+    (
+        "namespace: ns",
+        "namespace: n/s",
+        "variants[0].namespace",
+        "without a slash",
+    ),
+    (
+        "  target:",
+        "  gpus: {gpu: 2}\n  target:",
+        "variants[0].gpus.gpu",
+        "nvidia.com/gpu",
+    ),
+    (
+        "version: 1",
+        "version: 1\ncollection: {ago: 48h}",
+        "collection.ago",
+        "at most",
+    ),
+    (
+        "version: 1",
+        "version: 1\nlearned: {version: 0}",
+        "learned.version",
+        "leave learned out",
+    ),
+    (
+        "version: 1",
+        "version: 1\nmodels: [{namespace: x, model: m, router: {}}]",
+        "models[0]",
+        "m|ns",
+    ),
+];
+
+#[test]
+fn every_fault_has_a_path_and_a_remedy() {
+    for (from, to, path, remedy) in FAULTS.iter().copied() {
+        let text = SMALL.replacen(from, to, 1);
+        assert_ne!(text, SMALL);
+        let Err(DocumentError::Faults(faults)) = read(&text) else {
+            panic!("{to}: {:?}", read(&text));
+        };
+        let said = faults[0].to_string();
+        assert!(said.contains(path) && said.contains(remedy), "{to}: {said}");
+    }
+}
+
+#[test]
+fn a_form_that_is_not_documented_is_named_with_its_place() {
+    for (from, to, said) in [
+        (
+            "kvUsage: 0.5",
+            "kvUsge: 0.5",
+            "variants[0].pods[0].signals: unknown field `kvUsge`",
+        ),
+        ("kvUsage: 0.5", "kvUsage: lots", "a number, or a mapping"),
+        (
+            "kvUsage: 0.5",
+            "kvUsage: {value: 0.5, age: 30}",
+            "with its unit, such as 30s",
+        ),
+        (
+            "kvUsage: 0.5",
+            "kvUsage: {value: 0.5, age: 30 parsecs}",
+            "write for example 30s",
+        ),
+        (
+            "{current: 2}",
+            "{current: -2}",
+            "variants[0].target.current",
+        ),
+        ("model: m", "model: m\n  cost: cheap", "such as 10.0"),
+        ("version: 1", "version: [", "line"),
+    ] {
+        let text = SMALL.replacen(from, to, 1);
+        let Err(DocumentError::Form(why)) = read(&text) else {
+            panic!("{to}: {:?}", read(&text));
+        };
+        assert!(why.contains(said), "{to}: {why}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_snapshot_that_was_written_down_gives_the_same_plan(world in world(), lag in 0..40_u64) {
+        let now = at(2_000);
+        let mut snapshot = world.snapshot(now);
+        let collected = at(2_000 - lag);
+        std::sync::Arc::make_mut(&mut snapshot.metrics).collected = Some(collected);
+        let learned = learn(&snapshot, &Learned::default(), &settings(), now);
+        let made = plan(&snapshot, &learned, &settings(), 1, now);
+
+        let written = SnapshotDocument::of(&snapshot, &learned, now);
+        let json = serde_json::to_string(&written).unwrap();
+        let yaml = serde_yaml::to_string(&written).unwrap();
+        for text in [json, yaml] {
+            let read = SnapshotDocument::parse(&text).unwrap();
+            prop_assert_eq!(&read, &written);
+            let situation = read.situation(&settings().freshness).unwrap();
+            prop_assert_eq!(situation.now, now);
+            let known = learn(&situation.snapshot, &situation.learned.unwrap(), &settings(), now);
+            let again = plan(&situation.snapshot, &known, &settings(), 1, now);
+            prop_assert_eq!(&again, &made);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[a-z0-9:\\[\\]{}\\n \\-,.\"]{0,200}") {
+        drop(read(&text));
+        drop(read(&SMALL.replacen("0.5", &text, 1)));
+    }
+
+    #[test]
+    fn ages_survive_to_the_nanosecond(seconds in 0..1_000_000_u64, nanos in 0..1_000_000_000_u32) {
+        let span = super::Span(Duration::new(seconds, nanos));
+        let text = serde_json::to_string(&span).unwrap();
+        prop_assert_eq!(serde_json::from_str::<super::Span>(&text).unwrap(), span);
+    }
+}

@@ -1,0 +1,281 @@
+//! From what a plan is made from to its document.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::inventory::{GpuPodDocument, InventoryDocument, NodeDocument, TypeDocument};
+use super::pod::{PodDocument, RankDocument, SignalsDocument};
+use super::quantity::Quantity;
+use super::reading::{Reading, ReadingFailure, ReadingState};
+use super::scalar::{CostText, Span};
+use super::variant::{
+    BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
+};
+use super::{
+    CollectionDocument, CollectionState, DOCUMENT_VERSION, ModelDocument, QueryName,
+    RouterDocument, SnapshotDocument, TimeDocument,
+};
+use crate::policy::learned::Learned;
+use crate::policy::limit::{PodPhase, Scheduling};
+use crate::policy::moment::{Moment, Since};
+use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
+use crate::policy::snapshot::{
+    Accelerator, ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness,
+    SignalName, TargetView, VariantView,
+};
+use crate::policy::units::Gpus;
+
+impl SnapshotDocument {
+    /// Writes down what a plan is made from. Reading it back gives the same plan.
+    pub fn of(snapshot: &ClusterSnapshot, learned: &Learned, now: Moment) -> Self {
+        let views = snapshot.variants.values();
+        let mut models: Vec<_> = views.clone().map(|view| view.model.clone()).collect();
+        models.sort();
+        models.dedup();
+        let routers = models.into_iter().filter_map(|key| {
+            let samples = snapshot.metrics.routers.get(&key)?;
+            Some(ModelDocument {
+                namespace: key.namespace,
+                model: key.model,
+                router: router(samples),
+            })
+        });
+        Self {
+            version: DOCUMENT_VERSION,
+            cycle: (snapshot.cycle.0 > 0).then_some(snapshot.cycle.0),
+            time: TimeDocument {
+                now: jiff::Timestamp::from_millisecond(now.wall.0).ok(),
+                uptime: Some(Span(now.monotonic)),
+            },
+            collection: collection(&snapshot.metrics, now),
+            variants: views
+                .map(|view| variant(view, &snapshot.metrics, now))
+                .collect(),
+            models: routers.collect(),
+            inventory: snapshot.gpus.as_deref().map(inventory),
+            learned: serde_json::to_value(learned).ok(),
+            context: None,
+        }
+    }
+}
+
+fn collection(metrics: &MetricsSnapshot, now: Moment) -> CollectionDocument {
+    let Some(collected) = metrics.collected else {
+        return CollectionDocument {
+            state: CollectionState::Never,
+            ..CollectionDocument::default()
+        };
+    };
+    let failures = metrics.failures.iter().map(|(signal, why)| {
+        let query = match signal {
+            SignalName::KvUsage => QueryName::KvUsage,
+            SignalName::QueueLength => QueryName::QueueLength,
+        };
+        (query, Arc::clone(why))
+    });
+    CollectionDocument {
+        state: CollectionState::Done,
+        ago: Some(Span(now.since(collected))),
+        failures: failures.collect(),
+    }
+}
+
+fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> VariantDocument {
+    let samples = metrics.models.get(&view.model);
+    let pods = view.pods.iter().map(|pod| PodDocument {
+        name: Arc::clone(&pod.name),
+        ready: pod.readiness == Readiness::Ready,
+        age: Some(Span(now.wall.since(pod.created))),
+        signals: samples
+            .and_then(|by_pod| by_pod.get(&pod.name))
+            .map(signals)
+            .unwrap_or_default(),
+    });
+    let lasting = |since: Option<Since>| since.map(|since| Span(since.elapsed(now)));
+    let template = &view.template;
+    VariantDocument {
+        namespace: Arc::clone(&view.key.namespace),
+        name: Arc::clone(&view.key.name),
+        model: Arc::clone(&view.model.model),
+        cost: Some(CostText(view.cost)),
+        accelerator: match &view.accelerator {
+            Accelerator::Named(name) => Some(Arc::clone(name)),
+            Accelerator::Unresolved => None,
+        },
+        role: template.role,
+        gpus: counts(&template.gpus),
+        service_class: template.service_class.clone(),
+        bounds: BoundsDocument {
+            min: view.bounds.min.map(|count| count.0),
+            max: view.bounds.max.map(|count| count.0),
+        },
+        desired: view.desired.map(|count| count.0),
+        target: target(&view.target),
+        pending_for: lasting(view.pending_since),
+        unapplied_for: lasting(view.unapplied_since),
+        containers: template
+            .containers
+            .iter()
+            .map(|container| ContainerDocument {
+                image: Arc::clone(&container.image),
+                command: container.command.clone(),
+                args: container.args.clone(),
+                env: container.env.clone(),
+            })
+            .collect(),
+        pods: pods.collect(),
+        generation: Some(view.generation),
+        notes: view.notes.to_vec(),
+    }
+}
+
+fn counts(gpus: &BTreeMap<Arc<str>, Gpus>) -> BTreeMap<Arc<str>, u32> {
+    gpus.iter()
+        .map(|(name, gpus)| (Arc::clone(name), gpus.0))
+        .collect()
+}
+
+fn target(view: &TargetView) -> TargetDocument {
+    let empty = |state| TargetDocument {
+        state,
+        kind: None,
+        name: None,
+        current: None,
+        ready: None,
+        lagging: false,
+        claimants: Vec::new(),
+        why: None,
+    };
+    let named = |state, name: &Arc<str>| TargetDocument {
+        name: Some(Arc::clone(name)),
+        ..empty(state)
+    };
+    match view {
+        TargetView::Resolved(target) => TargetDocument {
+            current: Some(target.current.0),
+            ready: Some(target.ready.0),
+            lagging: target.generation == GenerationState::Lagging,
+            ..named(TargetState::Resolved, &target.key.name)
+        },
+        TargetView::NotFound { target } => named(TargetState::NotFound, &target.name),
+        TargetView::Unknown { target } => named(TargetState::Unknown, &target.name),
+        TargetView::Contested { target, claimants } => TargetDocument {
+            claimants: claimants.iter().map(ToString::to_string).collect(),
+            ..named(TargetState::Contested, &target.name)
+        },
+        TargetView::UnsupportedKind { kind, name } => TargetDocument {
+            kind: Some(Arc::clone(kind)),
+            ..named(TargetState::UnsupportedKind, name)
+        },
+        TargetView::Malformed { why } => TargetDocument {
+            why: Some(Arc::clone(why)),
+            ..empty(TargetState::Malformed)
+        },
+    }
+}
+
+/// A sample that is no value of its kind is told as invalid.
+fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<Reading> {
+    let sample = sample?;
+    Some(match quantity.check(sample.value) {
+        Ok(()) => Reading {
+            value: Some(sample.value),
+            age: (!sample.age.is_zero()).then_some(Span(sample.age)),
+            ..Reading::default()
+        },
+        Err(_) => Reading {
+            state: Some(ReadingState::Failed),
+            why: Some(ReadingFailure::Invalid),
+            ..Reading::default()
+        },
+    })
+}
+
+fn signals(samples: &PodSamples) -> SignalsDocument {
+    use Quantity::{PerSecond, Requests, Seconds, Share, Tokens};
+    SignalsDocument {
+        kv_usage: reading(samples.kv_usage, Share),
+        queue_length: reading(samples.queue_length, Requests),
+        running: reading(samples.running, Requests),
+        kv_capacity: reading(samples.kv_capacity, Tokens),
+        input_tokens: reading(samples.input_tokens, Tokens),
+        output_tokens: reading(samples.output_tokens, Tokens),
+        prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
+        time_to_first_token: reading(samples.time_to_first_token, Seconds),
+        inter_token_latency: reading(samples.inter_token_latency, Seconds),
+        generation_rate: reading(samples.generation_rate, PerSecond),
+        completion_rate: reading(samples.completion_rate, PerSecond),
+        arrival_rate: reading(samples.arrival_rate, PerSecond),
+        kv_usage_now: reading(samples.kv_usage_now, Share),
+        ranks: samples
+            .ranks
+            .iter()
+            .map(|(name, samples)| (Arc::clone(name), rank(samples)))
+            .collect(),
+    }
+}
+
+fn rank(samples: &RankSamples) -> RankDocument {
+    use Quantity::{Requests, Share, Tokens};
+    RankDocument {
+        kv_usage: reading(samples.kv_usage, Share),
+        queue_length: reading(samples.queue_length, Requests),
+        kv_capacity: reading(samples.kv_capacity, Tokens),
+        input_tokens: reading(samples.input_tokens, Tokens),
+        output_tokens: reading(samples.output_tokens, Tokens),
+        prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
+    }
+}
+
+fn router(samples: &RouterSamples) -> RouterDocument {
+    RouterDocument {
+        queue_requests: reading(samples.queue_requests, Quantity::Requests),
+        queue_bytes: reading(samples.queue_bytes, Quantity::Bytes),
+        arrival_rate: reading(samples.arrival_rate, Quantity::PerSecond),
+    }
+}
+
+fn inventory(inventory: &GpuInventory) -> InventoryDocument {
+    let empty = InventoryDocument::default();
+    match inventory {
+        GpuInventory::Unknown { why } => InventoryDocument {
+            unknown: Some(Arc::clone(why)),
+            ..empty
+        },
+        GpuInventory::Types { limits, used } => {
+            let sums = limits.iter().map(|(name, limit)| {
+                let used = used.get(name).copied().unwrap_or_default();
+                let sums = TypeDocument {
+                    total: limit.0,
+                    used: used.0,
+                };
+                (Arc::clone(name), sums)
+            });
+            InventoryDocument {
+                types: Some(sums.collect()),
+                ..empty
+            }
+        }
+        GpuInventory::Nodes { nodes, pods } => {
+            let nodes = nodes.iter().map(|(name, node)| {
+                let node = NodeDocument {
+                    labels: node.labels.clone(),
+                    allocatable: node.allocatable.clone(),
+                    schedulable: node.scheduling == Scheduling::Open,
+                };
+                (Arc::clone(name), node)
+            });
+            let pods = pods.iter().map(|pod| GpuPodDocument {
+                node: pod.node.clone(),
+                finished: pod.phase == PodPhase::Finished,
+                containers: pod.containers.clone(),
+                init_containers: pod.init_containers.clone(),
+            });
+            InventoryDocument {
+                nodes: Some(nodes.collect()),
+                pods: Some(pods.collect()),
+                ..empty
+            }
+        }
+    }
+}

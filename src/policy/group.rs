@@ -1,0 +1,45 @@
+//! Variants of one model, which are decided on together.
+
+use std::collections::BTreeMap;
+
+use super::key::{ModelKey, VariantKey};
+use super::snapshot::{ClusterSnapshot, ResolvedTarget, TargetView, VariantView};
+
+/// The variants of one model.
+#[derive(Debug, Default)]
+pub(super) struct Group<'a> {
+    /// With a resolved target.
+    pub(super) resolved: Vec<(&'a VariantView, &'a ResolvedTarget)>,
+    /// Without one.
+    pub(super) others: Vec<&'a VariantView>,
+}
+
+impl<'a> Group<'a> {
+    /// Variants that may have replicas nobody sees; nothing of the model shrinks meanwhile.
+    pub(super) fn unseen(&self) -> Vec<&'a VariantKey> {
+        let is_unseen = |target: &TargetView| {
+            matches!(
+                target,
+                TargetView::Unknown { .. } | TargetView::Malformed { .. }
+            )
+        };
+        self.others
+            .iter()
+            .filter(|view| is_unseen(&view.target))
+            .map(|view| &view.key)
+            .collect()
+    }
+}
+
+/// All variants by model.
+pub(super) fn group_by_model(snapshot: &ClusterSnapshot) -> BTreeMap<&ModelKey, Group<'_>> {
+    let mut groups: BTreeMap<&ModelKey, Group<'_>> = BTreeMap::new();
+    for view in snapshot.variants.values() {
+        let group = groups.entry(&view.model).or_default();
+        match view.target.resolved() {
+            Some(target) => group.resolved.push((view, target)),
+            None => group.others.push(view),
+        }
+    }
+    groups
+}

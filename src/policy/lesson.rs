@@ -1,0 +1,157 @@
+//! What one collection teaches about engines, service times, analyzers and use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::analyzers::{Chair, Subject, Told, approach, load_of, opinions, told};
+use super::combine::Sighting;
+use super::group::{Group, group_by_model};
+use super::key::{ModelKey, VariantKey};
+use super::learned::Learned;
+use super::moment::Moment;
+use super::saturation::Listener;
+use super::snapshot::{ClusterSnapshot, VariantView};
+use super::units::Replicas;
+use super::zero::ModelLoad;
+use crate::settings::DynamicSettings;
+
+/// What one collection says, model by model.
+#[derive(Debug, Default)]
+pub(super) struct Lesson {
+    /// Models that analyzers vote on.
+    voted: BTreeMap<ModelKey, (Vec<Chair>, Told)>,
+    loads: BTreeMap<ModelKey, ModelLoad>,
+    /// Every variant: its model, its retention at zero, and whether it is there.
+    variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
+}
+
+/// Whether a variant has replicas, or is to have some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// It has none and is to have none.
+    AtZero,
+    /// It is to have some.
+    Wanted,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Lesson {
+    pub(super) fn of(
+        snapshot: &ClusterSnapshot,
+        settings: &DynamicSettings,
+        listener: Listener<'_>,
+    ) -> Self {
+        let mut lesson = Self::default();
+        for (key, group) in group_by_model(snapshot) {
+            let subject = Subject {
+                members: &group.resolved,
+                listener,
+            };
+            let policy = settings.saturation.policy(key);
+            let chairs = approach(settings, &policy).chairs();
+            if !chairs.is_empty() && !group.resolved.is_empty() {
+                let told = told(key, subject, settings, &policy);
+                lesson.voted.insert(key.clone(), (chairs, told));
+            }
+            let may_rest = settings.may_go_to_zero(key) && group.unseen().is_empty();
+            let load = if may_rest {
+                load_of(key, subject)
+            } else {
+                ModelLoad::default()
+            };
+            lesson.loads.insert(key.clone(), load);
+            lesson.add_variants(key, &group, settings.scale_to_zero.retention(key));
+        }
+        lesson
+    }
+
+    fn add_variants(&mut self, key: &ModelKey, group: &Group<'_>, retention: Duration) {
+        let resolved = group.resolved.iter().map(|(view, _)| *view);
+        for view in resolved.chain(group.others.iter().copied()) {
+            let entry = (key.clone(), retention, presence(view));
+            self.variants.insert(view.key.clone(), entry);
+        }
+    }
+
+    /// Adds the lesson to what is known.
+    pub(super) fn teach(self, before: Learned, now: Moment) -> Learned {
+        let tokens = self
+            .voted
+            .iter()
+            .map(|(key, (_, told))| (key.clone(), told.tokens.clone()))
+            .collect();
+        let queueing = self
+            .voted
+            .iter()
+            .map(|(key, (_, told))| (key.clone(), told.queueing.clone()))
+            .collect();
+        let mut next = before;
+        next.tokens = next.tokens.learn(&tokens, now);
+        next.queueing = next.queueing.learn(&queueing);
+        self.teach_analyzers(&mut next, now);
+        self.teach_use(&mut next, now);
+        next
+    }
+
+    /// Notes who was informative, by what is known now.
+    fn teach_analyzers(&self, next: &mut Learned, now: Moment) {
+        let active: BTreeSet<ModelKey> = self.voted.keys().cloned().collect();
+        let mut sightings = BTreeMap::new();
+        for (key, (chairs, told)) in &self.voted {
+            let said = opinions(key, chairs, told, next, now);
+            let seen: Vec<Sighting> = said
+                .informative()
+                .map(|analyzer| Sighting { analyzer, at: None })
+                .collect();
+            sightings.insert(key.clone(), seen);
+        }
+        let log = std::mem::take(&mut next.analyzers);
+        next.analyzers = log.learn(&active, &sightings, now);
+    }
+
+    /// Notes who is in use, and who was started from zero.
+    fn teach_use(self, next: &mut Learned, now: Moment) {
+        let started: BTreeSet<VariantKey> = self
+            .variants
+            .iter()
+            .filter(|(key, (_, _, presence))| {
+                *presence == Presence::Wanted && next.at_zero.contains(*key)
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        let woken = self
+            .variants
+            .iter()
+            .filter(|(key, _)| started.contains(*key))
+            .map(|(_, (model, _, _))| model.clone())
+            .collect();
+        let retentions = self
+            .variants
+            .iter()
+            .map(|(key, (_, retention, _))| (key.clone(), *retention))
+            .collect();
+        next.activity = std::mem::take(&mut next.activity).learn(&self.loads, &woken, now);
+        next.wakes = std::mem::take(&mut next.wakes).learn(&started, &retentions, now);
+        next.at_zero = self
+            .variants
+            .into_iter()
+            .filter(|(key, (_, _, presence))| match presence {
+                Presence::AtZero => true,
+                Presence::Wanted => false,
+                Presence::Unknown => next.at_zero.contains(key),
+            })
+            .map(|(key, _)| key)
+            .collect();
+    }
+}
+
+fn presence(view: &VariantView) -> Presence {
+    match (view.base(), view.target.resolved()) {
+        (Some(Replicas::ZERO), Some(target)) if target.current == Replicas::ZERO => {
+            Presence::AtZero
+        }
+        (Some(base), Some(_)) if base > Replicas::ZERO => Presence::Wanted,
+        _ => Presence::Unknown,
+    }
+}

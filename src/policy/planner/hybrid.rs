@@ -1,0 +1,115 @@
+//! Hybrid mode: saturation and the queueing model, arbitrated variant by variant.
+
+use super::voted::{self, Ballot};
+use super::{Cycle, Work};
+use crate::policy::analyzers::{Chair, liveness};
+use crate::policy::capacity::AnalyzerName;
+use crate::policy::combine::{Hold, Liveness, Mandate};
+use crate::policy::draft::Draft;
+use crate::policy::hybrid::{self, Opinions, Shrinking};
+use crate::policy::optimize::{Method, WhyOptimized};
+use crate::policy::plan::{Stage, Why};
+use crate::policy::saturation::Analysis;
+use crate::policy::transition::Hearing;
+use crate::policy::units::Replicas;
+
+/// Decides one model. `saturation` is absent where V1 is its saturation analysis.
+pub(super) fn decide(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    analysis: &Analysis,
+    saturation: Option<Chair>,
+    model: Chair,
+) {
+    let bases: Vec<Replicas> = work.drafts.iter().map(Draft::count).collect();
+    let shrinking = match saturation {
+        None if cycle.percentage(work, analysis) => by_percentage(work, analysis),
+        None => return,
+        Some(chair) => by_tokens(cycle, work, chair),
+    };
+    let ballot = voted::ask(cycle, work, &[model]);
+    let changes = ballot.changes(Method::LeastCost);
+    let live = liveness(cycle.learned, cycle.settings, cycle.now);
+    let is_live = live(work.key, model.analyzer) == Liveness::Live;
+    for (draft, base) in work.drafts.iter_mut().zip(bases) {
+        match ballot.target(draft, changes.get(&draft.view.key)) {
+            Some(wanted) => arbitrate(draft, base, wanted, shrinking),
+            None if is_live && draft.count() < base => await_model(draft, base),
+            // A model that has not learned anything yet leaves it to saturation.
+            None => {}
+        }
+    }
+    add_figures(work, ballot);
+}
+
+/// Whether V1 finds the model able to bear one replica less, and nothing it rests on is missing.
+fn by_percentage(work: &Work<'_>, analysis: &Analysis) -> Shrinking {
+    let is_whole = work
+        .drafts
+        .iter()
+        .all(|draft| draft.transitions.hearing == Hearing::Complete);
+    let figures = &analysis.figures;
+    let has_partial = figures.without_kv > 0 || figures.without_queue > 0;
+    let is_known = is_whole && !has_partial && figures.stale == 0;
+    if figures.scale_down_safe && is_known && work.group.unseen().is_empty() {
+        Shrinking::Safe
+    } else {
+        Shrinking::Unsafe
+    }
+}
+
+/// Saturation by tokens has its say first; it is safe to shrink where it would.
+fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, chair: Chair) -> Shrinking {
+    voted::decide_at_once(cycle, work, &[chair]);
+    let releases = work
+        .figures
+        .as_ref()
+        .and_then(|figures| figures.consensus.as_ref())
+        .is_some_and(|consensus| {
+            let mut roles = consensus.roles.values();
+            !consensus.roles.is_empty()
+                && roles.all(|mandate| matches!(mandate, Mandate::Release { .. }))
+        });
+    if releases {
+        Shrinking::Safe
+    } else {
+        Shrinking::Unsafe
+    }
+}
+
+fn arbitrate(draft: &mut Draft<'_>, base: Replicas, wanted: Replicas, shrinking: Shrinking) {
+    let saturation = draft.count();
+    let decided = hybrid::arbitrate(Opinions {
+        current: base,
+        saturation,
+        model: wanted,
+        shrinking,
+    });
+    let why = Why::Arbitrated {
+        basis: decided.basis,
+        current: base,
+        saturation,
+        model: wanted,
+        shrinking,
+        reason: decided.reason.into(),
+    };
+    draft.step(Stage::Hybrid, decided.target, why);
+}
+
+/// The queueing model had an opinion of late and has none now: it might want what saturation takes.
+fn await_model(draft: &mut Draft<'_>, base: Replicas) {
+    let hold = Hold::Awaited {
+        analyzer: AnalyzerName::QueueingModel,
+    };
+    let why = Why::Optimized(WhyOptimized::Held { hold });
+    draft.step(Stage::Hybrid, base, why);
+}
+
+fn add_figures(work: &mut Work<'_>, ballot: Ballot) {
+    let asked = ballot.figures();
+    let figures = work.figures.get_or_insert_default();
+    figures.queueing = asked.queueing;
+    if figures.consensus.is_none() {
+        figures.consensus = asked.consensus;
+    }
+}

@@ -1,0 +1,282 @@
+//! A model whose analyzers vote: assess, combine, optimize.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Cycle, Work};
+use crate::policy::analyzers::{Chair, Opinions, Told, liveness, opinions, told};
+use crate::policy::bounds::Bounds;
+use crate::policy::capacity::{AnalyzerName, ServingRole};
+use crate::policy::change::Change;
+use crate::policy::combine::{Consensus, Hold, Liveness, Mandate, Participation};
+use crate::policy::draft::Draft;
+use crate::policy::key::VariantKey;
+use crate::policy::optimize::{Candidate, Method, WhyOptimized, cost_aware};
+use crate::policy::plan::{MetricsState, ModelFigures, Stage, Why};
+use crate::policy::safety_net;
+use crate::policy::units::{Cost, Replicas};
+
+/// Growth of a model that waits for its share of GPUs.
+#[derive(Debug)]
+pub(super) struct Growth {
+    pub(super) mandates: BTreeMap<ServingRole, Mandate>,
+    pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+}
+
+/// What keeps a voted model from shrinking, whatever the votes say.
+#[derive(Debug)]
+struct Guard {
+    /// Variants that may have replicas nobody sees.
+    unseen: Arc<[VariantKey]>,
+    /// Replicas with samples that are too old to shrink on.
+    stale: u32,
+    /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
+    /// then nothing of the model would shrink.
+    unjudged: Option<AnalyzerName>,
+}
+
+/// The outcome of asking the analyzers of one model.
+#[derive(Debug)]
+pub(super) struct Ballot {
+    pub(super) opinions: Opinions,
+    pub(super) consensus: Consensus,
+    pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+    guard: Guard,
+}
+
+/// Decides one model. Growth waits for its share where GPUs limit it.
+pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
+    let Some(ballot) = open(cycle, work, chairs) else {
+        return;
+    };
+    let grows = ballot
+        .consensus
+        .roles
+        .values()
+        .any(|mandate| matches!(mandate, Mandate::Grow { .. }));
+    if grows && cycle.settings.limits_growth() {
+        work.growth = Some(Growth {
+            mandates: ballot.consensus.roles.clone(),
+            candidates: ballot.candidates.clone(),
+        });
+    } else {
+        ballot.settle(&mut work.drafts);
+    }
+    work.figures = Some(ballot.figures());
+}
+
+/// Decides one model, whatever GPUs allow.
+pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
+    if let Some(ballot) = open(cycle, work, chairs) {
+        ballot.settle(&mut work.drafts);
+        work.figures = Some(ballot.figures());
+    }
+}
+
+/// Asks, if anybody is heard; else the safety net holds the model.
+fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Option<Ballot> {
+    if let Some(state) = deaf(cycle, work) {
+        safety_net::hold(&mut work.drafts, state);
+        return None;
+    }
+    mark_metrics(cycle, &mut work.drafts);
+    Some(ask(cycle, work, chairs))
+}
+
+/// Why nobody can be asked; `None` if somebody can.
+fn deaf(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
+    let is_heard = |draft: &Draft<'_>| cycle.listener.hears(draft.view);
+    match cycle.unusable(&work.drafts) {
+        Some(MetricsState::Missing) if work.drafts.iter().any(is_heard) => None,
+        state => state,
+    }
+}
+
+/// Asks the analyzers of one model and combines what they say.
+pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballot {
+    let subject = work.subject(cycle.listener);
+    let told = told(work.key, subject, cycle.settings, &work.policy);
+    let opinions = opinions(work.key, chairs, &told, cycle.learned, cycle.now);
+    let candidates = candidates(cycle, work);
+    let costs: BTreeMap<VariantKey, Cost> = candidates
+        .iter()
+        .map(|(key, candidate)| (key.clone(), candidate.cost))
+        .collect();
+    let live = liveness(cycle.learned, cycle.settings, cycle.now);
+    let consensus = opinions.combine(work.key, chairs, &costs, &live);
+    let is_live = |chair: &&Chair| {
+        chair.participation == Participation::Votes
+            && live(work.key, chair.analyzer) == Liveness::Live
+    };
+    let guard = Guard::of(work, &told, &opinions, chairs.iter().filter(is_live));
+    Ballot {
+        opinions,
+        consensus,
+        candidates,
+        guard,
+    }
+}
+
+/// Variants that may move: those that are heard, and those without replicas, which have nobody to
+/// be heard of. The others only supply.
+fn candidates(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, Candidate> {
+    let retention = cycle.settings.scale_to_zero.retention(work.key);
+    work.drafts
+        .iter()
+        .filter(|draft| draft.scale.current == Replicas::ZERO || cycle.listener.hears(draft.view))
+        .map(|draft| {
+            let key = &draft.view.key;
+            let woken = cycle.learned.wakes.floor(key, retention, cycle.now);
+            let candidate = Candidate {
+                role: draft.view.template.role,
+                cost: draft.view.cost,
+                count: draft.scale.current,
+                bounds: Bounds {
+                    min: draft.bounds.min.max(woken),
+                    ..draft.bounds
+                },
+            };
+            (key.clone(), candidate)
+        })
+        .collect()
+}
+
+fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [Draft<'_>]) {
+    for draft in drafts {
+        draft.metrics = if cycle.listener.hears(draft.view) {
+            MetricsState::Available
+        } else if draft.is_idle() {
+            MetricsState::NoReplicas
+        } else if draft.figures.outdated > 0 {
+            MetricsState::Stale
+        } else {
+            MetricsState::Missing
+        };
+    }
+}
+
+impl Ballot {
+    /// What the optimizer makes of the consensus.
+    pub(super) fn changes(&self, method: Method) -> BTreeMap<VariantKey, Change<WhyOptimized>> {
+        cost_aware(&self.candidates, &self.consensus.roles, method).changes
+    }
+
+    /// Takes the optimizer's answer over.
+    fn settle(&self, drafts: &mut [Draft<'_>]) {
+        let changes = self.changes(Method::LeastCost);
+        for draft in drafts {
+            take(draft, changes.get(&draft.view.key), &self.guard);
+        }
+    }
+
+    /// Every figure.
+    pub(super) fn figures(self) -> ModelFigures {
+        ModelFigures {
+            tokens: self.opinions.tokens,
+            queueing: self.opinions.queueing,
+            consensus: Some(self.consensus),
+            ..ModelFigures::default()
+        }
+    }
+
+    /// Where a change leads from the count that was published; `None` where nobody could tell.
+    pub(super) fn target(
+        &self,
+        draft: &Draft<'_>,
+        change: Option<&Change<WhyOptimized>>,
+    ) -> Option<Replicas> {
+        let to = reached(draft.base(), change?)?;
+        let shrinks = to < draft.base();
+        (!shrinks || self.guard.obstacle().is_none()).then_some(to)
+    }
+}
+
+impl Guard {
+    fn of<'c>(
+        work: &Work<'_>,
+        told: &Told,
+        opinions: &Opinions,
+        mut live: impl Iterator<Item = &'c Chair>,
+    ) -> Self {
+        let is_unjudged = |chair: &&Chair| {
+            let half_told = chair.analyzer == AnalyzerName::QueueingModel && told.is_half_told();
+            opinions
+                .assessments
+                .get(&chair.analyzer)
+                .is_some_and(|said| {
+                    let mut sized = said.variants.values();
+                    sized.any(|variant| half_told || !said.demand.contains_key(&variant.role))
+                })
+        };
+        let unjudged = live.find(is_unjudged).map(|chair| chair.analyzer);
+        Self {
+            unseen: work.group.unseen().into_iter().cloned().collect(),
+            stale: told.stale,
+            unjudged,
+        }
+    }
+
+    /// Why nothing may shrink.
+    fn obstacle(&self) -> Option<Why> {
+        if !self.unseen.is_empty() {
+            return Some(Why::ShrinkWaits {
+                transitions: Arc::clone(&self.unseen),
+            });
+        }
+        if self.stale > 0 {
+            return Some(Why::ShrinkOnStale {
+                replicas: self.stale,
+            });
+        }
+        let analyzer = self.unjudged?;
+        let hold = Hold::Awaited { analyzer };
+        Some(Why::Optimized(WhyOptimized::Held { hold }))
+    }
+}
+
+/// Takes a change over, unless nobody could tell or something keeps the variant from shrinking.
+fn take(draft: &mut Draft<'_>, change: Option<&Change<WhyOptimized>>, guard: &Guard) {
+    let Some(change) = change else {
+        let state = draft.metrics;
+        draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state });
+        return;
+    };
+    let why = Why::Optimized(change.why.clone());
+    match reached(draft.count(), change) {
+        None => draft.keep(Stage::Optimizer, why),
+        Some(to) => match guard.obstacle() {
+            Some(obstacle) if to < draft.count() => draft.keep(Stage::Optimizer, obstacle),
+            _ => draft.step(Stage::Optimizer, to, why),
+        },
+    }
+}
+
+/// Where a change leads from the count that was published; `None` where nobody could tell. Only a
+/// release lowers that count: being in balance with fewer replicas is no reason to take back what
+/// was asked for.
+pub(super) fn reached(published: Replicas, change: &Change<WhyOptimized>) -> Option<Replicas> {
+    let is_release = matches!(change.why, WhyOptimized::Released { .. });
+    is_informed(&change.why).then(|| {
+        if is_release {
+            change.to
+        } else {
+            change.to.max(published)
+        }
+    })
+}
+
+/// Whether a reason rests on a view of the variant's role. Where it does not, the count that was
+/// published stays, not the one that exists.
+fn is_informed(why: &WhyOptimized) -> bool {
+    match why {
+        WhyOptimized::Grown { .. }
+        | WhyOptimized::NotChosen { .. }
+        | WhyOptimized::AtMaximum { .. }
+        | WhyOptimized::FedByPrefill { .. }
+        | WhyOptimized::Released { .. }
+        | WhyOptimized::Kept { .. }
+        | WhyOptimized::ModelGrows => true,
+        WhyOptimized::NotSized | WhyOptimized::NoMandate { .. } => false,
+        WhyOptimized::Held { hold } => matches!(hold, Hold::Vetoed { .. }),
+    }
+}

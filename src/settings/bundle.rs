@@ -1,0 +1,268 @@
+//! All settings in one file: the keys of the configuration file beside the policy ConfigMaps, for a
+//! plan that is made at a desk.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_yaml::{Mapping, Value};
+
+use super::nearest::with_suggestion;
+use super::problem::Notice;
+use super::sources::{Data, PolicySources, Sources};
+use super::yaml::{MAX_TEXT, YamlError};
+use super::{DynamicSettings, start};
+
+/// Largest file that is read, in bytes.
+pub const MAX_BUNDLE: usize = 16 * MAX_TEXT;
+
+/// Sections that hold entries of policy ConfigMaps.
+const SECTIONS: [&str; 4] = [
+    "saturation",
+    "scaleToZero",
+    "queueingModel",
+    "serviceClasses",
+];
+
+/// The section of namespaces, each with policy sections of its own.
+const NAMESPACES: &str = "namespaces";
+
+/// An address that every setting needs and no plan uses.
+const NO_PROMETHEUS: (&str, &str) = ("PROMETHEUS_BASE_URL", "https://prometheus.invalid");
+
+/// Something in a settings file that is not accepted; with its path and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BundleError(pub String);
+
+/// Reads settings for one plan. Whatever a running controller would only mention, such as a key
+/// that nobody knows, is refused: nobody watches a log at a desk.
+///
+/// # Errors
+/// Everything that is not accepted, at once.
+pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
+    let sources = sources(text)?;
+    let started = start(&sources).map_err(|errors| texts(&errors))?;
+    let mut errors = texts(&started.findings.problems);
+    errors.extend(
+        started
+            .findings
+            .notices
+            .iter()
+            .filter(|notice| is_mistake(notice))
+            .map(said),
+    );
+    if errors.is_empty() {
+        Ok((*started.generation.dynamic).clone())
+    } else {
+        Err(errors)
+    }
+}
+
+fn said(error: &impl ToString) -> BundleError {
+    BundleError(error.to_string())
+}
+
+fn texts<E: ToString>(errors: &[E]) -> Vec<BundleError> {
+    errors.iter().map(said).collect()
+}
+
+fn is_mistake(notice: &Notice) -> bool {
+    matches!(
+        notice,
+        Notice::UnknownKey { .. } | Notice::UnknownField { .. } | Notice::OutOfReach { .. }
+    )
+}
+
+/// The sources that a file stands for.
+fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
+    let one = |why: String| vec![BundleError(why)];
+    if text.len() > MAX_BUNDLE {
+        let size = text.len();
+        return Err(one(format!(
+            "the settings have {size} bytes; at most {MAX_BUNDLE} are read"
+        )));
+    }
+    let mut keys = match serde_yaml::from_str(text) {
+        Ok(Value::Null) => Mapping::new(),
+        Ok(Value::Mapping(keys)) => keys,
+        Ok(_) => {
+            return Err(one(
+                "the settings are not a list of keys with values".to_owned()
+            ));
+        }
+        Err(error) => return Err(one(YamlError::from(error).to_string())),
+    };
+    let mut errors = Vec::new();
+    let mut sources = Sources::default();
+    let [saturation, to_zero, queueing, classes] =
+        SECTIONS.map(|section| take(&mut keys, section, section, &mut errors));
+    sources.saturation.global = saturation;
+    sources.scale_to_zero.global = to_zero;
+    sources.queueing_model.global = queueing;
+    sources.service_classes = classes;
+    if let Some(namespaces) = keys.remove(NAMESPACES) {
+        read_namespaces(namespaces, &mut sources, &mut errors);
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let (key, address) = NO_PROMETHEUS;
+    if !keys.contains_key(key) {
+        sources
+            .environment
+            .insert(key.to_owned(), address.to_owned());
+    }
+    let rest = serde_yaml::to_string(&keys).map_err(|error| one(error.to_string()))?;
+    sources.config_file = Some(rest);
+    Ok(sources)
+}
+
+fn read_namespaces(value: Value, sources: &mut Sources, errors: &mut Vec<BundleError>) {
+    let Value::Mapping(namespaces) = value else {
+        errors.push(BundleError(format!(
+            "{NAMESPACES}: write each namespace with its policy sections below it"
+        )));
+        return;
+    };
+    for (name, sections) in namespaces {
+        let (Value::String(name), Value::Mapping(mut sections)) = (name, sections) else {
+            errors.push(BundleError(format!(
+                "{NAMESPACES}: write each namespace with its policy sections below it"
+            )));
+            continue;
+        };
+        let mut put = |policy: &mut PolicySources, section: &str| {
+            let path = format!("{NAMESPACES}.{name}.{section}");
+            if let Some(data) = take(&mut sections, section, &path, errors) {
+                policy.namespaces.insert(Arc::from(name.as_str()), data);
+            }
+        };
+        put(&mut sources.saturation, SECTIONS[0]);
+        put(&mut sources.scale_to_zero, SECTIONS[1]);
+        put(&mut sources.queueing_model, SECTIONS[2]);
+        for key in sections.keys().filter_map(Value::as_str) {
+            errors.push(BundleError(format!(
+                "{NAMESPACES}.{name}: unknown section {}; a namespace has saturation, scaleToZero \
+                 and queueingModel",
+                with_suggestion(key, SECTIONS)
+            )));
+        }
+    }
+}
+
+/// Takes the entries of one ConfigMap out of a mapping: each a text, as in a ConfigMap, or YAML.
+fn take(
+    keys: &mut Mapping,
+    section: &str,
+    path: &str,
+    errors: &mut Vec<BundleError>,
+) -> Option<Data> {
+    let Value::Mapping(entries) = keys.remove(section)? else {
+        errors.push(BundleError(format!(
+            "{path}: write the entries of its ConfigMap below it, such as default"
+        )));
+        return None;
+    };
+    let mut data = BTreeMap::new();
+    for (name, entry) in entries {
+        let text = match entry {
+            Value::String(text) => Ok(text),
+            other => serde_yaml::to_string(&other),
+        };
+        match (name, text) {
+            (Value::String(name), Ok(text)) => {
+                data.insert(name, text);
+            }
+            (_, Err(error)) => errors.push(BundleError(format!("{path}: {error}"))),
+            (name, Ok(_)) => errors.push(BundleError(format!(
+                "{path}: {name:?} is no name of an entry; write text such as default"
+            ))),
+        }
+    }
+    Some(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::key::ModelKey;
+
+    const WHOLE: &str = "
+GLOBAL_OPT_INTERVAL: 45s
+WVA_SCALE_TO_ZERO: true
+saturation:
+  default:
+    kvCacheThreshold: 0.7
+    kvSpareTrigger: 0.2
+scaleToZero:
+  default: |
+    retention_period: 3m
+queueingModel:
+  default: {sloMultiplier: 4}
+serviceClasses:
+  premium.yaml: {name: Premium, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}
+namespaces:
+  quiet:
+    saturation:
+      default: {kvCacheThreshold: 0.6}
+";
+
+    #[test]
+    fn one_file_holds_every_kind_of_setting() {
+        let built_in = DynamicSettings::default();
+        let model = ModelKey::new("ns", "m");
+        assert_ne!(built_in.interval.as_secs(), 45);
+        assert!(!built_in.queueing_model.selected());
+
+        let settings = read_bundle(WHOLE).unwrap();
+        assert_eq!(settings.interval.as_secs(), 45);
+        assert!(settings.may_go_to_zero(&model));
+        let threshold = |namespace| {
+            let model = ModelKey::new(namespace, "m");
+            settings.saturation.resolve(&model).kv_cache_threshold
+        };
+        assert!((threshold("ns") - 0.7).abs() < 1e-12);
+        assert!((threshold("quiet") - 0.6).abs() < 1e-12);
+        assert_eq!(settings.scale_to_zero.retention(&model).as_secs(), 180);
+        assert!(settings.queueing_model.selected());
+        assert!(settings.service_classes.named("premium").is_some());
+    }
+
+    #[test]
+    fn nothing_stated_is_everything_at_its_default() {
+        assert_eq!(read_bundle("").unwrap(), DynamicSettings::default());
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_place() {
+        for (text, said) in [
+            (
+                "GLOBAL_OPT_INTERVL: 45s",
+                "did you mean \"GLOBAL_OPT_INTERVAL\"?",
+            ),
+            ("GLOBAL_OPT_INTERVAL: 45", "GLOBAL_OPT_INTERVAL"),
+            ("saturation: 3", "saturation: write the entries"),
+            (
+                "saturation: {default: {kvCacheTreshold: 0.7}}",
+                "kvCacheThreshold",
+            ),
+            (
+                "saturation: {default: {kvCacheThreshold: 70}}",
+                "kvCacheThreshold",
+            ),
+            (
+                "namespaces: {a: {serviceClasses: {}}}",
+                "unknown section \"serviceClasses\"",
+            ),
+            ("namespaces: 7", "write each namespace"),
+            ("[1, 2]", "not a list of keys"),
+            ("a: [", "line"),
+        ] {
+            let errors = read_bundle(text).expect_err(text);
+            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert!(texts.join("\n").contains(said), "{text}: {texts:?}");
+        }
+        let long = "a".repeat(MAX_BUNDLE + 1);
+        assert!(read_bundle(&long).is_err());
+    }
+}
