@@ -10,7 +10,7 @@ use super::nearest::with_suggestion;
 use super::problem::Notice;
 use super::sources::{Data, PolicySources, Sources};
 use super::yaml::{MAX_TEXT, YamlError};
-use super::{DynamicSettings, start};
+use super::{Basis, DynamicSettings, start};
 
 /// Largest file that is read, in bytes.
 pub const MAX_BUNDLE: usize = 16 * MAX_TEXT;
@@ -52,7 +52,10 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
             .map(said),
     );
     if errors.is_empty() {
-        Ok((*started.generation.dynamic).clone())
+        Ok(DynamicSettings {
+            basis: Basis::Everything,
+            ..(*started.generation.dynamic).clone()
+        })
     } else {
         Err(errors)
     }
@@ -230,7 +233,11 @@ namespaces:
 
     #[test]
     fn nothing_stated_is_everything_at_its_default() {
-        assert_eq!(read_bundle("").unwrap(), DynamicSettings::default());
+        let usual = DynamicSettings {
+            basis: Basis::Everything,
+            ..DynamicSettings::default()
+        };
+        assert_eq!(read_bundle("").unwrap(), usual);
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::policy::signal::FreshnessBands;
 /// The part of the settings that may change while the process runs; replaced as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DynamicSettings {
+    /// What decisions may rest on.
+    pub basis: Basis,
     /// `GLOBAL_OPT_INTERVAL`.
     pub interval: Duration,
     /// `PROMETHEUS_METRICS_CACHE_{FRESH,STALE,UNAVAILABLE}_THRESHOLD`.
@@ -47,6 +49,16 @@ pub struct DynamicSettings {
     pub queueing_model: QueueingModelLayers,
     /// Service classes.
     pub service_classes: ServiceClasses,
+}
+
+/// What decisions may rest on. An analyzer without its signals would hold every count for ever, and a
+/// limit without an inventory would let nothing grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// The two signals of the percentage analysis, which are what the controller collects today.
+    Percentages,
+    /// Every signal and the inventory, as a snapshot in a file may hold them.
+    Everything,
 }
 
 /// When metrics are collected, and how many are held.
@@ -117,6 +129,7 @@ impl DynamicSettings {
         };
         mention_band_order(freshness, findings);
         Self {
+            basis: Basis::Percentages,
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness,
             cache: cache(values),
@@ -159,7 +172,7 @@ impl DynamicSettings {
 
     /// Whether growth is limited to GPUs.
     pub fn limits_growth(&self) -> bool {
-        self.limited_mode || self.saturation.limiter_enabled()
+        self.basis == Basis::Everything && (self.limited_mode || self.saturation.limiter_enabled())
     }
 
     /// Where a model's latency targets come from: explicit ones beat those of its class, which beat
@@ -186,6 +199,7 @@ impl Default for DynamicSettings {
     fn default() -> Self {
         let values = Values::default();
         Self {
+            basis: Basis::Percentages,
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness: FreshnessBands::default(),
             cache: cache(&values),

@@ -54,7 +54,19 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
     let [Notice::FieldsNotYetActive { fields, .. }] = findings.notices.as_slice() else {
         panic!("{:?}", findings.notices);
     };
-    assert_eq!(fields, &["enableRescale"]);
+    assert_eq!(
+        fields,
+        &[
+            "analyzerName",
+            "analyzers",
+            "enableLimiter",
+            "enableRescale",
+            "limiters",
+            "priority",
+            "scaleDownBoundary",
+            "scaleUpThreshold"
+        ]
+    );
     let policy = layers.policy(&ModelKey::new("ns", "m"));
     assert_eq!(
         policy.thresholds,

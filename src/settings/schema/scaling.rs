@@ -74,6 +74,7 @@ pub const LIMITED_MODE: Spec = Spec::fixed(
     Kind::Bool,
 )
 .default("false")
+.state(State::NotYetActive)
 .means(
     "Respect the GPUs that the cluster has, for all models.",
     "growth is limited to free GPUs",
@@ -87,6 +88,7 @@ pub const PROACTIVE_MODEL: Spec = Spec::fixed(
     Kind::Bool,
 )
 .default("false")
+.state(State::NotYetActive)
 .means(
     "Combine saturation targets with model-based ones.",
     "selects the hybrid arbitration",
@@ -99,6 +101,7 @@ pub const NODE_SELECTOR: Spec = Spec::fixed(
     "Node selector",
     Kind::Selector,
 )
+.state(State::NotYetActive)
 .means(
     "Label selector of the nodes whose GPUs count, such as wva.llmd.ai/shard=a.",
     "restricts the GPU inventory",
