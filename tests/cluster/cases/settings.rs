@@ -250,7 +250,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
         eventually(format!("growth is {wanted}"), SOON * 3, async || {
             let plan = controller.debug("decisions").await?;
             let key = format!(
-                "/models/{}~1{}/scale_up",
+                "/models/{}~1{}/percentage/scale_up",
                 cx.namespace.name,
                 MODEL.replace('/', "~1")
             );
