@@ -75,20 +75,15 @@ pub fn patch(
     if awaits {
         return None;
     }
-    let patch = StatusPatch {
-        key: record.key.clone(),
-        uid: Arc::clone(&object.object.uid),
-        resource_version: Arc::clone(&object.resource_version),
-        status: VariantAutoscalingStatus {
-            observed_generation: Some(record.generation),
-            desired_optimized_alloc: allocation,
-            // Whether a count is applied changes without a decision, and a status that is written on
-            // decisions only would show it wrongly.
-            actuation: None,
-            conditions,
-        },
+    let status = VariantAutoscalingStatus {
+        observed_generation: Some(record.generation),
+        desired_optimized_alloc: allocation,
+        // Whether a count is applied changes without a decision, and a status that is written on
+        // decisions only would show it wrongly.
+        actuation: None,
+        conditions,
     };
-    Some((patch, difference))
+    Some((stored_as(object, record, status), difference))
 }
 
 /// Age of another controller's word that we hold the object, from which it is taken back for it. One
@@ -123,16 +118,25 @@ fn report(
     if !condition::differ(&object.status.conditions, &conditions) {
         return None;
     }
-    let patch = StatusPatch {
+    let status = VariantAutoscalingStatus {
+        conditions,
+        ..VariantAutoscalingStatus::default()
+    };
+    Some((stored_as(object, record, status), Difference::Essence))
+}
+
+/// The patch of an object as it was last seen.
+fn stored_as(
+    object: &VariantRecord,
+    record: &Record,
+    status: VariantAutoscalingStatus,
+) -> StatusPatch {
+    StatusPatch {
         key: record.key.clone(),
         uid: Arc::clone(&object.object.uid),
         resource_version: Arc::clone(&object.resource_version),
-        status: VariantAutoscalingStatus {
-            conditions,
-            ..VariantAutoscalingStatus::default()
-        },
-    };
-    Some((patch, Difference::Essence))
+        status,
+    }
 }
 
 fn decided(record: &Record) -> Option<OptimizedAlloc> {

@@ -1,6 +1,7 @@
 //! Entries in force, and which of them apply to a model.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::sync::Arc;
 
 use super::DEFAULT_KEY;
@@ -154,7 +155,9 @@ impl<E: PartialEq> ScopedEntries<E> {
         });
         std::iter::once((None, &earlier.global, &self.global))
             .chain(locals)
-            .filter_map(|(namespace, old, new)| ScopeChange::between(namespace, old, new))
+            .filter_map(|(namespace, old, new)| {
+                ScopeChange::between(namespace, &old.by_key(), &new.by_key())
+            })
             .collect()
     }
 }
@@ -168,22 +171,25 @@ pub(in crate::settings) struct ScopeChange {
     pub(in crate::settings) old: usize,
     /// Entries that are.
     pub(in crate::settings) new: usize,
-    /// Keys of entries that came, went or changed.
+    /// Keys of entries that changed; those that came or went say so.
     pub(in crate::settings) entries: Vec<String>,
 }
 
 impl ScopeChange {
-    fn between<E: PartialEq>(
+    /// From the entries of both states by their keys; `None` where they are equal.
+    pub(in crate::settings) fn between<K: Ord + Display, E: PartialEq>(
         namespace: Option<Arc<str>>,
-        old: &EntrySet<E>,
-        new: &EntrySet<E>,
+        old: &BTreeMap<K, E>,
+        new: &BTreeMap<K, E>,
     ) -> Option<Self> {
-        let (old, new) = (old.by_key(), new.by_key());
-        let keys: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+        let keys: BTreeSet<&K> = old.keys().chain(new.keys()).collect();
         let entries: Vec<String> = keys
             .into_iter()
-            .filter(|key| old.get(key) != new.get(key))
-            .map(str::to_owned)
+            .filter_map(|key| match (old.get(key), new.get(key)) {
+                (Some(_), None) => Some(format!("{key} (removed)")),
+                (None, Some(_)) => Some(format!("{key} (new)")),
+                (before, after) => (before != after).then(|| key.to_string()),
+            })
             .collect();
         (!entries.is_empty()).then_some(Self {
             namespace,

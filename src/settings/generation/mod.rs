@@ -66,7 +66,7 @@ pub struct Change {
     pub old: String,
     /// What is in force.
     pub new: String,
-    /// Keys of the entries that came, went or changed.
+    /// Keys of the entries that changed; those that came or went say so.
     pub entries: Vec<String>,
 }
 

@@ -196,8 +196,8 @@ fn a_change_is_told_with_its_documented_words() {
         [
             "Updated Prometheus cache config from ConfigMap PROMETHEUS_METRICS_CACHE_TTL None: 30s -> 0s []",
             "Updated optimization interval GLOBAL_OPT_INTERVAL None: 1m0s -> 2s []",
-            "Updated saturation config saturation None: 0 entries -> 2 entries [\"default\", \"m\"]",
-            "Updated saturation config saturation Some(\"ns\"): 0 entries -> 1 entry [\"default\"]",
+            "Updated saturation config saturation None: 0 entries -> 2 entries [\"default (new)\", \"m (new)\"]",
+            "Updated saturation config saturation Some(\"ns\"): 0 entries -> 1 entry [\"default (new)\"]",
         ]
     );
     let after = after.next.unwrap();
@@ -206,6 +206,9 @@ fn a_change_is_told_with_its_documented_words() {
     let moved = transition(&after, &edited);
     assert_eq!(moved.changes.len(), 1);
     assert_eq!(moved.changes[0].entries, ["m"]);
+    edited.saturation.global = Some(data(&[("default", "priority: 2")]));
+    let gone = transition(&moved.next.unwrap(), &edited);
+    assert_eq!(gone.changes[0].entries, ["m (removed)"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Service classes: latency targets per model, by class, in order of priority.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -148,21 +148,9 @@ impl ServiceClasses {
 
     /// What differs from an earlier state.
     pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
-        let keys: BTreeSet<_> = self.entries.keys().chain(earlier.entries.keys()).collect();
-        let entries: Vec<String> = keys
+        ScopeChange::between(None, &earlier.entries, &self.entries)
             .into_iter()
-            .filter(|key| self.entries.get(*key) != earlier.entries.get(*key))
-            .cloned()
-            .collect();
-        if entries.is_empty() {
-            return Vec::new();
-        }
-        vec![ScopeChange {
-            namespace: None,
-            old: earlier.entries.len(),
-            new: self.entries.len(),
-            entries,
-        }]
+            .collect()
     }
 }
 

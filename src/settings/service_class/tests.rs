@@ -115,7 +115,7 @@ fn an_entry_edited_into_nonsense_keeps_its_classes() {
     let after = ServiceClasses::read(Some(&broken), Some(&before), &mut findings);
     assert_eq!(findings.problems.len(), 1);
     assert!(after.named("Premium").is_some() && after.named("Freemium").is_some());
-    assert_eq!(after.changes_since(&before)[0].entries, ["b"]);
+    assert_eq!(after.changes_since(&before)[0].entries, ["b (new)"]);
     assert_eq!(after.changes_since(&after), []);
     let gone = ServiceClasses::read(None, Some(&after), &mut findings);
     assert_eq!(gone, ServiceClasses::default());

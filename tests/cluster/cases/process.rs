@@ -41,6 +41,17 @@ async fn ends_when_told_to(cx: &Cx) -> Result {
     Ok(())
 }
 
+/// The process ends by itself, with exit code 1; its last lines.
+async fn gives_up(controller: Controller) -> Result<String> {
+    eventually("the process has ended", SOON, async || {
+        seen(&controller.server.pid(), &None)
+    })
+    .await?;
+    let text = controller.server.tail(20);
+    assert_eq!(controller.stop().await?, Some(1), "{text}");
+    Ok(text)
+}
+
 async fn refuses_wrong_settings(cx: &Cx) -> Result {
     let spec = ControllerSpec {
         environment: vec![
@@ -50,12 +61,7 @@ async fn refuses_wrong_settings(cx: &Cx) -> Result {
         ..ControllerSpec::scoped(cx)
     };
     let controller = Controller::start(cx, &spec).await?;
-    eventually("the process has ended", SOON, async || {
-        seen(&controller.server.pid(), &None)
-    })
-    .await?;
-    let text = controller.server.tail(20);
-    assert_eq!(controller.stop().await?, Some(1), "{text}");
+    let text = gives_up(controller).await?;
     for (key, value, remedy) in [
         ("GLOBAL_OPT_INTERVAL", "soon", "a duration"),
         ("LEADER_ELECT", "perhaps", "true or false"),
@@ -85,12 +91,7 @@ async fn names_all_errors_at_once(cx: &Cx) -> Result {
         ..ControllerSpec::scoped(cx)
     };
     let controller = Controller::start(cx, &spec).await?;
-    eventually("the process has ended", SOON, async || {
-        seen(&controller.server.pid(), &None)
-    })
-    .await?;
-    let text = controller.server.tail(20);
-    assert_eq!(controller.stop().await?, Some(1), "{text}");
+    let text = gives_up(controller).await?;
     for part in ["--nope", "loud", "/nonexistent/file", "perhaps"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
