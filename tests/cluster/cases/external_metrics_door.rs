@@ -18,6 +18,7 @@ use crate::harness::door::{Door, GROUP, shipped};
 use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
+use crate::harness::lag::Lag;
 use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::Reader;
@@ -306,7 +307,7 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
     bindings
         .delete("external-metrics-reader", &DeleteParams::default())
         .await?;
-    cx.namespace.apply(hpa(&cx.namespace.name)?).await?;
+    cx.namespace.apply(hpa(&cx.namespace.name, 10)?).await?;
     reads(cx, None).await?;
     door.register(cx).await?;
     reads(cx, Some("1")).await?;
@@ -317,8 +318,13 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
         .await?;
     assert!(resources.contains("wva_desired_replicas"), "{resources}");
 
+    let lag = Lag::follow(&cx.namespace, &door.controller, NAME);
     fleet.set_load(load(LOAD_OF_3));
     cx.namespace.settles(NAME, 3, LATER).await?;
+    let measured = lag.measured();
+    drop(lag);
+    assert_eq!(measured.keys().copied().collect::<Vec<_>>(), [1, 2, 3]);
+    eprintln!("from the gauge to the HPA, by count: {measured:?}");
     fleet.set_load(load(0.0));
     cx.namespace.settles(NAME, 1, LATER).await?;
     history.went(&[1, 2, 3, 2, 1]).await?;
@@ -328,10 +334,11 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
 }
 
 /// The shipped example, for the variant of the case.
-fn hpa(namespace: &str) -> Result<Value> {
+pub(super) fn hpa(namespace: &str, max: i32) -> Result<Value> {
     let mut hpa = shipped("hpa.yaml")?;
     hpa["metadata"]["name"] = json!(NAME);
     hpa["spec"]["scaleTargetRef"]["name"] = json!(NAME);
+    hpa["spec"]["maxReplicas"] = json!(max);
     let metric = &mut hpa["spec"]["metrics"][0]["external"]["metric"];
     metric["selector"]["matchLabels"] =
         json!({ "variant_name": NAME, "exported_namespace": namespace });
@@ -339,7 +346,7 @@ fn hpa(namespace: &str) -> Result<Value> {
 }
 
 /// Waits until the HPA shows this average, or that it has none.
-async fn reads(cx: &Cx, average: Option<&str>) -> Result {
+pub(super) async fn reads(cx: &Cx, average: Option<&str>) -> Result {
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     eventually(format!("the HPA reads {average:?}"), LATER, async || {
         let status = hpas.get(NAME).await?.status.unwrap_or_default();

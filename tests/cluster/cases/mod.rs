@@ -4,6 +4,7 @@ mod actuation;
 mod closed_loop;
 mod conditions;
 mod contract;
+
 mod definition;
 mod embedded;
 mod engines;
@@ -12,10 +13,12 @@ mod external_metrics;
 mod external_metrics_door;
 mod filters;
 mod keys;
+mod leader_deaths;
 mod leadership;
 mod lifecycle;
 mod outages;
 mod process;
+mod restarts;
 mod rights;
 mod rivals;
 mod role_deaths;
@@ -32,6 +35,7 @@ use crate::harness::suite::Case;
 pub(crate) fn all() -> Vec<Case> {
     [
         // The longest first: the others run meanwhile.
+        leader_deaths::cases(),
         leadership::cases(),
         role_deaths::cases(),
         settings::cases(),
@@ -52,6 +56,7 @@ pub(crate) fn all() -> Vec<Case> {
         actuation::cases(),
         rivals::cases(),
         outages::cases(),
+        restarts::cases(),
         contract::cases(),
         embedded::cases(),
         process::cases(),

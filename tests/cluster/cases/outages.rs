@@ -1,5 +1,6 @@
 //! Servers that go away: nothing is lowered, it is said, and all comes back by itself.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::time::Duration;
 
@@ -24,9 +25,11 @@ const SOON: Duration = Duration::from_mins(1);
 const AWAY: Duration = Duration::from_secs(15);
 /// Scrapes in a second, and for how long.
 const SCRAPES: u64 = 200;
-const LOAD: Duration = Duration::from_secs(20);
-/// Clients that never end their request, and those that never begin one.
-const SLOW: usize = 500;
+const LOAD: Duration = Duration::from_mins(1);
+/// Clients that want to stay, at least; and how many of them this side keeps open at a time, which is
+/// more than the controller does.
+const CLIENTS: usize = 10_000;
+const IDLE: usize = 500;
 /// More than a controller of one variant ever needs.
 const MEMORY: u64 = 256 * 1024;
 
@@ -147,24 +150,38 @@ async fn cycle(controller: &Controller) -> Result<u64> {
         .ok_or_else(|| Fault::new("no cycle yet"))
 }
 
-/// Scrapes that never pause beside clients that never finish: cycles come at their pace, and memory
-/// stays what it is.
+/// One client a beat that wants to stay: silent, slow with its headers, or with a body without end.
+/// One that is shown the door already is as good.
+async fn nuisance(address: String, number: usize) -> Option<TcpStream> {
+    let mut client = TcpStream::connect(&address).await.ok()?;
+    match number % 3 {
+        0 => {}
+        1 => client
+            .write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+            .await
+            .ok()?,
+        _ => {
+            let head = b"POST /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+            client.write_all(head).await.ok()?;
+            let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
+            while client.write_all(chunk.as_bytes()).await.is_ok() {}
+        }
+    }
+    Some(client)
+}
+
+/// Scrapes that never pause beside clients that never finish, ten thousand and more of them in a
+/// minute: cycles come at their pace, and memory stays what it is.
 async fn readers(cx: &Cx) -> Result {
     let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
     controller.ready().await?;
     let begun = eventually("the first cycle", SOON, async || cycle(&controller).await).await?;
-    let mut idle = Vec::new();
-    for number in 0..SLOW {
-        let mut client = TcpStream::connect(&controller.metrics).await?;
-        if number % 2 == 0 {
-            // One that is shown the door already is as good.
-            let _written = client.write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ").await;
-        }
-        idle.push(client);
-    }
     let url = format!("http://{}/metrics", controller.metrics);
     let http = reqwest::Client::builder().no_proxy().build()?;
     let mut scrapes = JoinSet::new();
+    let mut clients = JoinSet::new();
+    let mut idle = VecDeque::new();
+    let mut opened = 0;
     let mut beat = interval(Duration::from_millis(1_000 / SCRAPES));
     let started = Instant::now();
     while started.elapsed() < LOAD {
@@ -174,12 +191,21 @@ async fn readers(cx: &Cx) -> Result {
             let answer = scrape.await?.error_for_status()?;
             answer.text().await
         });
+        clients.spawn(nuisance(controller.metrics.clone(), opened));
+        opened += 1;
+        while let Some(client) = clients.try_join_next() {
+            idle.extend(client.ok().flatten());
+        }
+        while idle.len() > IDLE {
+            idle.pop_front();
+        }
     }
     let mut answered = 0_u64;
     while let Some(scrape) = scrapes.join_next().await {
         answered += u64::from(scrape.is_ok_and(|answer| answer.is_ok()));
     }
     let seconds = started.elapsed().as_secs();
+    assert!(opened >= CLIENTS, "{opened} clients");
     assert!(
         answered > SCRAPES * LOAD.as_secs() / 2,
         "{answered} answers"
@@ -189,6 +215,5 @@ async fn readers(cx: &Cx) -> Result {
     let pid = controller.server.pid().unwrap_or_default();
     let memory = resident(pid)?;
     assert!(memory < MEMORY, "{memory} kB");
-    drop(idle);
     Ok(())
 }

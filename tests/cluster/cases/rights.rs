@@ -20,7 +20,7 @@ use crate::harness::namespace::Workload;
 use crate::harness::reader::Reader;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::tools::repository;
-use crate::harness::variants::variant;
+use crate::harness::variants::{Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
 const NAME: &str = "llama";
@@ -35,6 +35,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "rights::a_rule_that_is_removed_is_named",
             a_rule_that_is_removed_is_named,
+        ),
+        Case::shared(
+            "rights::a_removed_rule_for_writing_is_named",
+            a_removed_rule_for_writing_is_named,
         ),
         Case::shared("rights::manifests_are_accepted", manifests_are_accepted),
         Case::exclusive("rights::are_all_used_and_suffice", are_all_used_and_suffice),
@@ -52,53 +56,119 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     assert!(text.contains("[+] mirror/Pod: heard from"), "{text}");
 
     let account = Account::create(cx.system().await?, ACCOUNT).await?;
-    account.bind_rules("without-pods", &without_pods()?).await?;
-    account.unbind(MANAGER_ROLE).await?;
+    takes_away(&account, "pods").await?;
     // The watch that is open stays so; the next one is refused.
     controller.kill_role("watcher/Pod").await?;
-    eventually("the rule is named", SOON, async || {
-        let text = controller.readiness().await?;
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("[!] mirror/Pod: "));
-        let line = line.ok_or_else(|| Fault::new(text.clone()))?;
-        seen(&line.contains("cannot list resource \"pods\""), &true)
-    })
+    names(
+        &controller,
+        "[!] mirror/Pod: ",
+        "cannot list resource \"pods\"",
+    )
     .await?;
     // What was seen last still serves.
     assert_eq!(controller.readyz().await?.0, StatusCode::OK);
-    let events: Api<Event> = cx.system().await?.api();
-    eventually("an event names it", SOON, async || {
-        let list = events.list(&ListParams::default()).await?;
-        let mut missing = list
-            .items
-            .into_iter()
-            .filter(|event| event.reason.as_deref() == Some("PermissionMissing"));
-        let note = missing.find_map(|event| event.note).unwrap_or_default();
-        seen(&note.contains("cannot list resource \"pods\""), &true)
-    })
-    .await?;
+    an_event_names(cx, "cannot list resource \"pods\"").await?;
 
     account.bind_shipped("rbac/role.yaml").await?;
-    eventually("pods are seen again", SOON, async || {
+    names(&controller, "[+] mirror/Pod: ", "heard from").await
+}
+
+/// Who writes says what it may not, and hurts nobody else meanwhile.
+async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let variants = Variants::new(&cx.namespace, &controller);
+    variants.apply(NAME, NAME, json!({})).await?;
+    names(&controller, "[+] write/status: ", "accepted").await?;
+    names(&controller, "[+] write/events: ", "accepted").await?;
+
+    let account = Account::create(cx.system().await?, ACCOUNT).await?;
+    let status = "variantautoscalings/status";
+    takes_away(&account, status).await?;
+    variants
+        .apply(NAME, NAME, json!({ "minReplicas": 3 }))
+        .await?;
+    names(&controller, "[!] write/status: ", status).await?;
+    an_event_names(cx, status).await?;
+    variants.publishes(NAME, Some(3.0), SOON).await?;
+    seen(&variants.stored(NAME).await?, &Some(2))?;
+    gives_back(&account, status).await?;
+    names(&controller, "[+] write/status: ", "accepted").await?;
+    seen(&variants.stored(NAME).await?, &Some(3))?;
+
+    takes_away(&account, "events").await?;
+    // Something that there is an event about.
+    variants.apply("lost", "nothing", json!({})).await?;
+    names(
+        &controller,
+        "[!] write/events: ",
+        "cannot create resource \"events\"",
+    )
+    .await?;
+    gives_back(&account, "events").await?;
+    variants.apply("lost-too", "nothing", json!({})).await?;
+    names(&controller, "[+] write/events: ", "accepted").await
+}
+
+/// Waits until a line of the readiness page begins like this and holds that.
+async fn names(controller: &Controller, begin: &str, part: &str) -> Result {
+    eventually(format!("{begin} … {part}"), SOON, async || {
         let text = controller.readiness().await?;
-        seen(&text.contains("[+] mirror/Pod: heard from"), &true)
+        let line = text.lines().find(|line| line.starts_with(begin));
+        let line = line.ok_or_else(|| Fault::new(text.clone()))?;
+        if line.contains(part) {
+            Ok(())
+        } else {
+            Err(Fault::new(line))
+        }
     })
     .await
 }
 
+async fn an_event_names(cx: &Cx, part: &str) -> Result {
+    let events: Api<Event> = cx.system().await?.api();
+    eventually(format!("an event names {part}"), SOON, async || {
+        let list = events.list(&ListParams::default()).await?;
+        let missing = list
+            .items
+            .into_iter()
+            .filter(|event| event.reason.as_deref() == Some("PermissionMissing"));
+        let mut notes = missing.filter_map(|event| event.note);
+        seen(&notes.any(|note| note.contains(part)), &true)
+    })
+    .await
+}
+
+fn role_without(resource: &str) -> String {
+    format!("without-{}", resource.replace('/', "-"))
+}
+
+async fn takes_away(account: &Account<'_>, resource: &str) -> Result {
+    let rules = without(resource)?;
+    account.bind_rules(&role_without(resource), &rules).await?;
+    account.unbind(MANAGER_ROLE).await
+}
+
+async fn gives_back(account: &Account<'_>, resource: &str) -> Result {
+    account.bind_shipped("rbac/role.yaml").await?;
+    account.unbind_rules(&role_without(resource)).await
+}
+
 /// The rules of the shipped role but for one.
-fn without_pods() -> Result<Value> {
+fn without(removed_resource: &str) -> Result<Value> {
     let role = shipped("role.yaml")?.into_iter().next();
     let mut rules = role.ok_or_else(|| Fault::new("role.yaml is empty"))?["rules"].clone();
     let mut removed = 0;
     for rule in rules.as_array_mut().into_iter().flatten() {
-        let resources = rule["resources"].as_array_mut().into_iter();
-        for resources in resources {
+        if let Some(resources) = rule["resources"].as_array_mut() {
             let before = resources.len();
-            resources.retain(|resource| resource != "pods");
+            resources.retain(|resource| resource != removed_resource);
             removed += before - resources.len();
         }
+    }
+    if let Some(rules) = rules.as_array_mut() {
+        rules.retain(|rule| rule["resources"] != json!([]));
     }
     assert_eq!(removed, 1);
     Ok(rules)

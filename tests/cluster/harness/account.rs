@@ -81,6 +81,12 @@ impl<'a> Account<'a> {
         self.bind(&json!("ClusterRole"), &json!(name), "").await
     }
 
+    /// Takes such rules away from it.
+    pub(crate) async fn unbind_rules(&self, name: &str) -> Result {
+        self.unbind(&format!("{}-{name}", self.namespace.name))
+            .await
+    }
+
     /// Gives it a Role of another namespace.
     pub(crate) async fn bind_role_in(&self, namespace: &str, role: &str) -> Result {
         self.bind(&json!("Role"), &json!(role), namespace).await

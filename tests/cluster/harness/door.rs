@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use k8s_openapi::ByteString;
 use reqwest::StatusCode;
@@ -24,35 +25,20 @@ const AUTHENTICATION_READER: &str = "extension-apiserver-authentication-reader";
 
 /// A running controller that serves external metrics.
 pub(crate) struct Door {
-    pub(crate) controller: Controller,
-    port: u16,
-    folder: PathBuf,
+    pub(crate) controller: Arc<Controller>,
+    pub(crate) port: u16,
 }
 
 impl Door {
-    /// Starts the controller with the rights that are shipped for this, and a certificate of an
-    /// authority of its own.
+    /// Starts the controller with the rights that are shipped for this, and the certificate that
+    /// all doors of a case share.
     pub(crate) async fn open(cx: &Cx, spec: ControllerSpec<'_>) -> Result<Self> {
         let system = cx.system().await?;
         let account = Account::create(system, ACCOUNT).await?;
         account
             .bind_role_in("kube-system", AUTHENTICATION_READER)
             .await?;
-        let name = format!("door-{}-of-{}", spec.name, cx.namespace.name);
-        let folder = cx.world.site.conf(&name);
-        fs::create_dir_all(&folder)?;
-        let service = format!(
-            "{}.{}.svc",
-            shipped("service.yaml")?["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default(),
-            system.name
-        );
-        let subject = Subject {
-            hosts: &["127.0.0.1", &service],
-            ..Subject::user("door")
-        };
-        Authority::make(&folder, "ca")?.issue(&folder, "tls", &subject)?;
+        let folder = certificate(cx, &system.name)?;
         let port = ports::free()?;
         let mut arguments = spec.arguments.clone();
         arguments.push(format!("--external-metrics-bind-address=127.0.0.1:{port}"));
@@ -60,9 +46,8 @@ impl Door {
         let controller = Controller::start(cx, &ControllerSpec { arguments, ..spec }).await?;
         controller.ready().await?;
         Ok(Self {
-            controller,
+            controller: Arc::new(controller),
             port,
-            folder,
         })
     }
 
@@ -81,22 +66,28 @@ impl Door {
     }
 
     /// Makes the API server send everybody who asks for external metrics here, by the objects that
-    /// are shipped. On loopback it reaches a server only by a name and a port of its own.
+    /// are shipped.
     pub(crate) async fn register(&self, cx: &Cx) -> Result {
+        Self::register_at(cx, self.port).await
+    }
+
+    /// The same for a way to several doors. On loopback the API server reaches a server only by a
+    /// name and a port of its own.
+    pub(crate) async fn register_at(cx: &Cx, port: u16) -> Result {
         let system = &cx.system().await?.name;
         let client = &cx.world.client;
         let mut service = shipped("service.yaml")?;
         service["metadata"]["namespace"] = json!(system);
         service["spec"] = json!({
-            "type": "ExternalName", "externalName": "localhost", "ports": [{ "port": self.port }],
+            "type": "ExternalName", "externalName": "localhost", "ports": [{ "port": port }],
         });
         manifest::apply(client, service, None).await?;
         let mut registration = shipped("apiservice.yaml")?;
-        let ca = ByteString(fs::read(self.folder.join("ca.crt"))?);
+        let ca = ByteString(fs::read(certificate(cx, system)?.join("ca.crt"))?);
         registration["spec"]["caBundle"] = serde_json::to_value(ca)?;
         registration["spec"]["insecureSkipTLSVerify"] = json!(false);
         registration["spec"]["service"]["namespace"] = json!(system);
-        registration["spec"]["service"]["port"] = json!(self.port);
+        registration["spec"]["service"]["port"] = json!(port);
         manifest::apply(client, registration, None).await?;
         for object in manifest::read(&folder().join("reader_role.yaml"))? {
             manifest::apply(client, object, None).await?;
@@ -116,6 +107,28 @@ impl Door {
             _ => Err(Fault::new(text)),
         }
     }
+}
+
+/// The folder with the authority and the certificate of the doors of a case, made when first asked
+/// for.
+fn certificate(cx: &Cx, system: &str) -> Result<PathBuf> {
+    let folder = cx
+        .world
+        .site
+        .conf(&format!("door-of-{}", cx.namespace.name));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(&folder)?;
+    let service = shipped("service.yaml")?;
+    let service = service["metadata"]["name"].as_str().unwrap_or_default();
+    let host = format!("{service}.{system}.svc");
+    let subject = Subject {
+        hosts: &["127.0.0.1", &host],
+        ..Subject::user("door")
+    };
+    Authority::make(&folder, "ca")?.issue(&folder, "tls", &subject)?;
+    Ok(folder)
 }
 
 fn folder() -> PathBuf {

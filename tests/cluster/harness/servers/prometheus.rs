@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,12 +18,14 @@ use crate::harness::site::Site;
 use crate::harness::wait::eventually;
 use crate::harness::web;
 
-/// One target file per scraped pod, found within a second. `honor_labels` stays off, so a `namespace`
-/// label of the page itself arrives as `exported_namespace`, as with the usual operators.
 const CONFIGURATION: &str = "
 global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}
 scrape_configs:
-- job_name: pods
+";
+/// One target file per scraped pod, found within a second. `honor_labels` stays off, so a `namespace`
+/// label of the page itself arrives as `exported_namespace`, as with the usual operators.
+const JOB: &str = "
+- job_name: NAME
   file_sd_configs:
   - {files: ['TARGETS/*.json'], refresh_interval: 1s}
 ";
@@ -31,6 +33,7 @@ scrape_configs:
 pub(crate) struct Prometheus {
     pub(crate) server: Arc<Server>,
     pub(crate) url: String,
+    configuration: PathBuf,
     targets: PathBuf,
     next_target: AtomicUsize,
     http: reqwest::Client,
@@ -63,8 +66,7 @@ impl Prometheus {
     pub(crate) fn place(site: &Site) -> Result<Self> {
         let targets = site.conf("targets");
         fs::create_dir_all(&targets)?;
-        let text = CONFIGURATION.replace("TARGETS", &targets.display().to_string());
-        let configuration = site.write("prometheus.yaml", &text)?;
+        let configuration = site.write("prometheus.yaml", &scraping(&targets, 1))?;
         let address = format!("127.0.0.1:{}", ports::free()?);
         let program = site
             .program("prometheus")?
@@ -76,6 +78,7 @@ impl Prometheus {
         Ok(Self {
             server: site.server("prometheus", program),
             url: format!("http://{address}"),
+            configuration,
             targets,
             next_target: AtomicUsize::new(1),
             http: web::client()?,
@@ -128,6 +131,14 @@ impl Prometheus {
         Ok(Target { file })
     }
 
+    /// From now on every target is scraped by so many jobs, as where monitors overlap.
+    pub(crate) async fn scrape_times(&self, jobs: usize) -> Result {
+        fs::write(&self.configuration, scraping(&self.targets, jobs))?;
+        let reload = format!("{}/-/reload", self.url);
+        self.http.post(reload).send().await?.error_for_status()?;
+        Ok(())
+    }
+
     /// The scrape targets of these namespaces that are not healthy, one line each.
     pub(crate) async fn unhealthy_targets(&self, namespaces: &[&str]) -> Result<Vec<String>> {
         let url = format!("{}/api/v1/targets?state=active", self.url);
@@ -144,6 +155,15 @@ impl Prometheus {
             .map(|target| format!("{} {}", target["labels"], target["lastError"]))
             .collect())
     }
+}
+
+/// A configuration with so many jobs, each for all targets.
+fn scraping(targets: &Path, jobs: usize) -> String {
+    let job = JOB.replace("TARGETS", &targets.display().to_string());
+    let jobs = (0..jobs).map(|number| job.replace("NAME", &format!("pods-{number}")));
+    std::iter::once(CONFIGURATION.to_owned())
+        .chain(jobs)
+        .collect()
 }
 
 /// Prometheus must never read half a file.

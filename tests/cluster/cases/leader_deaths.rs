@@ -1,0 +1,222 @@
+//! Leaders that die in the middle of scaling: nothing is ever lowered, and never do two replicas show
+//! one variant, whatever scales the target.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use wva::env::SeedTree;
+
+use super::external_metrics_door as door;
+use super::leadership::{QUICK, candidate, follows, gauge};
+use crate::harness::bridge::Bridge;
+use crate::harness::controller::Controller;
+use crate::harness::door::Door;
+use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::history::History;
+use crate::harness::namespace::Workload;
+use crate::harness::scaled_object::ScaledObject;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::{DESIRED, MODEL, variant};
+use crate::harness::wait::{eventually, seen};
+use crate::harness::world::Setup;
+
+const NAME: &str = "llama";
+const SOON: Duration = Duration::from_mins(1);
+const KILLS: usize = 20;
+const MAXIMUM: u32 = 20;
+
+pub(crate) fn cases() -> Vec<Case> {
+    let shared = Case::shared("leader_deaths::behind_keda", async |cx: &Cx| {
+        of_leaders(cx, None).await
+    });
+    let own = Case::with_own_servers(
+        "leader_deaths::behind_a_native_hpa",
+        Setup::Whole,
+        async |cx: &Cx| of_leaders(cx, Some(Bridge::nowhere().await?)).await,
+    );
+    let deadline = Duration::from_mins(8);
+    vec![shared.within(deadline), own.within(deadline)]
+}
+
+/// A replica of the controller, and the port of its external metrics where it serves them.
+struct Replica {
+    controller: Arc<Controller>,
+    door: Option<u16>,
+}
+
+async fn replica(cx: &Cx, number: usize, service: Option<&Bridge>) -> Result<Replica> {
+    let name = format!("wva-{number}");
+    let spec = candidate(cx, &name, QUICK);
+    if service.is_none() {
+        let controller = Arc::new(Controller::start(cx, &spec).await?);
+        return Ok(Replica {
+            controller,
+            door: None,
+        });
+    }
+    let door = Door::open(cx, spec).await?;
+    Ok(Replica {
+        controller: door.controller,
+        door: Some(door.port),
+    })
+}
+
+/// Watches the metrics pages of all replicas at once: two that show the variant at one moment, or
+/// a value below an earlier one, are kept as violations.
+struct Witness {
+    replicas: Arc<Mutex<Vec<Arc<Controller>>>>,
+    violations: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Witness {
+    fn follow(namespace: &str) -> Self {
+        let replicas: Arc<Mutex<Vec<Arc<Controller>>>> = Arc::default();
+        let violations: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (watched, found) = (Arc::clone(&replicas), Arc::clone(&violations));
+        let namespace = namespace.to_owned();
+        let task = tokio::spawn(async move {
+            let labels = [("variant_name", NAME), ("namespace", namespace.as_str())];
+            let mut highest = 0.0;
+            loop {
+                let now: Vec<_> = watched.lock().unwrap().clone();
+                let pages = now.iter().map(|replica| replica.value(DESIRED, &labels));
+                let values = futures::future::join_all(pages).await;
+                let shown: Vec<f64> = values.into_iter().filter_map(|v| v.ok()?).collect();
+                let mut texts = Vec::new();
+                if shown.len() > 1 {
+                    texts.push(format!("several replicas show the variant: {shown:?}"));
+                }
+                for value in shown {
+                    if value < highest {
+                        texts.push(format!("{value} after {highest}"));
+                    }
+                    highest = value;
+                }
+                found.lock().unwrap().extend(texts);
+                sleep(Duration::from_millis(50)).await;
+            }
+        });
+        Self {
+            replicas,
+            violations,
+            task,
+        }
+    }
+
+    fn set(&self, replicas: &[&Replica]) {
+        let controllers = replicas.iter().map(|one| Arc::clone(&one.controller));
+        *self.replicas.lock().unwrap() = controllers.collect();
+    }
+
+    fn found_nothing(&self) -> Result {
+        seen(&*self.violations.lock().unwrap(), &Vec::new())
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Under load that wants more than there may be, the leader dies again and again while it scales:
+/// with KEDA behind it, which reads a missing series as 0 unless it is told otherwise, or with a
+/// native HPA that reads the replicas themselves through a Service.
+async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
+    let workload = Workload {
+        loading: Duration::from_secs(1),
+        ..Workload::new(NAME, 1)
+    };
+    cx.namespace.deploy(&workload).await?;
+    cx.namespace.settles(NAME, 1, SOON).await?;
+    let history = History::follow(&cx.namespace, NAME);
+    let fleet = FleetSpec {
+        namespace: cx.namespace.name.clone(),
+        selector: workload.selector(),
+        model: MODEL.to_owned(),
+    };
+    let fleet = EngineFleet::start(&cx.world, fleet, Load::Shared(Reading::IDLE));
+    let bounds = json!({ "maxReplicas": MAXIMUM });
+    cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
+
+    let witness = Witness::follow(&cx.namespace.name);
+    let mut leader = replica(cx, 0, service.as_ref()).await?;
+    eventually("the leader shows its count", SOON, async || {
+        seen(&gauge(cx, &leader.controller).await?, &Some(1.0))
+    })
+    .await?;
+    scales(cx, &leader, service.as_ref()).await?;
+    fleet.set_load(Load::Shared(Reading {
+        kv_cache: 2.0 * f64::from(MAXIMUM),
+        ..Reading::IDLE
+    }));
+
+    let mut at_death = Vec::new();
+    let mut moments = SeedTree::new(1).child("moments of death");
+    for death in 1..=KILLS {
+        let follower = replica(cx, death, service.as_ref()).await?;
+        witness.set(&[&leader, &follower]);
+        follows(&follower.controller).await?;
+        if let Some(service) = &service {
+            let doors = leader.door.into_iter().chain(follower.door);
+            service.leads_to(&doors.collect::<Vec<_>>());
+        }
+        let moment = Duration::from_millis(moments.next_u64() % 1_000);
+        sleep(moment).await;
+        // On a busy machine a lease this short may have changed hands meanwhile.
+        let shown = eventually("the leader shows its count", SOON, async || {
+            let shown = gauge(cx, &leader.controller).await?;
+            shown.ok_or_else(|| Fault::new("it shows none"))
+        })
+        .await?;
+        at_death.push(shown);
+        leader.controller.server.kill();
+        eventually(format!("death {death} is outlived"), SOON, async || {
+            seen(&gauge(cx, &follower.controller).await?.is_some(), &true)
+        })
+        .await?;
+        leader = follower;
+    }
+    cx.namespace
+        .settles(NAME, i32::try_from(MAXIMUM)?, SOON * 2)
+        .await?;
+    seen(
+        &gauge(cx, &leader.controller).await?,
+        &Some(f64::from(MAXIMUM)),
+    )?;
+    witness.found_nothing()?;
+    // Each of them died while more was wanted than there was, and something grew meanwhile.
+    assert_eq!(at_death.len(), KILLS, "{at_death:?}");
+    let grew = at_death.last() > at_death.first();
+    let is_mid_scale = |desired: &f64| *desired < f64::from(MAXIMUM);
+    assert!(grew && at_death.iter().all(is_mid_scale), "{at_death:?}");
+    let wanted: Vec<i32> = history.steps().iter().map(|step| step.wanted).collect();
+    assert!(wanted.is_sorted(), "{wanted:?}");
+    Ok(())
+}
+
+/// Whatever scales the target reads the first leader.
+async fn scales(cx: &Cx, leader: &Replica, service: Option<&Bridge>) -> Result {
+    let max = i32::try_from(MAXIMUM)?;
+    let (Some(service), Some(port)) = (service, leader.door) else {
+        let scaled_object = ScaledObject {
+            target: NAME,
+            variant: NAME,
+            min: 1,
+            max,
+        };
+        scaled_object.apply(cx).await?;
+        return scaled_object.is_read(cx, "1").await;
+    };
+    service.leads_to(&[port]);
+    Door::register_at(cx, service.port).await?;
+    cx.namespace
+        .apply(door::hpa(&cx.namespace.name, max)?)
+        .await?;
+    door::reads(cx, Some("1")).await
+}
