@@ -132,6 +132,16 @@ pub struct Sample {
     pub kind: Kind,
 }
 
+impl Sample {
+    /// Name and labels as they stand in the text format.
+    pub(super) fn series(&self) -> String {
+        let mut text = self.name.to_string();
+        // Writing to a String cannot fail.
+        write_labels(&mut text, &self.labels).unwrap_or_default();
+        text
+    }
+}
+
 impl Family {
     /// A family of one counter or gauge.
     pub fn single(
@@ -241,7 +251,7 @@ impl Display for Page {
     }
 }
 
-fn write_labels(text: &mut Formatter<'_>, labels: &Labels) -> fmt::Result {
+fn write_labels(text: &mut impl Write, labels: &Labels) -> fmt::Result {
     let mut open = '{';
     for (name, value) in labels.iter() {
         write!(text, "{open}{name}=\"")?;

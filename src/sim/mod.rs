@@ -5,4 +5,5 @@ pub mod engine;
 pub mod exposition;
 pub mod load;
 mod number;
+pub mod prometheus;
 pub mod router;

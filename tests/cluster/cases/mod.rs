@@ -18,6 +18,7 @@ mod leadership;
 mod lifecycle;
 mod outages;
 mod process;
+mod prometheus;
 mod restarts;
 mod rights;
 mod rivals;
@@ -60,6 +61,7 @@ pub(crate) fn all() -> Vec<Case> {
         contract::cases(),
         embedded::cases(),
         process::cases(),
+        prometheus::cases(),
         serving::cases(),
         external_metrics_door::cases(),
         // One of them judges all others, so they come last.

@@ -18,7 +18,7 @@ pub(crate) mod namespace;
 pub(crate) mod oracle;
 pub(crate) mod pki;
 pub(crate) mod ports;
-mod process;
+pub(crate) mod process;
 pub(crate) mod reader;
 mod run;
 pub(crate) mod scaled_object;

@@ -1,0 +1,74 @@
+//! The server as the controller asks it, without a network between them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::eval::Outcome;
+use super::server::{Outage, Prometheus};
+use crate::env::Clock;
+use crate::signals::{PromApi, QueryError, QueryResult};
+
+/// A handle of a server in this process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct InProcess {
+    server: Arc<Mutex<Prometheus>>,
+    clock: Clock,
+}
+
+impl InProcess {
+    /// Asks this server, by this clock.
+    pub fn new(server: Arc<Mutex<Prometheus>>, clock: Clock) -> Self {
+        Self { server, clock }
+    }
+
+    fn ask(&self, promql: &str) -> Result<QueryResult, QueryError> {
+        let now = self.clock.now().wall;
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        match server.outage() {
+            Some(Outage::Unreachable) => {
+                return Err(QueryError::Unreachable {
+                    cause: "connection refused".to_owned(),
+                });
+            }
+            Some(Outage::Status(status)) => {
+                return Err(QueryError::ServerError {
+                    status: status.as_u16(),
+                    message: String::new(),
+                });
+            }
+            None => {}
+        }
+        let answer = server
+            .query(promql, now)
+            .map_err(|refusal| QueryError::BadRequest {
+                status: refusal.kind.status(),
+                message: format!(": {refusal}"),
+            })?;
+        let Outcome::Vector(samples) = &answer.value else {
+            return Err(QueryError::Malformed {
+                problem: "it is a scalar where a vector was expected".to_owned(),
+            });
+        };
+        let mut result = QueryResult::default();
+        let time = super::number::seconds(now.0);
+        for sample in samples {
+            result.push(sample.labels.iter(), time, sample.value);
+        }
+        for warning in answer.warnings {
+            result.warn(warning);
+        }
+        Ok(result)
+    }
+}
+
+impl PromApi for InProcess {
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        _deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(std::future::ready(self.ask(promql)))
+    }
+}

@@ -1,0 +1,123 @@
+//! Evaluates expressions, by the rules of Prometheus 3.
+
+mod aggregate;
+mod binary;
+mod functions;
+mod quantile;
+mod rate;
+mod rows;
+mod scalar;
+mod select;
+mod window;
+
+use self::rows::{Row, Steps};
+use super::labels::Labels;
+use super::matcher::Matcher;
+use super::promql::{Expr, Kind};
+use super::refusal::Refusal;
+use super::store::Store;
+
+/// What an expression comes to at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// A number.
+    Scalar(f64),
+    /// One value per series.
+    Vector(Vec<Sample>),
+}
+
+/// The value of one series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The labels, the name among them where the result has one.
+    pub labels: Labels,
+    /// The value.
+    pub value: f64,
+}
+
+/// The samples that a query sees.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) store: &'a Store,
+    /// How far back an instant selector looks, in milliseconds.
+    pub(super) look_back: i64,
+    /// The time of the newest sample that is known.
+    pub(super) visible: i64,
+    /// Series that are left out.
+    pub(super) hidden: Option<&'a Matcher>,
+}
+
+/// What an expression comes to at each of some steps.
+#[derive(Debug)]
+enum Value {
+    Scalar(Vec<f64>),
+    Vector(Vec<Row>),
+}
+
+impl View<'_> {
+    /// What an expression comes to at a time.
+    pub(super) fn instant(&self, expression: &Expr, at: i64) -> Result<Outcome, Refusal> {
+        if !matches!(expression.kind(), Kind::Scalar | Kind::Vector) {
+            let text = "this simulated Prometheus answers scalars and instant vectors only";
+            return Err(Refusal::parameter("query", text));
+        }
+        let values = self.eval(expression, Steps::once(at))?;
+        Ok(match values {
+            Value::Scalar(values) => Outcome::Scalar(values.first().copied().unwrap_or(f64::NAN)),
+            Value::Vector(rows) => Outcome::Vector(rows.into_iter().filter_map(sample).collect()),
+        })
+    }
+
+    fn eval(&self, expression: &Expr, steps: Steps) -> Result<Value, Refusal> {
+        Ok(match expression {
+            Expr::Number(number) => Value::Scalar(vec![*number; steps.count]),
+            Expr::Selector(selector) => Value::Vector(self.values(selector, steps)?),
+            Expr::Aggregate(how, grouping, inner) => {
+                let rows = self.vector(inner, steps)?;
+                Value::Vector(aggregate::aggregate(*how, grouping, rows, steps))
+            }
+            Expr::Call(function, arguments) => self.call(*function, arguments, steps)?,
+            Expr::Binary(binary) => self.binary(binary, steps)?,
+            Expr::Negation(inner) => match self.eval(inner, steps)? {
+                Value::Scalar(values) => {
+                    Value::Scalar(values.into_iter().map(|value| -value).collect())
+                }
+                Value::Vector(rows) => {
+                    let negated = rows.into_iter().map(|row| Row {
+                        labels: row.labels.unnamed(),
+                        values: row.values.into_iter().map(|value| Some(-value?)).collect(),
+                    });
+                    Value::Vector(rows::merge(negated.collect())?)
+                }
+            },
+            Expr::Text(_) | Expr::Range(..) | Expr::Subquery(_) => return Err(misplaced()),
+        })
+    }
+
+    fn vector(&self, expression: &Expr, steps: Steps) -> Result<Vec<Row>, Refusal> {
+        match self.eval(expression, steps)? {
+            Value::Vector(rows) => Ok(rows),
+            Value::Scalar(_) => Err(misplaced()),
+        }
+    }
+
+    fn scalar(&self, expression: &Expr, steps: Steps) -> Result<Vec<f64>, Refusal> {
+        match self.eval(expression, steps)? {
+            Value::Scalar(values) => Ok(values),
+            Value::Vector(_) => Err(misplaced()),
+        }
+    }
+}
+
+fn sample(row: Row) -> Option<Sample> {
+    let value = row.values.first().copied()??;
+    Some(Sample {
+        labels: row.labels,
+        value,
+    })
+}
+
+/// What checked expressions do not contain.
+fn misplaced() -> Refusal {
+    Refusal::execution("an operand is of the wrong type")
+}

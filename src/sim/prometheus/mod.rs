@@ -1,0 +1,32 @@
+//! The Prometheus of the embedded world: scrapes, keeps, and answers as a Prometheus 3 would, for
+//! the part of PromQL that a controller uses. It has no clock and does nothing by itself; whoever
+//! owns it fetches the pages that are due and says what time it is.
+
+mod client;
+mod eval;
+mod http;
+mod labels;
+mod listener;
+mod matcher;
+mod number;
+mod pattern;
+mod promql;
+mod quote;
+mod refusal;
+mod scrape;
+mod server;
+mod store;
+mod target;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::InProcess;
+pub use eval::{Outcome, Sample};
+pub use labels::Labels;
+pub use listener::serve;
+pub use refusal::{FaultKind, Refusal};
+pub use scrape::Scraped;
+pub use server::{Answer, Outage, Prometheus, Settings};
+pub use target::{Conflicts, Target, TargetId};

@@ -1,0 +1,60 @@
+//! Why a request has no result, as the API says it.
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {text}", self.kind.as_str())]
+pub struct Refusal {
+    /// What kind of fault it is.
+    pub kind: FaultKind,
+    /// The text.
+    pub text: String,
+}
+
+/// The kinds of faults that the API tells apart, as far as this server has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A parameter that cannot be read.
+    BadData,
+    /// An expression that cannot be evaluated on these samples.
+    Execution,
+    /// No such endpoint.
+    NotFound,
+}
+
+impl FaultKind {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BadData => "bad_data",
+            Self::Execution => "execution",
+            Self::NotFound => "not_found",
+        }
+    }
+
+    /// The status of HTTP.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::BadData => 400,
+            Self::Execution => 422,
+            Self::NotFound => 404,
+        }
+    }
+}
+
+impl Refusal {
+    /// A parameter that cannot be read.
+    pub(super) fn parameter(name: &str, problem: &str) -> Self {
+        Self {
+            kind: FaultKind::BadData,
+            text: format!("invalid parameter \"{name}\": {problem}"),
+        }
+    }
+
+    /// An expression that cannot be evaluated.
+    pub(super) fn execution(text: impl Into<String>) -> Self {
+        Self {
+            kind: FaultKind::Execution,
+            text: text.into(),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What a scrape leaves in the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::store::{Point, SeriesId, Store};
+use super::target::Target;
+use super::text::{self, Line};
+use crate::sim::exposition::{Family, Kind, Page};
+use crate::sim::number::length;
+
+/// What came of fetching a page.
+#[derive(Debug, Clone, Copy)]
+pub enum Scraped<'a> {
+    /// A page as text.
+    Text(&'a str),
+    /// The page of a simulated server.
+    Page(&'a Page),
+    /// No page: the server is gone, or too slow.
+    Failed,
+}
+
+/// A target while it is scraped.
+#[derive(Debug)]
+pub(super) struct Scraping {
+    pub(super) target: Target,
+    /// Time of the next scrape.
+    pub(super) next: i64,
+    /// The series that the page showed last, in its order.
+    shown: Vec<Shown>,
+    /// The series about the scrapes themselves, in the order of [`Report::values`].
+    report: Vec<SeriesId>,
+}
+
+/// A series of a page.
+#[derive(Debug)]
+struct Shown {
+    /// Name and labels as they stand on the page.
+    text: String,
+    id: SeriesId,
+}
+
+/// What Prometheus notes about a scrape, but for its duration and the number of new series.
+#[derive(Debug, Clone, Copy, Default)]
+struct Report {
+    up: bool,
+    scraped: usize,
+    kept: usize,
+}
+
+impl Report {
+    fn values(self) -> [(&'static str, f64); 3] {
+        [
+            ("up", f64::from(u8::from(self.up))),
+            ("scrape_samples_scraped", length(self.scraped)),
+            ("scrape_samples_post_metric_relabeling", length(self.kept)),
+        ]
+    }
+}
+
+impl Scraping {
+    /// A target that was not scraped yet.
+    pub(super) fn begin(target: Target, now: i64) -> Self {
+        Self {
+            next: target.first(now),
+            target,
+            shown: Vec::new(),
+            report: Vec::new(),
+        }
+    }
+
+    /// All series that end with the target.
+    pub(super) fn all(&self) -> Vec<SeriesId> {
+        let shown = self.shown.iter().map(|shown| shown.id);
+        shown.chain(self.report.iter().copied()).collect()
+    }
+}
+
+/// Stores the samples of a scrape, marks the series that are not on the page any more, and notes how
+/// the scrape went.
+pub(super) fn take(
+    store: &mut Store,
+    scraping: &mut Scraping,
+    time: i64,
+    what: Scraped<'_>,
+    limit: usize,
+) {
+    let rendered;
+    let (scraped, lines) = match what {
+        Scraped::Text(page) => match text::read(page) {
+            Ok(mut lines) => {
+                let scraped = lines.len();
+                lines.retain(|line| scraping.target.keeps(text::name(line.series)));
+                (scraped, Some(lines))
+            }
+            Err(invalid) => {
+                tracing::debug!(%invalid, target = scraping.target.address, "scrape failed");
+                (0, None)
+            }
+        },
+        Scraped::Page(page) => {
+            rendered = render(page, &scraping.target);
+            let lines = rendered.iter().map(|(series, value)| Line {
+                series,
+                value: *value,
+                time: None,
+            });
+            (rendered.len(), Some(lines.collect()))
+        }
+        Scraped::Failed => (0, None),
+    };
+    let stored = lines
+        .filter(|lines: &Vec<Line<'_>>| lines.len() <= limit)
+        .and_then(|lines| store_lines(store, scraping, time, &lines));
+    let report = match stored {
+        Some(kept) => Report {
+            up: true,
+            scraped,
+            kept,
+        },
+        None => {
+            for shown in std::mem::take(&mut scraping.shown) {
+                store.append(shown.id, Point::mark(time));
+            }
+            Report::default()
+        }
+    };
+    store_report(store, scraping, time, report);
+}
+
+/// The samples of a page that the target keeps, without the detour over a text of all of it.
+fn render(page: &Page, target: &Target) -> Vec<(String, f64)> {
+    let kept = |family: &&Family| {
+        let parts: &[&str] = match family.kind {
+            Kind::Histogram => &["_bucket", "_sum", "_count"],
+            Kind::Counter | Kind::Gauge => &[""],
+        };
+        parts
+            .iter()
+            .any(|part| target.keeps(&format!("{}{part}", family.name)))
+    };
+    page.families
+        .iter()
+        .filter(kept)
+        .flat_map(Family::samples)
+        .filter(|sample| target.keeps(&sample.name))
+        .map(|sample| (sample.series(), sample.value))
+        .collect()
+}
+
+/// Stores the samples of a page; says how many there were. `None`, and nothing stored, if the labels
+/// of one of them cannot be read.
+fn store_lines(
+    store: &mut Store,
+    scraping: &mut Scraping,
+    time: i64,
+    lines: &[Line<'_>],
+) -> Option<usize> {
+    let mut memory = Memory::of(&scraping.shown);
+    let mut found = Vec::with_capacity(lines.len());
+    for line in lines {
+        let id = if let Some(id) = memory.recall(line.series, store) {
+            id
+        } else {
+            store.series(&scraping.target.labels_of(line.series).ok()?)
+        };
+        found.push(id);
+    }
+    let changed = !memory.in_order || lines.len() != scraping.shown.len();
+    for (line, id) in lines.iter().zip(&found) {
+        let point = Point {
+            time: line.time.unwrap_or(time),
+            value: line.value,
+        };
+        store.append(*id, point);
+    }
+    if changed {
+        // A sample with a time of its own says nothing about whether its series lives.
+        let shown: Vec<Shown> = lines
+            .iter()
+            .zip(&found)
+            .filter(|(line, _)| line.time.is_none())
+            .map(|(line, id)| Shown {
+                text: line.series.to_owned(),
+                id: *id,
+            })
+            .collect();
+        let present: BTreeSet<SeriesId> = shown.iter().map(|shown| shown.id).collect();
+        for shown in std::mem::replace(&mut scraping.shown, shown) {
+            if !present.contains(&shown.id) {
+                store.append(shown.id, Point::mark(time));
+            }
+        }
+    }
+    Some(lines.len())
+}
+
+fn store_report(store: &mut Store, scraping: &mut Scraping, time: i64, report: Report) {
+    let values = report.values();
+    if scraping.report.iter().any(|id| !store.holds(*id)) {
+        scraping.report.clear();
+    }
+    if scraping.report.is_empty() {
+        let ids = values.map(|(name, _)| store.series(&scraping.target.report(name)));
+        scraping.report = ids.to_vec();
+    }
+    for (id, (_, value)) in scraping.report.iter().zip(values) {
+        store.append(*id, Point { time, value });
+    }
+}
+
+/// Which series the texts of the last page were. Pages mostly keep their order.
+struct Memory<'s> {
+    shown: &'s [Shown],
+    next: usize,
+    in_order: bool,
+    places: Option<BTreeMap<&'s str, usize>>,
+}
+
+impl<'s> Memory<'s> {
+    fn of(shown: &'s [Shown]) -> Self {
+        Self {
+            shown,
+            next: 0,
+            in_order: true,
+            places: None,
+        }
+    }
+
+    /// The series of a text, if it was on the last page and is still kept.
+    fn recall(&mut self, text: &str, store: &Store) -> Option<SeriesId> {
+        let expected = self.shown.get(self.next);
+        let found = match expected.filter(|shown| shown.text == text) {
+            Some(shown) => Some(shown),
+            None => {
+                self.in_order = false;
+                let shown = self.shown;
+                let places = self.places.get_or_insert_with(|| {
+                    let places = shown.iter().enumerate();
+                    places.map(|(place, shown)| (&*shown.text, place)).collect()
+                });
+                let place = *places.get(text)?;
+                self.next = place;
+                shown.get(place)
+            }
+        };
+        self.next += 1;
+        let id = found?.id;
+        let kept = store.holds(id);
+        self.in_order &= kept;
+        kept.then_some(id)
+    }
+}

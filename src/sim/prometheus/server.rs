@@ -1,0 +1,288 @@
+//! The server: which targets it has, what is due, which faults it has, and its answers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::eval::{self, View};
+use super::matcher::Matcher;
+use super::number::milliseconds;
+use super::promql::{Expr, parse};
+use super::refusal::Refusal;
+use super::scrape::{self, Scraped, Scraping};
+use super::store::{Point, SeriesId, Store};
+use super::target::{Target, TargetId};
+use crate::policy::moment::WallTime;
+
+/// Most expressions that are kept parsed.
+const PARSED: usize = 64;
+
+/// How a server keeps and finds samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How far back an instant selector looks.
+    pub look_back: Duration,
+    /// How long samples are kept.
+    pub retention: Duration,
+    /// Most samples of one page; a page with more fails.
+    pub sample_limit: usize,
+}
+
+impl Default for Settings {
+    /// The look-back of Prometheus, and as much as the queries of a controller reach.
+    fn default() -> Self {
+        Self {
+            look_back: Duration::from_mins(5),
+            retention: Duration::from_mins(15),
+            sample_limit: 10_000,
+        }
+    }
+}
+
+/// How a server fails its readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outage {
+    /// Nobody listens.
+    Unreachable,
+    /// Every request is answered with this status.
+    Status(StatusCode),
+}
+
+/// The answer to a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// What the expression came to.
+    pub value: eval::Outcome,
+    /// What the server warns of: that the answer is incomplete.
+    pub warnings: Vec<String>,
+}
+
+/// Faults that are in force.
+#[derive(Debug, Default)]
+struct Faults {
+    lag: i64,
+    gap: Option<i64>,
+    outage: Option<Outage>,
+    hidden: Option<Matcher>,
+}
+
+/// The marks of a target that is gone. Prometheus writes them late, in case it comes back.
+#[derive(Debug)]
+struct Farewell {
+    /// When they are written.
+    written: i64,
+    /// Which time they bear: that of the scrape that did not happen any more.
+    time: i64,
+    series: Vec<SeriesId>,
+}
+
+/// A Prometheus without a clock, tasks or connections: whoever owns it fetches the pages that are
+/// due and says what time it is.
+#[derive(Debug)]
+pub struct Prometheus {
+    settings: Settings,
+    store: Store,
+    targets: BTreeMap<TargetId, Scraping>,
+    farewells: Vec<Farewell>,
+    faults: Faults,
+    next_target: u64,
+    next_sweep: i64,
+    /// Expressions that were asked for lately: a controller sends the same ones again and again.
+    parsed: Mutex<BTreeMap<String, Arc<Expr>>>,
+}
+
+impl Prometheus {
+    /// A server without targets and samples.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            store: Store::new(milliseconds(settings.retention)),
+            settings,
+            targets: BTreeMap::new(),
+            farewells: Vec::new(),
+            faults: Faults::default(),
+            next_target: 0,
+            next_sweep: i64::MIN,
+            parsed: Mutex::default(),
+        }
+    }
+
+    /// Number of series that are kept.
+    pub fn series(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Takes over the whole set of targets, as service discovery tells it. Those that are there
+    /// already go on, those that are missing end.
+    pub fn set_targets(&mut self, targets: Vec<Target>, WallTime(now): WallTime) {
+        let mut known: BTreeMap<_, _> = std::mem::take(&mut self.targets)
+            .into_iter()
+            .map(|(id, scraping)| (scraping.target.labels.clone(), (id, scraping)))
+            .collect();
+        for target in targets {
+            if let Some((id, mut scraping)) = known.remove(&target.labels) {
+                if scraping.target.interval != target.interval {
+                    scraping.next = target.first(now);
+                }
+                scraping.target = target;
+                self.targets.insert(id, scraping);
+            } else {
+                let id = TargetId(self.next_target);
+                self.next_target += 1;
+                self.targets.insert(id, Scraping::begin(target, now));
+            }
+        }
+        let gone = known.into_values();
+        self.farewells
+            .extend(gone.map(|(_, scraping)| Farewell::of(&scraping)));
+    }
+
+    /// A target that is being scraped.
+    pub fn target(&self, id: TargetId) -> Option<&Target> {
+        self.targets.get(&id).map(|scraping| &scraping.target)
+    }
+
+    /// When [`Prometheus::due`] has to be called next.
+    pub fn next_event(&self) -> Option<WallTime> {
+        let scrapes = self.targets.values().map(|scraping| scraping.next);
+        let marks = self.farewells.iter().map(|farewell| farewell.written);
+        scrapes.chain(marks).min().map(WallTime)
+    }
+
+    /// The targets that are to be scraped now, each with the time that its samples bear. A target
+    /// whose time has passed more than once is scraped once.
+    pub fn due(&mut self, WallTime(now): WallTime) -> Vec<(TargetId, WallTime)> {
+        self.write_marks(now);
+        if now >= self.next_sweep {
+            self.store.sweep(now);
+            self.next_sweep = now.saturating_add(milliseconds(self.settings.retention) / 4);
+        }
+        let suspended = self.faults.gap.is_some_and(|until| now < until);
+        let mut due = Vec::new();
+        for (id, scraping) in &mut self.targets {
+            if scraping.next > now {
+                continue;
+            }
+            let step = scraping.target.step();
+            let time = now - (now - scraping.next).rem_euclid(step);
+            scraping.next = time.saturating_add(step);
+            if !suspended {
+                due.push((*id, WallTime(time)));
+            }
+        }
+        due
+    }
+
+    fn write_marks(&mut self, now: i64) {
+        let store = &mut self.store;
+        self.farewells.retain(|farewell| {
+            let waits = farewell.written > now;
+            if !waits {
+                for id in &farewell.series {
+                    store.append(*id, Point::mark(farewell.time));
+                }
+            }
+            waits
+        });
+    }
+
+    /// Takes what came of a scrape that was due at that time. A page that cannot be read, or is too
+    /// large, counts as none. Nothing happens if the target is gone meanwhile.
+    pub fn scraped(&mut self, id: TargetId, WallTime(time): WallTime, what: Scraped<'_>) {
+        if let Some(scraping) = self.targets.get_mut(&id) {
+            scrape::take(
+                &mut self.store,
+                scraping,
+                time,
+                what,
+                self.settings.sample_limit,
+            );
+        }
+    }
+
+    /// What an expression comes to now.
+    ///
+    /// # Errors
+    /// In the words of Prometheus where it refuses the expression, in ours where only we do.
+    pub fn query(&self, promql: &str, now: WallTime) -> Result<Answer, Refusal> {
+        self.query_at(promql, now, now)
+    }
+
+    /// What an expression came to at another time, from what is known now.
+    ///
+    /// # Errors
+    /// See [`Prometheus::query`].
+    pub fn query_at(
+        &self,
+        promql: &str,
+        WallTime(at): WallTime,
+        WallTime(now): WallTime,
+    ) -> Result<Answer, Refusal> {
+        let expression = self.parsed(promql)?;
+        let view = View {
+            store: &self.store,
+            look_back: milliseconds(self.settings.look_back),
+            visible: now.saturating_sub(self.faults.lag),
+            hidden: self.faults.hidden.as_ref(),
+        };
+        let hidden = self.faults.hidden.iter();
+        Ok(Answer {
+            value: view.instant(&expression, at)?,
+            warnings: hidden.map(|_| PARTIAL.to_owned()).collect(),
+        })
+    }
+
+    fn parsed(&self, promql: &str) -> Result<Arc<Expr>, Refusal> {
+        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = parsed.get(promql) {
+            return Ok(Arc::clone(known));
+        }
+        let expression = Arc::new(parse(promql)?);
+        if parsed.len() >= PARSED {
+            parsed.clear();
+        }
+        parsed.insert(promql.to_owned(), Arc::clone(&expression));
+        Ok(expression)
+    }
+
+    /// Lets answers know nothing that is newer than this; nothing is late with zero.
+    pub fn set_lag(&mut self, lag: Duration) {
+        self.faults.lag = milliseconds(lag);
+    }
+
+    /// Lets nothing be scraped until then: no samples, and no marks of failed scrapes either.
+    pub fn set_gap(&mut self, until: Option<WallTime>) {
+        self.faults.gap = until.map(|WallTime(until)| until);
+    }
+
+    /// Lets requests fail, or ends that.
+    pub fn set_outage(&mut self, outage: Option<Outage>) {
+        self.faults.outage = outage;
+    }
+
+    /// How requests fail at present.
+    pub fn outage(&self) -> Option<Outage> {
+        self.faults.outage
+    }
+
+    /// Hides all series with this label of this value from answers, which then carry a warning.
+    pub fn set_hidden(&mut self, hidden: Option<(&str, &str)>) {
+        self.faults.hidden = hidden.map(|(label, value)| Matcher::equal(label, value));
+    }
+}
+
+/// The warning of an answer that lacks series.
+const PARTIAL: &str = "partial response: some of the series could not be read";
+
+impl Farewell {
+    /// Prometheus lets two more scrapes and a tenth of an interval pass.
+    fn of(scraping: &Scraping) -> Self {
+        let step = scraping.target.step();
+        Self {
+            time: scraping.next,
+            written: scraping.next.saturating_add(step + step / 10),
+            series: scraping.all(),
+        }
+    }
+}

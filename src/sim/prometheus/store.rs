@@ -1,0 +1,162 @@
+//! The samples of all series, as long as they are kept.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::labels::{Labels, NAME};
+use super::matcher::Matcher;
+use super::number::{is_stale, stale};
+
+/// One value at one time, in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    pub(super) time: i64,
+    pub(super) value: f64,
+}
+
+impl Point {
+    /// The mark at the end of a series.
+    pub(super) fn mark(time: i64) -> Self {
+        let value = stale();
+        Self { time, value }
+    }
+}
+
+/// Number of a series; never used again for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SeriesId(u64);
+
+/// Labels and samples, the oldest first.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) labels: Labels,
+    points: VecDeque<Point>,
+}
+
+impl Series {
+    /// The newest sample at or before a time, marks included.
+    pub(super) fn newest(&self, until: i64) -> Option<Point> {
+        let place = self.points.partition_point(|point| point.time <= until);
+        self.points.get(place.checked_sub(1)?).copied()
+    }
+
+    /// The samples after `after` and not after `until`, without marks.
+    pub(super) fn between(&self, after: i64, until: i64) -> impl Iterator<Item = Point> {
+        let start = self.points.partition_point(|point| point.time <= after);
+        let end = self.points.partition_point(|point| point.time <= until);
+        self.points
+            .range(start..end.max(start))
+            .copied()
+            .filter(|point| !is_stale(point.value))
+    }
+}
+
+/// All series.
+#[derive(Debug)]
+pub(super) struct Store {
+    /// How long samples are kept, in milliseconds.
+    retention: i64,
+    series: BTreeMap<SeriesId, Series>,
+    by_name: BTreeMap<Arc<str>, BTreeMap<Labels, SeriesId>>,
+    next: u64,
+}
+
+impl Store {
+    /// An empty store.
+    pub(super) fn new(retention: i64) -> Self {
+        Self {
+            retention,
+            series: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    /// Number of series.
+    pub(super) fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    /// The series of these labels, made if there is none.
+    pub(super) fn series(&mut self, labels: &Labels) -> SeriesId {
+        let name = labels.get(NAME);
+        let family = match self.by_name.get_mut(name) {
+            Some(family) => family,
+            None => self.by_name.entry(Arc::from(name)).or_default(),
+        };
+        if let Some(id) = family.get(labels) {
+            return *id;
+        }
+        let id = SeriesId(self.next);
+        self.next += 1;
+        family.insert(labels.clone(), id);
+        let series = Series {
+            labels: labels.clone(),
+            points: VecDeque::new(),
+        };
+        self.series.insert(id, series);
+        id
+    }
+
+    /// Whether a series is kept.
+    pub(super) fn holds(&self, id: SeriesId) -> bool {
+        self.series.contains_key(&id)
+    }
+
+    /// Adds a sample to a series that is kept. A sample that is not newer than the last one is
+    /// dropped, as Prometheus does.
+    pub(super) fn append(&mut self, id: SeriesId, point: Point) {
+        let Some(series) = self.series.get_mut(&id) else {
+            return;
+        };
+        let last = series.points.back();
+        if last.is_some_and(|last| last.time >= point.time) {
+            return;
+        }
+        let oldest = point.time.saturating_sub(self.retention);
+        while series
+            .points
+            .front()
+            .is_some_and(|first| first.time < oldest)
+        {
+            series.points.pop_front();
+        }
+        series.points.push_back(point);
+    }
+
+    /// Forgets series without a sample that is recent enough to be kept.
+    pub(super) fn sweep(&mut self, now: i64) {
+        let oldest = now.saturating_sub(self.retention);
+        let Self {
+            series, by_name, ..
+        } = self;
+        series.retain(|_, series| series.points.back().is_some_and(|last| last.time >= oldest));
+        by_name.retain(|_, family| {
+            family.retain(|_, id| series.contains_key(id));
+            !family.is_empty()
+        });
+    }
+
+    /// The series that all matchers match, in the order of their names and labels.
+    pub(super) fn select(&self, matchers: &[Matcher]) -> Vec<&Series> {
+        let (of_name, others): (Vec<&Matcher>, Vec<&Matcher>) =
+            matchers.iter().partition(|matcher| matcher.label == NAME);
+        let chosen = |labels: &Labels| {
+            others
+                .iter()
+                .all(|matcher| matcher.matches(labels.get(&matcher.label)))
+        };
+        let exact = of_name.iter().find_map(|matcher| matcher.exact());
+        let families: Vec<_> = match exact {
+            Some(name) => self.by_name.get_key_value(name).into_iter().collect(),
+            None => self.by_name.iter().collect(),
+        };
+        families
+            .into_iter()
+            .filter(|(name, _)| of_name.iter().all(|matcher| matcher.matches(name)))
+            .flat_map(|(_, family)| family)
+            .filter(|(labels, _)| chosen(labels))
+            .filter_map(|(_, id)| self.series.get(id))
+            .collect()
+    }
+}

@@ -1,0 +1,194 @@
+//! From pages to series.
+
+use std::time::Duration;
+
+use super::*;
+use crate::sim::exposition::{Family, Kind, Page, labels};
+
+#[test]
+fn series_end_when_they_leave_the_page_and_when_the_page_fails() {
+    let (mut server, id) = server(target("a"));
+    page(&mut server, id, 10, "x 1\ny 2\n");
+    assert_eq!(values(&server, "x", 19), [1.0]);
+    assert_eq!(values(&server, "y", 19), [2.0]);
+    assert_eq!(values(&server, "up", 19), [1.0]);
+    assert_eq!(values(&server, "scrape_samples_scraped", 19), [2.0]);
+
+    page(&mut server, id, 20, "x 3\n");
+    assert_eq!(values(&server, "x", 20), [3.0]);
+    assert_eq!(values(&server, "y", 20), NONE);
+    assert_eq!(values(&server, "y", 19), [2.0]);
+    assert_eq!(values(&server, "last_over_time(y[1m])", 20), [2.0]);
+
+    server.scraped(id, seconds(30), Scraped::Failed);
+    assert_eq!(values(&server, "x", 30), NONE);
+    assert_eq!(values(&server, "up", 30), [0.0]);
+    page(&mut server, id, 40, "x 4\n");
+    assert_eq!(values(&server, "x", 40), [4.0]);
+    assert_eq!(values(&server, "count_over_time(x[1m])", 40), [3.0]);
+}
+
+#[test]
+fn a_page_that_cannot_be_read_counts_as_none() {
+    let pages = [
+        "x\n",
+        "x one\n",
+        "x{a=1} 1\n",
+        "x{a=\"1\" 1\n",
+        "x{a=\"1\"b=\"2\"} 1\n",
+        "1x 1\n",
+        "x 1 soon\n",
+        "x 1 2 3\n",
+        "x{1=\"a\"} 1\n",
+    ];
+    for text in pages {
+        let (mut server, id) = server(target("a"));
+        page(&mut server, id, 10, "good 1\n");
+        assert_eq!(values(&server, "good", 10), [1.0], "{text}");
+        page(&mut server, id, 20, &format!("good 1\n{text}"));
+        assert_eq!(values(&server, "up", 20), [0.0], "{text}");
+        assert_eq!(values(&server, "good", 20), NONE, "{text}");
+    }
+}
+
+#[test]
+fn everything_that_the_format_allows_is_read() {
+    let (mut server, id) = server(target("a"));
+    let text = "# HELP x what it is\n# TYPE x gauge\n\n  x { a = \"q\\\"b\\\\n\\nl\" , } 1e3\n\
+                inf +Inf\nnan NaN\nneg{a=\"}\",b=\"\"} -0.5 1700000045000\nx{a=\"2\"} 2\n";
+    page(&mut server, id, 10, text);
+    let found = asked(&server, "x", 10);
+    let wanted = [("{a=\"2\"}", 2.0), ("{a=\"q\\\"b\\\\n\\nl\"}", 1000.0)];
+    assert_eq!(found, wanted.map(|(k, v)| (k.to_owned(), v)).into());
+    assert_eq!(values(&server, "inf", 10), [f64::INFINITY]);
+    assert!(values(&server, "nan", 10)[0].is_nan());
+    // With a time of its own.
+    assert_eq!(values(&server, "timestamp(neg)", 10), [1_700_000_045.0]);
+    assert_eq!(asked(&server, "neg", 10)["{a=\"}\"}"], -0.5);
+}
+
+#[test]
+fn whose_label_counts_is_a_matter_of_the_target() {
+    let text = "x{namespace=\"own\",exported_pod=\"p\",pod=\"q\"} 1\n";
+    let (mut server, id) = server(target("a"));
+    page(&mut server, id, 10, text);
+    let wanted =
+        "{exported_exported_pod=\"q\", exported_namespace=\"own\", exported_pod=\"p\"}".to_owned();
+    assert_eq!(
+        asked(&server, "x{namespace=\"ns\",pod=\"a\"}", 10),
+        [(wanted, 1.0)].into()
+    );
+
+    let honored = Target {
+        conflicts: Conflicts::Honored,
+        ..target("a")
+    };
+    let (mut server, id) = super::server(honored);
+    page(&mut server, id, 10, text);
+    let found = asked(&server, "x{namespace=\"own\",pod=\"q\",job=\"pods\"}", 10);
+    assert_eq!(found, [("{exported_pod=\"p\"}".to_owned(), 1.0)].into());
+}
+
+#[test]
+fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
+    let mut buckets = crate::sim::exposition::Histogram::new(vec![0.5, 2.0]);
+    buckets.observe(1.0);
+    let of = labels([("model_name", "m\"1")]);
+    let shown = Page {
+        families: vec![
+            Family::single("vllm:waiting", "w", Kind::Gauge, &of, 3.0),
+            Family::histogram("vllm:ttft_seconds", "t", &of, &buckets),
+        ],
+    };
+    let all = "{__name__=~\"vllm:.+\"}";
+    let (mut by_text, id) = server(target("a"));
+    page(&mut by_text, id, 10, &shown.to_string());
+    let (mut by_page, id) = server(target("a"));
+    by_page.scraped(id, seconds(10), Scraped::Page(&shown));
+    let answer = by_page.query(all, seconds(10)).unwrap();
+    assert_eq!(answer, by_text.query(all, seconds(10)).unwrap());
+    assert_eq!(
+        values(&by_page, "count({__name__=~\"vllm:.+\"})", 10),
+        [6.0]
+    );
+
+    let some = Target {
+        keep: Some(["vllm:ttft_seconds_count".to_owned()].into()),
+        ..target("a")
+    };
+    let (mut kept, id) = server(some);
+    kept.scraped(id, seconds(10), Scraped::Page(&shown));
+    assert_eq!(values(&kept, "count({__name__=~\"vllm:.+\"})", 10), [1.0]);
+}
+
+#[test]
+fn targets_that_are_gone_end_late_and_what_is_old_is_forgotten() {
+    let mut server = Prometheus::new(Settings {
+        retention: Duration::from_mins(10),
+        ..Settings::default()
+    });
+    server.set_targets(vec![target("a"), target("b")], seconds(0));
+    let mut now = 0;
+    let mut scrape = |server: &mut Prometheus, until: i64| {
+        while now < until {
+            now += 1;
+            for (id, at) in server.due(seconds(now)) {
+                let pod = server.target(id).unwrap().address.clone();
+                server.scraped(id, at, Scraped::Text(&format!("x{{p=\"{pod}\"}} 1\n")));
+            }
+        }
+    };
+    scrape(&mut server, 30);
+    assert_eq!(asked(&server, "x", 30).len(), 2);
+    assert_eq!(
+        values(&server, "count_over_time(x{p=\"a\"}[30s])", 30),
+        [3.0]
+    );
+    let series = server.series();
+
+    server.set_targets(vec![target("a")], seconds(30));
+    scrape(&mut server, 40);
+    // The last page still counts: Prometheus waits for the target to come back.
+    assert_eq!(asked(&server, "x", 40).len(), 2);
+    scrape(&mut server, 60);
+    assert_eq!(asked(&server, "x", 60).len(), 1);
+    // The mark bears the time of the scrape that did not happen.
+    assert_eq!(asked(&server, "x", 45).len(), 1);
+    scrape(&mut server, 900);
+    assert_eq!(server.series(), series / 2);
+    assert_eq!(values(&server, "count_over_time(x[1h])", 900), [61.0]);
+}
+
+#[test]
+fn a_page_with_too_many_samples_fails() {
+    let mut server = Prometheus::new(Settings {
+        sample_limit: 2,
+        ..Settings::default()
+    });
+    server.set_targets(vec![target("a")], seconds(0));
+    let id = server.due(seconds(10))[0].0;
+    page(&mut server, id, 10, "x 1\ny 1\n");
+    assert_eq!(values(&server, "up", 10), [1.0]);
+    page(&mut server, id, 20, "x 1\ny 1\nz 1\n");
+    assert_eq!(values(&server, "up", 20), [0.0]);
+}
+
+#[test]
+fn scrapes_are_spread_and_missed_ones_are_not_made_up_for() {
+    let mut server = Prometheus::new(Settings::default());
+    let pods = ["a", "b", "c", "d", "e", "f"];
+    server.set_targets(pods.map(target).into(), seconds(0));
+    let first = server.next_event().unwrap();
+    assert!(seconds(0) <= first && first < seconds(10));
+    let due = server.due(seconds(35));
+    assert_eq!(due.len(), pods.len());
+    let times: std::collections::BTreeSet<WallTime> = due.iter().map(|(_, at)| *at).collect();
+    assert!(times.len() > 3, "{times:?}");
+    assert!(
+        times
+            .iter()
+            .all(|at| seconds(25) < *at && *at <= seconds(35))
+    );
+    assert_eq!(server.due(seconds(35)), []);
+    assert_eq!(server.due(seconds(45)).len(), pods.len());
+}

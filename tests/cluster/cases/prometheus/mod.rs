@@ -1,0 +1,260 @@
+//! The Prometheus of the embedded world beside a real one: the same samples, the same questions.
+
+mod expressions;
+mod history;
+mod live;
+mod remote_write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use serde_json::Value;
+use wva::env::SeedTree;
+use wva::policy::moment::WallTime;
+use wva::sim::prometheus::{Prometheus, Scraped, Settings};
+
+use self::history::{Course, Luck};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::ports;
+use crate::harness::process::Server;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::wait::eventually;
+use crate::harness::web;
+
+/// Fleets that are compared.
+const SEEDS: u64 = 8;
+/// How long each of them lives.
+const MINUTES: i64 = 14;
+/// Times at which each expression is evaluated.
+const TIMES: usize = 5;
+/// Largest relative difference of two values.
+const TOLERANCE: f64 = 1e-12;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared("prometheus::answers_are_the_same", answers_are_the_same),
+        Case::shared(
+            "prometheus::scrapes_leave_the_same",
+            live::scrapes_leave_the_same,
+        ),
+    ]
+}
+
+/// A real Prometheus of a case's own.
+struct Real {
+    server: Arc<Server>,
+    url: String,
+    http: reqwest::Client,
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        self.server.kill();
+    }
+}
+
+impl Real {
+    async fn start(cx: &Cx, name: &str, configuration: &str) -> Result<Self> {
+        let site = &cx.world.site;
+        let file = site.write(&format!("{name}.yaml"), configuration)?;
+        let address = format!("127.0.0.1:{}", ports::free()?);
+        let program = site
+            .program("prometheus")?
+            .flag("config.file", file.display())
+            .flag("storage.tsdb.path", site.data(name))
+            .flag("web.listen-address", &address)
+            .flag("log.level", "warn")
+            .arg("--web.enable-remote-write-receiver");
+        let real = Self {
+            server: site.server(name, program),
+            url: format!("http://{address}"),
+            http: web::client()?,
+        };
+        real.server.start()?;
+        eventually(
+            "the other Prometheus is ready",
+            Duration::from_secs(30),
+            async || {
+                real.server.check()?;
+                let ready = format!("{}/-/ready", real.url);
+                real.http.get(ready).send().await?.error_for_status()?;
+                Ok(())
+            },
+        )
+        .await?;
+        Ok(real)
+    }
+
+    /// What it answers about a time: status and document.
+    async fn ask(&self, promql: &str, at: i64) -> Result<(u16, Value)> {
+        let form = [("query", promql.to_owned()), ("time", in_seconds(at))];
+        let url = format!("{}/api/v1/query", self.url);
+        let response = self.http.post(url).form(&form).send().await?;
+        let status = response.status().as_u16();
+        Ok((status, serde_json::from_str(&response.text().await?)?))
+    }
+}
+
+/// What ours answers.
+async fn ask(ours: &Prometheus, promql: &str, at: i64) -> Result<(u16, Value)> {
+    let form = form_urlencoded::Serializer::new(String::new())
+        .append_pair("query", promql)
+        .append_pair("time", &in_seconds(at))
+        .finish();
+    let uri = "/api/v1/query".parse()?;
+    let now = WallTime(i64::MAX);
+    let response = ours.answer(&http::Method::POST, &uri, form.as_bytes(), now);
+    let response = response.ok_or_else(|| Fault::new("no answer"))?;
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await?.to_bytes();
+    Ok((status, serde_json::from_slice(&body)?))
+}
+
+fn in_seconds(milliseconds: i64) -> String {
+    format!("{}.{:03}", milliseconds / 1_000, milliseconds % 1_000)
+}
+
+/// Milliseconds since the Unix epoch.
+fn now() -> i64 {
+    wva::env::Clock::real().now().wall.0
+}
+
+/// Fails if the two servers do not answer the same; says how many samples the answer has.
+async fn compare(real: &Real, ours: &Prometheus, promql: &str, at: i64) -> Result<usize> {
+    let (wanted_status, wanted) = real.ask(promql, at).await?;
+    let (status, found) = ask(ours, promql, at).await?;
+    let differ = |what: &str| {
+        let text = format!("{what} of {promql} at {at}:\n real: {wanted}\n ours: {found}");
+        Err(Fault::new(text))
+    };
+    if (wanted_status, &wanted["errorType"]) != (status, &found["errorType"]) {
+        return differ("the status");
+    }
+    if wanted_status != 200 {
+        let start = |document: &Value| {
+            let text = document["error"].as_str().unwrap_or_default();
+            text.split('{').next().unwrap_or_default().to_owned()
+        };
+        // Which of several series is named depends on their order.
+        if wanted_status == 422 && start(&wanted) != start(&found) {
+            return differ("the refusal");
+        }
+        return Ok(0);
+    }
+    if wanted["data"]["resultType"] != found["data"]["resultType"] {
+        return differ("the type");
+    }
+    let (wanted_samples, found_samples) = (samples(&wanted)?, samples(&found)?);
+    let labels = |samples: &BTreeMap<String, (Value, f64)>| -> Vec<String> {
+        samples.keys().cloned().collect()
+    };
+    if labels(&wanted_samples) != labels(&found_samples) {
+        return differ("the series");
+    }
+    let pairs = wanted_samples.values().zip(found_samples.values());
+    for ((wanted_time, wanted_value), (time, value)) in pairs {
+        if wanted_time != time || !is_same(*wanted_value, *value) {
+            return differ("a value");
+        }
+    }
+    Ok(found_samples.len())
+}
+
+/// Times and values by labels, which are shown in order.
+fn samples(document: &Value) -> Result<BTreeMap<String, (Value, f64)>> {
+    let result = &document["data"]["result"];
+    let read = |pair: &Value| -> Result<(Value, f64)> {
+        let text = pair[1].as_str().unwrap_or_default();
+        Ok((pair[0].clone(), text.parse()?))
+    };
+    if document["data"]["resultType"] == "scalar" {
+        return Ok([(String::new(), read(result)?)].into());
+    }
+    let samples: Vec<&Value> = result.as_array().into_iter().flatten().collect();
+    let read: BTreeMap<_, _> = samples
+        .iter()
+        .map(|sample| Ok((sample["metric"].to_string(), read(&sample["value"])?)))
+        .collect::<Result<_>>()?;
+    if read.len() == samples.len() {
+        Ok(read)
+    } else {
+        Err(Fault::new(format!("a series comes twice: {document}")))
+    }
+}
+
+fn is_same(left: f64, right: f64) -> bool {
+    let both_nan = left.is_nan() && right.is_nan();
+    let size = left.abs().max(right.abs());
+    both_nan || left.total_cmp(&right).is_eq() || (left - right).abs() <= TOLERANCE * size
+}
+
+/// Ours, having scraped these pages.
+fn scraped(courses: &[Course]) -> Prometheus {
+    let mut ours = Prometheus::new(Settings {
+        retention: Duration::from_mins(60),
+        ..Settings::default()
+    });
+    let targets = courses.iter().map(|course| course.target.clone()).collect();
+    ours.set_targets(targets, WallTime(0));
+    // They come in the order of the targets.
+    let due = ours.due(WallTime(60_000));
+    for (course, (id, _)) in courses.iter().zip(due) {
+        assert_eq!(ours.target(id), Some(&course.target));
+        for scrape in &course.scrapes {
+            let text = scrape.page.as_deref().map(history::text);
+            let what = text.as_deref().map_or(Scraped::Failed, Scraped::Text);
+            ours.scraped(id, WallTime(scrape.time), what);
+        }
+    }
+    ours
+}
+
+/// Times of interest: anywhere, and exactly where ranges, look-back and series begin and end.
+fn times(luck: &mut Luck, courses: &[Course], start: i64) -> Vec<i64> {
+    let mut times = vec![start + MINUTES * 60_000];
+    while times.len() < TIMES {
+        let scrapes = &luck.pick(courses).scrapes;
+        let edge = match scrapes.as_slice() {
+            [] => start,
+            some => luck.pick(some).time,
+        };
+        let shift = *luck.pick(&[0, 0, 1, 60_000, 300_000, 300_001, 315_000]);
+        let anywhere = start + luck.below(MINUTES * 60_000);
+        times.push(if luck.once_in(3) {
+            anywhere
+        } else {
+            edge + shift
+        });
+    }
+    times
+}
+
+async fn answers_are_the_same(cx: &Cx) -> Result {
+    let (mut answered, mut count) = (0, 0);
+    for seed in 0..SEEDS {
+        let name = format!("compared-{seed}");
+        let real = Real::start(cx, &name, "global: {}\n").await?;
+        let start = now() - (MINUTES + 6) * 60_000;
+        let courses = history::courses(seed, start, MINUTES);
+        remote_write::send(&real.http, &real.url, &remote_write::stored(&courses)).await?;
+        let ours = scraped(&courses);
+        let mut luck = Luck(SeedTree::new(seed).child("questions"));
+        let mut questions = expressions::sent().await;
+        questions.extend(expressions::variations(&mut luck));
+        for question in &questions {
+            for at in times(&mut luck, &courses, start) {
+                let found = compare(&real, &ours, question, at).await?;
+                answered += usize::from(found > 0);
+                count += 1;
+            }
+        }
+    }
+    // Nothing would be found out about answers that are empty.
+    assert!(
+        answered * 5 > count * 2,
+        "{answered} of {count} answers have samples"
+    );
+    Ok(())
+}
