@@ -173,6 +173,7 @@ impl Collector {
     fn settings(&self, in_force: &InForce) -> CollectionSettings {
         let dynamic = &in_force.generation.dynamic;
         CollectionSettings {
+            appetite: dynamic.appetite(),
             freshness: dynamic.freshness,
             namespace: self.namespace.clone(),
             deadline: in_force.schedule.query_deadline(),
@@ -197,7 +198,7 @@ impl Collector {
     }
 
     fn count_query(&self, query: &QueryReport) {
-        let name = query.signal.as_str();
+        let name = query.query.as_str();
         if let Err(error) = &query.outcome {
             let labels = [name, error.reason()];
             self.facts

@@ -189,6 +189,7 @@ fn take(
 mod tests {
     use super::*;
     use crate::policy::key::ModelKey;
+    use crate::settings::Appetite;
 
     const WHOLE: &str = "
 GLOBAL_OPT_INTERVAL: 45s
@@ -229,6 +230,37 @@ namespaces:
         assert_eq!(settings.scale_to_zero.retention(&model).as_secs(), 180);
         assert!(settings.queueing_model.selected());
         assert!(settings.service_classes.named("premium").is_some());
+    }
+
+    #[test]
+    fn no_more_signals_are_needed_than_decisions_rest_on() {
+        let tokens = "saturation: {default: {analyzerName: saturation}}";
+        let one_model = "namespaces: {a: {saturation: {x: {model_id: m, namespace: a, analyzerName: saturation}}}}";
+        for (text, appetite) in [
+            ("", Appetite::Saturation),
+            (
+                "saturation: {default: {kvCacheThreshold: 0.7}}",
+                Appetite::Saturation,
+            ),
+            ("WVA_SCALE_TO_ZERO: true", Appetite::Use),
+            (
+                "scaleToZero: {default: {enable_scale_to_zero: true}}",
+                Appetite::Use,
+            ),
+            (tokens, Appetite::Everything),
+            (one_model, Appetite::Everything),
+            (
+                "queueingModel: {default: {sloMultiplier: 4}}",
+                Appetite::Everything,
+            ),
+            ("EXPERIMENTAL_PROACTIVE_MODEL: true", Appetite::Everything),
+        ] {
+            let mut settings =
+                read_bundle(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+            assert_eq!(settings.appetite(), appetite, "{text}");
+            settings.basis = Basis::Percentages;
+            assert_eq!(settings.appetite(), Appetite::Saturation, "{text}");
+        }
     }
 
     #[test]

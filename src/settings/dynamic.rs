@@ -61,6 +61,17 @@ pub enum Basis {
     Everything,
 }
 
+/// Which signals decisions need; each level includes the ones before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Appetite {
+    /// Shares of KV cache in use and queue lengths.
+    Saturation,
+    /// Besides, whether models are in use at all, for those that may go to zero.
+    Use,
+    /// All that any analyzer looks at.
+    Everything,
+}
+
 /// When metrics are collected, and how many are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSettings {
@@ -167,6 +178,22 @@ impl DynamicSettings {
                 previous.map(|settings| &settings.service_classes),
                 findings,
             ),
+        }
+    }
+
+    /// Which signals the decisions need.
+    pub fn appetite(&self) -> Appetite {
+        if self.basis == Basis::Percentages {
+            Appetite::Saturation
+        } else if self.proactive_model
+            || self.queueing_model.selected()
+            || self.saturation.any_by_tokens()
+        {
+            Appetite::Everything
+        } else if self.saturation.any_to_zero() || self.scale_to_zero.any() {
+            Appetite::Use
+        } else {
+            Appetite::Saturation
         }
     }
 

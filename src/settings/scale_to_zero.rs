@@ -136,6 +136,12 @@ impl ScaleToZeroLayers {
             .unwrap_or(self.otherwise)
     }
 
+    /// Whether any model may go to zero.
+    pub(super) fn any(&self) -> bool {
+        let models = self.entries.models_named();
+        self.otherwise || models.iter().any(|named| self.enabled(&named.model))
+    }
+
     /// How long the model must have been idle before it goes to zero.
     pub fn retention(&self, model: &ModelKey) -> Duration {
         self.entries

@@ -1,4 +1,4 @@
-//! One collection: all queries at once, their answers joined into samples per pod.
+//! One collection: all queries at once, their answers joined into samples per pod and per router.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -7,19 +7,28 @@ use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
+use super::ages::Ages;
 use super::client::PromApi;
 use super::error::QueryError;
-use super::join::{Ignored, Joined, join};
+use super::join::{Answers, Engines, Ignored, Joined, join, ranked};
 use super::promql::Namespace;
-use super::query::{Part, Scope, SignalSources, TABLE};
-use super::result::{Interner, QueryResult};
+use super::query::{QueryName, Scope};
+use super::reading::{Names, readings};
+use super::recipe::Row;
+use super::result::QueryResult;
+use super::routers::{RouterJoined, Routers};
+use super::samples::{rank_slot, router_slot, share_with_ranks, slot};
+use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
 use crate::policy::moment::Moment;
 use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::{MetricsSnapshot, PodSamples, SignalName};
+use crate::policy::snapshot::{MetricsSnapshot, SignalName};
+use crate::settings::Appetite;
 
 /// What a collection is made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionSettings {
+    /// What decisions rest on; no query is sent for nothing.
+    pub appetite: Appetite,
     /// How old a sample may be; the oldest decides how far back is looked.
     pub freshness: FreshnessBands,
     /// The only namespace to read, or all.
@@ -58,79 +67,67 @@ pub struct CollectionReport {
 /// What became of one query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryReport {
-    /// The signal it belongs to.
-    pub signal: SignalName,
-    /// What it asked for.
-    pub part: Part,
+    /// The query.
+    pub query: QueryName,
     /// Number of samples, or why there are none.
     pub outcome: Result<u64, QueryError>,
     /// What the server warned of: usually that the answer is incomplete.
     pub warnings: Vec<String>,
 }
 
-type Answers = BTreeMap<(SignalName, Part), Result<QueryResult, QueryError>>;
+type Results = BTreeMap<QueryName, Result<QueryResult, QueryError>>;
 
-/// Asks for every signal of all workloads, in a fixed number of queries that run at the same time.
-/// A signal of which either query fails has failed as a whole; the others are not touched by it.
+/// Asks for every wanted signal of all workloads, in a fixed number of queries that run at the same
+/// time. A signal of which any query fails has failed as a whole; the others are not touched by it.
 pub async fn collect(api: &dyn PromApi, settings: &CollectionSettings) -> Collection {
-    let mut answers = ask(api, settings).await;
-    bound(&mut answers, settings.max_samples);
-    let report = CollectionReport {
-        queries: answers
-            .iter()
-            .map(|(query, answer)| report(*query, answer))
-            .collect(),
-        ignored: BTreeMap::new(),
+    let mut results = ask(api, settings).await;
+    bound(&mut results, settings.max_samples);
+    let queries = results
+        .iter()
+        .map(|(query, result)| report(*query, result))
+        .collect();
+    let mut collection = Collection {
+        snapshot: MetricsSnapshot {
+            collected: None,
+            models: BTreeMap::new(),
+            routers: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            sources: BTreeMap::new(),
+        },
+        report: CollectionReport {
+            queries,
+            ignored: BTreeMap::new(),
+        },
     };
-    let snapshot = MetricsSnapshot {
-        collected: None,
-        models: BTreeMap::new(),
-        routers: BTreeMap::new(),
-        failures: BTreeMap::new(),
-        sources: BTreeMap::new(),
-    };
-    let mut collection = Collection { snapshot, report };
-    let mut names = Interner::default();
-    for row in TABLE {
-        match both(&mut answers, row.signal) {
-            Ok((values, ages)) => {
-                let joined = join(row, &values, &ages, &settings.freshness, &mut names);
-                collection.add(row.signal, joined);
-            }
-            Err(why) => {
-                collection.snapshot.failures.insert(row.signal, why);
-            }
-        }
-    }
+    let heard = Heard::of(results, &mut collection.report.ignored);
+    collection.take_engines(&heard, &settings.freshness);
+    collection.take_routers(&heard, &settings.freshness);
     collection
 }
 
 /// Sends all queries and waits for all answers. The order in which they arrive does not show.
-async fn ask(api: &dyn PromApi, settings: &CollectionSettings) -> Answers {
+async fn ask(api: &dyn PromApi, settings: &CollectionSettings) -> Results {
     let scope = Scope::new(&settings.freshness, settings.namespace.clone());
-    let query = |row: &SignalSources, part| {
-        let promql = row.query(part, &scope);
-        let id = (row.signal, part);
-        async move { (id, api.query(&promql, settings.deadline).await) }
-    };
-    TABLE
-        .iter()
-        .flat_map(|row| Part::ALL.map(|part| query(row, part)))
+    QueryName::wanted(settings.appetite)
+        .map(|query| {
+            let promql = query.text(&scope);
+            async move { (query, api.query(&promql, settings.deadline).await) }
+        })
         .collect::<FuturesUnordered<_>>()
         .collect()
         .await
 }
 
 /// Fails every query whose samples do not fit any more, counted in the order of the table.
-fn bound(answers: &mut Answers, max_samples: Option<NonZeroU64>) {
+fn bound(results: &mut Results, max_samples: Option<NonZeroU64>) {
     let Some(limit) = max_samples.map(NonZeroU64::get) else {
         return;
     };
     let mut total: u64 = 0;
-    for answer in answers.values_mut() {
-        total = total.saturating_add(answer.as_ref().map_or(0, count));
-        if total > limit && answer.is_ok() {
-            *answer = Err(QueryError::TooMany { limit });
+    for result in results.values_mut() {
+        total = total.saturating_add(result.as_ref().map_or(0, count));
+        if total > limit && result.is_ok() {
+            *result = Err(QueryError::TooMany { limit });
         }
     }
 }
@@ -139,45 +136,233 @@ fn count(result: &QueryResult) -> u64 {
     u64::try_from(result.len()).unwrap_or(u64::MAX)
 }
 
-fn report(
-    (signal, part): (SignalName, Part),
-    answer: &Result<QueryResult, QueryError>,
-) -> QueryReport {
+fn report(query: QueryName, result: &Result<QueryResult, QueryError>) -> QueryReport {
     QueryReport {
-        signal,
-        part,
-        outcome: answer.as_ref().map(count).map_err(Clone::clone),
-        warnings: answer
+        query,
+        outcome: result.as_ref().map(count).map_err(Clone::clone),
+        warnings: result
             .as_ref()
             .map_or_else(|_| Vec::new(), |result| result.warnings().to_vec()),
     }
 }
 
-/// The two answers about a signal, or why there are not both.
-fn both(answers: &mut Answers, signal: SignalName) -> Result<(QueryResult, QueryResult), Arc<str>> {
-    let mut answer = |part: Part| match answers.remove(&(signal, part)) {
-        Some(Ok(result)) => Ok(result),
-        Some(Err(error)) => Err(Arc::from(format!("{} query: {error}", part.as_str()))),
-        None => Err(Arc::from(format!("{} query: not sent", part.as_str()))),
-    };
-    Ok((answer(Part::Value)?, answer(Part::Age)?))
+/// The answers of one collection.
+#[derive(Debug)]
+struct Heard {
+    engines: Answers,
+    routers: Answers,
+    ages: Ages,
+    names: Names,
+    /// Queries that were sent, and why they brought nothing.
+    sent: BTreeMap<QueryName, Option<Arc<str>>>,
+}
+
+impl Heard {
+    /// Reads the results, one at a time, so that the text of only one is held beside its readings.
+    fn of(results: Results, ignored: &mut BTreeMap<Ignored, u64>) -> Self {
+        let mut heard = Self {
+            engines: Answers::new(),
+            routers: Answers::new(),
+            ages: Ages::default(),
+            names: Names::new(),
+            sent: BTreeMap::new(),
+        };
+        for (query, result) in results {
+            let failure = match result {
+                Ok(result) => {
+                    heard.take(query, &result, ignored);
+                    None
+                }
+                Err(error) => Some(Arc::from(format!("{} query: {error}", query.as_str()))),
+            };
+            heard.sent.insert(query, failure);
+        }
+        heard
+    }
+
+    fn take(
+        &mut self,
+        query: QueryName,
+        result: &QueryResult,
+        ignored: &mut BTreeMap<Ignored, u64>,
+    ) {
+        match query {
+            QueryName::KvUsageAge | QueryName::QueueLengthAge | QueryName::RouterAge => {
+                // The same series stand behind the values: what is wrong with them is counted once.
+                let ages = readings(query, result, &mut self.names, &mut BTreeMap::new());
+                self.ages.add(query, ages);
+            }
+            QueryName::RouterQueue | QueryName::RouterRates => {
+                let answer = readings(query, result, &mut self.names, ignored);
+                self.routers.insert(query, answer);
+            }
+            QueryName::KvUsage
+            | QueryName::QueueLength
+            | QueryName::EngineState
+            | QueryName::KvCapacity
+            | QueryName::RequestSizes
+            | QueryName::EngineRates => {
+                let answer = readings(query, result, &mut self.names, ignored);
+                self.engines.insert(query, answer);
+            }
+        }
+    }
+
+    /// What came of the queries that a signal takes, and of those that say how old it is.
+    fn state(
+        &self,
+        values: impl IntoIterator<Item = QueryName>,
+        ages: impl IntoIterator<Item = QueryName>,
+    ) -> State {
+        let failure = |query: &QueryName| self.sent.get(query).cloned().flatten();
+        let asked: Vec<QueryName> = values
+            .into_iter()
+            .filter(|query| self.sent.contains_key(query))
+            .collect();
+        if asked.is_empty() {
+            return State::Unasked;
+        }
+        let ages: Vec<QueryName> = ages.into_iter().collect();
+        match asked.iter().chain(&ages).find_map(failure) {
+            Some(why) => State::Failed(why),
+            None => State::Answered,
+        }
+    }
+
+    /// Why no page has an age: one of its queries would be enough.
+    fn page_failure(&self) -> Option<Arc<str>> {
+        let failure = |query| self.sent.get(&query).cloned().flatten();
+        failure(QueryName::KvUsageAge).and(failure(QueryName::QueueLengthAge))
+    }
+}
+
+/// What came of the queries behind a signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Unasked,
+    Answered,
+    Failed(Arc<str>),
+}
+
+impl State {
+    /// Failed where it would be answered, and there is a reason.
+    fn or_failed(self, why: Option<Arc<str>>) -> Self {
+        match (self, why) {
+            (Self::Answered, Some(why)) => Self::Failed(why),
+            (state, _) => state,
+        }
+    }
 }
 
 impl Collection {
-    fn add(&mut self, signal: SignalName, joined: Joined) {
-        for (reason, count) in joined.ignored {
-            *self.report.ignored.entry(reason).or_default() += count;
+    fn take_engines(&mut self, heard: &Heard, bands: &FreshnessBands) {
+        let ranked = ranked(&heard.engines, &heard.names);
+        let engines = Engines {
+            answers: &heard.engines,
+            ages: &heard.ages,
+            ranked: &ranked,
+            bands,
+            names: &heard.names,
+        };
+        for signal in ENGINE {
+            let row = Row::of(signal);
+            let state = heard.state(row.queries(), row.own_ages());
+            if self.is_answered(signal.signal, state.or_failed(heard.page_failure())) {
+                self.add(signal.signal, join(&row, engines));
+            }
         }
-        self.snapshot.sources.insert(signal, joined.sources);
+        for pod in self
+            .snapshot
+            .models
+            .values_mut()
+            .flat_map(BTreeMap::values_mut)
+        {
+            share_with_ranks(pod);
+        }
+    }
+
+    fn take_routers(&mut self, heard: &Heard, bands: &FreshnessBands) {
+        let routers = Routers {
+            answers: &heard.routers,
+            ages: &heard.ages,
+            bands,
+            names: &heard.names,
+        };
+        let state = |signal: &RouterSignal| {
+            let values = signal.sources.iter().map(|source| source.query);
+            heard.state(values, [QueryName::RouterAge])
+        };
+        for signal in ROUTER {
+            let state = state(signal);
+            if self.is_answered(signal.signal, state) {
+                self.add_routers(signal.signal, routers.models(signal));
+            }
+        }
+        let state = state(&ARRIVALS).or_failed(heard.page_failure());
+        if self.is_answered(ARRIVALS.signal, state) {
+            self.add(ARRIVALS.signal, routers.pods(&ARRIVALS));
+        }
+        // A model without an entry has no router. What nobody could ask for is no such thing.
+        if self
+            .snapshot
+            .failures
+            .contains_key(&SignalName::RouterQueueRequests)
+        {
+            for model in self.snapshot.models.keys() {
+                self.snapshot.routers.entry(model.clone()).or_default();
+            }
+        }
+    }
+
+    /// Notes a failure.
+    fn is_answered(&mut self, signal: SignalName, state: State) -> bool {
+        match state {
+            State::Unasked => false,
+            State::Answered => true,
+            State::Failed(why) => {
+                self.snapshot.failures.insert(signal, why);
+                false
+            }
+        }
+    }
+
+    fn add(&mut self, signal: SignalName, joined: Joined) {
+        self.count(signal, joined.sources, joined.ignored);
         for (model, pods) in joined.samples {
             let known = self.snapshot.models.entry(model).or_default();
-            for (pod, sample) in pods {
-                let samples: &mut PodSamples = known.entry(pod).or_default();
-                match signal {
-                    SignalName::KvUsage => samples.kv_usage = Some(sample),
-                    SignalName::QueueLength => samples.queue_length = Some(sample),
+            for pod in pods {
+                let samples = known.entry(pod.pod).or_default();
+                if let Some(place) = slot(samples, signal) {
+                    *place = Some(pod.whole);
+                }
+                for (rank, sample) in pod.ranks {
+                    if let Some(place) = rank_slot(samples, rank, signal) {
+                        *place = Some(sample);
+                    }
                 }
             }
         }
+    }
+
+    fn add_routers(&mut self, signal: SignalName, joined: RouterJoined) {
+        self.count(signal, joined.sources, joined.ignored);
+        for (model, sample) in joined.samples {
+            let samples = self.snapshot.routers.entry(model).or_default();
+            if let Some(place) = router_slot(samples, signal) {
+                *place = Some(sample);
+            }
+        }
+    }
+
+    fn count(
+        &mut self,
+        signal: SignalName,
+        sources: BTreeMap<Arc<str>, u64>,
+        ignored: BTreeMap<Ignored, u64>,
+    ) {
+        for (reason, count) in ignored {
+            *self.report.ignored.entry(reason).or_default() += count;
+        }
+        self.snapshot.sources.insert(signal, sources);
     }
 }

@@ -1,6 +1,7 @@
 //! What the model servers report, by way of Prometheus: the queries, the client that sends them, the
 //! parser of the answers, and the choice among the names that a signal has had over time.
 
+mod ages;
 pub mod client;
 pub mod collect;
 mod credentials;
@@ -11,9 +12,14 @@ mod names;
 pub mod promql;
 pub mod published;
 pub mod query;
+mod reading;
+mod recipe;
 mod resolver;
 mod result;
+mod routers;
+mod samples;
 mod settings;
+pub mod sources;
 mod splitter;
 
 #[cfg(test)]

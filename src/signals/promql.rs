@@ -98,6 +98,16 @@ impl Series {
         self
     }
 
+    /// The value of each series that is live now.
+    pub fn now(&self) -> Vector {
+        Vector(self.to_string())
+    }
+
+    /// The growth per second of each counter in the window, across its resets.
+    pub fn rate_in(&self, window: Window) -> Vector {
+        Vector(format!("rate({self}[{window}])"))
+    }
+
     /// The highest value of each series in the window.
     pub fn highest_in(&self, window: Window) -> Vector {
         Vector(format!("max_over_time({self}[{window}])"))
@@ -136,8 +146,6 @@ pub enum Aggregation {
     Max,
     /// Their sum.
     Sum,
-    /// Their arithmetic mean.
-    Mean,
 }
 
 /// An expression whose result is an instant vector.
@@ -151,7 +159,6 @@ impl Vector {
         let operator = match how {
             Aggregation::Max => "max",
             Aggregation::Sum => "sum",
-            Aggregation::Mean => "avg",
         };
         Self(format!(
             "{operator} by ({}) ({})",
@@ -160,11 +167,25 @@ impl Vector {
         ))
     }
 
+    /// One series, the highest, of those that differ in nothing but the given labels.
+    #[must_use]
+    pub fn but_for(self, labels: &[&'static str]) -> Self {
+        Self(format!("max without ({}) ({})", labels.join(", "), self.0))
+    }
+
     /// Its own series, and those of `other` whose labels it does not have.
     #[must_use]
     pub fn or(mut self, other: &Self) -> Self {
         self.0.push_str(" or ");
         self.0.push_str(&other.0);
+        self
+    }
+
+    /// Its own series, and those of `other` for which it has none with the same values of `labels`.
+    #[must_use]
+    pub fn or_on(mut self, labels: &[&'static str], other: &Self) -> Self {
+        self.0
+            .push_str(&format!(" or on ({}) {}", labels.join(", "), other.0));
         self
     }
 

@@ -1,92 +1,327 @@
-//! The query set: which series names a signal has had, and the two queries that read each signal of
-//! all workloads at once.
+//! The query set: which queries there are, what each asks for, and its text.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::promql::{Aggregation, Namespace, Series, Vector, Window};
+use super::sources::{ARRIVALS, ENGINE, Formula, ROUTER};
 use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::SignalName;
+use crate::settings::Appetite;
 
-/// Queries of one collection, at most.
+/// Queries of one collection, at most; two of them ask [who else publishes](super::published).
 pub const MAX_QUERIES: usize = 15;
 
-/// The label that tells which source name an arm of a query stands for.
+/// The label that tells which series an arm of a query stands for.
 pub const SOURCE: &str = "source";
 
-/// What a sample must say about itself. Pods are called `pod` where the scrape relabels, and
-/// `pod_name` by some exporters.
+/// What a sample says about itself. Pods are called `pod` where the scrape relabels, and `pod_name`
+/// by some exporters.
 pub(super) const NAMESPACE: &str = "namespace";
 pub(super) const MODEL: &str = "model_name";
 pub(super) const PODS: [&str; 2] = ["pod", "pod_name"];
+/// Data-parallel ranks of vLLM and SGLang.
+pub(super) const RANKS: [&str; 2] = ["engine", "dp_rank"];
+/// What a router's own series say. A model that is not rewritten has no target; a namespace that
+/// collides with that of the scrape is put aside.
+pub(super) const TARGET_MODEL: &str = "target_model_name";
+pub(super) const ASIDE: &str = "exported_namespace";
+/// The pod that a router picked. Its label `pod` is the router itself.
+pub(super) const ENDPOINTS: [&str; 2] = ["endpoint_name", "pod_name"];
+pub(super) const BLOCKS: &str = "num_gpu_blocks";
+pub(super) const BLOCK_SIZE: &str = "block_size";
 
-/// One pod, by whichever label names it.
-const PER_POD: [&str; 4] = [NAMESPACE, MODEL, "pod", "pod_name"];
-/// One data-parallel rank of a pod.
-const PER_RANK: [&str; 5] = [NAMESPACE, MODEL, "pod", "pod_name", "engine"];
-
-/// The window a peak is taken over. Source: `max_over_time(...[1m])` of the original.
-const PEAK: Window = Window::of(Duration::from_mins(1));
-
-/// How the data-parallel ranks of one pod add up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ranks {
-    /// Counts add.
-    Sum,
-    /// Shares average.
-    Mean,
-}
-
-/// One row of the table: a signal and the names it has had, the preferred one first. A new engine or
-/// a new name is one more string here.
-#[derive(Debug, Clone, Copy)]
-pub struct SignalSources {
-    /// The signal.
-    pub signal: SignalName,
-    /// How ranks add up.
-    pub ranks: Ranks,
-    /// Series names; some stores and relabelling rules rewrite the colon to an underscore.
-    pub names: &'static [&'static str],
-}
-
-/// All signals that are collected.
-pub const TABLE: &[SignalSources] = &[
-    SignalSources {
-        signal: SignalName::KvUsage,
-        ranks: Ranks::Mean,
-        names: &[
-            "vllm:kv_cache_usage_perc",
-            "vllm_kv_cache_usage_perc",
-            "vllm:gpu_cache_usage_perc",
-            "vllm_gpu_cache_usage_perc",
-        ],
-    },
-    SignalSources {
-        signal: SignalName::QueueLength,
-        ranks: Ranks::Sum,
-        names: &["vllm:num_requests_waiting", "vllm_num_requests_waiting"],
-    },
+/// What tells apart the series of one page that several jobs or several Prometheis scrape. Such
+/// series count once.
+const SCRAPE: [&str; 6] = [
+    "job",
+    "service",
+    "endpoint",
+    "container",
+    "prometheus",
+    "prometheus_replica",
 ];
 
-/// The two questions that a signal is read with.
+const PER_POD: [&str; 4] = [NAMESPACE, MODEL, "pod", "pod_name"];
+const PER_RANK: [&str; 6] = [NAMESPACE, MODEL, "pod", "pod_name", "engine", "dp_rank"];
+/// The cache does not say which model it serves.
+const PER_CACHE: [&str; 5] = [NAMESPACE, "pod", "pod_name", "engine", "dp_rank"];
+const PER_CACHE_SHAPE: [&str; 7] = [
+    NAMESPACE, "pod", "pod_name", "engine", "dp_rank", BLOCKS, BLOCK_SIZE,
+];
+const PER_MODEL: [&str; 3] = [NAMESPACE, MODEL, TARGET_MODEL];
+const PER_ENDPOINT: [&str; 6] = [
+    NAMESPACE,
+    ASIDE,
+    MODEL,
+    TARGET_MODEL,
+    "pod_name",
+    "endpoint_name",
+];
+
+/// The window a peak, a latency or a rate is taken over. Source: the original's `[1m]`.
+const MINUTE: Window = Window::of(Duration::from_mins(1));
+/// The window the size of a request is taken over. Source: the original's `[5m]`.
+const SIZES: Window = Window::of(Duration::from_mins(5));
+
+/// One query of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Its value.
-    Value,
-    /// The time of its newest raw sample.
-    Age,
+pub enum QueryName {
+    /// Peak shares of KV cache in use.
+    KvUsage,
+    /// When they were last read.
+    KvUsageAge,
+    /// Peak numbers of waiting requests.
+    QueueLength,
+    /// When they were last read.
+    QueueLengthAge,
+    /// What engines show right now.
+    EngineState,
+    /// Sizes of KV caches.
+    KvCapacity,
+    /// Rates behind the mean size of a request.
+    RequestSizes,
+    /// Rates behind latencies and throughput.
+    EngineRates,
+    /// What routers hold.
+    RouterQueue,
+    /// What routers take in and where they send it.
+    RouterRates,
+    /// When routers were last read.
+    RouterAge,
 }
 
-impl Part {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Value, Self::Age];
+impl QueryName {
+    /// All of them, the most needed first.
+    pub const ALL: [Self; 11] = [
+        Self::KvUsage,
+        Self::KvUsageAge,
+        Self::QueueLength,
+        Self::QueueLengthAge,
+        Self::EngineState,
+        Self::KvCapacity,
+        Self::RequestSizes,
+        Self::EngineRates,
+        Self::RouterQueue,
+        Self::RouterRates,
+        Self::RouterAge,
+    ];
 
     /// The name in logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Value => "value",
-            Self::Age => "age",
+            Self::KvUsage => "kv_cache_usage",
+            Self::KvUsageAge => "kv_cache_usage_age",
+            Self::QueueLength => "queue_length",
+            Self::QueueLengthAge => "queue_length_age",
+            Self::EngineState => "engine_state",
+            Self::KvCapacity => "kv_capacity",
+            Self::RequestSizes => "request_sizes",
+            Self::EngineRates => "engine_rates",
+            Self::RouterQueue => "router_queue",
+            Self::RouterRates => "router_rates",
+            Self::RouterAge => "router_age",
         }
     }
+
+    /// The least appetite that it is sent for.
+    fn wanted_from(self) -> Appetite {
+        match self {
+            Self::KvUsage | Self::KvUsageAge | Self::QueueLength | Self::QueueLengthAge => {
+                Appetite::Saturation
+            }
+            Self::EngineState
+            | Self::EngineRates
+            | Self::RouterQueue
+            | Self::RouterRates
+            | Self::RouterAge => Appetite::Use,
+            Self::KvCapacity | Self::RequestSizes => Appetite::Everything,
+        }
+    }
+
+    /// The queries that are sent.
+    pub fn wanted(appetite: Appetite) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(move |query| query.wanted_from() <= appetite)
+    }
+
+    /// What it asks for, series by series; no series twice.
+    pub(super) fn arms(self) -> Vec<Arm> {
+        let mut seen = BTreeSet::new();
+        let mut arms: Vec<Arm> = match self {
+            Self::KvUsageAge => ages_of(Self::KvUsage),
+            Self::QueueLengthAge => ages_of(Self::QueueLength),
+            Self::RouterAge => router_ages(),
+            Self::RouterQueue | Self::RouterRates => self.router_arms(),
+            Self::KvUsage
+            | Self::QueueLength
+            | Self::EngineState
+            | Self::KvCapacity
+            | Self::RequestSizes
+            | Self::EngineRates => self.engine_arms(),
+        };
+        arms.retain(|arm| seen.insert(arm.name));
+        arms
+    }
+
+    fn engine_arms(self) -> Vec<Arm> {
+        let sources = ENGINE.iter().flat_map(|row| row.sources);
+        let formulas = sources
+            .filter(|source| source.query == self)
+            .map(|source| source.formula);
+        let arms = formulas.flat_map(|formula| {
+            let shape = match formula {
+                Formula::Blocks(_) => Shape::CacheShape,
+                Formula::Value(_) | Formula::Share { .. } | Formula::Total(_) => self.shape(),
+            };
+            let series = formula.operands().into_iter();
+            series.flat_map(move |series| series.0.iter().map(move |name| Arm { name, shape }))
+        });
+        arms.collect()
+    }
+
+    fn router_arms(self) -> Vec<Arm> {
+        let rows = ROUTER.iter().chain([&ARRIVALS]);
+        let sources = rows.flat_map(|row| row.sources);
+        sources
+            .filter(|source| source.query == self)
+            .map(|source| Arm {
+                name: source.name,
+                shape: if is_of_endpoints(source.name) {
+                    Shape::EndpointRate
+                } else {
+                    self.shape()
+                },
+            })
+            .collect()
+    }
+
+    fn shape(self) -> Shape {
+        match self {
+            Self::KvUsage | Self::QueueLength => Shape::Peak,
+            Self::EngineState | Self::KvCapacity => Shape::Last,
+            Self::RequestSizes => Shape::Rate(SIZES),
+            Self::EngineRates => Shape::Rate(MINUTE),
+            Self::RouterQueue => Shape::RouterLast,
+            Self::RouterRates => Shape::RouterRate,
+            Self::KvUsageAge | Self::QueueLengthAge => Shape::Age,
+            Self::RouterAge => Shape::RouterAge,
+        }
+    }
+
+    /// The text: an arm per series, each tagged with its name, so that `or` drops nothing and the
+    /// choice is made per pod by the [resolver](super::resolver).
+    pub fn text(self, scope: &Scope) -> String {
+        self.arms()
+            .into_iter()
+            .map(|arm| arm.vector(scope).tagged(SOURCE, arm.name))
+            .reduce(|query, arm| query.or(&arm))
+            .map(Vector::into_text)
+            .unwrap_or_default()
+    }
+}
+
+fn ages_of(query: QueryName) -> Vec<Arm> {
+    let arms = query.engine_arms().into_iter();
+    arms.map(|arm| Arm {
+        shape: Shape::Age,
+        ..arm
+    })
+    .collect()
+}
+
+fn router_ages() -> Vec<Arm> {
+    let rows = ROUTER.iter().chain([&ARRIVALS]);
+    let names = rows.flat_map(|row| row.sources).map(|source| source.age);
+    names
+        .map(|name| Arm {
+            name,
+            shape: if is_of_endpoints(name) {
+                Shape::EndpointAge
+            } else {
+                Shape::RouterAge
+            },
+        })
+        .collect()
+}
+
+/// Whether a series of a router counts per endpoint.
+fn is_of_endpoints(name: &str) -> bool {
+    ARRIVALS.sources.iter().any(|source| source.name == name)
+}
+
+/// The part of a query that reads one series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arm {
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+}
+
+/// What is read of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// The peak of the last minute by rank.
+    Peak,
+    /// The last value by rank.
+    Last,
+    /// What a counter grew by per second, by rank.
+    Rate(Window),
+    /// The shape of a cache, in its labels.
+    CacheShape,
+    /// The time of the newest raw sample by pod.
+    Age,
+    /// The last value of all routers by model.
+    RouterLast,
+    /// What counters of all routers grew by per second, by model.
+    RouterRate,
+    /// As before by the pod that was picked.
+    EndpointRate,
+    /// The time of the newest raw sample by model.
+    RouterAge,
+    /// As before by the pod that was picked.
+    EndpointAge,
+}
+
+impl Arm {
+    fn vector(&self, scope: &Scope) -> Vector {
+        let series = scope.series(self.name);
+        let highest = |raw: Vector, labels| raw.grouped(Aggregation::Max, labels);
+        let sum = |raw: Vector, labels| raw.but_for(&SCRAPE).grouped(Aggregation::Sum, labels);
+        let picked = || scope.series(self.name).matching("status", "success");
+        match self.shape {
+            // What a rank showed before it ended counts only where the pod shows nothing newer.
+            Shape::Peak => highest(series.highest_in(MINUTE), &PER_RANK).or_on(
+                &PER_POD,
+                &highest(series.last_in(scope.look_back), &PER_RANK),
+            ),
+            Shape::Last => highest(series.now(), &PER_RANK).or_on(
+                &PER_POD,
+                &highest(series.last_in(scope.look_back), &PER_RANK),
+            ),
+            Shape::CacheShape => highest(series.now(), &PER_CACHE_SHAPE).or_on(
+                &PER_CACHE,
+                &highest(series.last_in(scope.look_back), &PER_CACHE_SHAPE),
+            ),
+            Shape::Rate(window) => sum(series.rate_in(window), &PER_RANK),
+            Shape::RouterLast => {
+                sum(series.now(), &PER_MODEL).or(&sum(series.last_in(scope.look_back), &PER_MODEL))
+            }
+            Shape::RouterRate => sum(series.rate_in(MINUTE), &PER_MODEL),
+            Shape::EndpointRate => sum(picked().rate_in(MINUTE), &PER_ENDPOINT),
+            Shape::Age => newest_sample(&series, &PER_POD, scope),
+            Shape::RouterAge => newest_sample(&series, &PER_MODEL, scope),
+            Shape::EndpointAge => newest_sample(&picked(), &PER_ENDPOINT, scope),
+        }
+    }
+}
+
+/// The time of the newest raw sample. A failed scrape ends a series at once, so what is not live is
+/// looked up in the past.
+fn newest_sample(series: &Series, labels: &[&'static str], scope: &Scope) -> Vector {
+    let newest = |raw: Vector| raw.grouped(Aggregation::Max, labels);
+    newest(series.live_timestamp()).or(&newest(
+        series.newest_timestamp_in(scope.age_look_back, scope.step),
+    ))
 }
 
 /// How far back the queries look and whose series they read.
@@ -110,7 +345,7 @@ impl Scope {
         let fraction = u64::from(bands.unavailable.subsec_nanos() > 0);
         let unavailable = bands.unavailable.as_secs().saturating_add(fraction);
         let step = unavailable.div_ceil(20).clamp(1, 15);
-        let look_back = unavailable.max(PEAK.seconds()).saturating_add(step);
+        let look_back = unavailable.max(MINUTE.seconds()).saturating_add(step);
         let window = |seconds| Window::of(Duration::from_secs(seconds));
         Self {
             namespace,
@@ -127,48 +362,4 @@ impl Scope {
             None => series,
         }
     }
-}
-
-impl SignalSources {
-    /// The query for one part: an arm per source name, each tagged with that name, so that `or`
-    /// drops nothing and the choice is made per pod by the [resolver](super::resolver).
-    pub fn query(&self, part: Part, scope: &Scope) -> String {
-        self.names
-            .iter()
-            .map(|name| {
-                let series = scope.series(name);
-                let arm = match part {
-                    Part::Value => self.value(&series, scope),
-                    Part::Age => newest_sample(&series, scope),
-                };
-                arm.tagged(SOURCE, name)
-            })
-            .reduce(|query, arm| query.or(&arm))
-            .map(Vector::into_text)
-            .unwrap_or_default()
-    }
-
-    /// The peak of the last minute, or the last value before it for a pod without a sample in that
-    /// minute. Within a rank the highest counts, so that a pod that is scraped twice is not counted
-    /// twice.
-    fn value(&self, series: &Series, scope: &Scope) -> Vector {
-        let ranks = match self.ranks {
-            Ranks::Sum => Aggregation::Sum,
-            Ranks::Mean => Aggregation::Mean,
-        };
-        let per_pod = |raw: Vector| {
-            raw.grouped(Aggregation::Max, &PER_RANK)
-                .grouped(ranks, &PER_POD)
-        };
-        per_pod(series.highest_in(PEAK)).or(&per_pod(series.last_in(scope.look_back)))
-    }
-}
-
-/// The time of the newest raw sample of each pod. A failed scrape ends a series at once, so a pod
-/// that is not live is looked up in the past.
-fn newest_sample(series: &Series, scope: &Scope) -> Vector {
-    let per_pod = |raw: Vector| raw.grouped(Aggregation::Max, &PER_POD);
-    per_pod(series.live_timestamp()).or(&per_pod(
-        series.newest_timestamp_in(scope.age_look_back, scope.step),
-    ))
 }

@@ -32,6 +32,8 @@ pub use variant::{
     BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
 };
 
+use super::snapshot::SignalName;
+
 /// Version of this layout.
 pub const DOCUMENT_VERSION: u32 = 1;
 
@@ -96,10 +98,10 @@ pub struct CollectionDocument {
     /// How long ago it ended. Ages of signals count from then. Left out: just now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ago: Option<Span>,
-    /// Queries that failed, with the error: `kvUsage` and `queueLength` are those that every model
-    /// needs.
+    /// Signals of which a query failed, with the error: `kvUsage` and `queueLength` are those that
+    /// every model needs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub failures: BTreeMap<QueryName, Arc<str>>,
+    pub failures: BTreeMap<SignalName, Arc<str>>,
 }
 
 /// Whether anything was collected.
@@ -111,18 +113,6 @@ pub enum CollectionState {
     Done,
     /// Not yet.
     Never,
-}
-
-/// A query that can fail as a whole.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum QueryName {
-    /// Share of the KV cache in use.
-    KvUsage,
-    /// Requests waiting in the engine.
-    QueueLength,
 }
 
 /// What is known of one model as a whole.

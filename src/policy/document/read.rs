@@ -9,7 +9,7 @@ use super::inventory::InventoryDocument;
 use super::pod::{PodDocument, RankDocument, SignalsDocument};
 use super::quantity::Quantity;
 use super::reading::Reading;
-use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, QueryName, SnapshotDocument};
+use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::policy::key::ModelKey;
 use crate::policy::learned::{LEARNED_VERSION, Learned};
 use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
@@ -17,7 +17,7 @@ use crate::policy::moment::{Moment, WallTime};
 use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
-    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, SignalName, VariantView,
+    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, VariantView,
 };
 use crate::policy::units::Gpus;
 
@@ -221,18 +221,11 @@ impl Reader {
         if document.collection.state == CollectionState::Never {
             return MetricsSnapshot::never();
         }
-        let failures = document.collection.failures.iter().map(|(query, why)| {
-            let signal = match query {
-                QueryName::KvUsage => SignalName::KvUsage,
-                QueryName::QueueLength => SignalName::QueueLength,
-            };
-            (signal, Arc::clone(why))
-        });
         let mut metrics = MetricsSnapshot {
             collected: Some(self.before(self.lag)),
             models: BTreeMap::new(),
             routers: BTreeMap::new(),
-            failures: failures.collect(),
+            failures: document.collection.failures.clone(),
             sources: BTreeMap::new(),
         };
         for (index, variant) in document.variants.iter().enumerate() {

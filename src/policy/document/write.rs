@@ -12,8 +12,8 @@ use super::variant::{
     BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
 };
 use super::{
-    CollectionDocument, CollectionState, DOCUMENT_VERSION, ModelDocument, QueryName,
-    RouterDocument, SnapshotDocument, TimeDocument,
+    CollectionDocument, CollectionState, DOCUMENT_VERSION, ModelDocument, RouterDocument,
+    SnapshotDocument, TimeDocument,
 };
 use crate::policy::learned::Learned;
 use crate::policy::limit::{PodPhase, Scheduling};
@@ -21,7 +21,7 @@ use crate::policy::moment::{Moment, Since};
 use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
 use crate::policy::snapshot::{
     Accelerator, ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness,
-    SignalName, TargetView, VariantView,
+    TargetView, VariantView,
 };
 use crate::policy::units::Gpus;
 
@@ -66,17 +66,10 @@ fn collection(metrics: &MetricsSnapshot, now: Moment) -> CollectionDocument {
             ..CollectionDocument::default()
         };
     };
-    let failures = metrics.failures.iter().map(|(signal, why)| {
-        let query = match signal {
-            SignalName::KvUsage => QueryName::KvUsage,
-            SignalName::QueueLength => QueryName::QueueLength,
-        };
-        (query, Arc::clone(why))
-    });
     CollectionDocument {
         state: CollectionState::Done,
         ago: Some(Span(now.since(collected))),
-        failures: failures.collect(),
+        failures: metrics.failures.clone(),
     }
 }
 

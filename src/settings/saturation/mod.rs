@@ -137,6 +137,20 @@ impl SaturationLayers {
         self.field(model, |entry| entry.scale_to_zero)
     }
 
+    /// Whether any model is looked at by tokens.
+    pub(super) fn any_by_tokens(&self) -> bool {
+        let models = self.entries.models_named();
+        let mut policies = models.iter().map(|named| self.policy(&named.model));
+        policies.any(|policy| policy.analysis == Analysis::Tokens)
+    }
+
+    /// Whether any entry lets models go to zero.
+    pub(super) fn any_to_zero(&self) -> bool {
+        let models = self.entries.models_named();
+        let mut models = models.iter().map(|named| &named.model);
+        models.any(|model| self.scale_to_zero(model) == Some(true))
+    }
+
     /// Whether growth is limited to GPUs; only the global `default` says so.
     pub fn limiter_enabled(&self) -> bool {
         self.global_default()

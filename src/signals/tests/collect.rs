@@ -12,9 +12,10 @@ use crate::policy::key::ModelKey;
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{PodSamples, Sample, SignalName};
+use crate::settings::Appetite;
 use crate::signals::promql::Namespace;
-use crate::signals::query::{Part, Scope};
-use crate::signals::{Collection, CollectionSettings, Ignored, QueryError, QueryResult, collect};
+use crate::signals::query::{QueryName, Scope};
+use crate::signals::{Collection, CollectionSettings, Ignored, QueryError, collect};
 
 /// When every query of these tests is evaluated.
 pub(super) const NOW: f64 = 1_760_000_000.5;
@@ -25,8 +26,12 @@ const KV: &str = "vllm:kv_cache_usage_perc";
 const OLD_KV: &str = "vllm:gpu_cache_usage_perc";
 const QUEUE: &str = "vllm:num_requests_waiting";
 
-fn settings() -> CollectionSettings {
+const KV_USAGE: [QueryName; 2] = [QueryName::KvUsage, QueryName::KvUsageAge];
+const QUEUE_LENGTH: [QueryName; 2] = [QueryName::QueueLength, QueryName::QueueLengthAge];
+
+pub(super) fn settings() -> CollectionSettings {
     CollectionSettings {
+        appetite: Appetite::Saturation,
         freshness: FreshnessBands::default(),
         namespace: None,
         deadline: Duration::from_secs(10),
@@ -34,14 +39,14 @@ fn settings() -> CollectionSettings {
     }
 }
 
-fn run(stub: &Stub, settings: &CollectionSettings) -> Collection {
+pub(super) fn run(stub: &Stub, settings: &CollectionSettings) -> Collection {
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()
         .block_on(collect(stub, settings))
 }
 
-fn moment() -> Moment {
+pub(super) fn moment() -> Moment {
     Moment {
         monotonic: Duration::from_secs(7),
         wall: WallTime(8),
@@ -59,7 +64,7 @@ fn pods(collection: &Collection) -> BTreeMap<String, PodSamples> {
         .collect()
 }
 
-fn sample(value: f64, seconds: f64) -> Sample {
+pub(super) fn sample(value: f64, seconds: f64) -> Sample {
     let age = Duration::from_secs_f64(seconds);
     Sample { value, age }
 }
@@ -79,6 +84,13 @@ struct RecordCase {
     kv_error: bool,
     #[serde(default)]
     queue: Vec<RawSample>,
+    /// Mean tokens of a prompt.
+    #[serde(default)]
+    prompts: Vec<RawSample>,
+    #[serde(default)]
+    prompts_error: bool,
+    #[serde(default)]
+    caches: Vec<RawCache>,
     #[serde(default)]
     pods: BTreeMap<String, ExpectedPod>,
     #[serde(default)]
@@ -95,6 +107,13 @@ struct RawSample {
 }
 
 #[derive(Deserialize)]
+struct RawCache {
+    pod: String,
+    blocks: String,
+    block_size: String,
+}
+
+#[derive(Deserialize)]
 struct ExpectedPod {
     kv: Option<f64>,
     queue: Option<f64>,
@@ -103,29 +122,45 @@ struct ExpectedPod {
 impl RecordCase {
     fn stub(&self) -> Stub {
         let mut stub = Stub::new();
-        for (signal, source, samples) in [
-            (SignalName::KvUsage, KV, &self.kv),
-            (SignalName::QueueLength, QUEUE, &self.queue),
-        ] {
+        for ([value, age], source, samples) in
+            [(KV_USAGE, KV, &self.kv), (QUEUE_LENGTH, QUEUE, &self.queue)]
+        {
             for raw in samples {
                 let mut labels = vec![("namespace", "ns"), ("model_name", "m"), ("source", source)];
                 labels.extend(raw.pod.as_deref().map(|pod| ("pod", pod)));
                 labels.extend(raw.pod_name.as_deref().map(|pod| ("pod_name", pod)));
-                let push = |result: &mut QueryResult, number| {
-                    result.push(labels.iter().copied(), NOW, number);
-                };
-                push(stub.result(signal, Part::Value), raw.value);
-                push(stub.result(signal, Part::Age), THEN);
+                stub.push(value, &labels, raw.value);
+                stub.push(age, &labels, THEN);
             }
         }
+        for raw in &self.prompts {
+            let pod = raw.pod.as_deref().unwrap();
+            for (part, number) in [("sum", raw.value), ("count", 1.0)] {
+                let source = format!("vllm:request_prompt_tokens_{part}");
+                stub.sample(QueryName::RequestSizes, &source, pod, number);
+            }
+        }
+        for cache in &self.caches {
+            let labels = [
+                ("namespace", "ns"),
+                ("pod", &*cache.pod),
+                ("num_gpu_blocks", &*cache.blocks),
+                ("block_size", &*cache.block_size),
+                ("source", "vllm:cache_config_info"),
+            ];
+            stub.push(QueryName::KvCapacity, &labels, 1.0);
+        }
+        if self.prompts_error {
+            stub.fail(QueryName::RequestSizes, timeout());
+        }
         if self.kv_error {
-            stub.fail(SignalName::KvUsage, Part::Value, timeout());
+            stub.fail(QueryName::KvUsage, timeout());
         }
         stub
     }
 }
 
-fn timeout() -> QueryError {
+pub(super) fn timeout() -> QueryError {
     QueryError::Timeout {
         deadline: Duration::from_secs(10),
     }
@@ -138,7 +173,11 @@ fn records_are_as_expected() {
             continue;
         }
         let id = &case.id;
-        let collection = run(&case.stub(), &settings());
+        let everything = CollectionSettings {
+            appetite: Appetite::Everything,
+            ..settings()
+        };
+        let collection = run(&case.stub(), &everything);
         let expected: BTreeMap<_, _> = case
             .pods
             .iter()
@@ -166,10 +205,10 @@ fn records_are_as_expected() {
 #[test]
 fn every_signal_is_asked_for_once_and_reported_in_order() {
     let mut stub = Stub::new();
-    stub.reading(SignalName::QueueLength, QUEUE, "p", 1.0, THEN);
-    stub.result(SignalName::QueueLength, Part::Value)
+    stub.reading(QUEUE_LENGTH, QUEUE, "p", 1.0, THEN);
+    stub.result(QueryName::QueueLength)
         .warn("partial".to_owned());
-    stub.fail(SignalName::KvUsage, Part::Age, timeout());
+    stub.fail(QueryName::KvUsageAge, timeout());
     let collection = run(&stub, &settings());
     let asked = stub.asked.lock().unwrap();
     assert_eq!(asked.len(), 4);
@@ -179,41 +218,31 @@ fn every_signal_is_asked_for_once_and_reported_in_order() {
         .iter()
         .map(|query| {
             let outcome = query.outcome.as_ref().map_err(QueryError::reason);
-            (
-                query.signal,
-                query.part,
-                outcome.copied(),
-                query.warnings.clone(),
-            )
+            (query.query, outcome.copied(), query.warnings.clone())
         })
         .collect();
     let none = Vec::<String>::new;
     assert_eq!(
         report,
         [
-            (SignalName::KvUsage, Part::Value, Ok(0), none()),
-            (SignalName::KvUsage, Part::Age, Err("timeout"), none()),
-            (
-                SignalName::QueueLength,
-                Part::Value,
-                Ok(1),
-                vec!["partial".to_owned()]
-            ),
-            (SignalName::QueueLength, Part::Age, Ok(1), none()),
+            (QueryName::KvUsage, Ok(0), none()),
+            (QueryName::KvUsageAge, Err("timeout"), none()),
+            (QueryName::QueueLength, Ok(1), vec!["partial".to_owned()]),
+            (QueryName::QueueLengthAge, Ok(1), none()),
         ]
     );
 }
 
 #[test]
 fn either_query_fails_its_signal_and_no_other() {
-    for part in Part::ALL {
+    for query in KV_USAGE {
         let mut stub = Stub::new();
-        stub.reading(SignalName::KvUsage, KV, "p", 0.5, THEN);
-        stub.reading(SignalName::QueueLength, QUEUE, "p", 3.0, THEN);
+        stub.reading(KV_USAGE, KV, "p", 0.5, THEN);
+        stub.reading(QUEUE_LENGTH, QUEUE, "p", 3.0, THEN);
         let before = run(&stub, &settings());
         assert!(before.into_snapshot(moment()).failures.is_empty());
 
-        stub.fail(SignalName::KvUsage, part, timeout());
+        stub.fail(query, timeout());
         let after = run(&stub, &settings());
         let expected = PodSamples {
             kv_usage: None,
@@ -225,7 +254,7 @@ fn either_query_fails_its_signal_and_no_other() {
         let why = &snapshot.failures[&SignalName::KvUsage];
         assert_eq!(snapshot.failures.len(), 1);
         assert!(
-            why.starts_with(&format!("{} query: Prometheus did not", part.as_str())),
+            why.starts_with(&format!("{} query: Prometheus did not", query.as_str())),
             "{why}"
         );
         assert!(!snapshot.sources.contains_key(&SignalName::KvUsage));
@@ -237,19 +266,19 @@ fn each_pod_gets_its_best_source_and_the_choice_is_counted() {
     let kv = SignalName::KvUsage;
     let mut stub = Stub::new();
     // Both names are fresh: the first of the table, whatever the values.
-    stub.reading(kv, OLD_KV, "both", 0.2, NOW - 1.0);
-    stub.reading(kv, KV, "both", 0.1, NOW - 30.0);
+    stub.reading(KV_USAGE, OLD_KV, "both", 0.2, NOW - 1.0);
+    stub.reading(KV_USAGE, KV, "both", 0.1, NOW - 30.0);
     // Only the old name.
-    stub.reading(kv, OLD_KV, "old", 0.3, THEN);
+    stub.reading(KV_USAGE, OLD_KV, "old", 0.3, THEN);
     // The new name is stale, the old one is not: the engine went back a release.
-    stub.reading(kv, KV, "back", 0.4, NOW - 90.0);
-    stub.reading(kv, OLD_KV, "back", 0.5, THEN);
+    stub.reading(KV_USAGE, KV, "back", 0.4, NOW - 90.0);
+    stub.reading(KV_USAGE, OLD_KV, "back", 0.5, THEN);
     // Held beats gone; a number beats none.
-    stub.reading(kv, KV, "gone", 0.6, NOW - 301.0);
-    stub.reading(kv, OLD_KV, "gone", 0.7, NOW - 200.0);
-    stub.reading(kv, KV, "broken", f64::INFINITY, THEN);
+    stub.reading(KV_USAGE, KV, "gone", 0.6, NOW - 301.0);
+    stub.reading(KV_USAGE, OLD_KV, "gone", 0.7, NOW - 200.0);
+    stub.reading(KV_USAGE, KV, "broken", f64::INFINITY, THEN);
     // Nothing usable is kept, so that the decision can say why.
-    stub.reading(kv, KV, "dead", 0.8, NOW - 400.0);
+    stub.reading(KV_USAGE, KV, "dead", 0.8, NOW - 400.0);
     let collection = run(&stub, &settings());
     let read: BTreeMap<_, _> = pods(&collection)
         .into_iter()
@@ -285,7 +314,7 @@ fn samples_that_do_not_say_what_they_are_of_are_counted() {
         ("source", KV),
     ];
     let mut stub = Stub::new();
-    let values = stub.result(SignalName::KvUsage, Part::Value);
+    let values = stub.result(QueryName::KvUsage);
     for (label, bad) in [
         ("namespace", ""),
         ("namespace", "ns\"} or up{"),
@@ -324,7 +353,7 @@ fn of_two_samples_of_one_pod_the_higher_and_the_newer_count() {
             readings.reverse();
         }
         for (value, time) in readings {
-            stub.reading(SignalName::KvUsage, KV, "p", value, time);
+            stub.reading(KV_USAGE, KV, "p", value, time);
         }
         let collection = run(&stub, &settings());
         assert_eq!(pods(&collection)["p"].kv_usage, Some(sample(0.6, 20.0)));
@@ -343,10 +372,9 @@ fn pods_of_one_name_in_other_namespaces_and_models_are_kept_apart() {
             ("pod_name", "p"),
         ];
         let labels = labels.into_iter().chain([("source", KV)]);
-        stub.result(SignalName::KvUsage, Part::Value)
+        stub.result(QueryName::KvUsage)
             .push(labels.clone(), NOW, value);
-        stub.result(SignalName::KvUsage, Part::Age)
-            .push(labels, NOW, THEN);
+        stub.result(QueryName::KvUsageAge).push(labels, NOW, THEN);
     }
     let snapshot = run(&stub, &settings()).into_snapshot(moment());
     let read: Vec<_> = snapshot
@@ -367,7 +395,7 @@ fn pods_of_one_name_in_other_namespaces_and_models_are_kept_apart() {
 #[test]
 fn an_age_is_never_negative() {
     let mut stub = Stub::new();
-    stub.reading(SignalName::KvUsage, KV, "p", 0.5, NOW + 0.001);
+    stub.reading(KV_USAGE, KV, "p", 0.5, NOW + 0.001);
     assert_eq!(
         pods(&run(&stub, &settings()))["p"].kv_usage,
         Some(sample(0.5, 0.0))
@@ -378,7 +406,7 @@ fn an_age_is_never_negative() {
 fn a_time_that_is_no_number_is_no_age() {
     for time in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e300] {
         let mut stub = Stub::new();
-        stub.reading(SignalName::KvUsage, KV, "p", 0.5, time);
+        stub.reading(KV_USAGE, KV, "p", 0.5, time);
         let collection = run(&stub, &settings());
         assert_eq!(pods(&collection), BTreeMap::new(), "{time}");
         let expected = BTreeMap::from([(Ignored::NoAge, 1)]);
@@ -389,7 +417,7 @@ fn a_time_that_is_no_number_is_no_age() {
 #[test]
 fn ages_are_whole_milliseconds() {
     let mut stub = Stub::new();
-    stub.reading(SignalName::KvUsage, KV, "p", 0.5, NOW - 0.615);
+    stub.reading(KV_USAGE, KV, "p", 0.5, NOW - 0.615);
     let age = pods(&run(&stub, &settings()))["p"].kv_usage.unwrap().age;
     assert_eq!(age, Duration::from_millis(615));
 }
@@ -398,8 +426,8 @@ fn ages_are_whole_milliseconds() {
 fn too_many_samples_fail_the_signals_that_do_not_fit() {
     let mut stub = Stub::new();
     for pod in ["p", "q"] {
-        stub.reading(SignalName::KvUsage, KV, pod, 0.5, THEN);
-        stub.reading(SignalName::QueueLength, QUEUE, pod, 1.0, THEN);
+        stub.reading(KV_USAGE, KV, pod, 0.5, THEN);
+        stub.reading(QUEUE_LENGTH, QUEUE, pod, 1.0, THEN);
     }
     let failures = |limit| {
         let settings = CollectionSettings {
@@ -425,7 +453,7 @@ fn one_namespace_is_asked_for_where_one_is_watched() {
     let namespace = Namespace::parse("team-a").unwrap();
     let mut stub = Stub::new();
     stub.scope = Scope::new(&FreshnessBands::default(), Some(namespace.clone()));
-    stub.reading(SignalName::KvUsage, KV, "p", 0.5, THEN);
+    stub.reading(KV_USAGE, KV, "p", 0.5, THEN);
     let settings = CollectionSettings {
         namespace: Some(namespace),
         ..settings()

@@ -3,9 +3,11 @@
 mod client;
 mod collect;
 mod decode;
+mod fields;
 mod http;
 mod pki;
 mod promql;
+mod routers;
 mod settings;
 mod stub;
 mod tls;

@@ -9,8 +9,10 @@ use serde::Deserialize;
 use super::vectors::load;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::SignalName;
+use crate::settings::Appetite;
 use crate::signals::promql::{Namespace, Series, Window, escape};
-use crate::signals::query::{MAX_QUERIES, Part, Scope, TABLE};
+use crate::signals::query::{MAX_QUERIES, QueryName, Scope};
+use crate::signals::sources::{ARRIVALS, ENGINE, ROUTER};
 
 #[derive(Deserialize)]
 struct Escaping {
@@ -102,8 +104,7 @@ struct Queries {
 struct QueryCase {
     id: String,
     namespace: Option<String>,
-    signal: Option<String>,
-    part: Option<String>,
+    name: Option<String>,
     query: Option<String>,
     contains: Option<String>,
     #[serde(default)]
@@ -121,15 +122,11 @@ struct WindowCase {
 impl QueryCase {
     fn text(&self, namespace: Option<Namespace>) -> String {
         let scope = Scope::new(&FreshnessBands::default(), namespace);
-        let row = TABLE
-            .iter()
-            .find(|row| Some(row.signal.as_str()) == self.signal.as_deref())
-            .unwrap_or_else(|| panic!("{}: no such signal", self.id));
-        let part = Part::ALL
-            .into_iter()
-            .find(|part| Some(part.as_str()) == self.part.as_deref())
-            .unwrap_or_else(|| panic!("{}: no such part", self.id));
-        row.query(part, &scope)
+        let mut all = QueryName::ALL.into_iter();
+        let query = all
+            .find(|query| Some(query.as_str()) == self.name.as_deref())
+            .unwrap_or_else(|| panic!("{}: no such query", self.id));
+        query.text(&scope)
     }
 }
 
@@ -157,7 +154,9 @@ fn queries_have_the_expected_text() {
             checked += 1;
         }
         if let Some(count) = case.count {
-            assert_eq!(TABLE.len() * Part::ALL.len(), count, "{id}");
+            let published = 2;
+            assert_eq!(QueryName::ALL.len() + published, count, "{id}");
+            assert!(count <= MAX_QUERIES, "{id}");
             checked += 1;
         }
     }
@@ -175,14 +174,25 @@ fn windows_use_the_largest_unit_that_divides_them() {
 }
 
 #[test]
-fn the_table_is_sound() {
-    assert!(TABLE.len() * Part::ALL.len() <= MAX_QUERIES);
-    let signals: Vec<_> = TABLE.iter().map(|row| row.signal).collect();
+fn every_signal_has_sources_in_order() {
+    let routers = ROUTER.iter().map(|row| row.signal);
+    let engines = ENGINE.iter().map(|row| row.signal);
+    let signals: Vec<_> = engines.chain([ARRIVALS.signal]).chain(routers).collect();
     assert_eq!(signals, SignalName::ALL, "one row per signal, in order");
-    for row in TABLE {
-        let names: BTreeSet<_> = row.names.iter().collect();
-        assert_eq!(names.len(), row.names.len(), "a name occurs twice");
-        for name in row.names {
+}
+
+#[test]
+fn every_name_is_one_and_stands_once_in_a_query() {
+    for query in QueryName::ALL {
+        let names: Vec<_> = query.arms().iter().map(|arm| arm.name).collect();
+        assert!(!names.is_empty(), "{query:?}");
+        let different: BTreeSet<_> = names.iter().collect();
+        assert_eq!(
+            different.len(),
+            names.len(),
+            "{query:?}: a name occurs twice"
+        );
+        for name in names {
             let mut bytes = name.bytes();
             let letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':');
             assert!(bytes.next().is_some_and(letter), "{name}");
@@ -195,13 +205,37 @@ fn the_table_is_sound() {
 }
 
 #[test]
+fn the_documentation_names_every_series_and_query() {
+    let text = include_str!("../../../docs/integrations/prometheus.md");
+    for query in QueryName::ALL {
+        let quoted = |name: &str| text.contains(&format!("`{name}`"));
+        assert!(quoted(query.as_str()), "{}", query.as_str());
+        for arm in query.arms() {
+            let own = ["vllm:", "vllm_", "sglang:", "sglang_"];
+            let mut own = own.iter().filter_map(|page| arm.name.strip_prefix(page));
+            let name = own.next().unwrap_or(arm.name);
+            assert!(quoted(name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn no_query_is_sent_for_nothing() {
+    let wanted = |appetite| QueryName::wanted(appetite).collect::<Vec<_>>();
+    assert_eq!(wanted(Appetite::Saturation), QueryName::ALL[..4]);
+    let in_use = wanted(Appetite::Use);
+    assert!(!in_use.contains(&QueryName::KvCapacity) && in_use.len() == 9);
+    assert_eq!(wanted(Appetite::Everything), QueryName::ALL);
+}
+
+#[test]
 fn the_look_back_covers_the_unavailable_threshold_and_the_peak() {
     let text = |seconds: u64, millis: u64| {
         let bands = FreshnessBands {
             unavailable: Duration::from_millis(seconds * 1000 + millis),
             ..FreshnessBands::default()
         };
-        TABLE[1].query(Part::Age, &Scope::new(&bands, None))
+        QueryName::QueueLengthAge.text(&Scope::new(&bands, None))
     };
     for (seconds, millis, range) in [
         (300, 0, "[345s:15s]"),

@@ -9,16 +9,15 @@ use futures::future::BoxFuture;
 
 use super::collect::NOW;
 use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::SignalName;
-use crate::signals::query::{Part, Scope, TABLE};
+use crate::signals::query::{QueryName, Scope};
 use crate::signals::{PromApi, QueryError, QueryResult};
 
 /// Answers each query of one scope from a table, the later ones first.
 #[derive(Debug)]
 pub(super) struct Stub {
     pub(super) scope: Scope,
-    pub(super) answers: BTreeMap<(SignalName, Part), Result<QueryResult, QueryError>>,
-    pub(super) asked: Mutex<Vec<(SignalName, Part)>>,
+    pub(super) answers: BTreeMap<QueryName, Result<QueryResult, QueryError>>,
+    pub(super) asked: Mutex<Vec<QueryName>>,
 }
 
 impl Stub {
@@ -30,46 +29,58 @@ impl Stub {
         }
     }
 
-    pub(super) fn result(&mut self, signal: SignalName, part: Part) -> &mut QueryResult {
+    pub(super) fn result(&mut self, query: QueryName) -> &mut QueryResult {
         self.answers
-            .entry((signal, part))
+            .entry(query)
             .or_insert_with(|| Ok(QueryResult::default()))
             .as_mut()
             .unwrap()
     }
 
     /// One sample of a pod of model `m` in namespace `ns`.
-    pub(super) fn sample(
+    pub(super) fn sample(&mut self, query: QueryName, source: &str, pod: &str, number: f64) {
+        self.rank(query, source, pod, "", number);
+    }
+
+    /// As before, of one rank of the pod.
+    pub(super) fn rank(
         &mut self,
-        signal: SignalName,
-        part: Part,
+        query: QueryName,
         source: &str,
         pod: &str,
+        engine: &str,
         number: f64,
     ) {
         let labels = [
             ("namespace", "ns"),
             ("model_name", "m"),
             ("pod", pod),
+            ("engine", engine),
             ("source", source),
         ];
-        self.result(signal, part).push(labels, NOW, number);
+        self.result(query).push(labels, NOW, number);
     }
 
+    /// A value and when it was read.
     pub(super) fn reading(
         &mut self,
-        signal: SignalName,
+        [value, age]: [QueryName; 2],
         source: &str,
         pod: &str,
-        value: f64,
+        number: f64,
         time: f64,
     ) {
-        self.sample(signal, Part::Value, source, pod, value);
-        self.sample(signal, Part::Age, source, pod, time);
+        self.sample(value, source, pod, number);
+        self.sample(age, source, pod, time);
     }
 
-    pub(super) fn fail(&mut self, signal: SignalName, part: Part, error: QueryError) {
-        self.answers.insert((signal, part), Err(error));
+    /// One sample with labels of its own.
+    pub(super) fn push(&mut self, query: QueryName, labels: &[(&str, &str)], number: f64) {
+        self.result(query).push(labels.iter().copied(), NOW, number);
+    }
+
+    pub(super) fn fail(&mut self, query: QueryName, error: QueryError) {
+        self.answers.insert(query, Err(error));
     }
 }
 
@@ -80,18 +91,14 @@ impl PromApi for Stub {
         deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
         assert_eq!(deadline, Duration::from_secs(10));
-        let all = TABLE
-            .iter()
-            .flat_map(|row| Part::ALL.map(|part| (row, part)));
-        let (place, id) = all
-            .enumerate()
-            .find(|(_, (row, part))| row.query(*part, &self.scope) == promql)
-            .map(|(place, (row, part))| (place, (row.signal, part)))
-            .expect("a query of the table");
-        self.asked.lock().unwrap().push(id);
-        let answer = self.answers.get(&id).cloned();
+        let mut all = QueryName::ALL.into_iter().enumerate();
+        let (place, query) = all
+            .find(|(_, query)| query.text(&self.scope) == promql)
+            .expect("a query of the set");
+        self.asked.lock().unwrap().push(query);
+        let answer = self.answers.get(&query).cloned();
         async move {
-            for _ in place..TABLE.len() * Part::ALL.len() {
+            for _ in place..QueryName::ALL.len() {
                 tokio::task::yield_now().await;
             }
             answer.unwrap_or_else(|| Ok(QueryResult::default()))

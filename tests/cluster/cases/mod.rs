@@ -26,6 +26,7 @@ mod role_deaths;
 mod servers;
 mod serving;
 mod settings;
+mod signal_fields;
 mod signals;
 mod status_writes;
 mod watching;
@@ -43,6 +44,7 @@ pub(crate) fn all() -> Vec<Case> {
         keys::cases(),
         closed_loop::cases(),
         signals::cases(),
+        signal_fields::cases(),
         servers::cases(),
         workloads::cases(),
         external_metrics::cases(),

@@ -1,0 +1,141 @@
+//! The table of sources, worked out for one collection: where in which answer each series stands.
+
+use super::ages::AgeSource;
+use super::query::QueryName;
+use super::reading::Reading;
+use super::sources::{EngineSignal, Formula, Ranks};
+
+/// One signal of replicas.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) ranks: Ranks,
+    /// Its sources, the preferred one first.
+    pub(super) recipes: Vec<Recipe>,
+    /// Its series, by query and name.
+    operands: Vec<(QueryName, &'static str)>,
+}
+
+/// One source of a signal in one spelling.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    /// The name of its first series.
+    pub(super) name: &'static str,
+    pub(super) age: AgeSource,
+    formula: Steps,
+}
+
+/// A formula over the operands of its row.
+#[derive(Debug)]
+enum Steps {
+    Value(usize),
+    Share { part: usize, whole: usize },
+    Total(Vec<usize>),
+}
+
+impl Row {
+    pub(super) fn of(signal: &EngineSignal) -> Self {
+        let mut row = Self {
+            ranks: signal.ranks,
+            recipes: Vec::new(),
+            operands: Vec::new(),
+        };
+        for source in signal.sources {
+            let series = source.formula.operands();
+            let spellings = series.iter().map(|series| series.0.len()).min();
+            for spelling in 0..spellings.unwrap_or(0) {
+                let names: Vec<&'static str> = series
+                    .iter()
+                    .filter_map(|series| series.spelling(spelling))
+                    .collect();
+                row.add(source.query, source.formula, &names);
+            }
+        }
+        row
+    }
+
+    fn add(&mut self, query: QueryName, formula: Formula, names: &[&'static str]) {
+        let places: Vec<usize> = names.iter().map(|name| self.operand(query, name)).collect();
+        let steps = match (formula, places.as_slice()) {
+            (Formula::Value(_) | Formula::Blocks(_), [place]) => Steps::Value(*place),
+            (Formula::Share { .. }, [part, whole]) => Steps::Share {
+                part: *part,
+                whole: *whole,
+            },
+            _ => Steps::Total(places),
+        };
+        if let Some(name) = names.first()
+            && let Some(age) = AgeSource::of(name)
+        {
+            self.recipes.push(Recipe {
+                name,
+                age,
+                formula: steps,
+            });
+        }
+    }
+
+    fn operand(&mut self, query: QueryName, name: &'static str) -> usize {
+        let operand = (query, name);
+        let known = self.operands.iter().position(|known| *known == operand);
+        known.unwrap_or_else(|| {
+            self.operands.push(operand);
+            self.operands.len() - 1
+        })
+    }
+
+    /// The queries that it takes.
+    pub(super) fn queries(&self) -> impl Iterator<Item = QueryName> + '_ {
+        self.operands.iter().map(|(query, _)| *query)
+    }
+
+    /// The queries for times that it takes, where its series have their own.
+    pub(super) fn own_ages(&self) -> impl Iterator<Item = QueryName> + '_ {
+        self.recipes.iter().filter_map(|recipe| match recipe.age {
+            AgeSource::Own(query, _) => Some(query),
+            AgeSource::Page(_) => None,
+        })
+    }
+
+    /// For each arm of a query, its place among the operands of this row.
+    pub(super) fn places(&self, query: QueryName) -> Vec<Option<usize>> {
+        let arms = query.arms().into_iter();
+        arms.map(|arm| {
+            let operand = (query, arm.name);
+            self.operands.iter().position(|known| *known == operand)
+        })
+        .collect()
+    }
+}
+
+impl Recipe {
+    /// The value over the operands of one pod, or of one rank of it.
+    pub(super) fn value(&self, ranks: Ranks, operands: &[Reading]) -> Option<f64> {
+        let sum = |place: &usize| Some(together(operands, *place)?.0);
+        match &self.formula {
+            Steps::Value(place) => {
+                let (sum, count) = together(operands, *place)?;
+                Some(match ranks {
+                    Ranks::Sum => sum,
+                    Ranks::Mean => sum / f64::from(count),
+                })
+            }
+            Steps::Share { part, whole } => {
+                let whole = sum(whole)?;
+                Some(sum(part)? / whole).filter(|_| whole > 0.0)
+            }
+            Steps::Total(terms) => terms.iter().map(sum).sum(),
+        }
+    }
+}
+
+/// The sum of the ranks at one place, and how many they are.
+fn together(operands: &[Reading], place: usize) -> Option<(f64, u32)> {
+    let mut total = None;
+    for operand in operands {
+        if operand.key.source == place {
+            let (sum, count) = total.unwrap_or((0.0, 0));
+            total = Some((sum + operand.number, count + 1));
+        }
+    }
+    total
+}

@@ -1,0 +1,356 @@
+//! Which series say what: for each signal the series names it has had, the preferred one first, and
+//! how its value follows from them. A new engine or a new name is one more line here.
+
+use super::query::QueryName;
+use crate::policy::snapshot::SignalName;
+
+/// One series in all its spellings: some stores and relabelling rules rewrite the colon to an
+/// underscore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spelled(pub &'static [&'static str]);
+
+/// How a value follows from series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Formula {
+    /// It is the value of one.
+    Value(Spelled),
+    /// It is one over another; nothing where the other is zero.
+    Share {
+        /// What is counted.
+        part: Spelled,
+        /// Over what it is counted.
+        whole: Spelled,
+    },
+    /// It is the sum of several, all of which must be there.
+    Total(&'static [Spelled]),
+    /// It is the product of two labels: the number of KV blocks and the tokens of one.
+    Blocks(Spelled),
+}
+
+/// One way to learn a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// The query that brings the series.
+    pub query: QueryName,
+    /// What is made of them.
+    pub formula: Formula,
+}
+
+/// How the data-parallel ranks of one pod add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ranks {
+    /// Amounts add.
+    Sum,
+    /// Shares average.
+    Mean,
+}
+
+/// A signal of a replica and where it comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineSignal {
+    /// The signal.
+    pub signal: SignalName,
+    /// How ranks add up.
+    pub ranks: Ranks,
+    /// Its sources, the preferred one first.
+    pub sources: &'static [Source],
+}
+
+/// One series of a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouterSource {
+    /// The query that brings it.
+    pub query: QueryName,
+    /// Its name.
+    pub name: &'static str,
+    /// The series whose age stands for its own: it is written on the same occasions.
+    pub age: &'static str,
+}
+
+/// A signal of a router and where it comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct RouterSignal {
+    /// The signal.
+    pub signal: SignalName,
+    /// Its sources, the preferred one first.
+    pub sources: &'static [RouterSource],
+}
+
+macro_rules! engine {
+    ($engine:literal, $($part:literal),+) => {
+        Spelled(&[concat!($engine, ":", $($part),+), concat!($engine, "_", $($part),+)])
+    };
+}
+
+macro_rules! value {
+    ($query:ident, $engine:literal, $name:literal) => {
+        Source {
+            query: QueryName::$query,
+            formula: Formula::Value(engine!($engine, $name)),
+        }
+    };
+}
+
+macro_rules! share {
+    ($query:ident, $engine:literal, $part:literal / $whole:literal) => {
+        Source {
+            query: QueryName::$query,
+            formula: Formula::Share {
+                part: engine!($engine, $part),
+                whole: engine!($engine, $whole),
+            },
+        }
+    };
+}
+
+/// The mean of what a histogram observed.
+macro_rules! mean {
+    ($query:ident, $engine:literal, $name:literal) => {
+        Source {
+            query: QueryName::$query,
+            formula: Formula::Share {
+                part: engine!($engine, $name, "_sum"),
+                whole: engine!($engine, $name, "_count"),
+            },
+        }
+    };
+}
+
+macro_rules! router {
+    ($query:ident, $name:literal) => {
+        router!($query, $name, $name)
+    };
+    ($query:ident, $name:literal, $age:literal) => {
+        RouterSource {
+            query: QueryName::$query,
+            name: $name,
+            age: $age,
+        }
+    };
+}
+
+/// Signals of replicas.
+pub const ENGINE: &[EngineSignal] = &[
+    EngineSignal {
+        signal: SignalName::KvUsage,
+        ranks: Ranks::Mean,
+        sources: &[
+            value!(KvUsage, "vllm", "kv_cache_usage_perc"),
+            value!(KvUsage, "vllm", "gpu_cache_usage_perc"),
+            value!(KvUsage, "sglang", "token_usage"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::QueueLength,
+        ranks: Ranks::Sum,
+        sources: &[
+            value!(QueueLength, "vllm", "num_requests_waiting"),
+            value!(QueueLength, "sglang", "num_queue_reqs"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::Running,
+        ranks: Ranks::Sum,
+        sources: &[
+            value!(EngineState, "vllm", "num_requests_running"),
+            value!(EngineState, "sglang", "num_running_reqs"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::KvUsageNow,
+        ranks: Ranks::Mean,
+        sources: &[
+            value!(EngineState, "vllm", "kv_cache_usage_perc"),
+            value!(EngineState, "vllm", "gpu_cache_usage_perc"),
+            value!(EngineState, "sglang", "token_usage"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::KvCapacity,
+        ranks: Ranks::Sum,
+        sources: &[
+            Source {
+                query: QueryName::KvCapacity,
+                formula: Formula::Blocks(engine!("vllm", "cache_config_info")),
+            },
+            value!(KvCapacity, "sglang", "max_total_num_tokens"),
+            Source {
+                query: QueryName::KvCapacity,
+                formula: Formula::Total(&[
+                    engine!("sglang", "kv_used_tokens"),
+                    engine!("sglang", "kv_available_tokens"),
+                    engine!("sglang", "kv_evictable_tokens"),
+                ]),
+            },
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::InputTokens,
+        ranks: Ranks::Sum,
+        sources: &[
+            mean!(RequestSizes, "vllm", "request_prompt_tokens"),
+            mean!(RequestSizes, "sglang", "prompt_tokens_histogram"),
+            share!(
+                RequestSizes,
+                "sglang",
+                "prompt_tokens_total" / "e2e_request_latency_seconds_count"
+            ),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::OutputTokens,
+        ranks: Ranks::Sum,
+        sources: &[
+            mean!(RequestSizes, "vllm", "request_generation_tokens"),
+            mean!(RequestSizes, "sglang", "generation_tokens_histogram"),
+            share!(
+                RequestSizes,
+                "sglang",
+                "generation_tokens_total" / "e2e_request_latency_seconds_count"
+            ),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::PrefixHitRate,
+        ranks: Ranks::Mean,
+        sources: &[
+            share!(
+                RequestSizes,
+                "vllm",
+                "prefix_cache_hits_total" / "prefix_cache_queries_total"
+            ),
+            share!(
+                RequestSizes,
+                "vllm",
+                "gpu_prefix_cache_hits_total" / "gpu_prefix_cache_queries_total"
+            ),
+            share!(
+                RequestSizes,
+                "sglang",
+                "cached_tokens_total" / "prompt_tokens_total"
+            ),
+            value!(EngineState, "sglang", "cache_hit_rate"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::TimeToFirstToken,
+        ranks: Ranks::Sum,
+        sources: &[
+            mean!(EngineRates, "vllm", "time_to_first_token_seconds"),
+            mean!(EngineRates, "sglang", "time_to_first_token_seconds"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::InterTokenLatency,
+        ranks: Ranks::Sum,
+        sources: &[
+            mean!(EngineRates, "vllm", "inter_token_latency_seconds"),
+            mean!(EngineRates, "vllm", "time_per_output_token_seconds"),
+            mean!(EngineRates, "sglang", "inter_token_latency_seconds"),
+            mean!(EngineRates, "sglang", "time_per_output_token_seconds"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::GenerationRate,
+        ranks: Ranks::Sum,
+        sources: &[
+            value!(EngineRates, "vllm", "generation_tokens_total"),
+            value!(EngineRates, "sglang", "generation_tokens_total"),
+        ],
+    },
+    EngineSignal {
+        signal: SignalName::CompletionRate,
+        ranks: Ranks::Sum,
+        sources: &[
+            value!(EngineRates, "vllm", "request_success_total"),
+            value!(EngineRates, "sglang", "e2e_request_latency_seconds_count"),
+        ],
+    },
+];
+
+/// Requests that the router sends to a pod. The newest generation shows the oldest name a second
+/// time.
+pub const ARRIVALS: RouterSignal = RouterSignal {
+    signal: SignalName::ArrivalRate,
+    sources: &[
+        router!(RouterRates, "llm_d_epp_scheduler_attempts_total"),
+        router!(RouterRates, "llm_d_router_epp_scheduler_attempts_total"),
+        router!(RouterRates, "inference_extension_scheduler_attempts_total"),
+    ],
+};
+
+/// Signals of routers.
+pub const ROUTER: &[RouterSignal] = &[
+    RouterSignal {
+        signal: SignalName::RouterQueueRequests,
+        sources: &[
+            router!(RouterQueue, "llm_d_epp_flow_control_queue_size"),
+            router!(RouterQueue, "llm_d_router_epp_flow_control_queue_size"),
+            router!(RouterQueue, "inference_extension_flow_control_queue_size"),
+        ],
+    },
+    RouterSignal {
+        signal: SignalName::RouterQueueBytes,
+        sources: &[
+            router!(
+                RouterQueue,
+                "llm_d_epp_flow_control_queue_bytes",
+                "llm_d_epp_flow_control_queue_size"
+            ),
+            router!(
+                RouterQueue,
+                "llm_d_router_epp_flow_control_queue_bytes",
+                "llm_d_router_epp_flow_control_queue_size"
+            ),
+            router!(
+                RouterQueue,
+                "inference_extension_flow_control_queue_bytes",
+                "inference_extension_flow_control_queue_size"
+            ),
+        ],
+    },
+    // Accepted, else received; placed is the last resort, as placements fall behind exactly when the
+    // fleet does.
+    RouterSignal {
+        signal: SignalName::RouterArrivalRate,
+        sources: &[
+            router!(
+                RouterRates,
+                "llm_d_epp_flow_control_request_enqueue_duration_seconds_count"
+            ),
+            router!(
+                RouterRates,
+                "llm_d_router_epp_flow_control_request_enqueue_duration_seconds_count"
+            ),
+            router!(
+                RouterRates,
+                "inference_extension_flow_control_request_enqueue_duration_seconds_count"
+            ),
+            router!(RouterRates, "llm_d_epp_request_total"),
+            router!(RouterRates, "llm_d_router_epp_request_total"),
+            router!(RouterRates, "inference_objective_request_total"),
+            router!(RouterRates, "inference_model_request_total"),
+            router!(RouterRates, "llm_d_epp_scheduler_attempts_total"),
+            router!(RouterRates, "llm_d_router_epp_scheduler_attempts_total"),
+            router!(RouterRates, "inference_extension_scheduler_attempts_total"),
+        ],
+    },
+];
+
+impl Spelled {
+    /// One of its spellings, if it has as many.
+    pub(super) fn spelling(self, number: usize) -> Option<&'static str> {
+        self.0.get(number).copied()
+    }
+}
+
+impl Formula {
+    /// Every series that it needs.
+    pub(super) fn operands(&self) -> Vec<Spelled> {
+        match self {
+            Self::Value(series) | Self::Blocks(series) => vec![*series],
+            Self::Share { part, whole } => vec![*part, *whole],
+            Self::Total(terms) => terms.to_vec(),
+        }
+    }
+}
