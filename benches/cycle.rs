@@ -160,6 +160,8 @@ fn view(variant: usize) -> VariantView {
         name: pod(variant, number).into(),
         readiness: Readiness::Ready,
         created: WallTime(1_780_000_000_000),
+        ready_since: None,
+        node: None,
     });
     VariantView {
         key: VariantKey::new(&*namespace, &*name),

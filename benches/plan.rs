@@ -94,6 +94,8 @@ fn snapshot(variants: u32) -> ClusterSnapshot {
                 name: format!("llama-70b-variant-{number}-7d4b9c-{pod}").into(),
                 readiness: Readiness::Ready,
                 created: NOW.wall,
+                ready_since: None,
+                node: None,
             })
             .collect();
         let samples = pods.iter().map(|pod| {

@@ -14,10 +14,12 @@ use crate::actors::leadership::{Election, Leadership};
 use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
 use crate::actors::subjects::{self, Wiring};
 use crate::actors::{
-    collector, config, emitter, event_recorder, leadership, optimizer, status_writer, variants,
+    collector, config, emitter, event_recorder, leadership, optimizer, scale_reader, status_writer,
+    variants,
 };
 use crate::cluster::event::{EventApi, Regarding};
 use crate::cluster::lease::LeaseApi;
+use crate::cluster::scale::ScaleApi;
 use crate::cluster::status::{StatusApi, manager_name};
 use crate::kit::{self, Address, ChildSpec, Doorbell, ExitReason, Kit, Role, Slot};
 use crate::metrics::Metrics;
@@ -35,6 +37,9 @@ use crate::telemetry::LevelHandle;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest lease request.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest read of a scale subresource.
+const SCALE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The world around the controller. In a simulation all of it is virtual.
 pub struct Env {
@@ -95,6 +100,7 @@ struct Plant {
     changed: Doorbell<crate::policy::key::VariantKey>,
     settled: Doorbell<emitter::Settled>,
     dirty: Doorbell<variants::Dirty>,
+    named: Doorbell<crate::policy::key::TargetKey>,
     config: Doorbell<config::Source>,
     statuses: Intents<crate::policy::key::VariantKey>,
     events: Events,
@@ -110,6 +116,7 @@ struct Addresses {
     collector: Address<collector::Message>,
     optimizer: Address<optimizer::Message>,
     variants: Address<variants::Message>,
+    scale_reader: Address<scale_reader::Message>,
 }
 
 /// A bell's rope: tells an address, which finds what there is to do when it comes if it is not
@@ -162,6 +169,7 @@ impl Plant {
             collector: Address::vacant(),
             optimizer: Address::vacant(),
             variants: Address::vacant(),
+            scale_reader: Address::vacant(),
         };
         let dropped = series.process.events_dropped.clone();
         series.show_settings(&startup.generation);
@@ -179,6 +187,9 @@ impl Plant {
             changed: Doorbell::new(rope(&addresses.emitter, || emitter::Message::ViewsChanged)),
             settled: Doorbell::new(rope(&addresses.emitter, || emitter::Message::StatusSettled)),
             dirty: Doorbell::new(rope(&addresses.variants, || variants::Message::KeysDirty)),
+            named: Doorbell::new(rope(&addresses.scale_reader, || {
+                scale_reader::Message::TargetNamed
+            })),
             config: Doorbell::new(rope(&addresses.config, || config::Message::SourceChanged)),
             statuses: Intents::new(rope(&addresses.status_writer, || {
                 status_writer::Message::Work
@@ -209,7 +220,7 @@ impl Plant {
             ),
             kit::supervisor(Role::Engine, vec![self.collector(env), self.optimizer()]),
             self.variants(),
-            kit::supervisor(Role::Ingress, self.watchers(env)),
+            kit::supervisor(Role::Ingress, self.ingress(env)),
             self.http(env),
         ]
     }
@@ -394,8 +405,34 @@ impl Plant {
         })
     }
 
+    fn ingress(&self, env: &Env) -> Vec<ChildSpec> {
+        let mut children = self.watchers(env);
+        children.push(self.scale_reader(env));
+        children
+    }
+
+    fn scale_reader(&self, env: &Env) -> ChildSpec {
+        let facts = self.facts.clone();
+        let api = ScaleApi {
+            client: env.kube.clone(),
+            timeout: SCALE_TIMEOUT.min(self.statics.rest_client_timeout),
+        };
+        let connections = scale_reader::Connections {
+            named: self.named.clone(),
+            dirty: self.dirty.clone(),
+        };
+        kit::child(
+            Role::ScaleReader,
+            &self.addresses.scale_reader,
+            move |_tenure| {
+                scale_reader::ScaleReader::new(facts.clone(), api.clone(), connections.clone())
+            },
+        )
+    }
+
     fn watchers(&self, env: &Env) -> Vec<ChildSpec> {
         subjects::watchers(&Wiring {
+            named: self.named.clone(),
             client: env.kube.clone(),
             facts: self.facts.clone(),
             dirty: self.dirty.clone(),

@@ -163,6 +163,7 @@ fn all_roles() -> Vec<Role> {
         Role::Variants,
         Role::Variant(VariantKey::new("<ns>", "<name>")),
         Role::Ingress,
+        Role::ScaleReader,
         Role::Http,
     ];
     roles.extend(WatchedKind::ALL.into_iter().map(Role::Watcher));

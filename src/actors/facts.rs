@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::actors::board::Board;
 use crate::actors::config::Told;
-use crate::actors::mirrors::{self, Contact, Mirrors};
+use crate::actors::mirrors::{self, Contact, Mirrors, Sighting};
 use crate::actors::records::Records;
 use crate::actors::writes::Writes;
 use crate::claim::ClaimReader;
@@ -27,7 +27,9 @@ use crate::policy::plan::Plan;
 use crate::policy::readiness::{Reason, State};
 use crate::policy::rival::{Holding, Rivals, Standing};
 use crate::policy::schedule::Schedule;
-use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot, SignalName, VariantView};
+use crate::policy::snapshot::{
+    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, SignalName, VariantView,
+};
 use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
 use crate::settings::problem::Findings;
@@ -50,6 +52,13 @@ pub struct InForce {
     pub generation: Generation,
     /// The beat of collector and optimizer.
     pub schedule: Schedule,
+}
+
+impl InForce {
+    /// Whether somebody must know what nodes offer and pods hold.
+    pub fn needs_nodes(&self) -> bool {
+        self.generation.dynamic.wants_nodes()
+    }
 }
 
 /// Facts, shared. Clones are handles on the same ones.
@@ -168,10 +177,12 @@ impl Facts {
     ) -> Option<Refreshed> {
         let record = self.mirrors.managed(key)?;
         let target = self.mirrors.target_of(&record);
-        let found = target
+        let sighting = target
             .as_ref()
-            .and_then(|target| self.mirrors.target(target));
-        let pods = found.as_ref().and_then(|target| self.mirrors.pods(target));
+            .map_or(Sighting::Missing, |target| self.mirrors.sight(target));
+        let pods = sighting
+            .found()
+            .and_then(|target| self.mirrors.pods(target));
         let claimants = target
             .as_ref()
             .map_or_else(Vec::new, |target| self.mirrors.claimants(target));
@@ -180,7 +191,7 @@ impl Facts {
             .map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
         let facts = variant::Facts {
             object: &record.object,
-            target: self.mirrors.lookup(found.as_ref()),
+            target: sighting.lookup(),
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
             claimants: &claimants,
             published: self.records.decided(key),
@@ -225,8 +236,24 @@ impl Facts {
             cycle,
             variants,
             metrics: self.metrics.load(),
-            gpus: None,
+            gpus: self.gpus(),
         }
+    }
+
+    /// GPUs of the cluster; `None` where no setting asks for them.
+    fn gpus(&self) -> Option<Arc<GpuInventory>> {
+        let is_asked_for = self.settings.load().needs_nodes();
+        is_asked_for.then(|| Arc::new(self.mirrors.inventory(self.clock.now())))
+    }
+
+    /// Every kind that is watched in this scope and with these settings.
+    fn contacts(&self) -> Vec<Contact> {
+        let needs_nodes = self.settings.load().needs_nodes();
+        let is_needed = |contact: &Contact| match contact.kind {
+            WatchedKind::Node | WatchedKind::HoldingPod => needs_nodes,
+            _ => true,
+        };
+        self.mirrors.contacts().filter(is_needed).collect()
     }
 
     /// Why a variant's own actor keeps failing, if it does.
@@ -260,14 +287,16 @@ impl Facts {
 
     /// Brings the series up to date that are read off something else at each scrape.
     pub fn refresh_process_series(&self, census: &Census, now: Moment) {
+        let ages = &self.series.process.mirror_age;
         for contact in self.mirrors.contacts() {
-            if let Some(last) = contact.last {
-                let age = now.since(last).as_secs_f64();
-                self.series
-                    .process
-                    .mirror_age
-                    .with_label_values(&[contact.kind.as_str()])
-                    .set(age);
+            let kind = [contact.kind.as_str()];
+            match contact.last {
+                Some(last) => {
+                    let age = now.since(last).as_secs_f64();
+                    ages.with_label_values(&kind).set(age);
+                }
+                // There is none to remove but for a kind that is no longer needed.
+                None => drop(ages.remove_label_values(&kind)),
             }
         }
         let mut roles: BTreeMap<&'static str, (u64, u64, u64)> = BTreeMap::new();
@@ -336,8 +365,8 @@ impl Facts {
         let now = self.clock.now();
         let mut reasons = vec![self.config_reason()];
         reasons.extend(
-            self.mirrors
-                .contacts()
+            self.contacts()
+                .into_iter()
                 .map(|contact| mirror_reason(contact, now)),
         );
         reasons.push(self.prometheus_reason(now));

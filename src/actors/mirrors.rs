@@ -4,23 +4,30 @@ use std::sync::Arc;
 
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
+use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::pool::Pools;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
-use crate::kit::WatchedKind;
+use crate::cluster::scale::Scales;
+use crate::kit::{Cell, WatchedKind};
 use crate::policy::actuation::Scalers;
-use crate::policy::attribution;
 use crate::policy::filter::{Admission, NamespaceObject, Scope};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::moment::Moment;
-use crate::policy::object::{Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject};
-use crate::policy::snapshot::PodView;
-use crate::policy::variant::{self, Lookup};
+use crate::policy::object::{
+    Controller, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
+};
+use crate::policy::variant;
 use crate::settings::pool_group::PoolGroup;
+
+mod gpus;
+mod targets;
 
 #[cfg(test)]
 pub(super) mod tests;
+
+pub use targets::Sighting;
 
 /// Kinds that settings depend on.
 const SETTINGS: [WatchedKind; 3] = [
@@ -47,18 +54,28 @@ pub struct Contact {
 pub struct Mirrors {
     /// VariantAutoscalings, found by the target they name.
     pub variants: Mirror<VariantRecord>,
-    /// Deployments.
+    /// Deployments, found by what controls them.
     pub deployments: Mirror<TargetObject>,
+    /// StatefulSets, found by what controls them.
+    pub stateful_sets: Mirror<TargetObject>,
+    /// LeaderWorkerSets, found by what controls them.
+    pub leader_worker_sets: Mirror<TargetObject>,
+    /// What the scale subresources of targets of other kinds said last.
+    pub scales: Cell<Scales>,
     /// ConfigMaps with settings.
     pub config_maps: Mirror<ConfigMapObject>,
     /// Those of the controller's own namespace, where another one is watched.
     pub system_config_maps: Mirror<ConfigMapObject>,
     /// Namespaces.
     pub namespaces: Mirror<NamespaceObject>,
-    /// Pods, found by their ReplicaSet.
+    /// Pods, found by what controls them.
     pub pods: Mirror<PodObject>,
-    /// ReplicaSets, found by their Deployment.
+    /// ReplicaSets, found by what controls them.
     pub replica_sets: Mirror<ReplicaSetObject>,
+    /// Nodes with GPUs, where somebody must know them.
+    pub nodes: Mirror<NodeObject>,
+    /// Pods of all namespaces that hold GPUs, where somebody must know them.
+    pub holding_pods: Mirror<HoldingPodObject>,
     /// InferencePools of both groups.
     pub pools: Pools,
     /// HorizontalPodAutoscalers, found by the target they scale.
@@ -88,30 +105,17 @@ impl Mirrors {
     pub fn new(scope: Scope, pool_group: PoolGroup) -> Self {
         Self {
             variants: Mirror::indexed(|record| Some(object_key(&target_of(record)?))),
-            deployments: Mirror::default(),
+            deployments: Mirror::indexed(workload_owner),
+            stateful_sets: Mirror::indexed(workload_owner),
+            leader_worker_sets: Mirror::indexed(workload_owner),
+            scales: Cell::new(Scales::new()),
             config_maps: Mirror::default(),
             system_config_maps: Mirror::default(),
             namespaces: Mirror::default(),
-            pods: Mirror::indexed(|pod| {
-                let owner = pod
-                    .controller
-                    .as_ref()
-                    .filter(|owner| &*owner.kind == "ReplicaSet")?;
-                Some(ObjectKey::new(
-                    Arc::clone(&pod.namespace),
-                    Arc::clone(&owner.name),
-                ))
-            }),
-            replica_sets: Mirror::indexed(|set| {
-                let owner = set
-                    .controller
-                    .as_ref()
-                    .filter(|owner| &*owner.kind == "Deployment")?;
-                Some(ObjectKey::new(
-                    Arc::clone(&set.namespace),
-                    Arc::clone(&owner.name),
-                ))
-            }),
+            pods: Mirror::indexed(|pod| owner(&pod.namespace, pod.controller.as_ref())),
+            replica_sets: Mirror::indexed(|set| owner(&set.namespace, set.controller.as_ref())),
+            nodes: Mirror::default(),
+            holding_pods: Mirror::default(),
             pools: Pools::new(pool_group),
             horizontal_pod_autoscalers: Mirror::indexed(scaled),
             scaled_objects: Mirror::indexed(scaled),
@@ -162,6 +166,8 @@ impl Mirrors {
         let naming = self.variants.naming(&object_key(target));
         naming
             .into_iter()
+            // An object of another kind may have the same name.
+            .filter(|(_, record)| target_of(record).as_ref() == Some(target))
             .filter(|(_, record)| self.admits(record) && variant::read(&record.object).is_ok())
             .map(|(_, record)| record.object.key.clone())
             .collect()
@@ -170,43 +176,6 @@ impl Mirrors {
     /// The target that a variant names, if its kind can be scaled.
     pub fn target_of(&self, record: &VariantRecord) -> Option<TargetKey> {
         target_of(record)
-    }
-
-    /// Looks a target up.
-    pub fn target(&self, key: &TargetKey) -> Option<Arc<TargetObject>> {
-        self.deployments.get(&object_key(key))
-    }
-
-    /// What the lookup of a target came to.
-    pub fn lookup<'a>(&self, found: Option<&'a Arc<TargetObject>>) -> Lookup<'a> {
-        match found {
-            Some(target) => Lookup::Found(target),
-            None if !self.deployments.synced() => Lookup::Unsynced,
-            // It may have been made since the API server was last heard of.
-            None if self.deployments.trouble().is_some() => Lookup::Unheard,
-            None => Lookup::Missing,
-        }
-    }
-
-    /// The live pods of a target; `None` until pods and ReplicaSets have been listed once.
-    pub fn pods(&self, target: &TargetObject) -> Option<Arc<[PodView]>> {
-        if !self.pods.synced() || !self.replica_sets.synced() {
-            return None;
-        }
-        let sets = self.replica_sets.naming(&object_key(&target.key));
-        let pods: Vec<_> = sets
-            .iter()
-            .flat_map(|(key, _)| self.pods.naming(key))
-            .collect();
-        Some(attribution::pods_of(
-            target,
-            pods.iter().map(|(_, pod)| &**pod),
-            |_, name| {
-                sets.iter()
-                    .find(|(key, _)| &*key.name == name)
-                    .map(|(_, set)| &**set)
-            },
-        ))
     }
 
     /// What scales a target, sorted. Not known until both kinds have been listed once; a kind that the
@@ -225,12 +194,6 @@ impl Mirrors {
             object.target.as_ref() == Some(target) && object.lifecycle == Lifecycle::Live
         });
         Scalers::Known(ours.map(|object| object.scaler.clone()).collect())
-    }
-
-    /// The Deployment that a ReplicaSet belongs to.
-    pub fn deployment_of(&self, replica_set: &ObjectKey) -> Option<Arc<str>> {
-        let set = self.replica_sets.get(replica_set)?;
-        set.controller.as_ref().map(|owner| Arc::clone(&owner.name))
     }
 
     /// A ConfigMap with settings.
@@ -278,11 +241,15 @@ impl Mirrors {
         [
             contact(WatchedKind::VariantAutoscaling, &self.variants),
             contact(WatchedKind::Deployment, &self.deployments),
+            contact(WatchedKind::StatefulSet, &self.stateful_sets),
+            contact(WatchedKind::LeaderWorkerSet, &self.leader_worker_sets),
             contact(WatchedKind::ConfigMap, &self.config_maps),
             contact(WatchedKind::SystemConfigMap, &self.system_config_maps),
             contact(WatchedKind::Namespace, &self.namespaces),
             contact(WatchedKind::Pod, &self.pods),
             contact(WatchedKind::ReplicaSet, &self.replica_sets),
+            contact(WatchedKind::Node, &self.nodes),
+            contact(WatchedKind::HoldingPod, &self.holding_pods),
             contact(WatchedKind::InferencePoolV1, &self.pools.v1),
             contact(WatchedKind::InferencePoolV1Alpha2, &self.pools.v1alpha2),
             contact(
@@ -301,6 +268,15 @@ impl Mirrors {
 /// Key of a variant's object in its mirror.
 pub fn variant_object_key(key: &VariantKey) -> ObjectKey {
     ObjectKey::new(Arc::clone(&key.namespace), Arc::clone(&key.name))
+}
+
+/// Key of what controls an object, in the mirror of its kind.
+fn owner(namespace: &Arc<str>, controller: Option<&Controller>) -> Option<ObjectKey> {
+    controller.map(|owner| ObjectKey::new(Arc::clone(namespace), Arc::clone(&owner.name)))
+}
+
+fn workload_owner(workload: &TargetObject) -> Option<ObjectKey> {
+    owner(&workload.key.namespace, workload.controller.as_ref())
 }
 
 fn scaled(scaler: &ScalerObject) -> Option<ObjectKey> {

@@ -12,6 +12,7 @@ pub mod leadership;
 pub mod mirrors;
 pub mod optimizer;
 pub mod records;
+pub mod scale_reader;
 pub mod status;
 pub mod status_writer;
 pub mod subjects;

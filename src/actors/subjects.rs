@@ -1,10 +1,11 @@
 //! What is watched, where, and who is told of what.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::PartialObjectMeta;
@@ -13,26 +14,30 @@ use serde::de::DeserializeOwned;
 
 use crate::actors::config;
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
+use crate::actors::facts::{Facts, InForce};
 use crate::actors::intents::Intents;
+use crate::actors::scale_reader::scale_target;
 use crate::actors::variants::Dirty;
 use crate::actors::watcher::{Denied, News, Subject, Watcher};
+use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::{v1, v1alpha2};
+use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::{Notice, Regarding, Severity};
-use crate::cluster::mirror::{Changed, Mirror, ObjectKey};
+use crate::cluster::mirror::{Changed, Mirror};
 use crate::cluster::project::config_map::ConfigMapObject;
+use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
 use crate::kit::{self, Address, ChildSpec, Doorbell, Role, WatchedKind};
-use crate::policy::key::VariantKey;
-use crate::policy::object::{PodObject, ReplicaSetObject};
+use crate::policy::key::{TargetKey, VariantKey};
+use crate::policy::object::{Controller, PodObject, ReplicaSetObject, TargetObject};
 use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
 
@@ -43,6 +48,8 @@ const OWN_SERVICE_MONITORS: [&str; 2] = [
 ];
 /// ConfigMaps and pods are large; their pages are small.
 const LARGE_OBJECT_PAGE: u32 = 100;
+/// Pods that hold resources of a node.
+const BOUND_PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
 /// What every watcher is built from.
 #[derive(Clone)]
@@ -55,6 +62,8 @@ pub struct Wiring {
     pub dirty: Doorbell<Dirty>,
     /// Config.
     pub config: Doorbell<config::Source>,
+    /// The reader of scale subresources.
+    pub named: Doorbell<TargetKey>,
     /// The status writer.
     pub statuses: Intents<VariantKey>,
     /// Kubernetes events.
@@ -79,10 +88,12 @@ pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
     let mirrors = &wiring.facts.mirrors;
     let mut children = vec![
         wiring.variants(),
-        wiring.plain::<Deployment, _>(WatchedKind::Deployment, &mirrors.deployments, |changed| {
-            let known = changed.after.as_ref().or(changed.before.as_ref());
-            known.map(|target| Dirty::Target(target.key.clone()))
-        }),
+        wiring.workloads::<Deployment>(WatchedKind::Deployment, &mirrors.deployments),
+        wiring.workloads::<StatefulSet>(WatchedKind::StatefulSet, &mirrors.stateful_sets),
+        wiring.workloads::<LeaderWorkerSet>(
+            WatchedKind::LeaderWorkerSet,
+            &mirrors.leader_worker_sets,
+        ),
         wiring.config_maps(WatchedKind::ConfigMap, wiring.api(), &mirrors.config_maps),
     ];
     if mirrors.is_watched(WatchedKind::SystemConfigMap) {
@@ -97,15 +108,17 @@ pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
     }
     children.push(wiring.pods());
     children.push(wiring.replica_sets());
+    children.push(wiring.nodes());
+    children.push(wiring.holding_pods());
     if mirrors.is_watched(WatchedKind::InferencePoolV1) {
-        children.push(wiring.plain::<v1::InferencePool, _>(
+        children.push(wiring.plain::<v1::InferencePool, _, _>(
             WatchedKind::InferencePoolV1,
             &mirrors.pools.v1,
             |_| None,
         ));
     }
     if mirrors.is_watched(WatchedKind::InferencePoolV1Alpha2) {
-        children.push(wiring.plain::<v1alpha2::InferencePool, _>(
+        children.push(wiring.plain::<v1alpha2::InferencePool, _, _>(
             WatchedKind::InferencePoolV1Alpha2,
             &mirrors.pools.v1alpha2,
             |_| None,
@@ -146,6 +159,7 @@ impl Wiring {
             kind,
             api: Arc::new(api),
             options: WatchOptions::default(),
+            needed: |_| true,
             wanted: Arc::new(|_| true),
             malformed: |_, _| None,
             mirror: mirror.clone(),
@@ -174,8 +188,31 @@ impl Wiring {
         })
     }
 
+    /// A kind of scale target; what one changes may also be below another one.
+    fn workloads<K>(&self, kind: WatchedKind, mirror: &Mirror<TargetObject>) -> ChildSpec
+    where
+        K: Projected<View = TargetObject>
+            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + fmt::Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.plain::<K, _, _>(kind, mirror, |changed| {
+            let states = changed.before.iter().chain(&changed.after);
+            let mut dirty: BTreeSet<Dirty> = states
+                .filter_map(|one| controlled(&one.key.namespace, one.controller.as_ref()))
+                .collect();
+            let known = changed.after.as_ref().or(changed.before.as_ref());
+            dirty.extend(known.map(|target| Dirty::Target(target.key.clone())));
+            dirty
+        })
+    }
+
     /// A namespaced kind whose changes concern the variants that `concerned` names.
-    fn plain<K, F>(&self, kind: WatchedKind, mirror: &Mirror<K::View>, concerned: F) -> ChildSpec
+    fn plain<K, F, I>(&self, kind: WatchedKind, mirror: &Mirror<K::View>, concerned: F) -> ChildSpec
     where
         K: Projected
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -185,7 +222,8 @@ impl Wiring {
             + Send
             + Sync
             + 'static,
-        F: Fn(&Changed<K::View>) -> Option<Dirty> + Send + Sync + 'static,
+        F: Fn(&Changed<K::View>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item = Dirty>,
     {
         let dirty = self.dirty.clone();
         self.watcher(Self::subject::<K>(
@@ -201,7 +239,7 @@ impl Wiring {
 
     fn variants(&self) -> ChildSpec {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
-        let statuses = self.statuses.clone();
+        let (statuses, named) = (self.statuses.clone(), self.named.clone());
         let mirror = &self.facts.mirrors.variants;
         let ring = move |news: News<'_, VariantRecord>| match news {
             News::Changed(changed) => {
@@ -210,6 +248,9 @@ impl Wiring {
                     dirty.ring_all(crate::actors::mirrors::target_of(record).map(Dirty::Target));
                 }
                 if let Some(after) = &changed.after {
+                    let before = changed.before.as_deref().and_then(scale_target);
+                    let other = scale_target(after).filter(|now| before.as_ref() != Some(now));
+                    named.ring_all(other.map(|(target, _)| target));
                     // Somebody else may have written its status; ours is compared again.
                     statuses.add(after.object.key.clone());
                 }
@@ -284,22 +325,11 @@ impl Wiring {
     fn pods(&self) -> ChildSpec {
         let dirty = self.dirty.clone();
         let mirror = &self.facts.mirrors.pods;
-        let owner = |pod: &Arc<PodObject>| {
-            let owner = pod
-                .controller
-                .as_ref()
-                .filter(|owner| &*owner.kind == "ReplicaSet")?;
-            let name = ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&owner.name));
-            Some(Dirty::ReplicaSet(name))
-        };
         let ring = move |news: News<'_, PodObject>| match news {
             News::Changed(changed) => {
+                let states = changed.before.iter().chain(&changed.after);
                 dirty.ring_all(
-                    changed
-                        .before
-                        .iter()
-                        .chain(&changed.after)
-                        .filter_map(owner),
+                    states.filter_map(|pod| controlled(&pod.namespace, pod.controller.as_ref())),
                 );
             }
             News::Synced => dirty.ring(Dirty::Everything),
@@ -313,11 +343,49 @@ impl Wiring {
         })
     }
 
+    /// Nobody is told: every cycle reads what there is.
+    fn nodes(&self) -> ChildSpec {
+        let api: Api<Guarded<OfferingNode>> = Api::all(self.client.clone());
+        let mirror = &self.facts.mirrors.nodes;
+        self.watcher(Subject::<OfferingNode> {
+            options: WatchOptions {
+                page_size: LARGE_OBJECT_PAGE,
+                ..WatchOptions::default()
+            },
+            needed: InForce::needs_nodes,
+            wanted: Arc::new(NodeObject::has_gpus),
+            ..Self::subject(WatchedKind::Node, api, mirror, |_| {})
+        })
+    }
+
+    /// A second watch of pods, since those of other namespaces hold GPUs too and their containers
+    /// concern nobody else.
+    fn holding_pods(&self) -> ChildSpec {
+        let api: Api<Guarded<HoldingPod>> = Api::all(self.client.clone());
+        let mirror = &self.facts.mirrors.holding_pods;
+        self.watcher(Subject::<HoldingPod> {
+            options: WatchOptions {
+                fields: Some(BOUND_PODS.to_owned()),
+                page_size: LARGE_OBJECT_PAGE,
+                ..WatchOptions::default()
+            },
+            needed: InForce::needs_nodes,
+            wanted: Arc::new(HoldingPodObject::holds_gpus),
+            ..Self::subject(WatchedKind::HoldingPod, api, mirror, |_| {})
+        })
+    }
+
     fn replica_sets(&self) -> ChildSpec {
-        self.plain::<PartialObjectMeta<ReplicaSet>, _>(
+        self.plain::<PartialObjectMeta<ReplicaSet>, _, _>(
             WatchedKind::ReplicaSet,
             &self.facts.mirrors.replica_sets,
-            |changed: &Changed<ReplicaSetObject>| Some(Dirty::ReplicaSet(changed.key.clone())),
+            |changed: &Changed<ReplicaSetObject>| {
+                let states = changed.before.iter().chain(&changed.after);
+                let dirty: BTreeSet<Dirty> = states
+                    .filter_map(|set| controlled(&set.namespace, set.controller.as_ref()))
+                    .collect();
+                dirty
+            },
         )
     }
 
@@ -368,6 +436,11 @@ impl Wiring {
             ring,
         ))
     }
+}
+
+/// Who must look when something that has this controller changes.
+fn controlled(namespace: &Arc<str>, controller: Option<&Controller>) -> Option<Dirty> {
+    controller.map(|controller| Dirty::Controlled(Arc::clone(namespace), controller.clone()))
 }
 
 fn service_monitor_deleted(gone: &ServiceMonitorObject) -> Notice {

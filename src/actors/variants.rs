@@ -8,9 +8,9 @@ use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{Notice, Severity};
-use crate::cluster::mirror::ObjectKey;
 use crate::kit::{self, Address, ChildSpec, Context, Doorbell, Occasion, Order, Registry, Role};
-use crate::policy::key::{TargetKey, TargetKind, VariantKey};
+use crate::policy::key::{TargetKey, VariantKey};
+use crate::policy::object::Controller;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -33,8 +33,8 @@ pub enum Dirty {
     Variant(VariantKey),
     /// A scale target, or the claim of a variant on it.
     Target(TargetKey),
-    /// Pods of a ReplicaSet.
-    ReplicaSet(ObjectKey),
+    /// Something in a namespace that this controls.
+    Controlled(Arc<str>, Controller),
     /// Everything in a namespace.
     Namespace(Arc<str>),
     /// A whole mirror became synced.
@@ -116,10 +116,10 @@ impl Variants {
                     keys.insert(key);
                 }
                 Dirty::Target(target) => keys.extend(self.facts.mirrors.claimants(&target)),
-                Dirty::ReplicaSet(name) => {
-                    if let Some(owner) = self.facts.mirrors.deployment_of(&name) {
-                        let target = TargetKey::new(name.namespace, TargetKind::Deployment, owner);
-                        keys.extend(self.facts.mirrors.claimants(&target));
+                Dirty::Controlled(namespace, controller) => {
+                    let mirrors = &self.facts.mirrors;
+                    for target in mirrors.targets_above(&namespace, &controller) {
+                        keys.extend(mirrors.claimants(&target));
                     }
                 }
                 Dirty::Namespace(namespace) => {

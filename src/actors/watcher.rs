@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::Api;
 use serde::de::DeserializeOwned;
 
-use crate::actors::facts::Facts;
+use crate::actors::facts::{Facts, InForce};
 use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
@@ -38,6 +38,8 @@ pub struct Subject<K: Projected> {
     pub api: Arc<Api<Guarded<K>>>,
     /// What is watched, and how patiently.
     pub options: WatchOptions,
+    /// Whether the settings in force have anybody read the kind.
+    pub needed: fn(&InForce) -> bool,
     /// Whether somebody here reads the object.
     pub wanted: Wanted<K::View>,
     /// What is kept of an object that cannot be read; `None` treats it as absent.
@@ -54,6 +56,7 @@ impl<K: Projected> Clone for Subject<K> {
             kind: self.kind,
             api: Arc::clone(&self.api),
             options: self.options.clone(),
+            needed: self.needed,
             wanted: Arc::clone(&self.wanted),
             malformed: self.malformed,
             mirror: self.mirror.clone(),
@@ -123,6 +126,16 @@ where
             self.subject.options.clone(),
             jitter,
         )
+    }
+
+    /// Forgets the kind, and waits for settings that need it.
+    async fn rest(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+        (self.watch, self.relist) = (None, None);
+        self.subject.mirror.forget(cx.tenure())?;
+        let mut settings = self.facts.settings.subscribe();
+        let needed = self.subject.needed;
+        settings.wait_for(|in_force| needed(in_force)).await?;
+        Ok(())
     }
 
     fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), Trouble> {
@@ -255,6 +268,9 @@ where
         cx: &Context<Message>,
         _occasion: Occasion<Message>,
     ) -> Result<(), Trouble> {
+        if !(self.subject.needed)(&self.facts.settings.load()) {
+            self.rest(cx).await?;
+        }
         let mut watch = match self.watch.take() {
             Some(watch) => watch,
             None => self.open(cx),

@@ -2,7 +2,9 @@
 //! resource, its conditions, and the few fields of foreign resources that we read.
 
 pub mod condition;
+pub mod gpu;
 pub mod inference_pool;
+pub mod leader_worker_set;
 pub mod pod;
 pub mod scaled_object;
 pub mod service_monitor;

@@ -2,19 +2,31 @@
 //! and a cluster has more pods than anything else.
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::{Deserialize, Serialize};
 
-/// A pod without its specification.
+/// A pod with little of its specification.
 #[derive(Debug, Clone, Default, Resource, Serialize, Deserialize)]
 #[resource(inherit = Pod)]
 pub struct SlimPod {
     /// Its metadata.
     pub metadata: ObjectMeta,
+    /// Where it is.
+    #[serde(default)]
+    pub spec: SlimPodSpec,
     /// Its state.
     #[serde(default)]
     pub status: SlimPodStatus,
+}
+
+/// Where a pod is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlimPodSpec {
+    /// The node that it is bound to.
+    #[serde(default)]
+    pub node_name: Option<String>,
 }
 
 /// The state of a pod.
@@ -25,12 +37,16 @@ pub struct SlimPodStatus {
     pub conditions: Vec<PodCondition>,
 }
 
-/// One judgement, without its times and words.
+/// One judgement, without its words.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PodCondition {
     /// What is judged.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
+    /// Since when.
+    #[serde(default)]
+    pub last_transition_time: Option<Time>,
 }

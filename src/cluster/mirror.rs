@@ -275,6 +275,21 @@ impl<V> Mirror<V> {
         self.write(tenure, |state| state.trouble = Some(Arc::from(why)))
     }
 
+    /// Forgets everything, since nobody needs it any more.
+    ///
+    /// # Errors
+    /// If a newer incarnation of the writer has written.
+    pub fn forget(&self, tenure: &Tenure) -> Result<(), Superseded> {
+        self.write(tenure, |state| {
+            let gone = std::mem::take(&mut state.objects);
+            state.index.naming.clear();
+            state.sync = SyncState::Never;
+            state.contact = None;
+            state.trouble = None;
+            state.count(change_if(!gone.is_empty()));
+        })
+    }
+
     /// Forgets everything, since the API server does not serve the kind. Returns what was there.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ pub mod mirror;
 pub mod permit;
 pub mod project;
 pub mod review;
+pub mod scale;
 pub mod status;
 pub mod watch;
 

@@ -13,6 +13,8 @@ use crate::policy::ledger::{QuarantinePolicy, RestartPolicy};
 pub enum WatchedKind {
     VariantAutoscaling,
     Deployment,
+    StatefulSet,
+    LeaderWorkerSet,
     ConfigMap,
     /// ConfigMaps of the controller's own namespace, where another one is watched.
     SystemConfigMap,
@@ -27,13 +29,19 @@ pub enum WatchedKind {
     ServiceMonitor,
     Pod,
     ReplicaSet,
+    /// Nodes, where growth is limited to their GPUs.
+    Node,
+    /// Pods of all namespaces that are bound to a node, where growth is limited to free GPUs.
+    HoldingPod,
 }
 
 impl WatchedKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::VariantAutoscaling,
         Self::Deployment,
+        Self::StatefulSet,
+        Self::LeaderWorkerSet,
         Self::ConfigMap,
         Self::SystemConfigMap,
         Self::AuthenticationConfigMap,
@@ -45,6 +53,8 @@ impl WatchedKind {
         Self::ServiceMonitor,
         Self::Pod,
         Self::ReplicaSet,
+        Self::Node,
+        Self::HoldingPod,
     ];
 
     /// Name of the kind, with what tells it apart where it is watched twice.
@@ -52,6 +62,8 @@ impl WatchedKind {
         match self {
             Self::VariantAutoscaling => "VariantAutoscaling",
             Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::LeaderWorkerSet => "LeaderWorkerSet",
             Self::ConfigMap => "ConfigMap",
             Self::SystemConfigMap => "ConfigMap.system",
             Self::AuthenticationConfigMap => "ConfigMap.authentication",
@@ -63,6 +75,8 @@ impl WatchedKind {
             Self::ServiceMonitor => "ServiceMonitor",
             Self::Pod => "Pod",
             Self::ReplicaSet => "ReplicaSet",
+            Self::Node => "Node",
+            Self::HoldingPod => "Pod.bound",
         }
     }
 }
@@ -98,6 +112,8 @@ pub enum Role {
     Ingress,
     /// Keeps the mirror of one kind.
     Watcher(WatchedKind),
+    /// Reads the scale subresources of targets whose kinds have no watcher.
+    ScaleReader,
     /// Serves metrics, probes and debug pages.
     Http,
 }
@@ -165,6 +181,7 @@ impl Role {
             Self::Variant(_) => "variant",
             Self::Ingress => "ingress",
             Self::Watcher(_) => "watcher",
+            Self::ScaleReader => "scale-reader",
             Self::Http => "http",
         }
     }
@@ -183,7 +200,7 @@ impl Role {
             Self::Emitter | Self::StatusWriter | Self::EventRecorder => Some(Self::Egress),
             Self::Collector | Self::Optimizer => Some(Self::Engine),
             Self::Variant(_) => Some(Self::Variants),
-            Self::Watcher(_) => Some(Self::Ingress),
+            Self::Watcher(_) | Self::ScaleReader => Some(Self::Ingress),
         }
     }
 
@@ -209,7 +226,7 @@ impl Role {
                 ..pump(StopHow::Stop, Some(min(1)))
             },
             Self::EventRecorder => pump(StopHow::Stop, Some(min(1))),
-            Self::Collector => pump(StopHow::Kill, Some(min(1))),
+            Self::Collector | Self::ScaleReader => pump(StopHow::Kill, Some(min(1))),
             // A watcher's stream has an idle timeout of its own, and its next event may be hours
             // away. The one handler of the server serves for ever.
             Self::Watcher(_) | Self::Http => pump(StopHow::Kill, None),
@@ -305,7 +322,7 @@ impl FromStr for Role {
     }
 }
 
-const SINGLE_ROLES: [Role; 13] = [
+const SINGLE_ROLES: [Role; 14] = [
     Role::Root,
     Role::Config,
     Role::Leadership,
@@ -318,6 +335,7 @@ const SINGLE_ROLES: [Role; 13] = [
     Role::Optimizer,
     Role::Variants,
     Role::Ingress,
+    Role::ScaleReader,
     Role::Http,
 ];
 
@@ -360,7 +378,7 @@ mod tests {
             "variant//b",
             "variant/a/",
             "watcher/",
-            "watcher/Node",
+            "watcher/Nodes",
             "Root",
         ];
         for text in unknown {

@@ -268,9 +268,11 @@ impl Desk {
             };
             let now = self.kit.clock.now().monotonic;
             let others = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-            let left = deadline
+            let whole = deadline.saturating_sub(now);
+            // Many children may need more reserve than there is: then each gets an equal share.
+            let left = whole
                 .saturating_sub(STOP_RESERVE.saturating_mul(others))
-                .saturating_sub(now);
+                .max(whole / others.saturating_add(1));
             let end_by = now.saturating_add(left.min(slot.spec.role().policy().grace));
             live.ask_to_end(&self.kit, end_by);
             live.see_it_end(&self.kit, end_by).await;

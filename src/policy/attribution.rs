@@ -1,95 +1,60 @@
-//! Which variant a pod belongs to: pod, ReplicaSet, Deployment, variant. A pod whose chain is broken
-//! anywhere belongs to none, and its series count for nobody.
+//! Which pods belong to a target: those that it controls, by itself or through what it controls. A pod
+//! whose chain is broken anywhere belongs to nobody, and its series count for nobody.
+//!
+//! The leader pod of a group controls the other pods of it, so that of a group its leader alone is
+//! found.
 
 use std::sync::Arc;
 
-use super::key::{TargetKey, TargetKind};
-use super::object::{Lifecycle, PodObject, ReplicaSetObject, TargetObject};
+use super::object::{Lifecycle, PodObject};
 use super::snapshot::PodView;
 
-/// The target that a pod belongs to.
+/// Longest chain from a target to its pods.
+pub const MAX_DEPTH: usize = 8;
+
+/// One object by name and identity: a re-created one does not inherit what the one before left.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Attributed {
-    /// The target.
-    pub target: TargetKey,
-    /// Its uid, as its ReplicaSet knows it.
+pub struct Owner {
+    /// Kubernetes namespace.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// `metadata.uid`.
     pub uid: Arc<str>,
 }
 
-/// Why a pod belongs to no target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unattributed {
-    /// Nothing controls it.
-    NoController,
-    /// It is not controlled by a ReplicaSet.
-    ForeignController,
-    /// Its ReplicaSet is not known, or is another one of the same name.
-    UnknownReplicaSet,
-    /// Its ReplicaSet is not controlled by a Deployment.
-    NoDeployment,
+/// What an object controls directly.
+#[derive(Debug, Clone, Default)]
+pub struct Controlled {
+    /// Pods.
+    pub pods: Vec<Arc<PodObject>>,
+    /// Objects that may control pods.
+    pub owners: Vec<Owner>,
 }
 
-impl Unattributed {
-    /// The value of a `reason` label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoController => "no_controller",
-            Self::ForeignController => "foreign_controller",
-            Self::UnknownReplicaSet => "unknown_replica_set",
-            Self::NoDeployment => "no_deployment",
+/// The live pods of a target, sorted by name. `controlled` answers what an object controls.
+pub fn pods_of(target: Owner, controlled: impl Fn(&Owner) -> Controlled) -> Arc<[PodView]> {
+    let mut pods = Vec::new();
+    let mut owners = vec![target];
+    for _ in 0..MAX_DEPTH {
+        let mut next = Vec::new();
+        for owner in &owners {
+            let found = controlled(owner);
+            pods.extend(found.pods.iter().filter_map(|pod| live(pod)));
+            next.extend(found.owners);
         }
+        owners = next;
     }
-}
-
-/// Follows the controllers of a pod up to its target. `replica_set` looks one up by namespace and
-/// name; identities are compared, so that a re-created owner does not inherit foreign pods.
-///
-/// # Errors
-/// Where the chain breaks.
-pub fn attribute<'a>(
-    pod: &PodObject,
-    replica_set: impl FnOnce(&str, &str) -> Option<&'a ReplicaSetObject>,
-) -> Result<Attributed, Unattributed> {
-    let owner = pod.controller.as_ref().ok_or(Unattributed::NoController)?;
-    if &*owner.kind != "ReplicaSet" {
-        return Err(Unattributed::ForeignController);
-    }
-    let set = replica_set(&pod.namespace, &owner.name)
-        .filter(|set| set.uid == owner.uid)
-        .ok_or(Unattributed::UnknownReplicaSet)?;
-    set.controller
-        .as_ref()
-        .filter(|controller| &*controller.kind == "Deployment")
-        .map(|controller| Attributed {
-            target: TargetKey::new(
-                Arc::clone(&pod.namespace),
-                TargetKind::Deployment,
-                Arc::clone(&controller.name),
-            ),
-            uid: Arc::clone(&controller.uid),
-        })
-        .ok_or(Unattributed::NoDeployment)
-}
-
-/// The live pods among `candidates` that belong to a target, sorted by name.
-pub fn pods_of<'a>(
-    target: &TargetObject,
-    candidates: impl IntoIterator<Item = &'a PodObject>,
-    replica_set: impl Fn(&str, &str) -> Option<&'a ReplicaSetObject>,
-) -> Arc<[PodView]> {
-    let mut pods: Vec<PodView> = candidates
-        .into_iter()
-        .filter(|pod| pod.lifecycle == Lifecycle::Live)
-        .filter(|pod| {
-            attribute(pod, &replica_set)
-                .is_ok_and(|owner| owner.target == target.key && owner.uid == target.uid)
-        })
-        .map(|pod| PodView {
-            name: Arc::clone(&pod.name),
-            readiness: pod.readiness,
-            created: pod.created,
-        })
-        .collect();
     pods.sort_unstable();
     pods.into()
+}
+
+fn live(pod: &PodObject) -> Option<PodView> {
+    (pod.lifecycle == Lifecycle::Live).then(|| PodView {
+        name: Arc::clone(&pod.name),
+        readiness: pod.readiness,
+        created: pod.created,
+        ready_since: pod.ready_since,
+        node: pod.node.clone(),
+    })
 }

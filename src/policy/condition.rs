@@ -270,12 +270,10 @@ fn target_resolved(view: &VariantView) -> Condition {
             listed(&mut message, claimants).unwrap_or_default();
             (False, Reason::TargetContested, message)
         }
-        TargetView::UnsupportedKind { kind, name } => (
+        TargetView::UnsupportedKind { kind, name, why } => (
             False,
             Reason::UnsupportedTargetKind,
-            format!(
-                "Scale target {kind} {name} cannot be scaled; set scaleTargetRef.kind to Deployment (apps/v1)"
-            ),
+            format!("Scale target {kind} {name} cannot be scaled: {why}"),
         ),
         TargetView::Malformed { why } => (False, Reason::MalformedObject, why.to_string()),
     };
@@ -463,7 +461,11 @@ fn ready(
         (TargetView::NotFound { target }, _) => (
             False,
             Reason::DeploymentNotFound,
-            format!("Target deployment '{}' no longer exists", target.name),
+            format!(
+                "Target {} '{}' no longer exists",
+                target.kind.to_string().to_lowercase(),
+                target.name
+            ),
         ),
         (TargetView::Resolved(_), None) => (Unknown, metrics.reason, metrics.message.clone()),
         (TargetView::Resolved(_), Some(decision)) => match decision.metrics {

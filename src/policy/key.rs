@@ -136,17 +136,55 @@ impl fmt::Display for TargetKey {
     }
 }
 
-/// Kinds of scale target that can be resolved today.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Kinds of scale target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TargetKind {
     /// `apps/v1` Deployment: one replica is one pod.
     Deployment,
+    /// `apps/v1` StatefulSet: one replica is one pod.
+    StatefulSet,
+    /// `leaderworkerset.x-k8s.io` LeaderWorkerSet: one replica is a group of pods.
+    LeaderWorkerSet,
+    /// Any other kind; what it has is known by its scale subresource alone.
+    Other(Arc<GroupKind>),
+}
+
+impl TargetKind {
+    /// API group of workloads.
+    pub const APPS: &str = "apps";
+    /// API group of LeaderWorkerSets.
+    pub const LEADER_WORKER_SET: &str = "leaderworkerset.x-k8s.io";
+
+    /// The kind of this group and name.
+    pub fn of(group: &Arc<str>, kind: &Arc<str>) -> Self {
+        match (&**group, &**kind) {
+            (Self::APPS, "Deployment") => Self::Deployment,
+            (Self::APPS, "StatefulSet") => Self::StatefulSet,
+            (Self::LEADER_WORKER_SET, "LeaderWorkerSet") => Self::LeaderWorkerSet,
+            _ => Self::Other(Arc::new(GroupKind {
+                group: Arc::clone(group),
+                kind: Arc::clone(kind),
+            })),
+        }
+    }
+}
+
+/// A kind with its API group. The version says how an object is written, not which one it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupKind {
+    /// API group; empty for the core.
+    pub group: Arc<str>,
+    /// Kind.
+    pub kind: Arc<str>,
 }
 
 impl fmt::Display for TargetKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deployment => formatter.write_str("Deployment"),
+            Self::StatefulSet => formatter.write_str("StatefulSet"),
+            Self::LeaderWorkerSet => formatter.write_str("LeaderWorkerSet"),
+            Self::Other(other) => formatter.write_str(&other.kind),
         }
     }
 }

@@ -30,6 +30,7 @@ pub mod object;
 pub mod optimize;
 pub mod plan;
 mod planner;
+pub mod pod_template;
 pub mod queueing;
 pub mod readiness;
 pub mod record;

@@ -9,6 +9,7 @@ use super::key::{TargetKey, TargetKind, VariantKey};
 use super::moment::WallTime;
 use super::snapshot::Readiness;
 use super::units::Replicas;
+use super::workload::ReplicaTemplate;
 
 /// Whether an object is on its way out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,21 +79,56 @@ pub struct TargetReference {
 }
 
 impl TargetReference {
-    /// The target in `namespace`; `None` if the kind cannot be scaled.
+    /// The target in `namespace`; `None` if the kind needs an `apiVersion` to be known by, or what is
+    /// written is none.
     pub fn resolve(&self, namespace: &Arc<str>) -> Option<TargetKey> {
-        let group_fits = self
-            .api_version
-            .as_deref()
-            .is_none_or(|version| version.is_empty() || version.starts_with("apps/"));
-        let kind_fits = self.kind.is_empty() || &*self.kind == "Deployment";
-        (group_fits && kind_fits).then(|| {
-            TargetKey::new(
-                Arc::clone(namespace),
-                TargetKind::Deployment,
-                Arc::clone(&self.name),
-            )
+        let kind = if self.kind.is_empty() {
+            "Deployment"
+        } else {
+            &self.kind
+        };
+        let group = match self.group_version() {
+            Some((group, _)) => group,
+            None if self.is_versioned() => return None,
+            None if kind == "LeaderWorkerSet" => TargetKind::LEADER_WORKER_SET,
+            None if matches!(kind, "Deployment" | "StatefulSet") => TargetKind::APPS,
+            None => return None,
+        };
+        is_kind(kind).then(|| {
+            let kind = TargetKind::of(&Arc::from(group), &Arc::from(kind));
+            TargetKey::new(Arc::clone(namespace), kind, Arc::clone(&self.name))
         })
     }
+
+    fn is_versioned(&self) -> bool {
+        self.api_version
+            .as_deref()
+            .is_some_and(|version| !version.is_empty())
+    }
+
+    /// API group, empty for the core, and version, where `apiVersion` states them. They become part
+    /// of a path, so that nothing but names passes.
+    pub fn group_version(&self) -> Option<(&str, &str)> {
+        let text = self.api_version.as_deref()?;
+        let (group, version) = text.split_once('/').unwrap_or(("", text));
+        let is_name = |text: &str, signs: &[u8]| {
+            text.len() <= MAX_NAME
+                && text.bytes().all(|letter| {
+                    letter.is_ascii_lowercase()
+                        || letter.is_ascii_digit()
+                        || signs.contains(&letter)
+                })
+        };
+        let fits = !version.is_empty() && is_name(version, b"") && is_name(group, b".-");
+        (fits && !group.starts_with('.')).then_some((group, version))
+    }
+}
+
+/// Longest API group or kind, by the rules of Kubernetes.
+const MAX_NAME: usize = 253;
+
+fn is_kind(text: &str) -> bool {
+    text.len() <= MAX_NAME && text.bytes().all(|letter| letter.is_ascii_alphanumeric())
 }
 
 /// `status.desiredOptimizedAlloc` as stored.
@@ -104,7 +140,7 @@ pub struct StoredAllocation {
     pub accelerator: Option<Arc<str>>,
 }
 
-/// A scale target, today a `Deployment`.
+/// A scale target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetObject {
     /// Namespace, kind and name.
@@ -125,6 +161,10 @@ pub struct TargetObject {
     pub ready_replicas: Replicas,
     /// Where its pods may run.
     pub placement: Placement,
+    /// One replica, as its pod template describes it.
+    pub template: ReplicaTemplate,
+    /// Who controls it: a custom kind may stand above.
+    pub controller: Option<Controller>,
 }
 
 /// The part of a pod template's placement that can name an accelerator. Keys that
@@ -151,8 +191,10 @@ pub struct NodeExpression {
 }
 
 /// The owner of an object that has the controller flag.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Controller {
+    /// API group of the owner.
+    pub group: Arc<str>,
     /// Kind of the owner.
     pub kind: Arc<str>,
     /// Name of the owner, in the same namespace.
@@ -174,6 +216,10 @@ pub struct PodObject {
     pub readiness: Readiness,
     /// `metadata.creationTimestamp`.
     pub created: WallTime,
+    /// When its Ready condition became true; `None` while it is not.
+    pub ready_since: Option<WallTime>,
+    /// The node that it is bound to.
+    pub node: Option<Arc<str>>,
     /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
 }

@@ -146,6 +146,8 @@ pub enum TargetView {
         kind: Arc<str>,
         /// The name as written.
         name: Arc<str>,
+        /// Why not, and what helps.
+        why: Arc<str>,
     },
     /// The object itself breaks its schema; what it last said in good order stays in force.
     Malformed {
@@ -211,6 +213,13 @@ pub struct PodView {
     pub readiness: Readiness,
     /// When it was created, by the API server's clock.
     pub created: WallTime,
+    /// When its Ready condition became true, by the same clock; `None` while it is not, or where
+    /// nobody says.
+    #[serde(default)]
+    pub ready_since: Option<WallTime>,
+    /// Its node; `None` while it has none, or where nobody says.
+    #[serde(default)]
+    pub node: Option<Arc<str>>,
 }
 
 /// Readiness of a pod.

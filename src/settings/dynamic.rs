@@ -202,6 +202,13 @@ impl DynamicSettings {
         self.basis == Basis::Everything && (self.limited_mode || self.saturation.limiter_enabled())
     }
 
+    /// Whether somebody wants to know the GPUs that nodes offer: quotas alone need no nodes, unless
+    /// limited mode asks for both.
+    pub fn wants_nodes(&self) -> bool {
+        let quotas = self.saturation.limiters().unwrap_or_default();
+        self.limited_mode || (self.saturation.limiter_enabled() && quotas.is_empty())
+    }
+
     /// Where a model's latency targets come from: explicit ones beat those of its class, which beat
     /// inferred ones. `class_label` is the value of [`CLASS_LABEL`](super::service_class::CLASS_LABEL) on its variant.
     pub fn latency_goal(&self, model: &ModelKey, class_label: Option<&str>) -> LatencyGoal<'_> {

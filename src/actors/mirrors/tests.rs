@@ -66,11 +66,11 @@ pub(in crate::actors) fn list<K>(
 fn controlled(namespace: &str, name: &str, owner: (&str, &str)) -> Value {
     let (kind, owner) = owner;
     json!({"metadata": {
-        "namespace": namespace, "name": name, "uid": format!("uid-of-{name}"),
+        "namespace": namespace, "name": name, "uid": format!("uid-of-ReplicaSet-{name}"),
         "creationTimestamp": "2026-01-01T00:00:00Z",
         "ownerReferences": [{
             "apiVersion": "apps/v1", "kind": kind, "name": owner,
-            "uid": format!("uid-of-{owner}"), "controller": true,
+            "uid": format!("uid-of-{kind}-{owner}"), "controller": true,
         }],
     }})
 }
@@ -95,7 +95,7 @@ fn world(given: &Given) -> Mirrors {
     list::<VariantAutoscaling>(&mirrors.variants, kind, variants);
     let pod = given.pod.iter();
     let deployments = pod.clone().map(|(namespace, _, _, deployment)| {
-        let uid = format!("uid-of-{deployment}");
+        let uid = format!("uid-of-Deployment-{deployment}");
         json!({"metadata": {"namespace": namespace, "name": deployment, "uid": uid}})
     });
     list::<Deployment>(&mirrors.deployments, WatchedKind::Deployment, deployments);

@@ -12,13 +12,18 @@ use crate::policy::object::{Controller, Lifecycle};
 
 pub mod config_map;
 pub mod deployment;
+pub mod gpu;
 mod intern;
+pub mod leader_worker_set;
 pub mod namespace;
 pub mod pod;
+mod pod_template;
 pub mod pool;
+mod quantity;
 pub mod replica_set;
 pub mod scaler;
 pub mod service_monitor;
+pub mod stateful_set;
 pub mod variant;
 
 /// An object of which we keep a part.
@@ -62,7 +67,9 @@ fn controller(metadata: &ObjectMeta, texts: &mut Interner) -> Option<Controller>
         .iter()
         .flatten()
         .find(|owner| owner.controller == Some(true))?;
+    let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
     Some(Controller {
+        group: texts.intern(group),
         kind: texts.intern(&owner.kind),
         name: texts.intern(&owner.name),
         uid: texts.intern(&owner.uid),

@@ -16,16 +16,19 @@ impl Projected for SlimPod {
             .status
             .conditions
             .iter()
-            .any(|condition| condition.kind == "Ready" && condition.status == "True");
+            .find(|condition| condition.kind == "Ready" && condition.status == "True");
         PodObject {
             namespace: namespace_of(&self.metadata, texts),
             name: name(&self.metadata),
             controller: controller(&self.metadata, texts),
-            readiness: if ready {
-                Readiness::Ready
-            } else {
-                Readiness::NotReady
+            readiness: match ready {
+                Some(_) => Readiness::Ready,
+                None => Readiness::NotReady,
             },
+            ready_since: ready
+                .and_then(|condition| condition.last_transition_time.as_ref())
+                .map(|time| wall_time(Some(time))),
+            node: self.spec.node_name.map(|node| texts.intern(&node)),
             created: wall_time(self.metadata.creation_timestamp.as_ref()),
             lifecycle: lifecycle(&self.metadata),
         }

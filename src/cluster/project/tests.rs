@@ -38,8 +38,10 @@ macro_rules! vectors {
     };
 }
 
+mod gpus;
 mod pools;
 mod scalers;
+mod templates;
 
 #[test]
 fn a_variant_keeps_what_decides_and_what_is_compared() {
@@ -241,6 +243,24 @@ fn a_target_is_unobserved_until_its_controller_says_otherwise() {
     let seen = json!({"observedGeneration": 3});
     let target = project::<Deployment>(&deployment(&pod, None, Some(&seen)));
     assert_eq!(target.observed_generation, 3);
+}
+
+#[test]
+fn a_pod_says_since_when_it_is_ready_and_where() {
+    let object = |status: &str, node: Option<&str>| {
+        json!({
+            "metadata": { "namespace": "a", "name": "p" },
+            "spec": { "nodeName": node },
+            "status": { "conditions": [{
+                "type": "Ready", "status": status, "lastTransitionTime": "1970-01-01T00:00:02Z",
+            }]},
+        })
+    };
+    let pod = project::<SlimPod>(&object("True", Some("n")));
+    assert_eq!(pod.ready_since, Some(WallTime(2_000)));
+    assert_eq!(pod.node.as_deref(), Some("n"));
+    let pod = project::<SlimPod>(&object("False", None));
+    assert_eq!((pod.ready_since, pod.node), (None, None));
 }
 
 #[test]

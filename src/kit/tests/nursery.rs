@@ -182,6 +182,7 @@ impl Ensemble {
             Role::Http,
         ];
         roles.extend(WatchedKind::ALL.map(Role::Watcher));
+        roles.push(Role::ScaleReader);
         Self {
             posts: roles
                 .into_iter()

@@ -11,6 +11,7 @@ use crate::policy::actuation::Scalers;
 use crate::policy::engine_args::ContainerCommand;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::moment::Since;
+use crate::policy::object::TargetReference;
 use crate::policy::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
     ResolvedTarget, TargetView, VariantView,
@@ -50,6 +51,8 @@ impl Reader {
                     Readiness::NotReady
                 },
                 created: self.wall_before(pod.age.unwrap_or_default().0),
+                ready_since: (pod.ready_for).map(|span| self.wall_before(span.0)),
+                node: pod.node.clone(),
             })
             .collect();
         pods.sort();
@@ -128,6 +131,7 @@ impl Reader {
     fn target(&mut self, path: &str, variant: &VariantDocument) -> TargetView {
         let TargetDocument {
             state,
+            api_version,
             kind,
             name,
             current,
@@ -142,19 +146,25 @@ impl Reader {
             return TargetView::UnsupportedKind {
                 kind,
                 name: Arc::clone(name),
+                why: why.clone().unwrap_or_else(|| Arc::from("not stated")),
             };
         }
-        if &*kind != "Deployment" {
+        let reference = TargetReference {
+            api_version: api_version.clone(),
+            kind: Arc::clone(&kind),
+            name: Arc::clone(name),
+        };
+        let target = reference.resolve(&variant.namespace).unwrap_or_else(|| {
             self.fault(
                 format!("{path}.kind"),
-                format!("{kind:?} is not read; write Deployment, or state: unsupportedKind"),
+                format!("{kind:?} is not known by itself; write Deployment, StatefulSet or LeaderWorkerSet, or apiVersion as well, or state: unsupportedKind"),
             );
-        }
-        let target = TargetKey::new(
-            Arc::clone(&variant.namespace),
-            TargetKind::Deployment,
-            Arc::clone(name),
-        );
+            TargetKey::new(
+                Arc::clone(&variant.namespace),
+                TargetKind::Deployment,
+                Arc::clone(name),
+            )
+        });
         if *state != TargetState::Resolved && (current.is_some() || ready.is_some()) {
             self.fault(
                 path,

@@ -96,6 +96,9 @@ pub struct TargetDocument {
     /// Whether this variant can scale it. Left out: `resolved`.
     #[serde(default)]
     pub state: TargetState,
+    /// Group and version of its kind. Left out: those of `kind`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<Arc<str>>,
     /// Its kind. Left out: `Deployment`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Arc<str>>,
@@ -114,7 +117,8 @@ pub struct TargetDocument {
     /// Variants that name it, as `namespace/name`, where it is contested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claimants: Vec<String>,
-    /// What is wrong with the object, where it is malformed.
+    /// What is wrong with the object, where it is malformed, or with its kind, where that cannot be
+    /// scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<str>>,
 }

@@ -15,6 +15,7 @@ use super::{
     CollectionDocument, CollectionState, DOCUMENT_VERSION, ModelDocument, RouterDocument,
     SnapshotDocument, TimeDocument,
 };
+use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::learned::Learned;
 use crate::policy::limit::{PodPhase, Scheduling};
 use crate::policy::moment::{Moment, Since};
@@ -79,6 +80,8 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         name: Arc::clone(&pod.name),
         ready: pod.readiness == Readiness::Ready,
         age: Some(Span(now.wall.since(pod.created))),
+        ready_for: (pod.ready_since).map(|since| Span(now.wall.since(since))),
+        node: pod.node.clone(),
         signals: samples
             .and_then(|by_pod| by_pod.get(&pod.name))
             .map(signals)
@@ -128,9 +131,27 @@ fn counts(gpus: &BTreeMap<Arc<str>, Gpus>) -> BTreeMap<Arc<str>, u32> {
         .collect()
 }
 
+/// `apiVersion` and `kind` as they are read again. The version of a group does not matter.
+fn kind(kind: &TargetKind) -> (Option<Arc<str>>, Option<Arc<str>>) {
+    match kind {
+        TargetKind::Deployment => (None, None),
+        TargetKind::StatefulSet | TargetKind::LeaderWorkerSet => {
+            (None, Some(kind.to_string().into()))
+        }
+        TargetKind::Other(other) if other.group.is_empty() => {
+            (Some(Arc::from("v1")), Some(Arc::clone(&other.kind)))
+        }
+        TargetKind::Other(other) => (
+            Some(format!("{}/v1", other.group).into()),
+            Some(Arc::clone(&other.kind)),
+        ),
+    }
+}
+
 fn target(view: &TargetView) -> TargetDocument {
     let empty = |state| TargetDocument {
         state,
+        api_version: None,
         kind: None,
         name: None,
         current: None,
@@ -143,21 +164,30 @@ fn target(view: &TargetView) -> TargetDocument {
         name: Some(Arc::clone(name)),
         ..empty(state)
     };
+    let keyed = |state, key: &TargetKey| {
+        let (api_version, kind) = kind(&key.kind);
+        TargetDocument {
+            api_version,
+            kind,
+            ..named(state, &key.name)
+        }
+    };
     match view {
         TargetView::Resolved(target) => TargetDocument {
             current: Some(target.current.0),
             ready: Some(target.ready.0),
             lagging: target.generation == GenerationState::Lagging,
-            ..named(TargetState::Resolved, &target.key.name)
+            ..keyed(TargetState::Resolved, &target.key)
         },
-        TargetView::NotFound { target } => named(TargetState::NotFound, &target.name),
-        TargetView::Unknown { target } => named(TargetState::Unknown, &target.name),
+        TargetView::NotFound { target } => keyed(TargetState::NotFound, target),
+        TargetView::Unknown { target } => keyed(TargetState::Unknown, target),
         TargetView::Contested { target, claimants } => TargetDocument {
             claimants: claimants.iter().map(ToString::to_string).collect(),
-            ..named(TargetState::Contested, &target.name)
+            ..keyed(TargetState::Contested, target)
         },
-        TargetView::UnsupportedKind { kind, name } => TargetDocument {
+        TargetView::UnsupportedKind { kind, name, why } => TargetDocument {
             kind: Some(Arc::clone(kind)),
+            why: Some(Arc::clone(why)),
             ..named(TargetState::UnsupportedKind, name)
         },
         TargetView::Malformed { why } => TargetDocument {

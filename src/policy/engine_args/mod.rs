@@ -3,6 +3,7 @@
 //! [`parse`](fn@parse) reads the containers of a pod template. What cannot be read is named and leaves the
 //! value before it in force; nothing in a command line is an error that stops anything.
 
+mod essence;
 mod fault;
 mod field;
 mod parse;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use essence::essence;
 pub use fault::ArgumentFault;
 pub use parse::{ContainerCommand, ParsedArgs, parse};
 pub use quantity::{InvalidTokens, KvTokens, StepTokens};

@@ -21,7 +21,7 @@ const MAX_WORDS: usize = 4096;
 const MAX_FAULTS: usize = 32;
 
 /// Chooses the generation of vLLM's engine: 0 is the first one.
-const GENERATION: &str = "VLLM_USE_V1";
+pub(super) const GENERATION: &str = "VLLM_USE_V1";
 
 /// What is needed of one container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub fn parse(containers: &[ContainerCommand]) -> ParsedArgs {
     let (commands, is_whole) = readable(containers);
     let words: Vec<Vec<Cow<'_, str>>> =
         commands.iter().map(|command| of_command(command)).collect();
-    let mut draft = Draft::new(engine(containers, &words));
+    let mut draft = Draft::new(engine_of(containers, &words));
     let mut faults = Vec::new();
     if !is_whole {
         faults.push(ArgumentFault::TooLong {
@@ -76,7 +76,7 @@ pub fn parse(containers: &[ContainerCommand]) -> ParsedArgs {
 }
 
 /// The commands as far as they are read, and whether that is all of them.
-fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<&str>>, bool) {
+pub(super) fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<&str>>, bool) {
     let (mut bytes, mut words) = (0, 0);
     let mut is_whole = true;
     let commands = containers.iter().map(|container| {
@@ -95,7 +95,7 @@ fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<&str>>, bool) {
 }
 
 /// SGLang where an image or a command names it.
-fn engine(containers: &[ContainerCommand], words: &[Vec<Cow<'_, str>>]) -> Engine {
+pub(super) fn engine_of(containers: &[ContainerCommand], words: &[Vec<Cow<'_, str>>]) -> Engine {
     let in_image = containers
         .iter()
         .any(|container| container.image.to_ascii_lowercase().contains("sglang"));
@@ -144,7 +144,7 @@ fn read(words: &[Cow<'_, str>], draft: &mut Draft, faults: &mut Vec<ArgumentFaul
 
 /// The name of a flag, spelled with `-`, and the value that is joined to it by `=`. The few short
 /// flags that matter begin with one dash.
-fn flag(word: &str) -> Option<(String, Option<&str>)> {
+pub(super) fn flag(word: &str) -> Option<(String, Option<&str>)> {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),

@@ -83,11 +83,12 @@ fn a_target_that_cannot_be_scaled_says_so_in_its_own_way() {
         ),
         (
             TargetView::UnsupportedKind {
-                kind: "StatefulSet".into(),
+                kind: "Rollout".into(),
                 name: "d".into(),
+                why: "name its group".into(),
             },
-            "False/UnsupportedTargetKind: Scale target StatefulSet d cannot be scaled; set scaleTargetRef.kind to Deployment (apps/v1)",
-            "False/UnsupportedTargetKind: Scale target StatefulSet d cannot be scaled; set scaleTargetRef.kind to Deployment (apps/v1)",
+            "False/UnsupportedTargetKind: Scale target Rollout d cannot be scaled: name its group",
+            "False/UnsupportedTargetKind: Scale target Rollout d cannot be scaled: name its group",
         ),
         (
             TargetView::Malformed {

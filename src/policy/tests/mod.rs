@@ -5,6 +5,7 @@ mod decisions;
 pub(super) mod fleet;
 mod properties;
 mod records;
+mod targets;
 mod timeline;
 mod variant_state;
 pub(crate) mod vectors;

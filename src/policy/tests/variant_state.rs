@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use super::world::{START, at};
 use crate::policy::actuation::Scalers;
-use crate::policy::attribution::pods_of;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::object::{
-    Controller, Lifecycle, Placement, PodObject, ReplicaSetObject, SpecReading, StoredAllocation,
-    TargetObject, TargetReference, VariantObject, VariantSpec,
+    Lifecycle, Placement, SpecReading, StoredAllocation, TargetObject, TargetReference,
+    VariantObject, VariantSpec,
 };
-use crate::policy::snapshot::{Accelerator, PodView, Readiness, TargetView, VariantView};
+use crate::policy::snapshot::{
+    Accelerator, PodView, Readiness, ReplicaTemplate, TargetView, VariantView,
+};
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::variant::{Facts, Lookup, Pods, VariantState};
 
@@ -51,6 +52,8 @@ pub(super) fn deployment(replicas: u32, ready: u32) -> TargetObject {
         status_replicas: Replicas(replicas),
         ready_replicas: Replicas(ready),
         placement: Placement::default(),
+        template: ReplicaTemplate::default(),
+        controller: None,
     }
 }
 
@@ -73,6 +76,8 @@ fn pods(created: &[(u64, Readiness)]) -> Arc<[PodView]> {
             name: format!("d-{number}").into(),
             readiness: *readiness,
             created: WallTime(START + i64::try_from(*seconds).unwrap() * 1_000),
+            ready_since: None,
+            node: None,
         })
         .collect()
 }
@@ -338,12 +343,9 @@ fn two_claimants_and_foreign_kinds_are_told_apart_from_a_missing_target() {
     );
 
     for (api_version, kind, expected) in [
-        (None, "StatefulSet", "StatefulSet"),
-        (
-            Some("argoproj.io/v1alpha1"),
-            "Deployment",
-            "Deployment (argoproj.io/v1alpha1)",
-        ),
+        (None, "Rollout", "Rollout"),
+        (Some("v1/../v1"), "Deployment", "Deployment (v1/../v1)"),
+        (Some("apps/v1"), "Stateful Set", "Stateful Set (apps/v1)"),
     ] {
         let mut foreign = object.clone();
         if let SpecReading::Read(spec) = &mut foreign.spec {
@@ -449,49 +451,5 @@ fn a_cost_that_is_no_number_is_replaced_and_said() {
         view.notes[0].contains("variantCost \"cheap\""),
         "{:?}",
         view.notes
-    );
-}
-
-#[test]
-fn pods_of_a_target_are_alive_its_own_and_sorted() {
-    let set = |uid: &str, deployment_uid: &str| ReplicaSetObject {
-        namespace: "ns".into(),
-        name: "set".into(),
-        uid: uid.into(),
-        controller: Some(Controller {
-            kind: "Deployment".into(),
-            name: "d".into(),
-            uid: deployment_uid.into(),
-        }),
-    };
-    let pod = |name: &str, lifecycle: Lifecycle| PodObject {
-        namespace: "ns".into(),
-        name: name.into(),
-        controller: Some(Controller {
-            kind: "ReplicaSet".into(),
-            name: "set".into(),
-            uid: "set-uid".into(),
-        }),
-        readiness: Readiness::Ready,
-        created: WallTime(0),
-        lifecycle,
-    };
-    let mirror = [
-        pod("b", Lifecycle::Live),
-        pod("a", Lifecycle::Live),
-        pod("c", Lifecycle::Deleting),
-    ];
-    let target = deployment(2, 2);
-    let found = |set: &ReplicaSetObject| -> Vec<String> {
-        pods_of(&target, &mirror, |_, _| Some(set))
-            .iter()
-            .map(|pod| pod.name.to_string())
-            .collect()
-    };
-    assert_eq!(found(&set("set-uid", "d-uid")), ["a", "b"]);
-    assert!(found(&set("another", "d-uid")).is_empty(), "set re-created");
-    assert!(
-        found(&set("set-uid", "another")).is_empty(),
-        "target re-created"
     );
 }

@@ -10,11 +10,13 @@ use super::vectors::{Tally, run};
 use super::world::{Variant, World, at, settings};
 use crate::policy::accelerator;
 use crate::policy::bounds::{Bounds, ZeroPolicy};
+use crate::policy::capacity::ServingRole;
 use crate::policy::condition::{Condition, conditions};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::object::{NodeExpression, Placement, SpecReading};
 use crate::policy::plan;
+use crate::policy::pod_template::{PodTemplate, ReplicaShape, TemplateContainer};
 use crate::policy::series::Series;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Replicas;
@@ -26,6 +28,17 @@ struct TargetGiven {
     group: Option<GroupGiven>,
     accelerator: Option<Stated>,
     replicas: Option<Counts>,
+    gpus: Option<Group>,
+    roles: Option<Vec<Option<Arc<str>>>>,
+}
+
+/// GPUs of the containers of one replica's pods.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    size: Option<u32>,
+    leader: Option<Vec<BTreeMap<Arc<str>, u32>>>,
+    worker: Vec<BTreeMap<Arc<str>, u32>>,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +73,8 @@ struct Counts {
 #[serde(deny_unknown_fields)]
 struct TargetExpected {
     groups: Option<Vec<String>>,
+    gpus: Option<u32>,
+    roles: Option<Vec<ServingRole>>,
     accelerator: Option<String>,
     current: Option<u32>,
     pending: Option<u32>,
@@ -112,6 +127,33 @@ fn replica_counts(counts: &Counts) -> (u32, u32) {
     (scale.current.0, scale.pending().0)
 }
 
+fn gpus(group: Group) -> u32 {
+    let template = |containers: Vec<BTreeMap<Arc<str>, u32>>| PodTemplate {
+        containers: containers
+            .into_iter()
+            .map(|gpus| TemplateContainer {
+                gpus,
+                ..TemplateContainer::default()
+            })
+            .collect(),
+        ..PodTemplate::default()
+    };
+    let shape = ReplicaShape {
+        leader: group.leader.map(template),
+        worker: template(group.worker),
+        size: Replicas(group.size.unwrap_or(1)),
+    };
+    shape.replica().gpus_per_replica().0
+}
+
+fn role(label: Option<Arc<str>>) -> ServingRole {
+    let template = PodTemplate {
+        role: label,
+        ..PodTemplate::default()
+    };
+    ReplicaShape::pod(template).replica().role
+}
+
 #[test]
 fn tgt_groups_accelerators_and_counts() {
     let tally = run(
@@ -121,6 +163,11 @@ fn tgt_groups_accelerators_and_counts() {
                 check_groups(id, &group, &expect.groups.unwrap());
             } else if let Some(stated) = given.accelerator {
                 check_accelerator(id, stated, expect.accelerator);
+            } else if let Some(group) = given.gpus {
+                assert_eq!(gpus(group), expect.gpus.unwrap(), "{id}");
+            } else if let Some(labels) = given.roles {
+                let roles: Vec<ServingRole> = labels.into_iter().map(role).collect();
+                assert_eq!(roles, expect.roles.unwrap(), "{id}");
             } else {
                 let counted = replica_counts(&given.replicas.unwrap());
                 assert_eq!(
@@ -134,9 +181,9 @@ fn tgt_groups_accelerators_and_counts() {
     assert_eq!(
         tally,
         Tally {
-            passed: 11,
-            corrected: 0,
-            not_applicable: 11
+            passed: 19,
+            corrected: 1,
+            not_applicable: 2
         }
     );
 }

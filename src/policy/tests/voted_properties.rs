@@ -141,6 +141,8 @@ fn fleet() -> impl Strategy<Value = SnapshotDocument> {
                     name: format!("{}-{number}", variant.name).into(),
                     ready: true,
                     age: None,
+                    ready_for: None,
+                    node: None,
                     signals,
                 })
                 .collect();
@@ -344,6 +346,8 @@ fn engine(costs: &[u32], counts: &[usize], tokens: f64, waiting: bool) -> Snapsh
                 name: format!("{}-{number}", variant.name).into(),
                 ready: true,
                 age: None,
+                ready_for: None,
+                node: None,
                 signals: SignalsDocument {
                     kv_usage: reading(usage),
                     queue_length: reading(queue),

@@ -236,6 +236,8 @@ impl World {
                         name: Arc::clone(&pod.name),
                         readiness: pod.readiness,
                         created: pod.created,
+                        ready_since: None,
+                        node: None,
                     });
                 }
                 if pod.kv.is_some() || pod.queue.is_some() {

@@ -21,6 +21,9 @@ use crate::policy::units::{Cost, Replicas};
 /// are seen through two watches, and either may be a moment ahead.
 const SECOND_LOOK: Duration = Duration::from_millis(250);
 
+/// What is said of a kind that stands for itself, and of a version that is none.
+const NO_VERSION: &str = "set scaleTargetRef.kind to Deployment, StatefulSet or LeaderWorkerSet, or scaleTargetRef.apiVersion to the group/version of a kind with a scale subresource";
+
 /// How often a target is looked for while the API server is not heard of.
 const HEARING: Duration = Duration::from_secs(1);
 
@@ -52,6 +55,8 @@ pub enum Lookup<'a> {
     Unheard,
     /// The mirror does not hold it.
     Missing,
+    /// Its kind cannot be scaled, for this reason and until this is done.
+    Unscalable(&'a Arc<str>),
     /// Here it is.
     Found(&'a TargetObject),
 }
@@ -144,6 +149,7 @@ impl VariantState {
             model: ModelKey::new(Arc::clone(&self.key.namespace), Arc::clone(&spec.model_id)),
             cost,
             accelerator: self.accelerator(facts, &target),
+            template: self.template(facts, &target),
             bounds: DeclaredBounds {
                 min: spec.min.map(Replicas::from_count),
                 max: spec.max.map(Replicas::from_count),
@@ -155,7 +161,6 @@ impl VariantState {
             unapplied_since: None,
             notes,
             scalers: facts.scalers.clone(),
-            template: ReplicaTemplate::default(),
         };
         self.complete(&mut view, facts, now);
         Refreshed {
@@ -205,7 +210,7 @@ impl VariantState {
 
     fn target(&mut self, facts: &Facts<'_>, spec: &VariantSpec) -> TargetView {
         let Some(key) = spec.target.resolve(&self.key.namespace) else {
-            return unsupported(spec);
+            return unsupported(spec, &Arc::from(NO_VERSION));
         };
         if facts.claimants.len() > 1 {
             return TargetView::Contested {
@@ -219,6 +224,7 @@ impl VariantState {
                 TargetView::Resolved(scale(target))
             }
             Lookup::Found(_) | Lookup::Missing => self.missing(key),
+            Lookup::Unscalable(why) => unsupported(spec, why),
             // What was concluded from a mirror that was heard of stays until it is heard of again.
             Lookup::Unheard if self.search == Search::Repeated => {
                 TargetView::NotFound { target: key }
@@ -295,6 +301,18 @@ impl VariantState {
         }
     }
 
+    /// As with the accelerator, what was seen last stays while nothing is seen.
+    fn template(&self, facts: &Facts<'_>, target: &TargetView) -> ReplicaTemplate {
+        match (target, facts.target) {
+            (TargetView::Resolved(_), Lookup::Found(target)) => target.template.clone(),
+            _ => self
+                .last
+                .as_deref()
+                .map(|view| view.template.clone())
+                .unwrap_or_default(),
+        }
+    }
+
     fn publish(&mut self, view: VariantView) -> Arc<VariantView> {
         match &self.last {
             Some(last) if **last == view => Arc::clone(last),
@@ -367,7 +385,7 @@ fn cost(spec: &VariantSpec) -> (Cost, Arc<[Arc<str>]>) {
     }
 }
 
-fn unsupported(spec: &VariantSpec) -> TargetView {
+fn unsupported(spec: &VariantSpec, why: &Arc<str>) -> TargetView {
     let kind = match &spec.target.api_version {
         Some(version) => format!("{} ({version})", spec.target.kind).into(),
         None => Arc::clone(&spec.target.kind),
@@ -375,6 +393,7 @@ fn unsupported(spec: &VariantSpec) -> TargetView {
     TargetView::UnsupportedKind {
         kind,
         name: Arc::clone(&spec.target.name),
+        why: Arc::clone(why),
     }
 }
 

@@ -128,7 +128,7 @@ impl ExternalMetrics {
             .map(|record| {
                 let stored = &record.object.stored;
                 let target = mirrors.target_of(&record);
-                let target = target.and_then(|target| mirrors.target(&target));
+                let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
                 Standing {
                     key: record.object.key.clone(),
                     accelerator: stored

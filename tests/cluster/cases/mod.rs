@@ -12,6 +12,7 @@ mod event_writes;
 mod external_metrics;
 mod external_metrics_door;
 mod filters;
+mod inventory;
 mod keys;
 mod leader_deaths;
 mod leadership;
@@ -29,6 +30,7 @@ mod settings;
 mod signal_fields;
 mod signals;
 mod status_writes;
+mod targets;
 mod watching;
 mod workloads;
 
@@ -47,6 +49,8 @@ pub(crate) fn all() -> Vec<Case> {
         signal_fields::cases(),
         servers::cases(),
         workloads::cases(),
+        targets::cases(),
+        inventory::cases(),
         external_metrics::cases(),
         engines::cases(),
         definition::cases(),

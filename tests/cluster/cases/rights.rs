@@ -12,7 +12,7 @@ use wva::api::INSTANCE_LABEL;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 
 use crate::harness::account::Account;
-use crate::harness::audit::{Right, granted, uses};
+use crate::harness::audit::{Right, covers, granted, uses};
 use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec, SHIPPED_ROLES};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
@@ -232,19 +232,25 @@ async fn are_all_used_and_suffice(cx: &Cx) -> Result {
         .filter(|(user, _)| !user.contains(REMOVES))
         .collect();
     assert!(refused.is_empty(), "refused: {refused:?}");
-    let idle: BTreeSet<&Right> = granted.difference(&uses.allowed).collect();
+    let idle: BTreeSet<&Right> = granted
+        .iter()
+        .filter(|granted| !uses.allowed.iter().any(|used| covers(granted, used)))
+        .collect();
     assert!(idle.is_empty(), "granted and never used: {idle:?}");
     Ok(())
 }
 
-/// It sees the whole cluster, leads, writes a status over that of a former owner, checks a reader,
+/// It sees the whole cluster with its GPUs, reads the scale of a foreign kind, leads, writes a status over that of a former owner, checks a reader,
 /// refuses an edit with an event, and hands the lease back.
 async fn does_everything(cx: &Cx) -> Result {
     let namespace = &cx.namespace.name;
     let objects = written_by_another(cx).await?;
     let spec = ControllerSpec {
         watch_namespace: None,
-        environment: vec![("CONTROLLER_INSTANCE", namespace.clone())],
+        environment: vec![
+            ("CONTROLLER_INSTANCE", namespace.clone()),
+            ("WVA_LIMITED_MODE", "true".to_owned()),
+        ],
         arguments: vec![
             "--leader-elect=true".to_owned(),
             "--metrics-secure=true".to_owned(),
@@ -262,6 +268,22 @@ async fn does_everything(cx: &Cx) -> Result {
             .to_string()
             .contains("TargetFound");
         seen(&(former, resolved), &(false, true))
+    })
+    .await?;
+
+    let mut foreign = variant(
+        "set",
+        "set",
+        &json!({
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set" },
+        }),
+    );
+    foreign["metadata"]["labels"] = json!({ INSTANCE_LABEL: namespace });
+    cx.namespace.apply(foreign).await?;
+    eventually("the foreign kind has been read", SOON, async || {
+        let object = objects.get("set").await?;
+        let conditions = object.data["status"]["conditions"].to_string();
+        seen(&conditions.contains("ReplicaSet set not found"), &true)
     })
     .await?;
 

@@ -17,7 +17,7 @@ const LOAD_OF_3: f64 = 2.0;
 const VARIANT: &str = "variant";
 const HTTP: &str = "http";
 /// Every role but the root, whose death ends the process.
-const ROLES: [&str; 24] = [
+const ROLES: [&str; 29] = [
     "config",
     "leadership",
     "egress",
@@ -32,6 +32,8 @@ const ROLES: [&str; 24] = [
     "ingress",
     "watcher/VariantAutoscaling",
     "watcher/Deployment",
+    "watcher/StatefulSet",
+    "watcher/LeaderWorkerSet",
     "watcher/ConfigMap",
     "watcher/Namespace",
     "watcher/InferencePool.v1",
@@ -41,6 +43,9 @@ const ROLES: [&str; 24] = [
     "watcher/ServiceMonitor",
     "watcher/Pod",
     "watcher/ReplicaSet",
+    "watcher/Node",
+    "watcher/Pod.bound",
+    "scale-reader",
     HTTP,
 ];
 

@@ -95,6 +95,17 @@ impl Uses {
     }
 }
 
+/// Whether a right that is granted covers one that was used. `*/scale` is that subresource of any
+/// resource.
+pub(crate) fn covers(granted: &Right, used: &Right) -> bool {
+    let (group, resource, verb) = granted;
+    let (used_group, used_resource, used_verb) = used;
+    let is_any_scale = resource == "*/scale" && used_resource.ends_with("/scale");
+    (group == "*" || group == used_group)
+        && (is_any_scale || resource == used_resource)
+        && verb == used_verb
+}
+
 /// The rights that roles grant.
 pub(crate) fn granted(roles: &[Value]) -> BTreeSet<Right> {
     let texts = |rule: &Value, field: &str| -> Vec<String> {

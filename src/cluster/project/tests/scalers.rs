@@ -134,7 +134,8 @@ fn another_metric_another_aim_and_another_target_are_told_apart() {
     let aim = Aim::Other("AverageValue 2".into());
     assert_eq!(two, [Input::Published(Published { aim, ..published() })]);
     let set = json!({ "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "d" } });
-    assert_eq!(native(&set).target, None);
+    let target = TargetKey::new("ns", TargetKind::StatefulSet, "d");
+    assert_eq!(native(&set).target, Some(target));
 }
 
 #[test]

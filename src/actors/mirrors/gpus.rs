@@ -1,0 +1,50 @@
+//! What the mirrors know of the GPUs of the cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Mirrors;
+use crate::cluster::mirror::{Mirror, SyncState};
+use crate::policy::moment::Moment;
+use crate::policy::snapshot::GpuInventory;
+
+/// How long the last view serves while the API server gives no other.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+impl Mirrors {
+    /// The GPUs of the cluster, or why they are not known.
+    pub fn inventory(&self, now: Moment) -> GpuInventory {
+        let unknown = unseen("nodes", &self.nodes, now)
+            .or_else(|| unseen("pods of all namespaces", &self.holding_pods, now));
+        if let Some(why) = unknown {
+            return GpuInventory::Unknown { why };
+        }
+        let nodes = self.nodes.all().into_iter();
+        let pods = self.holding_pods.all().into_iter();
+        GpuInventory::Nodes {
+            nodes: nodes
+                .map(|(_, node)| (Arc::clone(&node.name), node.node.clone()))
+                .collect(),
+            pods: pods.map(|(_, holding)| holding.pod.clone()).collect(),
+        }
+    }
+}
+
+fn unseen<V>(what: &str, mirror: &Mirror<V>, now: Moment) -> Option<Arc<str>> {
+    let is_old = mirror
+        .last_contact()
+        .is_none_or(|last| now.since(last) > PATIENCE);
+    match (mirror.sync(), mirror.trouble()) {
+        (SyncState::Never, None) => Some(format!("{what} have not been listed yet").into()),
+        (SyncState::Never, Some(why)) => Some(
+            format!("{what} cannot be listed: {why}; allow the controller to list and watch them everywhere, or turn the limits to GPUs off").into(),
+        ),
+        (_, Some(why)) if is_old => {
+            Some(format!("{what} have not been heard of for a minute: {why}").into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

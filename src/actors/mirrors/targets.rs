@@ -1,0 +1,184 @@
+//! Scale targets of every kind, and what lies below and above them.
+
+use std::sync::Arc;
+
+use super::{Mirrors, object_key};
+use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
+use crate::cluster::scale::ScaleReading;
+use crate::policy::attribution::{Controlled, MAX_DEPTH, Owner, pods_of};
+use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::object::{Controller, TargetObject};
+use crate::policy::snapshot::{PodView, Readiness};
+use crate::policy::units::Replicas;
+use crate::policy::variant::Lookup;
+
+/// The outcome of looking a target up.
+#[derive(Debug, Clone)]
+pub enum Sighting {
+    /// Here it is.
+    Found(Arc<TargetObject>),
+    /// There is none.
+    Missing,
+    /// There was none when the API server was last heard of.
+    Unheard,
+    /// Nobody has looked yet.
+    Unsynced,
+    /// Its kind cannot be scaled, for this reason.
+    Unscalable(Arc<str>),
+}
+
+impl Sighting {
+    /// The target, if it was found.
+    pub fn found(&self) -> Option<&Arc<TargetObject>> {
+        match self {
+            Self::Found(target) => Some(target),
+            Self::Missing | Self::Unheard | Self::Unsynced | Self::Unscalable(_) => None,
+        }
+    }
+
+    /// The same, as decisions see it.
+    pub fn lookup(&self) -> Lookup<'_> {
+        match self {
+            Self::Found(target) => Lookup::Found(target),
+            Self::Missing => Lookup::Missing,
+            Self::Unheard => Lookup::Unheard,
+            Self::Unsynced => Lookup::Unsynced,
+            Self::Unscalable(why) => Lookup::Unscalable(why),
+        }
+    }
+}
+
+impl Mirrors {
+    /// Looks a target up.
+    pub fn sight(&self, key: &TargetKey) -> Sighting {
+        match &key.kind {
+            TargetKind::Deployment => sight(&self.deployments, key),
+            TargetKind::StatefulSet => sight(&self.stateful_sets, key),
+            TargetKind::LeaderWorkerSet => sight(&self.leader_worker_sets, key),
+            TargetKind::Other(_) => match self.scales.load().get(key) {
+                Some(ScaleReading::Found(target)) => self
+                    .with_ready(target)
+                    .map_or(Sighting::Unsynced, |target| {
+                        Sighting::Found(Arc::new(target))
+                    }),
+                Some(ScaleReading::Missing) => Sighting::Missing,
+                Some(ScaleReading::Unheard) => Sighting::Unheard,
+                Some(ScaleReading::Unscalable(why)) => Sighting::Unscalable(Arc::clone(why)),
+                None => Sighting::Unsynced,
+            },
+        }
+    }
+
+    /// A scale subresource does not say how many replicas are ready; the pods do, once they are known.
+    fn with_ready(&self, target: &TargetObject) -> Option<TargetObject> {
+        let pods = self.pods(target)?;
+        let ready = pods
+            .iter()
+            .filter(|pod| pod.readiness == Readiness::Ready)
+            .count();
+        Some(TargetObject {
+            ready_replicas: Replicas(u32::try_from(ready).unwrap_or(u32::MAX)),
+            ..target.clone()
+        })
+    }
+
+    /// The live pods of a target; `None` until everything that may stand between has been listed
+    /// once.
+    pub fn pods(&self, target: &TargetObject) -> Option<Arc<[PodView]>> {
+        let sets = self.stateful_sets.synced();
+        let complete = match &target.key.kind {
+            TargetKind::Deployment => self.replica_sets.synced(),
+            TargetKind::StatefulSet => true,
+            TargetKind::LeaderWorkerSet => sets,
+            TargetKind::Other(_) => sets && self.replica_sets.synced() && self.deployments.synced(),
+        };
+        (complete && self.pods.synced()).then(|| {
+            let target = Owner {
+                namespace: Arc::clone(&target.key.namespace),
+                name: Arc::clone(&target.key.name),
+                uid: Arc::clone(&target.uid),
+            };
+            pods_of(target, |owner| self.controlled(owner))
+        })
+    }
+
+    fn controlled(&self, owner: &Owner) -> Controlled {
+        let key = ObjectKey::new(Arc::clone(&owner.namespace), Arc::clone(&owner.name));
+        let is_its = |controller: Option<&Controller>| {
+            controller.is_some_and(|controller| controller.uid == owner.uid)
+        };
+        let pods = self.pods.naming(&key).into_iter().map(|(_, pod)| pod);
+        let sets = self.replica_sets.naming(&key).into_iter();
+        let sets = sets
+            .filter(|(_, set)| is_its(set.controller.as_ref()))
+            .map(|(key, set)| owned(&key, &set.uid));
+        let workloads = [
+            &self.deployments,
+            &self.stateful_sets,
+            &self.leader_worker_sets,
+        ];
+        let workloads = workloads.into_iter().flat_map(|mirror| mirror.naming(&key));
+        let workloads = workloads
+            .filter(|(_, workload)| is_its(workload.controller.as_ref()))
+            .map(|(key, workload)| owned(&key, &workload.uid));
+        Controlled {
+            pods: pods.filter(|pod| is_its(pod.controller.as_ref())).collect(),
+            owners: sets.chain(workloads).collect(),
+        }
+    }
+
+    /// Everything from a controller upwards that a variant may name.
+    pub fn targets_above(&self, namespace: &Arc<str>, controller: &Controller) -> Vec<TargetKey> {
+        let mut targets = Vec::new();
+        let mut next = Some(controller.clone());
+        while let Some(owner) = next.filter(|_| targets.len() < MAX_DEPTH) {
+            let kind = TargetKind::of(&owner.group, &owner.kind);
+            let target = TargetKey::new(Arc::clone(namespace), kind, Arc::clone(&owner.name));
+            next = self.controller_of(&target);
+            targets.push(target);
+        }
+        targets
+    }
+
+    fn controller_of(&self, object: &TargetKey) -> Option<Controller> {
+        let key = object_key(object);
+        let workload = |mirror: &Mirror<TargetObject>| mirror.get(&key)?.controller.clone();
+        match &object.kind {
+            TargetKind::Deployment => workload(&self.deployments),
+            TargetKind::StatefulSet => workload(&self.stateful_sets),
+            TargetKind::LeaderWorkerSet => workload(&self.leader_worker_sets),
+            TargetKind::Other(other) if &*other.kind == "ReplicaSet" => {
+                self.replica_sets.get(&key)?.controller.clone()
+            }
+            TargetKind::Other(_) => None,
+        }
+    }
+}
+
+fn owned(key: &ObjectKey, uid: &Arc<str>) -> Owner {
+    Owner {
+        namespace: Arc::clone(&key.namespace),
+        name: Arc::clone(&key.name),
+        uid: Arc::clone(uid),
+    }
+}
+
+fn sight(mirror: &Mirror<TargetObject>, key: &TargetKey) -> Sighting {
+    match (mirror.get(&object_key(key)), mirror.sync()) {
+        (Some(target), _) => Sighting::Found(target),
+        (None, SyncState::Never) => Sighting::Unsynced,
+        // It may have been made since the API server was last heard of.
+        (None, _) if mirror.trouble().is_some() => Sighting::Unheard,
+        (None, SyncState::Complete) => Sighting::Missing,
+        (None, SyncState::KindAbsent) => Sighting::Unscalable(
+            format!(
+                "the API server does not serve {}; install the definition of that kind, which is looked for until it is there, or correct scaleTargetRef",
+                key.kind
+            )
+            .into(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! Which pods a target of each kind has, and whom a change concerns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
+use serde_json::{Value, json};
+
+use super::Sighting;
+use crate::actors::mirrors::Mirrors;
+use crate::actors::mirrors::tests::{list, mirrors};
+use crate::api::leader_worker_set::LeaderWorkerSet;
+use crate::api::pod::SlimPod;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::scale::ScaleReading;
+use crate::kit::{Role, Tenure, WatchedKind};
+use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::object::{Controller, TargetObject};
+use crate::policy::units::Replicas;
+use crate::settings::pool_group::PoolGroup;
+
+/// An object with its controller, as `apiVersion`, kind and name; its uid is its kind and name.
+fn object(kind: &str, name: &str, owner: Option<(&str, &str, &str)>) -> Value {
+    let owners: Vec<Value> = owner
+        .into_iter()
+        .map(|(version, kind, name)| {
+            json!({
+                "apiVersion": version, "kind": kind, "name": name,
+                "uid": format!("{kind}/{name}"), "controller": true,
+            })
+        })
+        .collect();
+    json!({
+        "metadata": {
+            "namespace": "ns", "name": name, "uid": format!("{kind}/{name}"),
+            "ownerReferences": owners,
+        },
+        "spec": { "selector": {}, "template": {}, "serviceName": "" },
+        "status": { "conditions": [{ "type": "Ready", "status": "True" }], "replicas": 1 },
+    })
+}
+
+fn pod(name: &str, owner: (&str, &str, &str)) -> Value {
+    object("Pod", name, Some(owner))
+}
+
+const LWS: &str = "leaderworkerset.x-k8s.io/v1";
+
+/// Deployment, StatefulSet and LeaderWorkerSet `a`, the latter with two groups of two pods, and
+/// Rollout `a`, which has a pod of its own and another by a Deployment.
+fn world() -> Mirrors {
+    let mirrors = mirrors(PoolGroup::default());
+    let rollout = ("argoproj.io/v1alpha1", "Rollout", "a");
+    list::<Deployment>(
+        &mirrors.deployments,
+        WatchedKind::Deployment,
+        [
+            object("Deployment", "a", None),
+            object("Deployment", "of-rollout", Some(rollout)),
+        ],
+    );
+    list::<PartialObjectMeta<ReplicaSet>>(
+        &mirrors.replica_sets,
+        WatchedKind::ReplicaSet,
+        [
+            object("ReplicaSet", "a", Some(("apps/v1", "Deployment", "a"))),
+            object(
+                "ReplicaSet",
+                "r",
+                Some(("apps/v1", "Deployment", "of-rollout")),
+            ),
+        ],
+    );
+    list::<StatefulSet>(
+        &mirrors.stateful_sets,
+        WatchedKind::StatefulSet,
+        [
+            object("StatefulSet", "a", Some((LWS, "LeaderWorkerSet", "a"))),
+            object("StatefulSet", "a-0", Some(("v1", "Pod", "a-0"))),
+            object("StatefulSet", "b", None),
+        ],
+    );
+    list::<LeaderWorkerSet>(
+        &mirrors.leader_worker_sets,
+        WatchedKind::LeaderWorkerSet,
+        [object("LeaderWorkerSet", "a", None)],
+    );
+    list::<SlimPod>(
+        &mirrors.pods,
+        WatchedKind::Pod,
+        [
+            pod("d-1", ("apps/v1", "ReplicaSet", "a")),
+            pod("a-0", ("apps/v1", "StatefulSet", "a")),
+            pod("a-0-1", ("apps/v1", "StatefulSet", "a-0")),
+            pod("a-1", ("apps/v1", "StatefulSet", "a")),
+            pod("b-0", ("apps/v1", "StatefulSet", "b")),
+            pod("r-1", ("apps/v1", "ReplicaSet", "r")),
+            pod("own", rollout),
+        ],
+    );
+    mirrors
+}
+
+fn key(kind: TargetKind, name: &str) -> TargetKey {
+    TargetKey::new("ns", kind, name)
+}
+
+fn rollout() -> TargetKey {
+    let kind = TargetKind::of(&"argoproj.io".into(), &"Rollout".into());
+    key(kind, "a")
+}
+
+fn pods(mirrors: &Mirrors, key: &TargetKey) -> Vec<String> {
+    let Sighting::Found(target) = mirrors.sight(key) else {
+        panic!("{key} is not seen")
+    };
+    let pods = mirrors.pods(&target).unwrap();
+    pods.iter().map(|pod| pod.name.to_string()).collect()
+}
+
+/// What the reader of scale subresources publishes.
+fn read(mirrors: &Mirrors, reading: ScaleReading) {
+    let tenure = Tenure::for_test(Role::ScaleReader, 1);
+    let scales = BTreeMap::from([(rollout(), reading)]);
+    mirrors.scales.publish(&tenure, Arc::new(scales)).unwrap();
+}
+
+#[test]
+fn pods_are_found_below_their_target_and_of_a_group_its_leader() {
+    let mirrors = world();
+    assert_eq!(pods(&mirrors, &key(TargetKind::Deployment, "a")), ["d-1"]);
+    assert_eq!(pods(&mirrors, &key(TargetKind::StatefulSet, "b")), ["b-0"]);
+    assert_eq!(
+        pods(&mirrors, &key(TargetKind::LeaderWorkerSet, "a")),
+        ["a-0", "a-1"]
+    );
+}
+
+#[test]
+fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
+    let mirrors = world();
+    assert!(matches!(mirrors.sight(&rollout()), Sighting::Unsynced));
+    let why: Arc<str> = "install it".into();
+    read(&mirrors, ScaleReading::Unscalable(Arc::clone(&why)));
+    assert!(matches!(mirrors.sight(&rollout()), Sighting::Unscalable(found) if found == why));
+
+    let deployment = mirrors.sight(&key(TargetKind::Deployment, "a"));
+    let scale = TargetObject {
+        key: rollout(),
+        uid: "Rollout/a".into(),
+        ..(**deployment.found().unwrap()).clone()
+    };
+    read(&mirrors, ScaleReading::Found(Arc::new(scale.clone())));
+    let sighting = mirrors.sight(&rollout());
+    assert_eq!(sighting.found().unwrap().ready_replicas, Replicas(2));
+    assert_eq!(pods(&mirrors, &rollout()), ["own", "r-1"]);
+
+    let recreated = TargetObject {
+        uid: "another".into(),
+        ..scale
+    };
+    read(&mirrors, ScaleReading::Found(Arc::new(recreated)));
+    let sighting = mirrors.sight(&rollout());
+    assert_eq!(sighting.found().unwrap().ready_replicas, Replicas(0));
+}
+
+#[test]
+fn a_change_of_a_pod_concerns_everything_above_it() {
+    let mirrors = world();
+    let above = |group: &str, kind: &str, name: &str| -> Vec<String> {
+        let controller = Controller {
+            group: group.into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: "".into(),
+        };
+        let targets = mirrors.targets_above(&"ns".into(), &controller);
+        targets.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        above("apps", "ReplicaSet", "r"),
+        [
+            "ReplicaSet ns/r",
+            "Deployment ns/of-rollout",
+            "Rollout ns/a"
+        ]
+    );
+    assert_eq!(
+        above("apps", "StatefulSet", "a"),
+        ["StatefulSet ns/a", "LeaderWorkerSet ns/a"]
+    );
+}
+
+#[test]
+fn a_kind_that_is_not_served_is_told_with_the_remedy() {
+    let mirrors = mirrors(PoolGroup::default());
+    let target = key(TargetKind::LeaderWorkerSet, "a");
+    assert!(matches!(mirrors.sight(&target), Sighting::Unsynced));
+    let tenure = Tenure::for_test(Role::Watcher(WatchedKind::LeaderWorkerSet), 1);
+    mirrors.leader_worker_sets.kind_absent(&tenure).unwrap();
+    let Sighting::Unscalable(why) = mirrors.sight(&target) else {
+        panic!("it is not told")
+    };
+    assert!(why.contains("does not serve LeaderWorkerSet"), "{why}");
+    list::<LeaderWorkerSet>(
+        &mirrors.leader_worker_sets,
+        WatchedKind::LeaderWorkerSet,
+        [],
+    );
+    assert!(matches!(mirrors.sight(&target), Sighting::Missing));
+}
+
+#[test]
+fn targets_of_one_name_are_told_apart_by_kind() {
+    let mirrors = mirrors(PoolGroup::default());
+    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, WatchedKind::Namespace, []);
+    let variant = |name: &str, kind: &str| {
+        json!({
+            "metadata": { "namespace": "ns", "name": name, "uid": name },
+            "spec": { "modelID": "m", "scaleTargetRef": { "kind": kind, "name": "a" } },
+        })
+    };
+    list::<VariantAutoscaling>(
+        &mirrors.variants,
+        WatchedKind::VariantAutoscaling,
+        [variant("one", "Deployment"), variant("two", "StatefulSet")],
+    );
+    let claimants = |kind| -> Vec<String> {
+        let claimants = mirrors.claimants(&key(kind, "a"));
+        claimants.iter().map(|key| key.name.to_string()).collect()
+    };
+    assert_eq!(claimants(TargetKind::Deployment), ["one"]);
+    assert_eq!(claimants(TargetKind::StatefulSet), ["two"]);
+    assert_eq!(claimants(TargetKind::LeaderWorkerSet), [""; 0]);
+}

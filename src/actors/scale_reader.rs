@@ -1,0 +1,229 @@
+//! Reads the scale subresources of targets whose kinds have no watcher of their own: of all of them
+//! on a schedule, and of one at once when a variant names it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use kube::api::ApiResource;
+
+use crate::actors::facts::Facts;
+use crate::actors::mirrors::target_of;
+use crate::actors::variants::Dirty;
+use crate::cluster::client::RequestError;
+use crate::cluster::project::variant::VariantRecord;
+use crate::cluster::scale::{ScaleApi, ScaleKind, ScaleReading, Scales, kind_without_watcher};
+use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
+use crate::policy::key::TargetKey;
+use crate::policy::object::SpecReading;
+
+/// From one round to the next, where there are few targets.
+const ROUND: Duration = Duration::from_secs(5);
+/// Least time of a round for each target: 20 reads a second.
+const ROUND_PER_TARGET: Duration = Duration::from_millis(50);
+/// Reads in flight.
+const WIDTH: usize = 8;
+/// Reads of one handled message. With what one may take that is well below the limit on silence.
+const BATCH: usize = 32;
+
+/// Messages of the scale reader.
+#[derive(Debug)]
+pub enum Message {
+    /// The bell of newly named targets rang.
+    TargetNamed,
+    /// To itself: time for the next round.
+    Round {
+        /// Only the newest timer counts.
+        epoch: u64,
+    },
+    /// To itself: go on with what is waiting.
+    Read,
+}
+
+/// Ways to others.
+#[derive(Debug, Clone)]
+pub struct Connections {
+    /// Targets that variants have come to name.
+    pub named: Doorbell<TargetKey>,
+    /// The registry of variants.
+    pub dirty: Doorbell<Dirty>,
+}
+
+/// The pump behind the role.
+#[derive(Debug)]
+pub struct ScaleReader {
+    facts: Facts,
+    api: ScaleApi,
+    connections: Connections,
+    waiting: VecDeque<TargetKey>,
+    /// Resources of kinds, as discovery answered in this round.
+    resources: BTreeMap<ScaleKind, Result<ApiResource, Arc<str>>>,
+    epoch: u64,
+}
+
+impl ScaleReader {
+    /// A new life of the role.
+    pub fn new(facts: Facts, api: ScaleApi, connections: Connections) -> Self {
+        Self {
+            facts,
+            api,
+            connections,
+            waiting: VecDeque::new(),
+            resources: BTreeMap::new(),
+            epoch: 0,
+        }
+    }
+
+    /// Targets that variants of this controller name, with the version that they name them in.
+    fn named(&self) -> BTreeMap<TargetKey, ScaleKind> {
+        let variants = self.facts.mirrors.variants.all();
+        let ours = variants
+            .into_iter()
+            .filter(|(_, record)| self.facts.mirrors.managed(&record.object.key).is_some());
+        ours.filter_map(|(_, record)| scale_target(&record))
+            .collect()
+    }
+
+    fn begin_round(&mut self, cx: &Context<Message>) {
+        self.resources.clear();
+        self.waiting = self.named().into_keys().collect();
+        let count = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        self.epoch += 1;
+        let epoch = self.epoch;
+        let round = ROUND.max(ROUND_PER_TARGET.saturating_mul(count));
+        cx.arm(round, Message::Round { epoch });
+    }
+
+    /// Puts what was named just now first.
+    fn hurry(&mut self) {
+        for target in self.connections.named.answer() {
+            self.waiting.retain(|waiting| *waiting != target);
+            self.waiting.push_front(target);
+        }
+    }
+
+    /// Reads the first of those waiting, and publishes what they say.
+    async fn read(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+        let named = self.named();
+        let batch: BTreeSet<TargetKey> = (0..BATCH)
+            .map_while(|_| self.waiting.pop_front())
+            .filter(|target| named.contains_key(target))
+            .collect();
+        for target in &batch {
+            // While nobody answers, one wait is enough; what is not known is not read.
+            if let Some(kind) = named.get(target)
+                && let Err(error) = self.discover(kind).await
+            {
+                tracing::warn!(kind = %kind.kind.kind, %error, "discovery failed");
+                break;
+            }
+        }
+        let reads = batch.into_iter().map(|target| {
+            let resource = named.get(&target).and_then(|kind| self.resources.get(kind));
+            let (api, resource) = (self.api.clone(), resource.cloned());
+            async move {
+                let reading = match resource {
+                    Some(Ok(resource)) => api.read(&target, &resource).await,
+                    Some(Err(why)) => Ok(ScaleReading::Unscalable(why)),
+                    None => return (target, None),
+                };
+                (target, told(reading))
+            }
+        });
+        let readings: Vec<_> = stream::iter(reads).buffered(WIDTH).collect().await;
+        self.publish(cx, &named, readings)?;
+        if !self.waiting.is_empty() {
+            cx.tell_self(Message::Read);
+        }
+        Ok(())
+    }
+
+    /// Asks once a round what a kind is served as.
+    async fn discover(&mut self, kind: &ScaleKind) -> Result<(), RequestError> {
+        if !self.resources.contains_key(kind) {
+            let resource = self.api.discover(kind).await?;
+            self.resources.insert(kind.clone(), resource);
+        }
+        Ok(())
+    }
+
+    /// What was not read keeps what it said before.
+    fn publish(
+        &self,
+        cx: &Context<Message>,
+        named: &BTreeMap<TargetKey, ScaleKind>,
+        readings: Vec<(TargetKey, Option<ScaleReading>)>,
+    ) -> Result<(), Trouble> {
+        let before = self.facts.mirrors.scales.load();
+        let mut after: Scales = before
+            .iter()
+            .filter(|(target, _)| named.contains_key(target))
+            .map(|(target, reading)| (target.clone(), reading.clone()))
+            .collect();
+        for (target, reading) in readings {
+            match reading {
+                Some(reading) => {
+                    after.insert(target, reading);
+                }
+                None => {
+                    after.entry(target).or_insert(ScaleReading::Unheard);
+                }
+            }
+        }
+        if *before == after {
+            return Ok(());
+        }
+        let changed: Vec<Dirty> = after
+            .iter()
+            .filter(|(target, reading)| before.get(target) != Some(reading))
+            .map(|(target, _)| Dirty::Target(target.clone()))
+            .collect();
+        let scales = &self.facts.mirrors.scales;
+        scales.publish(cx.tenure(), Arc::new(after))?;
+        self.connections.dirty.ring_all(changed);
+        Ok(())
+    }
+}
+
+/// A failure is told and leaves what was known.
+fn told(reading: Result<ScaleReading, RequestError>) -> Option<ScaleReading> {
+    reading
+        .inspect_err(|error| tracing::warn!(%error, "scale subresource not read"))
+        .ok()
+}
+
+/// The target of a variant, if its kind has no watcher, and the version that it is named in.
+pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleKind)> {
+    let target = target_of(record)?;
+    let kind = Arc::clone(kind_without_watcher(&target)?);
+    let SpecReading::Read(spec) = &record.object.spec else {
+        return None;
+    };
+    let (_, version) = spec.target.group_version()?;
+    let version = Arc::from(version);
+    Some((target, ScaleKind { kind, version }))
+}
+
+impl Behaviour for ScaleReader {
+    type Msg = Message;
+
+    async fn handle(
+        &mut self,
+        cx: &Context<Message>,
+        occasion: Occasion<Message>,
+    ) -> Result<(), Trouble> {
+        match occasion {
+            Occasion::Wake => self.begin_round(cx),
+            Occasion::Message(Message::Round { epoch }) if epoch == self.epoch => {
+                self.begin_round(cx);
+            }
+            Occasion::Message(Message::Round { .. }) => return Ok(()),
+            // A kind may have been defined since.
+            Occasion::Message(Message::TargetNamed) => self.resources.clear(),
+            Occasion::Message(Message::Read) => {}
+        }
+        self.hurry();
+        self.read(cx).await
+    }
+}

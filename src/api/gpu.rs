@@ -1,0 +1,94 @@
+//! The few fields of nodes and pods that say who offers and who holds GPUs. Nodes list their images,
+//! and pods are many, so that the full types cost several times the time and memory.
+
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, ResourceRequirements, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A node with what it offers.
+#[derive(Debug, Clone, Default, Resource, Serialize, Deserialize)]
+#[resource(inherit = Node)]
+pub struct OfferingNode {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Whether pods may be placed on it.
+    #[serde(default)]
+    pub spec: OfferingNodeSpec,
+    /// What it offers.
+    #[serde(default)]
+    pub status: OfferingNodeStatus,
+}
+
+/// Whether pods may be placed on a node.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct OfferingNodeSpec {
+    /// Whether it is cordoned.
+    #[serde(default)]
+    pub unschedulable: bool,
+    /// What keeps pods off that do not tolerate it.
+    #[serde(default)]
+    pub taints: Vec<Taint>,
+}
+
+/// What a node offers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct OfferingNodeStatus {
+    /// Resources for pods.
+    #[serde(default)]
+    pub allocatable: BTreeMap<String, Quantity>,
+    /// What is judged of it.
+    #[serde(default)]
+    pub conditions: Vec<NodeCondition>,
+}
+
+/// A pod with what it holds.
+#[derive(Debug, Clone, Default, Resource, Serialize, Deserialize)]
+#[resource(inherit = Pod)]
+pub struct HoldingPod {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Where it is, and what it asks for.
+    #[serde(default)]
+    pub spec: HoldingPodSpec,
+    /// Whether it still holds it.
+    #[serde(default)]
+    pub status: HoldingPodStatus,
+}
+
+/// Where a pod is, and what it asks for.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldingPodSpec {
+    /// The node that it is bound to.
+    #[serde(default)]
+    pub node_name: Option<String>,
+    /// Containers that run together.
+    #[serde(default)]
+    pub containers: Vec<HoldingContainer>,
+    /// Containers that run before, one by one, but for those that always run.
+    #[serde(default)]
+    pub init_containers: Vec<HoldingContainer>,
+}
+
+/// What a container asks for.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldingContainer {
+    /// Requests and limits.
+    #[serde(default)]
+    pub resources: ResourceRequirements,
+    /// `Always` for an init container that keeps running.
+    #[serde(default)]
+    pub restart_policy: Option<String>,
+}
+
+/// Whether a pod still holds what it asked for.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct HoldingPodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    #[serde(default)]
+    pub phase: String,
+}

@@ -1,0 +1,56 @@
+//! The few fields of a `LeaderWorkerSet` that say how many groups there are and what each holds.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+
+/// Groups of pods, each of which is one replica.
+#[derive(CustomResource, Debug, Clone, Default, Serialize, Deserialize)]
+#[kube(
+    group = "leaderworkerset.x-k8s.io",
+    version = "v1",
+    kind = "LeaderWorkerSet",
+    plural = "leaderworkersets",
+    namespaced,
+    schema = "disabled",
+    status = "LeaderWorkerSetStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderWorkerSetSpec {
+    /// Groups; one where it says nothing.
+    #[serde(default)]
+    pub replicas: Option<i32>,
+    /// One group.
+    #[serde(default)]
+    pub leader_worker_template: LeaderWorkerTemplate,
+}
+
+/// One group.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderWorkerTemplate {
+    /// Pods of a group, the leader included; one where it says nothing.
+    #[serde(default)]
+    pub size: Option<i32>,
+    /// The leader; like the workers where it says nothing.
+    #[serde(default)]
+    pub leader_template: Option<PodTemplateSpec>,
+    /// The workers.
+    #[serde(default)]
+    pub worker_template: PodTemplateSpec,
+}
+
+/// How many groups there are.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderWorkerSetStatus {
+    /// Groups that exist.
+    #[serde(default)]
+    pub replicas: Option<i32>,
+    /// Groups that are ready.
+    #[serde(default)]
+    pub ready_replicas: Option<i32>,
+    /// Generation that the status belongs to; older controllers do not say.
+    #[serde(default)]
+    pub observed_generation: Option<i64>,
+}

@@ -1,0 +1,156 @@
+//! GPUs that nodes offer and pods hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ResourceRequirements, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::quantity::whole;
+use super::{Interner, Projected, name, namespace_of, shared_key};
+use crate::api::gpu::{HoldingContainer, HoldingPod, OfferingNode};
+use crate::cluster::mirror::ObjectKey;
+use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
+use crate::policy::pod_template::is_gpu;
+
+/// Taints by which Kubernetes and cluster autoscalers say that a node takes nothing more. Others, such
+/// as those that keep pods without GPUs off, are tolerated by the pods that count here.
+const CLOSING_TAINTS: [&str; 4] = [
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+];
+
+/// What is kept of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeObject {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it offers. All labels are kept, since settings may select by any.
+    pub node: NodeView,
+}
+
+impl NodeObject {
+    /// Whether it offers GPUs, or could: a product label outlives a device plugin that is down.
+    pub fn has_gpus(&self) -> bool {
+        let is_product = |label: &Arc<str>| label.ends_with("/gpu.product");
+        !self.node.allocatable.is_empty() || self.node.labels.keys().any(is_product)
+    }
+}
+
+/// What is kept of a pod that holds GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldingPodObject {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it holds, and where.
+    pub pod: GpuPod,
+}
+
+impl HoldingPodObject {
+    /// Whether it holds GPUs of a node.
+    pub fn holds_gpus(&self) -> bool {
+        let pod = &self.pod;
+        let asks = !pod.containers.is_empty() || !pod.init_containers.is_empty();
+        asks && pod.node.is_some() && pod.phase == PodPhase::Active
+    }
+}
+
+impl Projected for OfferingNode {
+    type View = NodeObject;
+
+    fn project(self, texts: &mut Interner) -> NodeObject {
+        let is_ready = self
+            .status
+            .conditions
+            .iter()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+        let takes_pods = is_ready
+            && !self.spec.unschedulable
+            && self.metadata.deletion_timestamp.is_none()
+            && !self.spec.taints.iter().any(closes);
+        let labels = self.metadata.labels.iter().flatten();
+        NodeObject {
+            name: name(&self.metadata),
+            node: NodeView {
+                labels: labels
+                    .map(|(key, value)| (texts.intern(key), texts.intern(value)))
+                    .collect(),
+                allocatable: gpus(&self.status.allocatable, texts),
+                scheduling: if takes_pods {
+                    Scheduling::Open
+                } else {
+                    Scheduling::Closed
+                },
+            },
+        }
+    }
+
+    fn key(view: &NodeObject) -> ObjectKey {
+        ObjectKey::new("", Arc::clone(&view.name))
+    }
+}
+
+fn closes(taint: &Taint) -> bool {
+    let binds = matches!(&*taint.effect, "NoSchedule" | "NoExecute");
+    binds && CLOSING_TAINTS.iter().any(|key| taint.key.starts_with(key))
+}
+
+impl Projected for HoldingPod {
+    type View = HoldingPodObject;
+
+    fn project(self, texts: &mut Interner) -> HoldingPodObject {
+        let (staying, passing): (Vec<_>, Vec<_>) = self
+            .spec
+            .init_containers
+            .into_iter()
+            .partition(|container| container.restart_policy.as_deref() == Some("Always"));
+        let mut held = |containers: &mut dyn Iterator<Item = &HoldingContainer>| {
+            let held = containers.map(|container| requests(&container.resources, texts));
+            held.filter(|gpus| !gpus.is_empty()).collect()
+        };
+        let containers = held(&mut self.spec.containers.iter().chain(&staying));
+        let init_containers = held(&mut passing.iter());
+        HoldingPodObject {
+            pod: GpuPod {
+                node: self.spec.node_name.map(|node| texts.intern(&node)),
+                phase: match &*self.status.phase {
+                    "Succeeded" | "Failed" => PodPhase::Finished,
+                    _ => PodPhase::Active,
+                },
+                containers,
+                init_containers,
+            },
+            namespace: namespace_of(&self.metadata, texts),
+            name: name(&self.metadata),
+        }
+    }
+
+    fn key(view: &HoldingPodObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.name)
+    }
+}
+
+/// GPUs by resource: what is requested, or else the limit, which Kubernetes makes the request.
+pub(super) fn requests(
+    resources: &ResourceRequirements,
+    texts: &mut Interner,
+) -> BTreeMap<Arc<str>, u32> {
+    let stated = [&resources.limits, &resources.requests];
+    let mut requests = BTreeMap::new();
+    for quantities in stated.into_iter().flatten() {
+        requests.extend(gpus(quantities, texts));
+    }
+    requests
+}
+
+fn gpus(quantities: &BTreeMap<String, Quantity>, texts: &mut Interner) -> BTreeMap<Arc<str>, u32> {
+    quantities
+        .iter()
+        .filter(|(resource, _)| is_gpu(resource))
+        .map(|(resource, count)| (texts.intern(resource), whole(&count.0)))
+        .collect()
+}

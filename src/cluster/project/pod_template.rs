@@ -1,0 +1,123 @@
+//! The pod template of a workload: what its pods ask for and how their containers are started.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{
+    Container, NodeAffinity, NodeSelectorTerm, PodSpec, PodTemplateSpec,
+};
+
+use super::Interner;
+use super::gpu::requests;
+use crate::policy::accelerator::names_accelerator;
+use crate::policy::engine_args::ContainerCommand;
+use crate::policy::object::{NodeExpression, Placement};
+use crate::policy::pod_template::{PodTemplate, ROLE_LABEL, TemplateContainer};
+
+/// The one variable that the argument parser reads. Others may hold secrets and are not copied.
+const ENGINE_GENERATION: &str = "VLLM_USE_V1";
+
+pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTemplate {
+    let labels = template
+        .metadata
+        .as_ref()
+        .and_then(|metadata| metadata.labels.as_ref());
+    let role = labels.and_then(|labels| labels.get(ROLE_LABEL));
+    let spec = template.spec.as_ref();
+    PodTemplate {
+        role: role.map(|role| texts.intern(role)),
+        containers: spec
+            .into_iter()
+            .flat_map(|spec| &spec.containers)
+            .map(|one| container(one, texts))
+            .collect(),
+        placement: spec.map(|spec| placement(spec, texts)).unwrap_or_default(),
+    }
+}
+
+fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
+    let mut words = |words: &Option<Vec<String>>| -> Vec<Arc<str>> {
+        let words = words.iter().flatten();
+        words.map(|word| texts.intern(word)).collect()
+    };
+    let (command, args) = (words(&container.command), words(&container.args));
+    let generation = container
+        .env
+        .iter()
+        .flatten()
+        .filter(|variable| variable.name == ENGINE_GENERATION)
+        .filter_map(|variable| {
+            Some((
+                Arc::from(&*variable.name),
+                texts.intern(variable.value.as_ref()?),
+            ))
+        });
+    TemplateContainer {
+        command: ContainerCommand {
+            env: generation.collect(),
+            image: texts.intern(container.image.as_deref().unwrap_or_default()),
+            command,
+            args,
+        },
+        gpus: container
+            .resources
+            .as_ref()
+            .map(|resources| requests(resources, texts))
+            .unwrap_or_default(),
+    }
+}
+
+/// What of the pods' placement can name an accelerator; the rest is dropped.
+fn placement(pod: &PodSpec, texts: &mut Interner) -> Placement {
+    let selector: BTreeMap<Arc<str>, Arc<str>> = pod
+        .node_selector
+        .iter()
+        .flatten()
+        .filter(|(key, _)| names_accelerator(key))
+        .map(|(key, value)| (texts.intern(key), texts.intern(value)))
+        .collect();
+    let affinity = pod
+        .affinity
+        .as_ref()
+        .and_then(|affinity| affinity.node_affinity.as_ref());
+    Placement {
+        selector,
+        required: expressions(affinity.into_iter().flat_map(required), texts),
+        preferred: expressions(affinity.into_iter().flat_map(preferred), texts),
+    }
+}
+
+fn required(affinity: &NodeAffinity) -> impl Iterator<Item = &NodeSelectorTerm> {
+    affinity
+        .required_during_scheduling_ignored_during_execution
+        .iter()
+        .flat_map(|selector| &selector.node_selector_terms)
+}
+
+fn preferred(affinity: &NodeAffinity) -> impl Iterator<Item = &NodeSelectorTerm> {
+    affinity
+        .preferred_during_scheduling_ignored_during_execution
+        .iter()
+        .flatten()
+        .map(|weighted| &weighted.preference)
+}
+
+fn expressions<'a>(
+    terms: impl Iterator<Item = &'a NodeSelectorTerm>,
+    texts: &mut Interner,
+) -> Vec<NodeExpression> {
+    terms
+        .flat_map(|term| term.match_expressions.iter().flatten())
+        .filter(|expression| names_accelerator(&expression.key))
+        .map(|expression| NodeExpression {
+            key: texts.intern(&expression.key),
+            operator: texts.intern(&expression.operator),
+            values: expression
+                .values
+                .iter()
+                .flatten()
+                .map(|value| texts.intern(value))
+                .collect(),
+        })
+        .collect()
+}

@@ -1,0 +1,99 @@
+use serde_json::{Value, json};
+
+use super::project;
+use crate::api::gpu::{HoldingPod, OfferingNode};
+use crate::policy::limit::{PodPhase, Scheduling, pod_gpus};
+use crate::policy::units::Gpus;
+
+fn node(fields: &Value) -> Value {
+    let mut node = json!({
+        "metadata": { "name": "n", "labels": { "amd.com/gpu.product": "MI300X", "zone": "a" } },
+        "spec": {},
+        "status": {
+            "allocatable": { "amd.com/gpu": "8", "cpu": "64", "memory": "1Ti" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    });
+    for (pointer, value) in fields.as_object().unwrap() {
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        node.pointer_mut(parent).unwrap()[field] = value.clone();
+    }
+    node
+}
+
+#[test]
+fn a_node_offers_whole_gpus_and_is_known_by_all_of_its_labels() {
+    let view = project::<OfferingNode>(&node(&json!({})));
+    assert!(view.has_gpus());
+    assert_eq!(view.node.allocatable, [("amd.com/gpu".into(), 8)].into());
+    assert_eq!(view.node.labels.len(), 2);
+    let plain = node(&json!({ "/metadata/labels": {}, "/status/allocatable": { "cpu": "64" } }));
+    assert!(!project::<OfferingNode>(&plain).has_gpus());
+}
+
+#[test]
+fn a_node_is_closed_by_what_keeps_every_pod_off() {
+    let taint =
+        |key: &str, effect: &str| json!({ "/spec/taints": [{ "key": key, "effect": effect }] });
+    for (fields, expected) in [
+        (json!({}), Scheduling::Open),
+        (json!({ "/spec/unschedulable": true }), Scheduling::Closed),
+        (
+            json!({ "/status/conditions": [{ "type": "Ready", "status": "Unknown" }] }),
+            Scheduling::Closed,
+        ),
+        (
+            json!({ "/metadata/deletionTimestamp": "2026-01-01T00:00:00Z" }),
+            Scheduling::Closed,
+        ),
+        (
+            taint("node.kubernetes.io/disk-pressure", "NoSchedule"),
+            Scheduling::Closed,
+        ),
+        (
+            taint("node.kubernetes.io/disk-pressure", "PreferNoSchedule"),
+            Scheduling::Open,
+        ),
+        (
+            taint("ToBeDeletedByClusterAutoscaler", "NoSchedule"),
+            Scheduling::Closed,
+        ),
+        // GPU nodes keep pods off that want no GPU.
+        (taint("nvidia.com/gpu", "NoSchedule"), Scheduling::Open),
+    ] {
+        let view = project::<OfferingNode>(&node(&fields));
+        assert_eq!(view.node.scheduling, expected, "{fields}");
+    }
+}
+
+#[test]
+fn a_pod_holds_what_its_containers_ask_for_together_or_one_by_one() {
+    let gpus = |count: &str| json!({ "requests": { "nvidia.com/gpu": count } });
+    let pod = |phase: &str, node: Option<&str>| {
+        json!({
+            "metadata": { "namespace": "a", "name": "p" },
+            "spec": {
+                "nodeName": node,
+                "containers": [
+                    { "resources": gpus("2") },
+                    { "resources": { "limits": { "nvidia.com/gpu": "1" } } },
+                    { "resources": { "requests": { "cpu": "2" } } },
+                ],
+                "initContainers": [
+                    { "resources": gpus("5") },
+                    { "resources": gpus("1"), "restartPolicy": "Always" },
+                ],
+            },
+            "status": { "phase": phase },
+        })
+    };
+    let view = project::<HoldingPod>(&pod("Running", Some("n")));
+    assert!(view.holds_gpus());
+    assert_eq!(view.pod.containers.len(), 3);
+    assert_eq!(pod_gpus(&view.pod, "nvidia.com/gpu"), Gpus(5));
+    assert!(project::<HoldingPod>(&pod("Pending", Some("n"))).holds_gpus());
+    assert!(!project::<HoldingPod>(&pod("Pending", None)).holds_gpus());
+    let finished = project::<HoldingPod>(&pod("Succeeded", Some("n")));
+    assert_eq!(finished.pod.phase, PodPhase::Finished);
+    assert!(!finished.holds_gpus());
+}

@@ -1,0 +1,99 @@
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use serde_json::{Value, json};
+
+use super::project;
+use crate::api::leader_worker_set::LeaderWorkerSet;
+use crate::policy::capacity::ServingRole;
+use crate::policy::engine_args::parse;
+use crate::policy::key::TargetKind;
+use crate::policy::units::{Gpus, Replicas};
+
+fn template(role: &str, resources: &Value) -> Value {
+    json!({
+        "metadata": { "labels": { "llm-d.ai/role": role } },
+        "spec": {
+            "nodeSelector": { "nvidia.com/gpu.product": role },
+            "containers": [
+                {
+                    "name": "vllm", "image": "vllm", "resources": resources,
+                    "args": ["--max-num-seqs=7", "--api-key=hf_secret"],
+                    "env": [
+                        { "name": "VLLM_USE_V1", "value": "0" },
+                        { "name": "HF_TOKEN", "value": "hf_secret" },
+                        { "name": "OTHER", "valueFrom": { "fieldRef": { "fieldPath": "x" } } },
+                    ],
+                },
+                { "name": "proxy", "args": ["--max-num-seqs=9"] },
+            ],
+        },
+    })
+}
+
+fn requests(count: &str) -> Value {
+    json!({ "requests": { "nvidia.com/gpu": count, "cpu": "8" } })
+}
+
+#[test]
+fn a_template_says_what_one_replica_is_and_no_secret() {
+    for resources in [
+        requests("2"),
+        json!({ "limits": { "nvidia.com/gpu": "2" } }),
+        json!({ "limits": { "nvidia.com/gpu": "4" }, "requests": { "nvidia.com/gpu": "2" } }),
+    ] {
+        let object = json!({
+            "metadata": { "namespace": "a", "name": "d", "generation": 3 },
+            "spec": {
+                "replicas": 2, "selector": {}, "serviceName": "",
+                "template": template("decode", &resources),
+            },
+            "status": { "replicas": 2, "readyReplicas": 1, "observedGeneration": 3 },
+        });
+        let deployment = project::<Deployment>(&object);
+        let set = project::<StatefulSet>(&object);
+        assert_eq!(set.key.kind, TargetKind::StatefulSet);
+        for target in [deployment, set] {
+            let replica = &target.template;
+            assert_eq!(replica.gpus, [("nvidia.com/gpu".into(), Gpus(2))].into());
+            assert_eq!(replica.role, ServingRole::Decode);
+            assert_eq!(parse(&replica.containers).args.max_num_seqs, 7);
+            assert_eq!(replica.containers[0].env.len(), 1);
+            assert!(!format!("{target:?}").contains("hf_secret"), "{target:?}");
+            assert_eq!(target.ready_replicas, Replicas(1));
+            assert_eq!(target.observed_generation, 3);
+        }
+    }
+}
+
+#[test]
+fn a_group_is_one_replica_described_by_its_leader() {
+    let object = |leader: Option<Value>, status: Value| {
+        json!({
+            "metadata": { "namespace": "a", "name": "l", "generation": 5 },
+            "spec": { "replicas": 2, "leaderWorkerTemplate": {
+                "size": 4, "leaderTemplate": leader,
+                "workerTemplate": template("decode", &requests("2")),
+            }},
+            "status": status,
+        })
+    };
+    let status = json!({ "replicas": 2, "readyReplicas": 1 });
+    let leader = template("prefill", &requests("1"));
+    let led = project::<LeaderWorkerSet>(&object(Some(leader), status.clone()));
+    assert_eq!(led.template.gpus_per_replica(), Gpus(7));
+    assert_eq!(led.template.role, ServingRole::Prefill);
+    assert_eq!(
+        &*led.placement.selector["nvidia.com/gpu.product"],
+        "prefill"
+    );
+    assert_eq!(
+        (led.status_replicas, led.ready_replicas),
+        (Replicas(2), Replicas(1))
+    );
+    // Older controllers do not say which generation they have seen.
+    assert_eq!(led.observed_generation, 5);
+    let behind = json!({ "replicas": 2, "observedGeneration": 4 });
+    let alike = project::<LeaderWorkerSet>(&object(None, behind));
+    assert_eq!(alike.template.gpus_per_replica(), Gpus(8));
+    assert_eq!(alike.template.role, ServingRole::Decode);
+    assert_eq!(alike.observed_generation, 4);
+}

@@ -1,0 +1,155 @@
+//! GPUs of the cluster: looked at where settings ask for it, and followed.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::harness::account::Account;
+use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::manifest;
+use crate::harness::namespace::Workload;
+use crate::harness::servers::kwok;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::tools::repository;
+use crate::harness::wait::{eventually, seen};
+
+const SOON: Duration = Duration::from_secs(40);
+/// The only node of its kind.
+const NODE: &str = "l4-1";
+const MANAGER_ROLE: &str = "workload-variant-autoscaler-manager";
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::exclusive("inventory::follows_nodes_and_pods", follows_nodes_and_pods),
+        Case::shared(
+            "inventory::a_right_that_is_removed_is_named",
+            a_right_that_is_removed_is_named,
+        ),
+    ]
+}
+
+async fn gpus(controller: &Controller) -> Result<Value> {
+    Ok(controller.debug("snapshot").await?["inventory"].clone())
+}
+
+async fn cordon(cx: &Cx, cordoned: bool) -> Result {
+    let nodes: Api<Node> = Api::all(cx.world.client.clone());
+    let patch = Patch::Merge(json!({ "spec": { "unschedulable": cordoned } }));
+    nodes.patch(NODE, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+async fn follows_nodes_and_pods(cx: &Cx) -> Result {
+    let plain = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    plain.ready().await?;
+    assert_eq!(gpus(&plain).await?, Value::Null);
+    let text = plain.readiness().await?;
+    assert!(!text.contains("mirror/Node"), "{text}");
+    drop(plain);
+
+    let spec = ControllerSpec {
+        name: "wva-limited",
+        environment: vec![("WVA_LIMITED_MODE", "true".to_owned())],
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    let outcome = see_nodes_and_pods(cx, &controller).await;
+    cordon(cx, false).await?;
+    outcome
+}
+
+async fn see_nodes_and_pods(cx: &Cx, controller: &Controller) -> Result {
+    let schedulable = async |wanted: bool| {
+        eventually(format!("schedulable: {wanted}"), SOON, async || {
+            let node = &gpus(controller).await?["nodes"][NODE];
+            let gpus = node["allocatable"]["nvidia.com/gpu"].clone();
+            seen(&(gpus, &node["schedulable"]), &(json!(8), &json!(wanted)))
+        })
+        .await
+    };
+    schedulable(true).await?;
+    cordon(cx, true).await?;
+    schedulable(false).await?;
+    cordon(cx, false).await?;
+    schedulable(true).await?;
+
+    // Another namespace than the one that is watched.
+    let system = cx.system().await?;
+    let holders = async |wanted: usize| {
+        eventually(format!("{wanted} pods on the node"), SOON, async || {
+            let pods = gpus(controller).await?["pods"].as_array().cloned();
+            let pods = pods.ok_or_else(|| Fault::new("no pods are known"))?;
+            let on_it = pods
+                .iter()
+                .filter(|pod| pod["node"] == NODE && pod["containers"][0]["nvidia.com/gpu"] == 3);
+            seen(&on_it.count(), &wanted)
+        })
+        .await
+    };
+    holders(0).await?;
+    let workload = Workload {
+        gpus: Some((3, kwok::L4)),
+        ..Workload::new("elsewhere", 2)
+    };
+    system.deploy(&workload).await?;
+    holders(2).await?;
+    system.scale("elsewhere", 0).await?;
+    holders(0).await
+}
+
+/// The rules of the shipped role but for those about nodes.
+fn without_nodes() -> Result<Value> {
+    let role = manifest::read(&repository().join("config/rbac/role.yaml"))?;
+    let role = role.into_iter().next();
+    let mut rules = role.ok_or_else(|| Fault::new("role.yaml is empty"))?["rules"].clone();
+    let list = rules.as_array_mut();
+    let list = list.ok_or_else(|| Fault::new("there are no rules"))?;
+    let before = list.len();
+    list.retain(|rule| rule["resources"] != json!(["nodes"]));
+    assert_eq!(before - list.len(), 1);
+    Ok(rules)
+}
+
+/// Settings come to need nodes after the right to see them is gone.
+async fn a_right_that_is_removed_is_named(cx: &Cx) -> Result {
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let system = cx.system().await?;
+    let account = Account::create(system, ACCOUNT).await?;
+    account
+        .bind_rules("without-nodes", &without_nodes()?)
+        .await?;
+    account.unbind(MANAGER_ROLE).await?;
+
+    system
+        .apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "wva-saturation-scaling-config" },
+            "data": { "default": "enableLimiter: true" },
+        }))
+        .await?;
+    let right = "cannot list resource \"nodes\"";
+    eventually("the right is named", SOON, async || {
+        let text = controller.readiness().await?;
+        let is_named = text
+            .lines()
+            .any(|line| line.starts_with("[!] mirror/Node: ") && line.contains(right));
+        seen(&is_named, &true)
+    })
+    .await?;
+    let unknown = gpus(&controller).await?["unknown"].clone();
+    let why = unknown.as_str().unwrap_or_default();
+    assert!(why.contains(right), "{unknown}");
+
+    account.bind_shipped("rbac/role.yaml").await?;
+    eventually("nodes are seen", SOON, async || {
+        let nodes = gpus(&controller).await?["nodes"].clone();
+        seen(&nodes.get(NODE).is_some(), &true)
+    })
+    .await
+}
