@@ -422,6 +422,7 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::Shared(WhyShared::BudgetUnknown) | Why::Limited(WhyLimited::BudgetUnknown { .. }) => {
             Some("BudgetUnknown: nobody knows what GPUs allow")
         }
+        Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
         Why::Woken { .. } => Some("started from zero"),
         Why::Zero(_) => Some("the boundary to zero decides"),
         Why::GrownElsewhere { .. } => Some("another variant of the model grows"),

@@ -60,7 +60,7 @@ impl<'a> Draft<'a> {
     pub(super) fn is_shared(&self) -> bool {
         self.steps
             .iter()
-            .any(|step| matches!(step.why, Why::Shared(_)))
+            .any(|step| matches!(step.why, Why::Shared(_) | Why::Rescaled(_)))
     }
 
     /// The count so far.

@@ -10,6 +10,8 @@ use super::combine::AnalyzerLog;
 use super::key::VariantKey;
 use super::moment::Since;
 use super::queueing::learned::LearnedParameters;
+use super::startup::StartTimes;
+use super::throughput::LearnedThroughput;
 use super::tokens::LearnedTokens;
 use super::units::Replicas;
 use super::zero::{ActivityLog, WakeLog};
@@ -36,6 +38,12 @@ pub struct Learned {
     /// Service times of replicas.
     #[serde(default)]
     pub queueing: LearnedParameters,
+    /// Latency lines and rates of engines, and how long each role has wanted the same.
+    #[serde(default)]
+    pub throughput: LearnedThroughput,
+    /// How long replicas take to be ready.
+    #[serde(default)]
+    pub starts: StartTimes,
     /// When each analyzer was last informative.
     #[serde(default)]
     pub analyzers: AnalyzerLog,
@@ -58,6 +66,8 @@ impl Default for Learned {
             reporting: BTreeMap::new(),
             tokens: LearnedTokens::default(),
             queueing: LearnedParameters::default(),
+            throughput: LearnedThroughput::default(),
+            starts: StartTimes::default(),
             analyzers: AnalyzerLog::default(),
             activity: ActivityLog::default(),
             at_zero: BTreeSet::new(),

@@ -1,10 +1,15 @@
 //! What each collection teaches: which variants are silent, and since when.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::key::VariantKey;
 use super::learned::{LEARNED_VERSION, Learned, Reporting};
 use super::lesson::Lesson;
 use super::moment::{Moment, Since};
 use super::saturation::Listener;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
+use super::startup::{PodOrigin, StartOutlook, StartingPod};
 use super::transition::Hearing;
 use crate::settings::DynamicSettings;
 
@@ -46,12 +51,18 @@ pub fn learn(
     let next = Learned {
         version: LEARNED_VERSION,
         reporting,
+        starts: learned.starts.learn(&pods_of(snapshot, now)),
         ..learned.clone()
     };
     let collected = snapshot.metrics.collected.map(|at| at.monotonic);
     let is_readable = !listener.has_failed() && !listener.has_expired();
     if is_readable && collected != learned.collected {
-        let lesson = Lesson::of(snapshot, settings, listener);
+        let outlook = StartOutlook {
+            starts: &next.starts,
+            seed: settings.start_time,
+            now,
+        };
+        let lesson = Lesson::of(snapshot, settings, listener, outlook);
         Learned {
             collected,
             ..lesson.teach(next, now)
@@ -59,6 +70,32 @@ pub fn learn(
     } else {
         next
     }
+}
+
+/// The pods of every variant; none of one whose target is not resolved now. A pod that turned ready
+/// at a time that nobody noted did so now.
+fn pods_of(
+    snapshot: &ClusterSnapshot,
+    now: Moment,
+) -> BTreeMap<VariantKey, Option<Vec<StartingPod>>> {
+    let listed = |view: &VariantView| -> Option<Vec<StartingPod>> {
+        view.target.resolved()?;
+        let pods = view.pods.iter().map(|pod| StartingPod {
+            name: Arc::clone(&pod.name),
+            node: pod.node.clone(),
+            created: pod.created,
+            ready: match pod.readiness {
+                Readiness::Ready => Some(pod.ready_since.unwrap_or(now.wall)),
+                Readiness::NotReady => None,
+            },
+            origin: PodOrigin::Own,
+        });
+        Some(pods.collect())
+    };
+    let views = snapshot.variants.iter();
+    views
+        .map(|(key, view)| (key.clone(), listed(view)))
+        .collect()
 }
 
 fn hear(

@@ -11,6 +11,7 @@ use super::learned::Learned;
 use super::moment::Moment;
 use super::saturation::Listener;
 use super::snapshot::{ClusterSnapshot, VariantView};
+use super::startup::StartOutlook;
 use super::units::Replicas;
 use super::zero::ModelLoad;
 use crate::settings::DynamicSettings;
@@ -21,7 +22,7 @@ pub(super) struct Lesson {
     /// Models that analyzers vote on.
     voted: BTreeMap<ModelKey, (Vec<Chair>, Told)>,
     loads: BTreeMap<ModelKey, ModelLoad>,
-    /// Every variant: its model, its retention at zero, and whether it is there.
+    /// Every variant: its model, how long it is kept once started from zero, and whether it is there.
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
 }
 
@@ -41,17 +42,19 @@ impl Lesson {
         snapshot: &ClusterSnapshot,
         settings: &DynamicSettings,
         listener: Listener<'_>,
+        outlook: StartOutlook<'_>,
     ) -> Self {
         let mut lesson = Self::default();
         for (key, group) in group_by_model(snapshot) {
             let subject = Subject {
                 members: &group.resolved,
                 listener,
+                outlook,
             };
             let policy = settings.saturation.policy(key);
             let chairs = approach(settings, &policy).chairs();
             if !chairs.is_empty() && !group.resolved.is_empty() {
-                let told = told(key, subject, settings, &policy);
+                let told = told(key, subject, &chairs, settings, &policy);
                 lesson.voted.insert(key.clone(), (chairs, told));
             }
             let may_rest = settings.may_go_to_zero(key) && group.unseen().is_empty();
@@ -61,15 +64,23 @@ impl Lesson {
                 ModelLoad::default()
             };
             lesson.loads.insert(key.clone(), load);
-            lesson.add_variants(key, &group, settings.scale_to_zero.retention(key));
+            let retention = settings.scale_to_zero.retention(key);
+            lesson.add_variants(key, &group, |variant| {
+                outlook.of(variant).pending_limit(retention)
+            });
         }
         lesson
     }
 
-    fn add_variants(&mut self, key: &ModelKey, group: &Group<'_>, retention: Duration) {
+    fn add_variants(
+        &mut self,
+        key: &ModelKey,
+        group: &Group<'_>,
+        hold: impl Fn(&VariantKey) -> Duration,
+    ) {
         let resolved = group.resolved.iter().map(|(view, _)| *view);
         for view in resolved.chain(group.others.iter().copied()) {
-            let entry = (key.clone(), retention, presence(view));
+            let entry = (key.clone(), hold(&view.key), presence(view));
             self.variants.insert(view.key.clone(), entry);
         }
     }
@@ -86,7 +97,13 @@ impl Lesson {
             .iter()
             .map(|(key, (_, told))| (key.clone(), told.queueing.clone()))
             .collect();
+        let throughput = self
+            .voted
+            .iter()
+            .filter_map(|(key, (_, told))| Some((key.clone(), told.throughput.clone()?)))
+            .collect();
         let mut next = before;
+        next.throughput = next.throughput.learn(&throughput, now);
         next.tokens = next.tokens.learn(&tokens, now);
         next.queueing = next.queueing.learn(&queueing);
         self.teach_analyzers(&mut next, now);
@@ -126,13 +143,13 @@ impl Lesson {
             .filter(|(key, _)| started.contains(*key))
             .map(|(_, (model, _, _))| model.clone())
             .collect();
-        let retentions = self
+        let holds = self
             .variants
             .iter()
-            .map(|(key, (_, retention, _))| (key.clone(), *retention))
+            .map(|(key, (_, hold, _))| (key.clone(), *hold))
             .collect();
         next.activity = std::mem::take(&mut next.activity).learn(&self.loads, &woken, now);
-        next.wakes = std::mem::take(&mut next.wakes).learn(&started, &retentions, now);
+        next.wakes = std::mem::take(&mut next.wakes).learn(&started, &holds, now);
         next.at_zero = self
             .variants
             .into_iter()

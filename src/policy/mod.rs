@@ -11,6 +11,7 @@ pub mod capacity;
 pub mod change;
 pub mod combine;
 pub mod condition;
+pub mod coupling;
 pub mod document;
 mod draft;
 pub mod engine_args;

@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::capacity::ServingRole;
 use super::combine::Consensus;
 use super::key::{ModelKey, VariantKey};
+use super::limit::HeadroomShare;
 use super::moment::Moment;
 use super::queueing::assess as queueing;
 use super::snapshot::{Accelerator, CycleId};
+use super::startup::StartEstimate;
+use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
 
@@ -227,9 +231,18 @@ pub struct ModelFigures {
     /// The queueing model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queueing: Option<queueing::ModelFigures>,
+    /// The throughput analyzer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<ThroughputReport>,
     /// What the analyzers agreed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consensus: Option<Consensus>,
+    /// What each role would hold if the GPUs that are shared by priority were shared by headroom.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headroom: BTreeMap<ServingRole, HeadroomShare>,
+    /// What is expected of the next start of each variant.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub starts: BTreeMap<VariantKey, StartEstimate>,
 }
 
 /// Figures of the V1 analysis of one model.

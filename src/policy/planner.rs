@@ -3,6 +3,7 @@
 mod boundary;
 mod hybrid;
 mod limits;
+mod rescaled;
 mod voted;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use super::analyzers::{Approach, Subject, approach};
 use super::bounds::{Bounds, ZeroPolicy};
 use super::draft::Draft;
 use super::group::{Group, group_by_model};
-use super::key::ModelKey;
+use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
 use super::moment::Moment;
 use super::plan::{
@@ -20,9 +21,11 @@ use super::plan::{
 use super::safety_net;
 use super::saturation::{self, Analysis, Listener};
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
+use super::startup::{StartOutlook, StartSource};
 use super::transition::Transitions;
-use crate::settings::DynamicSettings;
+use super::units::Replicas;
 use crate::settings::saturation::SaturationPolicy;
+use crate::settings::{DynamicSettings, TransitionLimits};
 
 /// Decides a count for every variant of the snapshot. Models are independent of each other, apart
 /// from GPUs that they share: one that cannot be analysed is kept by the safety net and costs the
@@ -62,7 +65,7 @@ pub fn plan(
         models: BTreeMap::new(),
     };
     for work in works {
-        work.finish(&mut plan);
+        work.finish(cycle.outlook(), &mut plan);
     }
     plan
 }
@@ -80,18 +83,25 @@ struct Work<'a> {
     figures: Option<ModelFigures>,
     /// Growth that waits for its share of GPUs.
     growth: Option<voted::Growth>,
+    /// What it asks of budgets that are shared by priority.
+    share: Option<rescaled::Share>,
 }
 
 impl<'a> Work<'a> {
-    fn subject(&self, listener: Listener<'a>) -> Subject<'a> {
+    fn subject(&self, cycle: &Cycle<'a>) -> Subject<'a> {
         Subject {
             members: &self.group.resolved,
-            listener,
+            listener: cycle.listener,
+            outlook: cycle.outlook(),
         }
     }
 
-    fn finish(self, plan: &mut Plan) {
-        if let Some(figures) = self.figures {
+    fn finish(self, outlook: StartOutlook<'_>, plan: &mut Plan) {
+        if let Some(mut figures) = self.figures {
+            figures.starts = (self.drafts.iter())
+                .map(|draft| (draft.view.key.clone(), outlook.of(&draft.view.key)))
+                .filter(|(_, start)| start.source == StartSource::Measured)
+                .collect();
             plan.models.insert(self.key.clone(), figures);
         }
         for draft in self.drafts {
@@ -115,6 +125,22 @@ struct Cycle<'a> {
 }
 
 impl<'a> Cycle<'a> {
+    /// What is expected of replicas that start.
+    fn outlook(&self) -> StartOutlook<'a> {
+        StartOutlook {
+            starts: &self.learned.starts,
+            seed: self.settings.start_time,
+            now: self.now,
+        }
+    }
+
+    /// The fewest replicas of a variant because it was started from zero of late.
+    fn woken_floor(&self, model: &ModelKey, variant: &VariantKey) -> Replicas {
+        let retention = self.settings.scale_to_zero.retention(model);
+        let hold = self.outlook().of(variant).pending_limit(retention);
+        self.learned.wakes.floor(variant, hold, self.now)
+    }
+
     /// Decides what one model needs, before limits and bounds.
     fn open(&self, model: &'a ModelKey, group: &'a Group<'a>) -> Work<'a> {
         let zero = ZeroPolicy::from(self.settings.may_go_to_zero(model));
@@ -129,6 +155,7 @@ impl<'a> Cycle<'a> {
             drafts: self.drafts(group, figures, zero),
             figures: None,
             growth: None,
+            share: None,
         };
         if !work.drafts.is_empty() {
             self.decide(&mut work, &analysis);
@@ -168,12 +195,17 @@ impl<'a> Cycle<'a> {
             .iter()
             .zip(figures)
             .map(|((view, target), figures)| {
+                let limits = &self.settings.transition_limits;
+                let limits = TransitionLimits {
+                    pending: self.outlook().of(&view.key).pending_limit(limits.pending),
+                    ..*limits
+                };
                 let transitions = Transitions::of(
                     view,
                     target,
                     &figures,
                     self.learned.reporting.get(&view.key),
-                    &self.settings.transition_limits,
+                    &limits,
                     self.now,
                 );
                 let bounds = Bounds::effective(&view.bounds, zero);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::key::VariantKey;
-use super::moment::WallTime;
+use super::moment::{Moment, WallTime};
 
 /// Starts that are remembered of each kind.
 const KEPT_STARTS: usize = 10;
@@ -104,6 +104,24 @@ struct VariantStarts {
     nodes: VecDeque<Arc<str>>,
     /// Pods that were seen not ready. Of others nobody knows whether they were ready before.
     starting: BTreeSet<Arc<str>>,
+}
+
+/// What is expected of the next starts, as of one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct StartOutlook<'a> {
+    /// What has been learned.
+    pub starts: &'a StartTimes,
+    /// The time of a variant of which no start was seen.
+    pub seed: Duration,
+    /// The moment.
+    pub now: Moment,
+}
+
+impl StartOutlook<'_> {
+    /// What is expected of the next start of a variant.
+    pub fn of(&self, variant: &VariantKey) -> StartEstimate {
+        self.starts.expect(variant, self.seed)
+    }
 }
 
 impl StartTimes {

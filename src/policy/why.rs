@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::WhyLimited;
+use super::limit::{WhyLimited, WhyRescaled};
 use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
 use super::spare::{Spare, SpareTrigger};
@@ -138,6 +138,8 @@ pub enum Why {
     Optimized(WhyOptimized),
     /// What a share of scarce GPUs allowed.
     Shared(WhyShared),
+    /// What sharing a contended budget by priority made of it.
+    Rescaled(WhyRescaled),
     /// What GPUs and quotas allowed.
     Limited(WhyLimited),
     /// What the boundary to zero made of it.
@@ -381,6 +383,7 @@ impl Why {
         match self {
             Self::Optimized(why) => write!(f, "{why}"),
             Self::Shared(why) => write!(f, "{why}"),
+            Self::Rescaled(why) => write!(f, "{why}"),
             Self::Limited(why) => write!(f, "{why}"),
             Self::Zero(why) => write!(f, "{why}"),
             Self::Woken {

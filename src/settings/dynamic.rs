@@ -30,6 +30,8 @@ pub struct DynamicSettings {
     pub cache: CacheSettings,
     /// How long each cause of transition may hold growth back.
     pub transition_limits: TransitionLimits,
+    /// `WVA_REPLICA_START_TIME`.
+    pub start_time: Duration,
     /// GPU limits for all models; `WVA_LIMITED_MODE`. Fixed at start.
     pub limited_mode: bool,
     /// The hybrid of saturation and the queueing model; `EXPERIMENTAL_PROACTIVE_MODEL`. Fixed at
@@ -149,6 +151,7 @@ impl DynamicSettings {
                 unapplied: values.duration(&schema::UNAPPLIED_TIME_LIMIT),
                 silent: values.duration(&schema::SILENT_TIME_LIMIT),
             },
+            start_time: values.duration(&schema::REPLICA_START_TIME),
             limited_mode: statics.limited_mode,
             proactive_model: statics.proactive_model,
             node_selector: statics.node_selector.clone(),
@@ -238,6 +241,7 @@ impl Default for DynamicSettings {
             freshness: FreshnessBands::default(),
             cache: cache(&values),
             transition_limits: TransitionLimits::default(),
+            start_time: values.duration(&schema::REPLICA_START_TIME),
             limited_mode: false,
             proactive_model: false,
             node_selector: LabelSelector::default(),

@@ -4,6 +4,8 @@ mod arguments;
 mod render;
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod tests;
 
 use std::process::ExitCode;

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Subject;
+use super::selection::Chair;
+use super::throughput_input;
+use crate::policy::capacity::AnalyzerName;
 use crate::policy::engine_args::{EngineArgs, KvTokens, parse};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::queueing::assess as queueing;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
-use crate::policy::tokens;
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelLoad;
+use crate::policy::{throughput, tokens};
 use crate::settings::DynamicSettings;
 use crate::settings::saturation::SaturationPolicy;
 
@@ -21,14 +24,28 @@ use crate::settings::saturation::SaturationPolicy;
 pub(in crate::policy) struct Told {
     pub(in crate::policy) tokens: tokens::ModelInput,
     pub(in crate::policy) queueing: queueing::ModelInput,
+    /// Only where the throughput analyzer looks at the model.
+    pub(in crate::policy) throughput: Option<throughput::ModelInput>,
     /// Replicas with a sample that is too old to shrink on.
     pub(in crate::policy) stale: u32,
 }
 
 impl Told {
-    /// Whether a busy replica says nothing of its requests or its latencies: what it would have
-    /// taught might be that it can take less.
-    pub(in crate::policy) fn is_half_told(&self) -> bool {
+    /// Whether an analyzer was told only half: what it would have learned might be that replicas can
+    /// take less, or that more is asked of them.
+    pub(in crate::policy) fn is_half_told(&self, analyzer: AnalyzerName) -> bool {
+        match analyzer {
+            // It says itself what it cannot judge.
+            AnalyzerName::Saturation => false,
+            AnalyzerName::QueueingModel => self.hides_latency(),
+            AnalyzerName::Throughput => {
+                (self.throughput.as_ref()).is_some_and(throughput_input::is_half_told)
+            }
+        }
+    }
+
+    /// Whether a busy replica says nothing of its requests or its latencies.
+    fn hides_latency(&self) -> bool {
         let mut replicas = self
             .queueing
             .variants
@@ -49,9 +66,12 @@ impl Told {
 pub(in crate::policy) fn told(
     key: &ModelKey,
     subject: Subject<'_>,
+    chairs: &[Chair],
     settings: &DynamicSettings,
     policy: &SaturationPolicy,
 ) -> Told {
+    let looks = |analyzer| chairs.iter().any(|chair| chair.analyzer == analyzer);
+    let mut by_throughput = looks(AnalyzerName::Throughput).then(BTreeMap::new);
     let mut hearer = Hearer {
         subject,
         stale: false,
@@ -62,14 +82,24 @@ pub(in crate::policy) fn told(
     for (view, target) in subject.members {
         let engine = engine(view);
         let (mut instances, mut replicas) = (BTreeMap::new(), BTreeMap::new());
+        let mut rates = BTreeMap::new();
         for (pod, samples) in hearer.pods(view) {
             hearer.stale = false;
             hearer.instances(&pod, samples, &mut instances);
+            if by_throughput.is_some() {
+                let replica = throughput_input::replica(&mut hearer, samples);
+                rates.insert(Arc::clone(&pod), replica);
+            }
             replicas.insert(pod, hearer.replica(samples));
             stale += u32::from(hearer.stale);
         }
         let (ready, pending) = counts(target);
         let batch = engine.as_ref().map(|args| args.max_num_seqs);
+        if let Some(variants) = &mut by_throughput {
+            let counts = (ready, pending);
+            let variant = throughput_input::variant(subject, view, counts, engine.as_ref(), rates);
+            variants.insert(view.key.clone(), variant);
+        }
         by_tokens.insert(
             view.key.clone(),
             tokens::VariantInput {
@@ -101,6 +131,8 @@ pub(in crate::policy) fn told(
             variants: by_tokens,
         },
         queueing: queueing_input(key, subject, settings, by_rate),
+        throughput: by_throughput
+            .map(|variants| throughput_input::model(&mut hearer, key, policy, variants)),
         stale,
     }
 }
@@ -172,8 +204,8 @@ fn engine(view: &VariantView) -> Option<EngineArgs> {
 }
 
 /// Reads samples, and notes whether one of them is too old to shrink on.
-struct Hearer<'a> {
-    subject: Subject<'a>,
+pub(super) struct Hearer<'a> {
+    pub(super) subject: Subject<'a>,
     stale: bool,
 }
 
@@ -191,13 +223,13 @@ impl<'a> Hearer<'a> {
             .collect()
     }
 
-    fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
+    pub(super) fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
         let (value, stale) = self.subject.listener.value(sample, most)?;
         self.stale |= stale;
         Some(value)
     }
 
-    fn amount(&mut self, sample: Option<Sample>) -> Option<f64> {
+    pub(super) fn amount(&mut self, sample: Option<Sample>) -> Option<f64> {
         self.value(sample, f64::MAX)
     }
 

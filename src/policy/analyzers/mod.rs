@@ -4,6 +4,7 @@
 mod inputs;
 mod opinions;
 mod selection;
+mod throughput_input;
 
 pub(super) use inputs::{Told, load_of, told};
 pub(super) use opinions::{Opinions, liveness, opinions};
@@ -11,10 +12,12 @@ pub(super) use selection::{Approach, Chair, approach};
 
 use super::saturation::Listener;
 use super::snapshot::{ResolvedTarget, VariantView};
+use super::startup::StartOutlook;
 
 /// One model as the analyzers see it: its variants with a resolved target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) members: &'a [(&'a VariantView, &'a ResolvedTarget)],
     pub(super) listener: Listener<'a>,
+    pub(super) outlook: StartOutlook<'a>,
 }

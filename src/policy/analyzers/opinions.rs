@@ -10,6 +10,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::queueing::assess as queueing;
+use crate::policy::throughput::{self, ThroughputReport};
 use crate::policy::tokens::{self, TokensReport};
 use crate::policy::units::Cost;
 use crate::settings::DynamicSettings;
@@ -20,6 +21,7 @@ pub(in crate::policy) struct Opinions {
     pub(in crate::policy) assessments: BTreeMap<AnalyzerName, Assessment>,
     pub(in crate::policy) tokens: Option<TokensReport>,
     pub(in crate::policy) queueing: Option<queueing::ModelFigures>,
+    pub(in crate::policy) throughput: Option<ThroughputReport>,
 }
 
 /// Asks the analyzers that have a chair.
@@ -43,8 +45,14 @@ pub(in crate::policy) fn opinions(
                 opinions.queueing = Some(figures);
                 said
             }
-            // It has no module yet, so it never says anything.
-            AnalyzerName::Throughput => continue,
+            AnalyzerName::Throughput => {
+                let Some(input) = &told.throughput else {
+                    continue;
+                };
+                let (said, report) = throughput::assess(key, input, &learned.throughput, now);
+                opinions.throughput = Some(report);
+                said
+            }
         };
         opinions.assessments.insert(chair.analyzer, assessment);
     }

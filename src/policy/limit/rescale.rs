@@ -93,6 +93,9 @@ impl fmt::Display for WhyRescaled {
 /// the cluster's budget before those of namespaces.
 type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<Pool>);
 
+/// The models of one group.
+type Members<'a> = BTreeMap<&'a ModelKey, &'a Sharer>;
+
 /// Shares every contended budget whose switch is on. A budget that is unknown, unlimited or overdrawn
 /// is left alone, as is a model on several accelerators.
 pub fn rescale(
@@ -100,18 +103,28 @@ pub fn rescale(
     switches: &RescaleSwitches,
     pools: &mut Pools,
 ) -> Rescaled {
-    let mut groups: BTreeMap<Group, BTreeMap<&ModelKey, &Sharer>> = BTreeMap::new();
+    let groups = groups(models, switches, pools);
+    let mut rescaled = Rescaled::default();
+    for members in groups.values() {
+        serve(members, pools, &mut rescaled);
+    }
+    rescaled
+}
+
+/// Models by what they draw from, as far as that is shared.
+pub(super) fn groups<'a>(
+    models: &'a BTreeMap<ModelKey, Sharer>,
+    switches: &RescaleSwitches,
+    pools: &Pools,
+) -> BTreeMap<Group, Members<'a>> {
+    let mut groups: BTreeMap<Group, Members<'a>> = BTreeMap::new();
     for (key, model) in models {
         let group = group_of(key, model, pools);
         if let Some(group) = group.filter(|(_, scope, _)| switches.allow(scope.as_ref())) {
             groups.entry(group).or_default().insert(key, model);
         }
     }
-    let mut rescaled = Rescaled::default();
-    for members in groups.values() {
-        serve(members, pools, &mut rescaled);
-    }
-    rescaled
+    groups
 }
 
 fn group_of(key: &ModelKey, model: &Sharer, pools: &Pools) -> Option<Group> {
@@ -144,7 +157,7 @@ impl RescaleSwitches {
     }
 }
 
-fn serve(members: &BTreeMap<&ModelKey, &Sharer>, pools: &mut Pools, rescaled: &mut Rescaled) {
+fn serve(members: &Members<'_>, pools: &mut Pools, rescaled: &mut Rescaled) {
     let Some(budget) = contended_budget(members, pools) else {
         return;
     };
@@ -173,7 +186,18 @@ fn serve(members: &BTreeMap<&ModelKey, &Sharer>, pools: &mut Pools, rescaled: &m
 }
 
 /// What is free and what the members hold; none where that is enough for all, or is no number.
-fn contended_budget(members: &BTreeMap<&ModelKey, &Sharer>, pools: &Pools) -> Option<Gpus> {
+fn contended_budget(members: &Members<'_>, pools: &Pools) -> Option<Gpus> {
+    let wanted = sum(members, Sharer::wanted);
+    finite_budget(members, pools).filter(|budget| wanted > *budget)
+}
+
+fn sum(members: &Members<'_>, of: fn(&Sharer) -> Gpus) -> Gpus {
+    let models = members.values();
+    models.fold(Gpus::ZERO, |sum, model| sum.plus(of(model)))
+}
+
+/// What is free and what the members hold; none where that is no number.
+pub(super) fn finite_budget(members: &Members<'_>, pools: &Pools) -> Option<Gpus> {
     let (key, first) = members.first_key_value()?;
     let accelerator = &first.variants.values().next()?.accelerator;
     if pools.is_overdrawn(&key.namespace, accelerator) {
@@ -182,11 +206,5 @@ fn contended_budget(members: &BTreeMap<&ModelKey, &Sharer>, pools: &Pools) -> Op
     let Budget::Finite(free) = pools.budget(&key.namespace, accelerator) else {
         return None;
     };
-    let sum = |of: fn(&Sharer) -> Gpus| {
-        members
-            .values()
-            .fold(Gpus::ZERO, |sum, model| sum.plus(of(model)))
-    };
-    let budget = free.plus(sum(|model| model.held(None)));
-    (sum(Sharer::wanted) > budget).then_some(budget)
+    Some(free.plus(sum(members, |model| model.held(None))))
 }

@@ -44,6 +44,27 @@ pub struct Sharer {
 }
 
 impl Sharer {
+    /// The same with demands and capacities in GPUs of the variants that serve most cheaply.
+    #[must_use]
+    pub fn in_gpus(mut self) -> Self {
+        let units: BTreeMap<ServingRole, f64> = (self.demand.keys())
+            .filter_map(|role| {
+                let (_, best) = self.cheapest_first(*role).into_iter().next()?;
+                Some((*role, best.per_replica / best.gpus.at_least_one().to_f64()))
+            })
+            .collect();
+        for (role, unit) in units {
+            if let Some(demand) = self.demand.get_mut(&role) {
+                *demand /= unit;
+            }
+            let variants = self.variants.values_mut();
+            for variant in variants.filter(|variant| variant.role == role) {
+                variant.per_replica /= unit;
+            }
+        }
+        self
+    }
+
     /// The variants of a role, or all.
     fn of(&self, role: Option<ServingRole>) -> impl Iterator<Item = (&VariantKey, &ShareVariant)> {
         self.variants
@@ -224,7 +245,7 @@ impl Sharer {
     }
 
     /// Variants that can be sized, the least cost for their capacity first; ties by key.
-    fn cheapest_first(&self, role: ServingRole) -> Vec<(&VariantKey, &ShareVariant)> {
+    pub(super) fn cheapest_first(&self, role: ServingRole) -> Vec<(&VariantKey, &ShareVariant)> {
         let mut variants: Vec<_> = (self.of(Some(role)))
             .filter(|(_, variant)| variant.per_replica.is_finite() && variant.per_replica > 0.0)
             .collect();

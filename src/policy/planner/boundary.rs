@@ -1,7 +1,6 @@
 //! The boundary between no replicas and some.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::{Cycle, Work};
 use crate::policy::analyzers::{Approach, load_of};
@@ -23,14 +22,13 @@ pub(super) fn cross(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut P
     if work.drafts.is_empty() || !work.group.unseen().is_empty() {
         return;
     }
-    let retention = cycle.settings.scale_to_zero.retention(work.key);
     if start(cycle, work, pools) {
         return;
     }
     if work.zero == ZeroPolicy::Enabled {
-        leave(cycle, work, retention);
+        leave(cycle, work);
     } else if work.approach != Approach::Percentage {
-        let members = members(cycle, work, retention);
+        let members = members(cycle, work);
         apply(&mut work.drafts, &at_least_one(work.zero, &members));
     }
 }
@@ -43,7 +41,7 @@ fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> b
     if work.drafts.iter().any(serves_alone) {
         return false;
     }
-    let load = load_of(work.key, work.subject(cycle.listener));
+    let load = load_of(work.key, work.subject(cycle));
     let members: BTreeMap<VariantKey, WakeMember> = work
         .drafts
         .iter()
@@ -87,13 +85,13 @@ fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> b
 }
 
 /// Sends an idle model to zero, or says what keeps it.
-fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>, retention: Duration) {
+fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let rule = ZeroRule {
         policy: work.zero,
-        retention,
+        retention: cycle.settings.scale_to_zero.retention(work.key),
     };
-    let members = members(cycle, work, retention);
-    let load = load_of(work.key, work.subject(cycle.listener));
+    let members = members(cycle, work);
+    let load = load_of(work.key, work.subject(cycle));
     let idle = cycle.learned.activity.idle_for(work.key, cycle.now);
     let mut changes = to_zero(&rule, &members, &load, idle);
     if work.approach == Approach::Percentage {
@@ -103,16 +101,12 @@ fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>, retention: Duration) {
     apply(&mut work.drafts, &changes);
 }
 
-fn members(
-    cycle: &Cycle<'_>,
-    work: &Work<'_>,
-    retention: Duration,
-) -> BTreeMap<VariantKey, ZeroMember> {
+fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMember> {
     work.drafts
         .iter()
         .map(|draft| {
             let key = &draft.view.key;
-            let woken = cycle.learned.wakes.floor(key, retention, cycle.now);
+            let woken = cycle.woken_floor(work.key, key);
             let member = ZeroMember {
                 serving: serving(draft),
                 count: draft.count(),

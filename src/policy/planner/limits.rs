@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::rescaled::share_budgets;
 use super::voted::reached;
 use super::{Cycle, Work};
 use crate::policy::change::Change;
@@ -14,8 +15,8 @@ use crate::policy::plan::{Stage, Why};
 use crate::policy::snapshot::ClusterSnapshot;
 use crate::policy::units::{Gpus, Replicas};
 
-/// Limits growth, if the settings say so, and returns what is left. Nothing is ever lowered: what
-/// was published, and what exists, stays.
+/// Limits growth, if the settings say so, and returns what is left. Nothing is lowered by it, unless a
+/// budget is to be shared by priority: what was published, and what exists, stays.
 pub(super) fn apply(
     cycle: &Cycle<'_>,
     snapshot: &ClusterSnapshot,
@@ -26,6 +27,7 @@ pub(super) fn apply(
     }
     let mut pools = open_pools(cycle, snapshot, works);
     reserve(works, &mut pools);
+    share_budgets(cycle, works, &mut pools);
     share_growth(works, &mut pools);
     cut_growth(works, &mut pools);
     Some(pools)

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::rescaled::Share;
 use super::{Cycle, Work};
-use crate::policy::analyzers::{Chair, Opinions, Told, liveness, opinions, told};
+use crate::policy::analyzers::{Chair, Opinions, Told, liveness, load_of, opinions, told};
 use crate::policy::bounds::Bounds;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::change::Change;
@@ -54,7 +55,11 @@ pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
         .roles
         .values()
         .any(|mandate| matches!(mandate, Mandate::Grow { .. }));
-    if grows && cycle.settings.limits_growth() {
+    let is_limited = cycle.settings.limits_growth();
+    if is_limited {
+        work.share = Share::of(cycle, work, chairs, &ballot);
+    }
+    if grows && is_limited {
         work.growth = Some(Growth {
             mandates: ballot.consensus.roles.clone(),
             candidates: ballot.candidates.clone(),
@@ -87,15 +92,30 @@ fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Option<Ball
 fn deaf(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
     let is_heard = |draft: &Draft<'_>| cycle.listener.hears(draft.view);
     match cycle.unusable(&work.drafts) {
-        Some(MetricsState::Missing) if work.drafts.iter().any(is_heard) => None,
+        Some(MetricsState::Missing)
+            if work.drafts.iter().any(is_heard) || is_asked_at_zero(cycle, work) =>
+        {
+            None
+        }
         state => state,
     }
 }
 
+/// Whether requests wait for a model without replicas: what a queue asks for can be told without
+/// any, by what is remembered of its engines. Roles are left to the boundary, which starts decode
+/// before prefill.
+fn is_asked_at_zero(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
+    let is_whole_and_empty = |draft: &Draft<'_>| {
+        draft.view.template.role == ServingRole::Both && draft.scale.current == Replicas::ZERO
+    };
+    let load = load_of(work.key, work.subject(cycle));
+    work.drafts.iter().all(is_whole_and_empty) && load.queued.is_some_and(|queued| queued > 0.0)
+}
+
 /// Asks the analyzers of one model and combines what they say.
 pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballot {
-    let subject = work.subject(cycle.listener);
-    let told = told(work.key, subject, cycle.settings, &work.policy);
+    let subject = work.subject(cycle);
+    let told = told(work.key, subject, chairs, cycle.settings, &work.policy);
     let opinions = opinions(work.key, chairs, &told, cycle.learned, cycle.now);
     let candidates = candidates(cycle, work);
     let costs: BTreeMap<VariantKey, Cost> = candidates
@@ -120,13 +140,12 @@ pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballo
 /// Variants that may move: those that are heard, and those without replicas, which have nobody to
 /// be heard of. The others only supply.
 fn candidates(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, Candidate> {
-    let retention = cycle.settings.scale_to_zero.retention(work.key);
     work.drafts
         .iter()
         .filter(|draft| draft.scale.current == Replicas::ZERO || cycle.listener.hears(draft.view))
         .map(|draft| {
             let key = &draft.view.key;
-            let woken = cycle.learned.wakes.floor(key, retention, cycle.now);
+            let woken = cycle.woken_floor(work.key, key);
             let candidate = Candidate {
                 role: draft.view.template.role,
                 cost: draft.view.cost,
@@ -169,11 +188,17 @@ impl Ballot {
         }
     }
 
+    /// Whether nothing is missing that might speak against fewer replicas.
+    pub(super) fn may_shrink(&self) -> bool {
+        self.guard.obstacle().is_none()
+    }
+
     /// Every figure.
     pub(super) fn figures(self) -> ModelFigures {
         ModelFigures {
             tokens: self.opinions.tokens,
             queueing: self.opinions.queueing,
+            throughput: self.opinions.throughput,
             consensus: Some(self.consensus),
             ..ModelFigures::default()
         }
@@ -199,7 +224,7 @@ impl Guard {
         mut live: impl Iterator<Item = &'c Chair>,
     ) -> Self {
         let is_unjudged = |chair: &&Chair| {
-            let half_told = chair.analyzer == AnalyzerName::QueueingModel && told.is_half_told();
+            let half_told = told.is_half_told(chair.analyzer);
             opinions
                 .assessments
                 .get(&chair.analyzer)

@@ -5,6 +5,8 @@ mod decisions;
 pub(super) mod fleet;
 mod properties;
 mod records;
+mod reference;
+mod starts;
 mod targets;
 mod timeline;
 mod variant_state;

@@ -1,12 +1,12 @@
 //! Table optimize.yaml: counts of one round without limits; and the list of corrected cases of
 //! everything after the analyzers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde::Deserialize;
 
-use super::vectors::{Tally, run};
+use super::vectors::{Tally, check_corrections, run};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::{Claim, Mandate};
@@ -293,12 +293,6 @@ proptest! {
     }
 }
 
-#[derive(Deserialize)]
-struct Case {
-    id: String,
-    corrected: Option<String>,
-}
-
 #[test]
 fn the_list_of_corrections_is_complete() {
     let tables = [
@@ -313,20 +307,6 @@ fn the_list_of_corrections_is_complete() {
         include_str!("../../../tests/vectors/zero.yaml"),
         include_str!("../../../tests/vectors/wake.yaml"),
     ];
-    let mut ids = BTreeSet::new();
-    let mut found = BTreeMap::new();
-    for case in tables
-        .iter()
-        .flat_map(|table| serde_yaml::from_str::<Vec<Case>>(table).unwrap())
-    {
-        assert!(ids.insert(case.id.clone()), "{} stands twice", case.id);
-        if let Some(reason) = case.corrected {
-            found.insert(case.id, reason);
-        }
-    }
-    let listed: BTreeMap<String, String> = serde_yaml::from_str(include_str!(
-        "../../../tests/vectors/corrections-optimize.yaml"
-    ))
-    .unwrap();
-    assert_eq!(found, listed);
+    let list = include_str!("../../../tests/vectors/corrections-optimize.yaml");
+    check_corrections(&tables, list);
 }

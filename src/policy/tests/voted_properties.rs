@@ -20,7 +20,7 @@ use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 /// Every way to decide, alone and together.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 11] = [
     "",
     "saturation: {default: {analyzerName: saturation}}",
     "saturation: {default: {analyzerName: saturation, enableLimiter: true}}",
@@ -29,7 +29,13 @@ const SETTINGS: [&str; 8] = [
     "EXPERIMENTAL_PROACTIVE_MODEL: true",
     "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: saturation}}",
     "WVA_LIMITED_MODE: true\nscaleToZero: {default: {enable_scale_to_zero: true, retention_period: 1m}}",
+    "saturation: {default: {analyzers: [{name: throughput}]}}",
+    "saturation: {default: {analyzers: [{name: saturation}, {name: throughput}], enableLimiter: true, enableRescale: true}, one: {modelId: n, namespace: ns, priority: 3}}",
+    "saturation: {default: {analyzerName: saturation, enableLimiter: true, enableRescale: true, limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]}}",
 ];
+
+/// Those that limit growth to the inventory.
+const LIMITED: [usize; 3] = [2, 7, 9];
 
 /// Uptime at the first look, and the time to the next.
 const START: Duration = Duration::from_hours(2);
@@ -61,8 +67,11 @@ fn signals() -> impl Strategy<Value = SignalsDocument> {
         output_tokens: reading(output),
         prefix_hit_rate: reading(0.2),
         time_to_first_token: reading(0.045),
-        inter_token_latency: reading(0.008),
+        inter_token_latency: reading(0.006 + 0.073 * share),
         arrival_rate: reading(rate),
+        completion_rate: reading(rate),
+        generation_rate: reading(rate * output),
+        kv_usage_now: reading(share),
         ..SignalsDocument::default()
     })
 }
@@ -102,67 +111,72 @@ fn given() -> impl Strategy<Value = Given> {
 }
 
 fn fleet() -> impl Strategy<Value = SnapshotDocument> {
-    let router = prop::option::of(prop::sample::select(vec![0.0, 2.0, 60.0]));
+    let queue = prop::option::of(prop::sample::select(vec![0.0, 2.0, 60.0]));
+    let arrivals = prop::option::of(prop::sample::select(vec![0.0, 0.4, 12.0]));
+    let router = (queue, arrivals);
     let gpus = prop::option::of((0..20_u32, 0..12_u32));
-    (prop::collection::vec(given(), 1..5), router, gpus).prop_map(|(variants, queue, gpus)| {
-        let mut text = "version: 1\nvariants:\n".to_owned();
-        for (number, given) in variants.iter().enumerate() {
-            let ready = given.pods.len();
-            let current = ready + usize::try_from(given.loading).unwrap();
-            let cost = 10 * (1 + number % 3);
-            writeln!(
+    (prop::collection::vec(given(), 1..5), router, gpus).prop_map(
+        |(variants, (queue, arrivals), gpus)| {
+            let mut text = "version: 1\nvariants:\n".to_owned();
+            for (number, given) in variants.iter().enumerate() {
+                let ready = given.pods.len();
+                let current = ready + usize::try_from(given.loading).unwrap();
+                let cost = 10 * (1 + number % 3);
+                writeln!(
                 text,
                 "- {{namespace: ns, name: v{number}, model: {}, cost: {cost}, accelerator: H100, \
                  target: {{current: {current}, ready: {ready}}}}}",
                 given.model
             )
             .unwrap_or_default();
-        }
-        if let Some((total, used)) = gpus {
-            writeln!(
-                text,
-                "inventory: {{types: {{H100: {{total: {total}, used: {used}}}}}}}"
-            )
-            .unwrap_or_default();
-        }
-        let mut document = SnapshotDocument::parse(&text).unwrap();
-        for (variant, given) in document.variants.iter_mut().zip(variants) {
-            variant.role = given.role;
-            variant.desired = given.desired;
-            variant.bounds = BoundsDocument {
-                min: given.bounds.0,
-                max: given.bounds.1,
-            };
-            variant.pods = given
-                .pods
-                .into_iter()
-                .enumerate()
-                .map(|(number, signals)| PodDocument {
-                    name: format!("{}-{number}", variant.name).into(),
-                    ready: true,
-                    age: None,
-                    ready_for: None,
-                    node: None,
-                    signals,
-                })
-                .collect();
-        }
-        let served = document
-            .variants
-            .iter()
-            .any(|variant| &*variant.model == "m");
-        if let Some(queue) = queue.filter(|_| served) {
-            document.models.push(ModelDocument {
-                namespace: "ns".into(),
-                model: "m".into(),
-                router: RouterDocument {
-                    queue_requests: reading(queue),
-                    ..RouterDocument::default()
-                },
-            });
-        }
-        document
-    })
+            }
+            if let Some((total, used)) = gpus {
+                writeln!(
+                    text,
+                    "inventory: {{types: {{H100: {{total: {total}, used: {used}}}}}}}"
+                )
+                .unwrap_or_default();
+            }
+            let mut document = SnapshotDocument::parse(&text).unwrap();
+            for (variant, given) in document.variants.iter_mut().zip(variants) {
+                variant.role = given.role;
+                variant.desired = given.desired;
+                variant.bounds = BoundsDocument {
+                    min: given.bounds.0,
+                    max: given.bounds.1,
+                };
+                variant.pods = given
+                    .pods
+                    .into_iter()
+                    .enumerate()
+                    .map(|(number, signals)| PodDocument {
+                        name: format!("{}-{number}", variant.name).into(),
+                        ready: true,
+                        age: None,
+                        ready_for: None,
+                        node: None,
+                        signals,
+                    })
+                    .collect();
+            }
+            let served = document
+                .variants
+                .iter()
+                .any(|variant| &*variant.model == "m");
+            if served && (queue.is_some() || arrivals.is_some()) {
+                document.models.push(ModelDocument {
+                    namespace: "ns".into(),
+                    model: "m".into(),
+                    router: RouterDocument {
+                        queue_requests: queue.and_then(reading),
+                        arrival_rate: arrivals.and_then(reading),
+                        ..RouterDocument::default()
+                    },
+                });
+            }
+            document
+        },
+    )
 }
 
 /// The document so many cycles later.
@@ -201,6 +215,10 @@ fn lose(document: &mut SnapshotDocument, pod: usize, signal: usize) {
         6 => signals.time_to_first_token = None,
         7 => signals.running = None,
         8 => signals.prefix_hit_rate = None,
+        9 => signals.inter_token_latency = None,
+        10 => signals.kv_usage_now = None,
+        11 => signals.completion_rate = None,
+        12 => signals.generation_rate = None,
         _ => *signals = SignalsDocument::default(),
     }
 }
@@ -254,7 +272,8 @@ proptest! {
     #[test]
     fn missing_input_never_lowers_a_target(
         document in fleet(),
-        losses in prop::collection::vec((0..12_usize, 0..10_usize), 1..4),
+        losses in prop::collection::vec((0..12_usize, 0..14_usize), 1..4),
+        router in 0..6_u32,
         which in 0..SETTINGS.len(),
     ) {
         let settings = settings(SETTINGS[which]);
@@ -264,6 +283,14 @@ proptest! {
         let mut poorer = document;
         for (pod, signal) in losses {
             lose(&mut poorer, pod, signal);
+        }
+        if let Some(model) = poorer.models.first_mut() {
+            match router {
+                0 => model.router.queue_requests = None,
+                1 => model.router.arrival_rate = None,
+                2 => model.router = RouterDocument::default(),
+                _ => {}
+            }
         }
         let (_, blind) = decide(&at(&poorer, 1, &settings), &known, &settings);
         for (key, decision) in &blind.decisions {
@@ -276,7 +303,7 @@ proptest! {
     }
 
     #[test]
-    fn no_growth_exceeds_its_budget_and_an_unknown_one_grants_none(document in fleet(), which in prop::sample::select(vec![2_usize, 7])) {
+    fn no_growth_exceeds_its_budget_and_an_unknown_one_grants_none(document in fleet(), which in prop::sample::select(LIMITED.to_vec())) {
         let settings = settings(SETTINGS[which]);
         let situation = at(&document, 0, &settings);
         let (_, made) = decide(&situation, &Learned::default(), &settings);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::assess::report;
-use super::coupling::Coupling;
 use super::input::ModelInput;
 use super::streak::{Streak, wanted};
 use super::tracker::Tracker;
 use crate::policy::capacity::ServingRole;
+use crate::policy::coupling::Coupling;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
 

@@ -11,7 +11,6 @@
 
 pub mod assess;
 mod average;
-pub mod coupling;
 pub mod decode;
 pub mod floor;
 pub mod hold;

@@ -12,6 +12,7 @@ use super::instance::history_key;
 use super::pairs;
 use super::variant::{VariantFigures, measure_all};
 use crate::policy::capacity::ServingRole;
+use crate::policy::coupling::Coupling;
 use crate::policy::engine_args::KvTokens;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
@@ -21,10 +22,6 @@ pub const STALE_AGE: Duration = Duration::from_mins(30);
 
 /// A record that nothing was added to for so long is forgotten.
 pub const RECORD_AGE: Duration = Duration::from_hours(7 * 24);
-
-/// How long a prefill replica's queue is taken for its partners' backlog after a decode replica was
-/// seen to be full.
-pub const BACKLOG_AGE: Duration = Duration::from_mins(1);
 
 /// Most variants that are remembered: as many as are ever scaled.
 pub const MAX_VARIANTS: usize = 50_000;
@@ -107,7 +104,7 @@ pub struct LearnedTokens {
     #[serde(with = "pairs")]
     engines: BTreeMap<EngineKey, Exemplar>,
     records: BTreeMap<ModelKey, BTreeMap<VariantKey, CapacityRecord>>,
-    decode_full: BTreeMap<ModelKey, Moment>,
+    decode_full: BTreeMap<ModelKey, Coupling>,
 }
 
 impl LearnedTokens {
@@ -149,7 +146,7 @@ impl LearnedTokens {
         let is_full = self
             .decode_full
             .get(model)
-            .is_some_and(|seen| now.since(*seen) <= BACKLOG_AGE);
+            .is_some_and(|coupling| coupling.masks_prefill(now));
         if role == ServingRole::Prefill && is_full {
             Trust::PartnersBacklog
         } else {
@@ -167,7 +164,8 @@ impl LearnedTokens {
         for (key, model) in models {
             let figures = measure_all(key, model, &self, now);
             if decodes_are_full(model, &figures) {
-                self.decode_full.insert(key.clone(), now);
+                let coupling = Coupling::default().observe(now, true);
+                self.decode_full.insert(key.clone(), coupling);
             }
             self.read(key, &figures, now, &mut readings);
         }
@@ -197,7 +195,7 @@ impl LearnedTokens {
         self.engines
             .retain(|_, exemplar| now.since(exemplar.updated) <= RECORD_AGE);
         self.decode_full
-            .retain(|model, seen| models.contains_key(model) && now.since(*seen) <= BACKLOG_AGE);
+            .retain(|model, coupling| models.contains_key(model) && coupling.masks_prefill(now));
         self.records.retain(|model, records| {
             let variants = models.get(model).map(|model| &model.variants);
             records.retain(|variant, record| {

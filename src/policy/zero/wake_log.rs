@@ -1,5 +1,5 @@
-//! Variants that were started from zero keep their replica for a retention period, whatever their
-//! load is until then.
+//! Variants that were started from zero keep their replica for a retention period, or for as long as
+//! they may take to be ready where that is longer, whatever their load is until then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,29 +18,30 @@ pub struct WakeLog {
 }
 
 impl WakeLog {
-    /// Adds the starts of one cycle. `retentions` names every variant that exists.
+    /// Adds the starts of one cycle. `holds` names every variant that exists, with the time for which
+    /// it is kept.
     #[must_use]
     pub fn learn(
         mut self,
         started: &BTreeSet<VariantKey>,
-        retentions: &BTreeMap<VariantKey, Duration>,
+        holds: &BTreeMap<VariantKey, Duration>,
         now: Moment,
     ) -> Self {
         for variant in started {
             self.started.insert(variant.clone(), now);
         }
         self.started.retain(|variant, at| {
-            retentions
+            holds
                 .get(variant)
-                .is_some_and(|retention| now.since(*at) < *retention)
+                .is_some_and(|hold| now.since(*at) < *hold)
         });
         self
     }
 
     /// The fewest replicas of a variant because of a recent start.
-    pub fn floor(&self, variant: &VariantKey, retention: Duration, now: Moment) -> Replicas {
+    pub fn floor(&self, variant: &VariantKey, hold: Duration, now: Moment) -> Replicas {
         match self.started.get(variant) {
-            Some(at) if now.since(*at) < retention => Replicas::ONE,
+            Some(at) if now.since(*at) < hold => Replicas::ONE,
             _ => Replicas::ZERO,
         }
     }

@@ -66,6 +66,20 @@ pub const SILENT_TIME_LIMIT: Spec = Spec::live(
     "after it the others may grow past them, and a condition says so",
 );
 
+/// How long a new replica takes to be ready, until one was seen.
+pub const REPLICA_START_TIME: Spec = Spec::live(
+    Group::Optimization,
+    "WVA_REPLICA_START_TIME",
+    "Replica start time",
+    CAUSE_LIMIT,
+)
+.default("60s")
+.state(State::NotYetActive)
+.means(
+    "How long a new replica of a variant takes to be ready, until its first start was measured.",
+    "the throughput analyzer orders replicas for the load that far ahead",
+);
+
 /// GPU limits for every model.
 pub const LIMITED_MODE: Spec = Spec::fixed(
     Group::Optimization,
@@ -156,6 +170,7 @@ pub(super) const SCALING_ROWS: &[Spec] = &[
     PENDING_TIME_LIMIT,
     UNAPPLIED_TIME_LIMIT,
     SILENT_TIME_LIMIT,
+    REPLICA_START_TIME,
     LIMITED_MODE,
     PROACTIVE_MODEL,
     NODE_SELECTOR,

@@ -150,6 +150,7 @@ fn immutable_keys_have_their_documented_names() {
             "WVA_PENDING_TIME_LIMIT",
             "WVA_UNAPPLIED_TIME_LIMIT",
             "WVA_SILENT_TIME_LIMIT",
+            "WVA_REPLICA_START_TIME",
             "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
             "LOG_LEVEL",
             "V",

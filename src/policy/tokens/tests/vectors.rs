@@ -1,6 +1,6 @@
 //! The published cases as data.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::{Cycle, Fleet, Policy, engine};
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::{KvTokens, StepTokens};
-use crate::policy::tests::vectors::{Tally, run};
+use crate::policy::tests::vectors::{Tally, check_corrections, run};
 use crate::policy::tokens::bound::{CapacityReason, derived, median};
 use crate::policy::tokens::charge::waiting_charge;
 use crate::policy::tokens::history::{OutputBucket, RollingWindow};
@@ -165,25 +165,8 @@ fn the_published_cases() {
     );
 }
 
-#[derive(Deserialize)]
-struct Case {
-    id: String,
-    corrected: Option<String>,
-}
-
 #[test]
 fn the_list_of_corrections_is_complete() {
-    let mut ids = BTreeSet::new();
-    let mut found = BTreeMap::new();
-    for case in serde_yaml::from_str::<Vec<Case>>(TABLE).unwrap() {
-        assert!(ids.insert(case.id.clone()), "{} stands twice", case.id);
-        if let Some(reason) = case.corrected {
-            found.insert(case.id, reason);
-        }
-    }
-    let listed: BTreeMap<String, String> = serde_yaml::from_str(include_str!(
-        "../../../../tests/vectors/corrections-tokens.yaml"
-    ))
-    .unwrap();
-    assert_eq!(found, listed);
+    let list = include_str!("../../../../tests/vectors/corrections-tokens.yaml");
+    check_corrections(&[TABLE], list);
 }

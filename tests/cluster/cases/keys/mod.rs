@@ -88,6 +88,7 @@ const NOT_YET: &[&str] = &[
     "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
     "WVA_LIMITED_MODE",
     "WVA_NODE_SELECTOR",
+    "WVA_REPLICA_START_TIME",
 ];
 
 /// Keys that never did anything, and are documented so.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use wva::policy::signal::FreshnessBands;
+use wva::settings::Appetite;
 use wva::signals::{CollectionSettings, Namespace, PromApi, QueryError, QueryResult, collect};
 
 use super::history::Luck;
@@ -32,6 +33,7 @@ async fn collected(namespace: Option<&str>) -> Vec<String> {
         namespace: namespace.map(|name| Namespace::parse(name).unwrap()),
         deadline: Duration::from_secs(1),
         max_samples: None,
+        appetite: Appetite::Everything,
     };
     collect(&recorder, &settings).await;
     recorder.0.into_inner().unwrap()

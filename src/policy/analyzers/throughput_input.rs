@@ -1,0 +1,138 @@
+//! What the throughput analyzer is told of a model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Subject;
+use super::inputs::Hearer;
+use crate::policy::engine_args::EngineArgs;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::samples::{PodSamples, RankSamples, Sample};
+use crate::policy::snapshot::{Readiness, VariantView};
+use crate::policy::throughput::{ModelInput, Params, ReplicaInput, VariantInput};
+use crate::policy::units::Replicas;
+use crate::settings::saturation::SaturationPolicy;
+
+/// One model with its variants.
+pub(super) fn model(
+    hearer: &mut Hearer<'_>,
+    key: &ModelKey,
+    policy: &SaturationPolicy,
+    variants: BTreeMap<VariantKey, VariantInput>,
+) -> ModelInput {
+    let router = hearer.subject.listener.router(key);
+    ModelInput {
+        params: Params::from(policy),
+        arrivals: hearer.amount(router.and_then(|router| router.arrival_rate)),
+        router_queue: hearer.amount(router.and_then(|router| router.queue_requests)),
+        variants,
+    }
+}
+
+/// One variant with its replicas.
+pub(super) fn variant(
+    subject: Subject<'_>,
+    view: &VariantView,
+    (ready, pending): (Replicas, Replicas),
+    engine: Option<&EngineArgs>,
+    replicas: BTreeMap<Arc<str>, ReplicaInput>,
+) -> VariantInput {
+    let outlook = subject.outlook;
+    let start = outlook.of(&view.key);
+    let starting = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::NotReady);
+    let mut remaining: Vec<_> = starting
+        .filter_map(|pod| start.remaining(outlook.now.wall.since(pod.created)))
+        .collect();
+    remaining.sort_unstable();
+    VariantInput {
+        role: view.template.role,
+        engine: engine.map_or_else(|| Arc::from(""), |engine| name(view, engine)),
+        ready,
+        pending,
+        remaining,
+        start: start.typical,
+        max_sequences: engine.map(|engine| f64::from(engine.max_num_seqs)),
+        replicas,
+    }
+}
+
+/// What makes an engine as fast as it is.
+fn name(view: &VariantView, engine: &EngineArgs) -> Arc<str> {
+    let accelerator = view.accelerator.label();
+    let gpus = view.template.gpus_per_replica();
+    Arc::from(format!("{accelerator}*{gpus} {}", engine.fingerprint()))
+}
+
+/// One ready replica. The latency line is read at the usage of the moment; where only the peak is
+/// known, that stands for it.
+pub(super) fn replica(hearer: &mut Hearer<'_>, samples: Option<&PodSamples>) -> ReplicaInput {
+    let Some(samples) = samples else {
+        return ReplicaInput::default();
+    };
+    let ranks = Ranks::of(hearer, samples);
+    ReplicaInput {
+        kv_capacity: hearer.amount(samples.kv_capacity).or(ranks.kv_capacity),
+        usage: hearer
+            .value(samples.kv_usage_now.or(samples.kv_usage), 1.0)
+            .or(ranks.usage),
+        waiting: hearer.amount(samples.queue_length).or(ranks.waiting),
+        inter_token_latency: hearer.amount(samples.inter_token_latency),
+        time_to_first_token: hearer.amount(samples.time_to_first_token),
+        input_tokens: hearer.amount(samples.input_tokens),
+        output_tokens: hearer.amount(samples.output_tokens),
+        hit_rate: hearer.value(samples.prefix_hit_rate, 1.0),
+        arrivals: hearer.amount(samples.arrival_rate),
+        completions: hearer.amount(samples.completion_rate),
+        decode_rate: hearer.amount(samples.generation_rate),
+    }
+}
+
+/// What the ranks of a replica say together; a part of them says nothing.
+#[derive(Debug, Default)]
+struct Ranks {
+    kv_capacity: Option<f64>,
+    usage: Option<f64>,
+    waiting: Option<f64>,
+}
+
+impl Ranks {
+    fn of(hearer: &mut Hearer<'_>, samples: &PodSamples) -> Self {
+        if samples.ranks.is_empty() {
+            return Self::default();
+        }
+        let mut sum = |read: fn(&RankSamples) -> Option<Sample>, most: f64| -> Option<f64> {
+            (samples.ranks.values())
+                .try_fold(0.0, |sum, rank| Some(sum + hearer.value(read(rank), most)?))
+        };
+        let count = f64::from(u32::try_from(samples.ranks.len()).unwrap_or(u32::MAX));
+        Self {
+            kv_capacity: sum(|rank| rank.kv_capacity, f64::MAX),
+            usage: sum(|rank| rank.kv_usage, 1.0).map(|sum| sum / count),
+            waiting: sum(|rank| rank.queue_length, f64::MAX),
+        }
+    }
+}
+
+/// Whether a part of the backlog, or a busy replica, is not seen.
+pub(super) fn is_half_told(model: &ModelInput) -> bool {
+    let is_hidden = |replica: &ReplicaInput| {
+        let rates = [replica.arrivals, replica.completions, replica.decode_rate];
+        let is_busy = rates
+            .into_iter()
+            .chain([replica.usage, replica.waiting])
+            .flatten()
+            .any(|amount| amount > 0.0);
+        let is_whole = replica.kv_capacity.is_some()
+            && replica.usage.is_some()
+            && replica.inter_token_latency.is_some()
+            && replica.input_tokens.is_some()
+            && replica.output_tokens.is_some();
+        replica.waiting.is_none() || (is_busy && !is_whole)
+    };
+    let mut variants = model.variants.values();
+    model.router_queue.is_none()
+        || variants.any(|variant| {
+            let seen = u32::try_from(variant.replicas.len()).unwrap_or(u32::MAX);
+            seen < variant.ready.0 || variant.replicas.values().any(is_hidden)
+        })
+}
