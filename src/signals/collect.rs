@@ -232,7 +232,7 @@ impl Heard {
     /// Why no page has an age: one of its queries would be enough.
     fn page_failure(&self) -> Option<Arc<str>> {
         let failure = |query| self.sent.get(&query).cloned().flatten();
-        failure(QueryName::KvUsageAge).and(failure(QueryName::QueueLengthAge))
+        failure(QueryName::KvUsageAge).and_then(|_| failure(QueryName::QueueLengthAge))
     }
 }
 

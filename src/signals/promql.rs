@@ -183,10 +183,13 @@ impl Vector {
 
     /// Its own series, and those of `other` for which it has none with the same values of `labels`.
     #[must_use]
-    pub fn or_on(mut self, labels: &[&'static str], other: &Self) -> Self {
-        self.0
-            .push_str(&format!(" or on ({}) {}", labels.join(", "), other.0));
-        self
+    pub fn or_on(self, labels: &[&'static str], other: &Self) -> Self {
+        Self(format!(
+            "{} or on ({}) {}",
+            self.0,
+            labels.join(", "),
+            other.0
+        ))
     }
 
     /// The same series with one more label.

@@ -171,7 +171,7 @@ impl QueryName {
             .map(|source| source.formula);
         let arms = formulas.flat_map(|formula| {
             let shape = match formula {
-                Formula::Blocks(_) => Shape::CacheShape,
+                Formula::Blocks(_) => Shape::Cache,
                 Formula::Value(_) | Formula::Share { .. } | Formula::Total(_) => self.shape(),
             };
             let series = formula.operands().into_iter();
@@ -267,7 +267,7 @@ pub(super) enum Shape {
     /// What a counter grew by per second, by rank.
     Rate(Window),
     /// The shape of a cache, in its labels.
-    CacheShape,
+    Cache,
     /// The time of the newest raw sample by pod.
     Age,
     /// The last value of all routers by model.
@@ -298,7 +298,7 @@ impl Arm {
                 &PER_POD,
                 &highest(series.last_in(scope.look_back), &PER_RANK),
             ),
-            Shape::CacheShape => highest(series.now(), &PER_CACHE_SHAPE).or_on(
+            Shape::Cache => highest(series.now(), &PER_CACHE_SHAPE).or_on(
                 &PER_CACHE,
                 &highest(series.last_in(scope.look_back), &PER_CACHE_SHAPE),
             ),

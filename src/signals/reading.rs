@@ -172,7 +172,7 @@ impl<'a> Columns<'a> {
                 self.pod(sample, names).ok_or(Ignored::Pod)?,
                 self.rank(sample, names),
             ),
-            Some(Shape::CacheShape) => {
+            Some(Shape::Cache) => {
                 let pod = self.pod(sample, names).ok_or(Ignored::Pod)?;
                 number = self.tokens(sample).ok_or(Ignored::Shape)?;
                 (names.none, pod, self.rank(sample, names))

@@ -48,12 +48,19 @@ pub(super) fn page(age: f64) -> Stub {
     stub
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "compared with fields that may be absent"
+)]
 pub(super) fn fresh(value: f64) -> Option<Sample> {
     Some(sample(value, 10.0))
 }
 
+/// A query, the name of a series without its engine, and a number.
+type Shown = (QueryName, &'static str, f64);
+
 /// What each engine shows so that every field follows.
-const ENGINES: [(&str, &[(QueryName, &str, f64)]); 2] = [
+const ENGINES: [(&str, &[Shown]); 2] = [
     (
         "vllm:",
         &[

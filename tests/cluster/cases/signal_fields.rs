@@ -27,7 +27,7 @@ use crate::harness::servers::prometheus::Target;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::wait::eventually;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 const PROMPT: u32 = 100;
 const ANSWER: u32 = 10;
 /// Time between two requests to a model.
