@@ -3,8 +3,9 @@ FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
 # A layer of dependencies that is built again only when the manifests change.
 COPY Cargo.toml Cargo.lock rust-toolchain.toml ./
-RUN mkdir -p src benches tests/cluster \
-    && echo 'fn main() {}' | tee src/main.rs benches/plan.rs benches/cycle.rs tests/tidy.rs tests/cluster/main.rs \
+COPY tests/allocations tests/allocations
+RUN mkdir -p src benches tests/cluster tests/fuzz \
+    && echo 'fn main() {}' | tee src/main.rs benches/plan.rs benches/cycle.rs tests/tidy.rs tests/fuzz/main.rs tests/cluster/main.rs \
     && touch src/lib.rs \
     && cargo build --release --locked --no-default-features \
     && rm -rf src

@@ -1,4 +1,4 @@
-//! One full cycle, from four queries over HTTP to the exposition: CPU time, queries and peak memory.
+//! One full cycle, from five queries over HTTP to the exposition: CPU time, queries and peak memory.
 //!
 //! `cargo bench --bench cycle` prints a table. Each size runs in a fresh process, since peak memory
 //! never goes down, and Prometheus is played by another one, so that its work does not count.
@@ -79,7 +79,8 @@ fn pod(variant: usize, pod: usize) -> String {
     format!("llama-8b-variant-{variant}-7c9d8b6f5-{pod:05}")
 }
 
-/// A Prometheus that knows the answer to each of the four queries.
+/// A Prometheus that knows the answer to each of the four queries for signals, and to the one for
+/// variants with several counts.
 fn serve(variants: usize) {
     let now = 1_790_000_000.5;
     let answer = |source: &str, value: &str| {
@@ -108,6 +109,8 @@ fn serve(variants: usize) {
         answer(kv, age),
         answer(queue, "1"),
         answer(queue, age),
+        // Nobody else publishes a count.
+        r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),
     ];
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let bytes: usize = answers.iter().map(String::len).sum();
@@ -119,7 +122,7 @@ fn serve(variants: usize) {
 }
 
 /// One request of a connection; `None` at its end.
-fn reply(stream: &TcpStream, answers: &[String; 4]) -> Option<()> {
+fn reply(stream: &TcpStream, answers: &[String; 5]) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
@@ -138,6 +141,7 @@ fn reply(stream: &TcpStream, answers: &[String; 4]) -> Option<()> {
     reader.read_exact(&mut form).ok()?;
     let form = String::from_utf8(form).ok()?;
     let answer = match (form.contains("kv_cache_usage"), form.contains("timestamp")) {
+        _ if form.contains("wva_desired_replicas") => &answers[4],
         (true, false) => &answers[0],
         (true, true) => &answers[1],
         (false, false) => &answers[2],

@@ -9,7 +9,7 @@ use serde_yaml::{Mapping, Value};
 use super::nearest::with_suggestion;
 use super::problem::Notice;
 use super::sources::{Data, PolicySources, Sources};
-use super::yaml::{MAX_TEXT, YamlError};
+use super::yaml::{MAX_TEXT, YamlError, check_bounds};
 use super::{Basis, DynamicSettings, start};
 
 /// Largest file that is read, in bytes.
@@ -85,6 +85,7 @@ fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
             "the settings have {size} bytes; at most {MAX_BUNDLE} are read"
         )));
     }
+    check_bounds(text).map_err(|error| one(error.to_string()))?;
     let mut keys = match serde_yaml::from_str(text) {
         Ok(Value::Null) => Mapping::new(),
         Ok(Value::Mapping(keys)) => keys,
@@ -303,5 +304,14 @@ namespaces:
         }
         let long = "a".repeat(MAX_BUNDLE + 1);
         assert!(read_bundle(&long).is_err());
+    }
+
+    #[test]
+    fn aliases_cannot_make_it_grow_without_end() {
+        let part = "x, ".repeat(1_000);
+        let uses = "*a, ".repeat(1_000);
+        let bomb = format!("a: &a [{part}]\nb: [{uses}]\n");
+        let errors = read_bundle(&bomb).unwrap_err();
+        assert!(errors[0].to_string().contains("too large"), "{errors:?}");
     }
 }

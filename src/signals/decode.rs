@@ -15,7 +15,7 @@ const MAX_ENVELOPE: usize = 64 * 1024;
 
 /// Turns the body of one answer into samples while it arrives.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub struct Decoder {
     limit: u64,
     received: u64,
     splitter: Splitter,
@@ -27,7 +27,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Accepts a body of at most `limit` bytes.
-    pub(super) fn new(limit: u64) -> Self {
+    pub fn new(limit: u64) -> Self {
         Self {
             limit,
             received: 0,
@@ -42,7 +42,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The body exceeds its limit or cannot become an answer any more.
-    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<(), QueryError> {
+    pub fn feed(&mut self, chunk: &[u8]) -> Result<(), QueryError> {
         self.received = self
             .received
             .saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
@@ -73,7 +73,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The body ended too early, is not an answer of the API, or carries the server's own error.
-    pub(super) fn finish(self) -> Result<QueryResult, QueryError> {
+    pub fn finish(self) -> Result<QueryResult, QueryError> {
         let envelope = Envelope::read(&self.envelope, self.received, &self.splitter)?;
         let data = envelope.data()?;
         if data.result_type != "vector" {
@@ -97,7 +97,7 @@ impl Decoder {
 
 /// The text of an API error in the body of an answer that is not 200: the server's own words where
 /// it is one, else the start of the body. Empty if there is nothing to show.
-pub(super) fn error_text(body: &str) -> String {
+pub fn error_text(body: &str) -> String {
     serde_json::from_str::<Envelope>(body)
         .map_or_else(|_| excerpt(body), |envelope| envelope.error_text())
 }
@@ -128,7 +128,7 @@ impl Envelope {
             None => return Err(malformed("it is empty")),
             Some(b'{') if splitter.is_complete() => match serde_json::from_slice(text) {
                 Ok(envelope) => return Ok(envelope),
-                Err(error) => error.to_string(),
+                Err(error) => excerpt(&error.to_string()),
             },
             Some(b'{') => format!("it breaks off after {received} bytes"),
             Some(_) => "it is not JSON".to_owned(),
@@ -186,8 +186,10 @@ impl From<SplitError> for QueryError {
 /// Reads one sample and adds it to the result.
 fn read_sample(bytes: &[u8], result: &mut QueryResult) -> Result<(), String> {
     let shown = || excerpt(&String::from_utf8_lossy(bytes));
-    let element: Element<'_> =
-        serde_json::from_slice(bytes).map_err(|error| format!("{error} in sample {}", shown()))?;
+    let element: Element<'_> = serde_json::from_slice(bytes).map_err(|error| {
+        // The parser may quote a text of any length.
+        format!("{} in sample {}", excerpt(&error.to_string()), shown())
+    })?;
     let Some((time, value)) = element.value else {
         return Err(format!("no value in sample {}", shown()));
     };
@@ -195,7 +197,7 @@ fn read_sample(bytes: &[u8], result: &mut QueryResult) -> Result<(), String> {
     let value: f64 = value
         .0
         .parse()
-        .map_err(|error| format!("{error} {:?} in sample {}", value.0, shown()))?;
+        .map_err(|error| format!("{error} {:?} in sample {}", excerpt(&value.0), shown()))?;
     let labels = element.metric.0.iter();
     result.push(labels.map(|(name, text)| (&*name.0, &*text.0)), time, value);
     Ok(())

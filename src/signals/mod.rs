@@ -5,7 +5,7 @@ mod ages;
 pub mod client;
 pub mod collect;
 mod credentials;
-mod decode;
+pub mod decode;
 mod error;
 mod join;
 mod names;

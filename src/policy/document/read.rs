@@ -20,6 +20,7 @@ use crate::policy::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, VariantView,
 };
 use crate::policy::units::Gpus;
+use crate::settings::yaml::check_bounds;
 
 /// Uptime of a process whose document states none: longer than anything that is remembered matters.
 const DEFAULT_UPTIME: Duration = Duration::from_hours(24);
@@ -78,6 +79,7 @@ impl SnapshotDocument {
         if text.len() > MAX_DOCUMENT {
             return Err(DocumentError::TooLarge(text.len()));
         }
+        check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
         // YAML holds all of JSON but a few escapes, and its parser knows the path of what is wrong.
         serde_yaml::from_str(text).or_else(|error| {
             let as_json = text

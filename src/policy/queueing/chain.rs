@@ -15,6 +15,10 @@ const NEGLIGIBLE: f64 = 1e-30;
 #[derive(Debug, Clone)]
 pub struct BirthDeathQueue {
     rates: Vec<f64>,
+    /// Their reciprocals: multiplying is quicker than dividing.
+    times: Vec<f64>,
+    /// Whether no rate is below the one before it.
+    is_rising: bool,
     room: u32,
 }
 
@@ -41,6 +45,48 @@ pub struct Equilibrium {
     pub service_time: f64,
     /// Mean time of waiting.
     pub wait_time: f64,
+}
+
+/// Sums of the weights of states, which are in proportion to their probabilities.
+struct Weights {
+    /// The empty queue.
+    idle: f64,
+    /// All states.
+    all: f64,
+    /// Each state times the number worked on.
+    in_service: f64,
+    /// Each state times the number waiting.
+    waiting: f64,
+    /// The last state so far: in the end the full queue, 0 where that is negligible.
+    last: f64,
+}
+
+impl Weights {
+    fn of_idle() -> Self {
+        Self {
+            idle: 1.0,
+            all: 1.0,
+            in_service: 0.0,
+            waiting: 0.0,
+            last: 1.0,
+        }
+    }
+
+    /// Whether the last state and all that follow change nothing, if each of them weighs at most
+    /// `factor` times the one before it.
+    fn is_negligible(&self, factor: f64) -> bool {
+        self.last < NEGLIGIBLE * self.all && self.last < NEGLIGIBLE * (1.0 - factor) * self.all
+    }
+
+    /// Brings the last state down to 1.
+    fn shrink(&mut self) {
+        let scale = self.last.recip();
+        self.idle *= scale;
+        self.all *= scale;
+        self.in_service *= scale;
+        self.waiting *= scale;
+        self.last = 1.0;
+    }
 }
 
 /// A queue that has no solution.
@@ -82,7 +128,12 @@ impl BirthDeathQueue {
         if room == 0 {
             return Err(QueueError::NoRoom);
         }
-        Ok(Self { rates, room })
+        Ok(Self {
+            times: rates.iter().map(|rate| rate.recip()).collect(),
+            is_rising: rates.is_sorted(),
+            rates,
+            room,
+        })
     }
 
     /// Service rate with one request.
@@ -141,16 +192,14 @@ impl BirthDeathQueue {
     /// # Errors
     /// See [`QueueError`].
     pub fn solve(&self, arrival_rate: f64) -> Result<Equilibrium, QueueError> {
-        let probabilities = self.probabilities(arrival_rate)?;
-        let servers = u32::try_from(self.rates.len()).unwrap_or(u32::MAX);
-        let (mut in_service, mut waiting) = (0.0, 0.0);
-        for (count, probability) in (0_u32..).zip(&probabilities) {
-            in_service += f64::from(count.min(servers)) * probability;
-            waiting += f64::from(count.saturating_sub(servers)) * probability;
-        }
-        let full = u32::try_from(probabilities.len()).is_ok_and(|states| states > self.room);
-        let last = probabilities.last().copied().unwrap_or(0.0);
-        let blocked = if full { last } else { 0.0 };
+        let Weights {
+            idle,
+            all,
+            in_service,
+            waiting,
+            last,
+        } = self.weights(arrival_rate)?;
+        let (in_service, waiting, blocked) = (in_service / all, waiting / all, last / all);
         let throughput = arrival_rate * (1.0 - blocked);
         let (service_time, wait_time) = if throughput > 0.0 {
             (in_service / throughput, waiting / throughput)
@@ -159,7 +208,7 @@ impl BirthDeathQueue {
         };
         let equilibrium = Equilibrium {
             offered_load: arrival_rate / self.full_rate(),
-            utilisation: 1.0 - probabilities.first().copied().unwrap_or(1.0),
+            utilisation: 1.0 - idle / all,
             blocked,
             in_service,
             in_system: in_service + waiting,
@@ -175,6 +224,43 @@ impl BirthDeathQueue {
         } else {
             Err(QueueError::Range(arrival_rate))
         }
+    }
+
+    /// Sums over all states in one pass, without keeping the states.
+    fn weights(&self, arrival_rate: f64) -> Result<Weights, QueueError> {
+        self.load(arrival_rate)?;
+        let mut sums = Weights::of_idle();
+        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+        let mut served = 0.0;
+        for time in self.times.iter().take(room) {
+            served += 1.0;
+            let factor = arrival_rate * time;
+            sums.last *= factor;
+            sums.all += sums.last;
+            sums.in_service += served * sums.last;
+            if sums.last > LARGE {
+                sums.shrink();
+            } else if self.is_rising && sums.is_negligible(factor) {
+                sums.last = 0.0;
+                return Ok(sums);
+            }
+        }
+        let factor = arrival_rate * self.times.last().copied().unwrap_or(0.0);
+        let mut waiting = 0.0;
+        for _ in self.times.len()..room {
+            waiting += 1.0;
+            sums.last *= factor;
+            sums.all += sums.last;
+            sums.in_service += served * sums.last;
+            sums.waiting += waiting * sums.last;
+            if sums.last > LARGE {
+                sums.shrink();
+            } else if sums.is_negligible(factor) {
+                sums.last = 0.0;
+                break;
+            }
+        }
+        Ok(sums)
     }
 
     fn load(&self, arrival_rate: f64) -> Result<f64, QueueError> {

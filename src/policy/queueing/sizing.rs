@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bisection::{SearchError, TOLERANCE, bisect, is_within};
+use super::bisection::{SearchError, TOLERANCE, bisect_between, is_within};
 use super::performance::{Performance, PerformanceError, RateRange, ReplicaModel};
 use super::quantity::{Millis, RequestRate};
 
@@ -112,10 +112,10 @@ impl ReplicaModel {
         } = *targets;
         let range = self.range();
         check("tokens per second", tokens_per_second)?;
-        let for_time_to_first_token =
-            self.rate_for(Latency::TimeToFirstToken, time_to_first_token)?;
-        let for_inter_token_latency =
-            self.rate_for(Latency::InterTokenLatency, inter_token_latency)?;
+        let busiest = self.analyze(range.max);
+        let rate_for = |latency, target| self.rate_for(latency, target, &busiest);
+        let for_time_to_first_token = rate_for(Latency::TimeToFirstToken, time_to_first_token)?;
+        let for_inter_token_latency = rate_for(Latency::InterTokenLatency, inter_token_latency)?;
         let for_throughput = match tokens_per_second {
             Some(_) => RequestRate(range.max.0 * (1.0 - THROUGHPUT_MARGIN)),
             None => range.max,
@@ -136,24 +136,23 @@ impl ReplicaModel {
         })
     }
 
+    /// `busiest` is how the replica does at the end of the range.
     fn rate_for(
         &self,
         latency: Latency,
         target: Option<Millis>,
+        busiest: &Result<Performance, PerformanceError>,
     ) -> Result<RequestRate, SizingError> {
         let range = self.range();
         check(latency.name(), target.map(|target| target.0))?;
         let Some(target) = target else {
             return Ok(range.max);
         };
-        let reached = |rate: f64| {
-            self.analyze(RequestRate(rate))
-                .map(|performance| latency.of(&performance).0)
-        };
-        if reached(range.max.0)? <= target.0 {
+        let most = latency.of((*busiest).as_ref().map_err(|error| *error)?).0;
+        if most <= target.0 {
             return Ok(range.max);
         }
-        let least = reached(range.min.0)?;
+        let least = latency.of(&self.analyze(range.min)?).0;
         if least > target.0 && !is_within(least, target.0, TOLERANCE) {
             return Err(SizingError::Unreachable {
                 latency,
@@ -161,7 +160,12 @@ impl ReplicaModel {
                 least: Millis(least),
             });
         }
-        match bisect(range.min.0, range.max.0, target.0, reached) {
+        let reached = |rate: f64| {
+            self.analyze(RequestRate(rate))
+                .map(|performance| latency.of(&performance).0)
+        };
+        let ends = [(range.min.0, least), (range.max.0, most)];
+        match bisect_between(ends, target.0, reached) {
             Ok(found) => Ok(RequestRate(found.argument)),
             Err(SearchError::EmptyRange { .. }) => Err(SizingError::EmptyRange(range)),
             Err(SearchError::Function(error)) => Err(SizingError::Performance(error)),

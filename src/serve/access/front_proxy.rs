@@ -10,14 +10,19 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::common_name::common_name;
+use crate::api::text::bounded;
 use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::review::User;
+use crate::serve::tls::pem_fault;
 
 /// Namespace of the ConfigMap.
 pub const NAMESPACE: &str = "kube-system";
 /// Name of the ConfigMap.
 pub const CONFIG_MAP: &str = "extension-apiserver-authentication";
+
+/// Longest description of what is wrong with a list, in bytes.
+const LONGEST_QUOTE: usize = 512;
 
 /// How front proxies prove themselves, as the cluster says now.
 #[derive(Debug)]
@@ -91,7 +96,10 @@ impl Rules {
             .ok_or("requestheader-client-ca-file is missing: the API server has no front proxy")?;
         let authorities: Vec<_> = CertificateDer::pem_slice_iter(authorities.as_bytes())
             .collect::<Result<_, _>>()
-            .map_err(|error| format!("requestheader-client-ca-file is not PEM: {error}"))?;
+            .map_err(|error| {
+                let fault = pem_fault(&error);
+                format!("requestheader-client-ca-file is not PEM: {fault}")
+            })?;
         if authorities.is_empty() {
             return Err("requestheader-client-ca-file holds no certificate".to_owned());
         }
@@ -159,8 +167,11 @@ fn list(data: &BTreeMap<String, String>, key: &str) -> Result<Vec<String>, Strin
     let Some(text) = data.get(key).filter(|text| !text.is_empty()) else {
         return Ok(Vec::new());
     };
-    let list: Vec<String> = serde_json::from_str(text)
-        .map_err(|error| format!("{key} is not a JSON list of texts: {error}"))?;
+    // The parser may quote a text of any length.
+    let list: Vec<String> = serde_json::from_str(text).map_err(|error| {
+        let error = bounded(&error.to_string(), LONGEST_QUOTE);
+        format!("{key} is not a JSON list of texts: {error}")
+    })?;
     Ok(if key == "requestheader-allowed-names" {
         list
     } else {

@@ -250,7 +250,8 @@ fn is_about_the_question(error: &RequestError) -> bool {
     matches!(error.code(), Some(400 | 413 | 422))
 }
 
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+/// The token of `Authorization: Bearer …`; the scheme in any letter case.
+pub fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)

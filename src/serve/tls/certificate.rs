@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, KeyPair};
 use rustls::crypto;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 
@@ -83,32 +83,58 @@ impl Material {
         &self,
         files: &CertificateFiles,
     ) -> Result<CertifiedKey, CertificateError> {
-        let setting = files.setting;
-        let CertificatePair { certificate, key } = &files.files;
-        let not_pem = |path: &Path, what, why: String| CertificateError::NotPem {
-            setting,
-            path: path.to_owned(),
-            what,
-            why,
-        };
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(&self.certificate)
-            .collect::<Result<_, _>>()
-            .map_err(|error| not_pem(certificate, "certificate", error.to_string()))?;
-        if chain.is_empty() {
-            let why = "there is none".to_owned();
-            return Err(not_pem(certificate, "certificate", why));
-        }
-        let private = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|error| not_pem(key, "private key", error.to_string()))?;
-        let provider = crypto::ring::default_provider();
-        CertifiedKey::from_der(chain, private, &provider).map_err(|why| {
-            CertificateError::Unusable {
-                setting,
-                path: certificate.clone(),
-                why,
-            }
-        })
+        certified(files, &self.certificate, &self.key)
     }
+}
+
+/// What is wrong with a PEM text, without a word of it: it may be a secret, of any length.
+pub(in crate::serve) fn pem_fault(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "a section has no END line",
+        pem::Error::IllegalSectionStart { .. } => "a BEGIN line is not complete",
+        pem::Error::Base64Decode(_) => "a section is not base64",
+        pem::Error::SectionTooLarge => "a section is too large",
+        pem::Error::NoItemsFound => "there is none",
+        _ => "it cannot be read",
+    }
+}
+
+/// The certificate with its key from the PEM texts that `files` hold.
+///
+/// # Errors
+/// What is wrong with one of them, or that they do not belong together.
+pub fn certified(
+    files: &CertificateFiles,
+    chain: &[u8],
+    key: &[u8],
+) -> Result<CertifiedKey, CertificateError> {
+    let setting = files.setting;
+    let not_pem = |path: &Path, what, why: String| CertificateError::NotPem {
+        setting,
+        path: path.to_owned(),
+        what,
+        why,
+    };
+    let path = &files.files.certificate;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<_, _>>()
+        .map_err(|error| not_pem(path, "certificate", pem_fault(&error).to_owned()))?;
+    if chain.is_empty() {
+        return Err(not_pem(path, "certificate", "there is none".to_owned()));
+    }
+    let private = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
+        not_pem(
+            &files.files.key,
+            "private key",
+            pem_fault(&error).to_owned(),
+        )
+    })?;
+    let provider = crypto::ring::default_provider();
+    CertifiedKey::from_der(chain, private, &provider).map_err(|why| CertificateError::Unusable {
+        setting,
+        path: path.clone(),
+        why,
+    })
 }
 
 async fn read(files: &CertificateFiles, path: &Path) -> Result<Vec<u8>, CertificateError> {
@@ -140,4 +166,42 @@ pub(super) fn self_signed() -> Result<CertifiedKey, CertificateError> {
     let provider = crypto::ring::default_provider();
     CertifiedKey::from_der(vec![certificate.der().clone()], private.into(), &provider)
         .map_err(|error| CertificateError::NotMade(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CertificateFiles, certified};
+    use crate::settings::statics::CertificatePair;
+
+    /// It may stand in a log.
+    #[test]
+    fn what_is_wrong_with_a_key_is_told_without_a_word_of_it() {
+        let files = CertificateFiles {
+            setting: "METRICS_CERT_PATH",
+            files: CertificatePair {
+                certificate: "tls.crt".into(),
+                key: "tls.key".into(),
+            },
+        };
+        let chain = include_str!("../../../tests/fuzz/authority.crt");
+        for (key, fault) in [
+            ("-----BEGIN PRIVATE KEY-----\nc2VjcmV0", "no END line"),
+            ("-----BEGIN c2VjcmV0\n", "BEGIN line"),
+            (
+                "-----BEGIN PRIVATE KEY-----\nc2VjcmV0!\n-----END PRIVATE KEY-----\n",
+                "not base64",
+            ),
+            ("c2VjcmV0", "there is none"),
+        ] {
+            let error = certified(&files, chain.as_bytes(), key.as_bytes()).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("tls.key") && text.contains(fault), "{text}");
+            let quoted = format!("{:?}", b"c2VjcmV0");
+            let quoted = quoted.trim_matches(['[', ']']);
+            assert!(
+                !text.contains("c2VjcmV0") && !text.contains(quoted),
+                "{text}"
+            );
+        }
+    }
 }

@@ -15,7 +15,8 @@ use rustls::{RootCertStore, ServerConfig, crypto};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-pub use self::certificate::{CertificateError, CertificateFiles};
+pub(super) use self::certificate::pem_fault;
+pub use self::certificate::{CertificateError, CertificateFiles, certified};
 use self::certificate::{Material, self_signed};
 use super::access::front_proxy::FrontProxies;
 use crate::policy::readiness::{Reason, State};

@@ -1,6 +1,7 @@
 //! The one place where YAML from outside is read. It bounds size, depth and the growth by aliases,
 //! refuses what is no number or stands twice, and names the fields that nobody knows.
 
+mod meter;
 mod outline;
 
 use serde::de::DeserializeOwned;
@@ -16,6 +17,9 @@ pub const MAX_TEXT: usize = 256 * 1024;
 /// How much a text may grow by its aliases beyond its own length, in values and bytes of strings.
 const ALIAS_ALLOWANCE: usize = 4096;
 
+/// How many times its own length a text of many objects may grow by its aliases.
+const ALIAS_GROWTH: usize = 8;
+
 /// Deepest flow nesting; the parser's cost grows with its square.
 const MAX_FLOW_DEPTH: usize = 64;
 
@@ -28,6 +32,9 @@ pub enum YamlError {
     /// Too many brackets inside each other.
     #[error("brackets are nested deeper than {MAX_FLOW_DEPTH}")]
     TooDeep,
+    /// Aliases of aliases.
+    #[error("its aliases make the document too large; write out what is used most often")]
+    Growth,
     /// A `%` directive; the parser's cost grows with the square of their number.
     #[error("line {0} is a % directive; leave it out")]
     Directive(usize),
@@ -154,16 +161,37 @@ pub fn flat_yaml(text: &str) -> Result<Data, YamlError> {
         .collect()
 }
 
+/// Bounds what any reader of the text has to do, for a text of many objects whose size is bounded
+/// elsewhere.
+///
+/// # Errors
+/// Directives, brackets nested too deep, and aliases that make the text too large.
+pub fn check_bounds(text: &str) -> Result<(), YamlError> {
+    check_form(text)?;
+    let budget = text.len().saturating_mul(ALIAS_GROWTH);
+    if meter::fits(text, budget.saturating_add(ALIAS_ALLOWANCE)) {
+        Ok(())
+    } else {
+        Err(YamlError::Growth)
+    }
+}
+
+/// What makes the parser slow.
+fn check_form(text: &str) -> Result<(), YamlError> {
+    if flow_depth(text) > MAX_FLOW_DEPTH {
+        return Err(YamlError::TooDeep);
+    }
+    match text.lines().position(|line| line.starts_with('%')) {
+        Some(line) => Err(YamlError::Directive(line + 1)),
+        None => Ok(()),
+    }
+}
+
 fn outline(text: &str) -> Result<Outline, YamlError> {
     if text.len() > MAX_TEXT {
         return Err(YamlError::TooLarge(text.len()));
     }
-    if flow_depth(text) > MAX_FLOW_DEPTH {
-        return Err(YamlError::TooDeep);
-    }
-    if let Some(line) = text.lines().position(|line| line.starts_with('%')) {
-        return Err(YamlError::Directive(line + 1));
-    }
+    check_form(text)?;
     if text
         .lines()
         .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))

@@ -169,6 +169,24 @@ fn nothing_can_make_the_buffers_grow_without_end() {
     }
 }
 
+/// A value that is no number, a field that is none: whatever is quoted of them is short.
+#[test]
+fn long_texts_of_an_answer_are_quoted_in_part() {
+    let long = "9a".repeat(4_000);
+    let with = |sample: &str| {
+        format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{sample}]}}}}"#)
+    };
+    for body in [
+        with(&format!(r#"{{"metric":{{}},"value":[1,"{long}"]}}"#)),
+        with(&format!(r#"{{"metric":"{long}","value":[1,"2"]}}"#)),
+        format!(r#"{{"status":{{}},"data":"{long}"}}"#),
+        format!(r#"{{"status":"success","data":"{long}"}}"#),
+    ] {
+        let error = decode([body.as_bytes()]).unwrap_err().to_string();
+        assert!(error.len() < 1_000, "{} bytes: {error:.300}", error.len());
+    }
+}
+
 #[test]
 fn deep_nesting_is_refused_and_not_followed() {
     for (open, inside) in [("[", false), ("{\"a\":", true), ("[", true)] {

@@ -1,0 +1,254 @@
+//! What readers send: heads of requests, certificates, and the ConfigMap that says whom to believe.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, Method, Request};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use wva::actors::facts::Facts;
+use wva::actors::mirrors::Mirrors;
+use wva::cluster::mirror::{Mirror, ObjectKey};
+use wva::cluster::project::config_map::ConfigMapObject;
+use wva::env::Clock;
+use wva::kit::{Role, Tenure, WatchedKind};
+use wva::metrics::Metrics;
+use wva::policy::filter::Scope;
+use wva::policy::object::Lifecycle;
+use wva::serve::access::bearer_token;
+use wva::serve::access::front_proxy::{CONFIG_MAP, FrontProxies, NAMESPACE};
+use wva::serve::connection::Routes;
+use wva::serve::external::ExternalMetrics;
+use wva::serve::tls::{CertificateFiles, certified};
+use wva::settings::pool_group::PoolGroup;
+use wva::settings::statics::CertificatePair;
+use wva::settings::{Sources, start};
+
+use crate::campaign::{Campaign, Memory, Outcome};
+use crate::mutate::Grammar;
+use crate::seeds::owned;
+
+fn facts() -> Facts {
+    let mut sources = Sources::default();
+    let url = "https://prometheus.invalid".to_owned();
+    sources
+        .environment
+        .insert("PROMETHEUS_BASE_URL".to_owned(), url);
+    let scope = Scope {
+        system_namespace: "system".into(),
+        watch_namespace: None,
+        instance: None,
+    };
+    Facts::new(
+        Clock::real(),
+        Mirrors::new(scope, PoolGroup::default()),
+        start(&sources).unwrap().generation,
+        Arc::new(Metrics::new(None).unwrap()),
+    )
+}
+
+/// A head as lines: method, target, and headers; `None` where HTTP itself refuses it.
+fn head(input: &[u8]) -> Option<Parts> {
+    let mut lines = input.split(|byte| *byte == b'\n');
+    let method = Method::from_bytes(lines.next()?).ok()?;
+    let mut request = Request::builder().method(method).uri(lines.next()?);
+    for line in lines {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        request = request.header(&line[..colon], line[colon + 1..].trim_ascii());
+    }
+    Some(request.body(()).ok()?.into_parts().0)
+}
+
+/// Paths, queries and bearer tokens.
+#[test]
+fn request_head() {
+    let base = "/apis/external.metrics.k8s.io/v1beta1";
+    let seeds = [
+        "GET\n/apis".to_owned(),
+        "GET\n/apis/external.metrics.k8s.io".to_owned(),
+        format!("GET\n{base}\nAuthorization: Bearer abc.def"),
+        format!(
+            "GET\n{base}/namespaces/a/wva_desired_replicas?labelSelector=exported_namespace%3Da%2Cvariant_name%3Dllama&timeout=5s"
+        ),
+        format!(
+            "GET\n{base}/namespaces/a/wva_desired_ratio?labelSelector=a+in+%28b%29&watch=false\nauthorization: bearer  x "
+        ),
+        format!("POST\n{base}/namespaces/a/x?watch=1"),
+    ];
+    let routes = ExternalMetrics::new(facts());
+    let check = |input: &[u8]| {
+        let Some(head) = head(input) else {
+            return Outcome::Refused;
+        };
+        let _token = bearer_token(&head.headers);
+        let access = routes.access(&head).to_string();
+        assert!(access.len() <= 1_000 + 8 * input.len(), "{access:.400}");
+        let status = routes.answer(&head).status();
+        assert!(status != 500, "{status}");
+        if status.is_success() {
+            Outcome::Accepted
+        } else {
+            Outcome::Refused
+        }
+    };
+    Campaign {
+        name: "serve::request_head",
+        grammar: Grammar::new(
+            seeds,
+            owned(["labelSelector=", "%2C", "%3D", "Authorization: Bearer "]),
+            1024,
+        ),
+        memory: Memory {
+            base: 64 * 1024,
+            per_byte: 200,
+        },
+        check: &check,
+    }
+    .run();
+}
+
+/// An authority of front proxies, made for this test alone; inputs must be the same in every run.
+const CERTIFICATE: &str = include_str!("authority.crt");
+const KEY: &str = include_str!("authority.key");
+
+/// Names of headers and of front proxies, the certificates of their authorities, their own
+/// certificate, and the headers in which they name users. An input is the entries of the ConfigMap,
+/// each a line with its key and its text, after a line of `%%` the headers, and after a line of `##`
+/// the certificate's bytes.
+#[test]
+fn front_proxy() {
+    let der = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
+    let names = |allowed: &str| {
+        format!(
+            "requestheader-client-ca-file={}\u{1}requestheader-allowed-names={allowed}\u{1}requestheader-username-headers=[\"X-Remote-User\"]\u{1}requestheader-group-headers=[\"X-Remote-Group\"]\u{1}requestheader-extra-headers-prefix=[\"X-Remote-Extra-\"]\n%%\nX-Remote-User: ann\nX-Remote-Group: ops\nX-Remote-Extra-Sc%2FopE+s: v\n##\n",
+            CERTIFICATE.trim()
+        )
+    };
+    let seeds = [names("[]"), names("[\"front-proxy-client\"]"), names("")];
+    let check = |input: &[u8]| {
+        let (texts, rest) = split(input, b"\n%%\n");
+        let (headers, flips) = split(rest, b"\n##\n");
+        let texts = String::from_utf8_lossy(texts);
+        let data = texts
+            .split('\u{1}')
+            .filter_map(|entry| entry.split_once('='));
+        let data = data
+            .map(|(key, text)| (key.to_owned(), text.to_owned()))
+            .collect();
+        let proxies = proxies(data);
+        let rules = match proxies.rules() {
+            Ok(rules) => rules,
+            Err(why) => {
+                assert!(why.len() <= 2_000, "{why:.400}");
+                return Outcome::Refused;
+            }
+        };
+        let mut map = HeaderMap::new();
+        for line in headers.split(|byte| *byte == b'\n') {
+            let colon = line
+                .iter()
+                .position(|byte| *byte == b':')
+                .unwrap_or(line.len());
+            let name = http::HeaderName::from_bytes(&line[..colon]);
+            let value = line.get(colon + 1..).unwrap_or_default().trim_ascii();
+            if let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_bytes(value)) {
+                map.append(name, value);
+            }
+        }
+        let certificate = changed(&der, flips);
+        match rules.user(&certificate, &map) {
+            Some(user) => {
+                assert!(!user.name.is_empty());
+                Outcome::Accepted
+            }
+            None => Outcome::Refused,
+        }
+    };
+    Campaign {
+        name: "serve::front_proxy",
+        grammar: Grammar::new(
+            seeds,
+            owned(["[\"a\"]", "\u{1}", "X-Remote-User", "\n##\n"]),
+            2 * 1024,
+        ),
+        memory: Memory {
+            base: 64 * 1024,
+            per_byte: 200,
+        },
+        check: &check,
+    }
+    .run();
+}
+
+fn split<'a>(text: &'a [u8], at: &[u8]) -> (&'a [u8], &'a [u8]) {
+    let place = text.windows(at.len()).position(|window| window == at);
+    place.map_or((text, &[]), |place| {
+        (&text[..place], &text[place + at.len()..])
+    })
+}
+
+/// The certificate with bytes put in place of its own: each pair of `flips` is a place and a byte.
+fn changed(certificate: &CertificateDer<'static>, flips: &[u8]) -> CertificateDer<'static> {
+    let mut bytes = certificate.to_vec();
+    for flip in flips.chunks_exact(2) {
+        let place = usize::from(flip[0]) * 2 % bytes.len();
+        bytes[place] = flip[1];
+    }
+    bytes.into()
+}
+
+fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
+    let mirror = Mirror::default();
+    let tenure = Tenure::for_test(Role::Watcher(WatchedKind::ConfigMap), 1);
+    let object = ConfigMapObject {
+        namespace: NAMESPACE.into(),
+        name: CONFIG_MAP.into(),
+        uid: "".into(),
+        resource_version: "".into(),
+        lifecycle: Lifecycle::Live,
+        data,
+        oversized: BTreeMap::new(),
+    };
+    mirror
+        .apply(&tenure, ObjectKey::new(NAMESPACE, CONFIG_MAP), object)
+        .unwrap();
+    FrontProxies::new(mirror)
+}
+
+/// The files of a server's certificate: the chain, after a line of `%%` the key.
+#[test]
+fn certificate_files() {
+    let files = CertificateFiles {
+        setting: "METRICS_CERT_PATH",
+        files: CertificatePair {
+            certificate: "tls.crt".into(),
+            key: "tls.key".into(),
+        },
+    };
+    let check = |input: &[u8]| {
+        let (chain, key) = split(input, b"\n%%\n");
+        let read = certified(&files, chain, key);
+        if let Err(error) = &read {
+            assert!(error.to_string().len() <= 2_000, "{error:.400}");
+        }
+        Outcome::from(&read)
+    };
+    Campaign {
+        name: "serve::certificate_files",
+        grammar: Grammar::new(
+            [
+                format!("{CERTIFICATE}\n%%\n{KEY}"),
+                format!("{CERTIFICATE}{CERTIFICATE}\n%%\n{KEY}"),
+            ],
+            [],
+            4 * 1024,
+        ),
+        memory: Memory {
+            base: 64 * 1024,
+            per_byte: 40,
+        },
+        check: &check,
+    }
+    .run();
+}
