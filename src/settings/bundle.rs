@@ -10,7 +10,7 @@ use super::nearest::with_suggestion;
 use super::problem::Notice;
 use super::sources::{Data, PolicySources, Sources};
 use super::yaml::{MAX_TEXT, YamlError, check_bounds};
-use super::{Basis, DynamicSettings, start};
+use super::{DynamicSettings, start};
 
 /// Largest file that is read, in bytes.
 pub const MAX_BUNDLE: usize = 16 * MAX_TEXT;
@@ -52,10 +52,7 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
             .map(said),
     );
     if errors.is_empty() {
-        Ok(DynamicSettings {
-            basis: Basis::Everything,
-            ..(*started.generation.dynamic).clone()
-        })
+        Ok((*started.generation.dynamic).clone())
     } else {
         Err(errors)
     }
@@ -256,21 +253,14 @@ namespaces:
             ),
             ("EXPERIMENTAL_PROACTIVE_MODEL: true", Appetite::Everything),
         ] {
-            let mut settings =
-                read_bundle(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+            let settings = read_bundle(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
             assert_eq!(settings.appetite(), appetite, "{text}");
-            settings.basis = Basis::Percentages;
-            assert_eq!(settings.appetite(), Appetite::Saturation, "{text}");
         }
     }
 
     #[test]
     fn nothing_stated_is_everything_at_its_default() {
-        let usual = DynamicSettings {
-            basis: Basis::Everything,
-            ..DynamicSettings::default()
-        };
-        assert_eq!(read_bundle("").unwrap(), usual);
+        assert_eq!(read_bundle("").unwrap(), DynamicSettings::default());
     }
 
     #[test]

@@ -20,8 +20,6 @@ use crate::policy::signal::FreshnessBands;
 /// The part of the settings that may change while the process runs; replaced as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DynamicSettings {
-    /// What decisions may rest on.
-    pub basis: Basis,
     /// `GLOBAL_OPT_INTERVAL`.
     pub interval: Duration,
     /// `PROMETHEUS_METRICS_CACHE_{FRESH,STALE,UNAVAILABLE}_THRESHOLD`.
@@ -51,16 +49,6 @@ pub struct DynamicSettings {
     pub queueing_model: QueueingModelLayers,
     /// Service classes.
     pub service_classes: ServiceClasses,
-}
-
-/// What decisions may rest on. An analyzer without its signals would hold every count for ever, and a
-/// limit without an inventory would let nothing grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
-    /// The two signals of the percentage analysis, which are what the controller collects today.
-    Percentages,
-    /// Every signal and the inventory, as a snapshot in a file may hold them.
-    Everything,
 }
 
 /// Which signals decisions need; each level includes the ones before.
@@ -142,7 +130,6 @@ impl DynamicSettings {
         };
         mention_band_order(freshness, findings);
         Self {
-            basis: Basis::Percentages,
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness,
             cache: cache(values),
@@ -186,11 +173,7 @@ impl DynamicSettings {
 
     /// Which signals the decisions need.
     pub fn appetite(&self) -> Appetite {
-        if self.basis == Basis::Percentages {
-            Appetite::Saturation
-        } else if self.proactive_model
-            || self.queueing_model.selected()
-            || self.saturation.any_by_tokens()
+        if self.proactive_model || self.queueing_model.selected() || self.saturation.any_by_tokens()
         {
             Appetite::Everything
         } else if self.saturation.any_to_zero() || self.scale_to_zero.any() {
@@ -202,7 +185,7 @@ impl DynamicSettings {
 
     /// Whether growth is limited to GPUs.
     pub fn limits_growth(&self) -> bool {
-        self.basis == Basis::Everything && (self.limited_mode || self.saturation.limiter_enabled())
+        self.limited_mode || self.saturation.limiter_enabled()
     }
 
     /// Whether somebody wants to know the GPUs that nodes offer: quotas alone need no nodes, unless
@@ -236,7 +219,6 @@ impl Default for DynamicSettings {
     fn default() -> Self {
         let values = Values::default();
         Self {
-            basis: Basis::Percentages,
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness: FreshnessBands::default(),
             cache: cache(&values),

@@ -37,7 +37,7 @@ pub mod value;
 pub mod values;
 pub mod yaml;
 
-pub use dynamic::{Appetite, Basis, CacheSettings, DynamicSettings, LatencyGoal, TransitionLimits};
+pub use dynamic::{Appetite, CacheSettings, DynamicSettings, LatencyGoal, TransitionLimits};
 pub use generation::{Change, Generation, Start, Transition, start, transition};
 pub use locate::{MainLocation, locate_main};
 pub(crate) use nearest::nearest;

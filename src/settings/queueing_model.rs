@@ -24,10 +24,10 @@ const MAX_MILLIS: f64 = 86_400_000.0;
 pub const FIELDS: &[Field] = &[
     Field::active("model_id").also(&["modelId", "modelID"]),
     Field::active("namespace"),
-    Field::later("sloMultiplier"),
-    Field::later("tuningEnabled"),
-    Field::later("targetTTFT"),
-    Field::later("targetITL"),
+    Field::active("sloMultiplier"),
+    Field::active("tuningEnabled"),
+    Field::active("targetTTFT"),
+    Field::active("targetITL"),
 ];
 
 /// Latencies that a model is to keep.

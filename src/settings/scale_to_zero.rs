@@ -25,7 +25,7 @@ pub const FIELDS: &[Field] = &[
     Field::active("model_id").also(&["modelId", "modelID"]),
     Field::active("namespace"),
     Field::active("enable_scale_to_zero"),
-    Field::later("retention_period"),
+    Field::active("retention_period"),
 ];
 
 /// An entry as written; a missing field is inherited.

@@ -2,8 +2,8 @@
 
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::combine::{Band, Participation, participation};
+use crate::settings::DynamicSettings;
 use crate::settings::saturation::{Analysis, AnalyzerSettings, SaturationPolicy};
-use crate::settings::{Basis, DynamicSettings};
 
 /// Every analyzer, in the order in which they are asked.
 const ANALYZERS: [AnalyzerName; 3] = [
@@ -56,9 +56,6 @@ pub(in crate::policy) fn approach(
     settings: &DynamicSettings,
     policy: &SaturationPolicy,
 ) -> Approach {
-    if settings.basis == Basis::Percentages {
-        return Approach::Percentage;
-    }
     let by_tokens = policy.analysis == Analysis::Tokens;
     if settings.proactive_model {
         return Approach::Hybrid {

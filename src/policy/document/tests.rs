@@ -260,7 +260,9 @@ fn aliases_cannot_make_it_grow_without_end() {
     let part = "x, ".repeat(1_000);
     let with = |uses: usize| {
         let uses = "*a, ".repeat(uses);
-        read(&format!("{SMALL}context: {{a: &a [{part}], b: [{uses}]}}\n"))
+        read(&format!(
+            "{SMALL}context: {{a: &a [{part}], b: [{uses}]}}\n"
+        ))
     };
     assert!(with(2).is_ok());
     let error = with(1_000).unwrap_err().to_string();

@@ -51,22 +51,7 @@ scaleToZero: {enabled: true}
 fn every_known_field_is_read_and_none_of_them_is_unknown() {
     let (layers, findings) = read(&global(&[("x", EVERY_FIELD)]));
     assert_eq!(findings.problems, []);
-    let [Notice::FieldsNotYetActive { fields, .. }] = findings.notices.as_slice() else {
-        panic!("{:?}", findings.notices);
-    };
-    assert_eq!(
-        fields,
-        &[
-            "analyzerName",
-            "analyzers",
-            "enableLimiter",
-            "enableRescale",
-            "limiters",
-            "priority",
-            "scaleDownBoundary",
-            "scaleUpThreshold"
-        ]
-    );
+    assert_eq!(findings.notices, []);
     let policy = layers.policy(&ModelKey::new("ns", "m"));
     assert_eq!(
         policy.thresholds,

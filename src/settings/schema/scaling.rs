@@ -74,7 +74,6 @@ pub const REPLICA_START_TIME: Spec = Spec::live(
     CAUSE_LIMIT,
 )
 .default("60s")
-.state(State::NotYetActive)
 .means(
     "How long a new replica of a variant takes to be ready, until its first start was measured.",
     "the throughput analyzer orders replicas for the load that far ahead",
@@ -88,7 +87,6 @@ pub const LIMITED_MODE: Spec = Spec::fixed(
     Kind::Bool,
 )
 .default("false")
-.state(State::NotYetActive)
 .means(
     "Respect the GPUs that the cluster has, for all models.",
     "growth is limited to free GPUs",
@@ -102,7 +100,6 @@ pub const PROACTIVE_MODEL: Spec = Spec::fixed(
     Kind::Bool,
 )
 .default("false")
-.state(State::NotYetActive)
 .means(
     "Combine saturation targets with model-based ones.",
     "selects the hybrid arbitration",
@@ -115,7 +112,6 @@ pub const NODE_SELECTOR: Spec = Spec::fixed(
     "Node selector",
     Kind::Selector,
 )
-.state(State::NotYetActive)
 .means(
     "Label selector of the nodes whose GPUs count, such as wva.llmd.ai/shard=a.",
     "restricts the GPU inventory",

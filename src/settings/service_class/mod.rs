@@ -23,18 +23,18 @@ const FLAT_KEY: &str = "serviceClasses";
 
 /// Fields of an entry; of each item in the older layout.
 pub const FIELDS: &[Field] = &[
-    Field::later("name"),
-    Field::later("priority"),
-    Field::later("data").holds(TARGET_FIELDS),
-    Field::later("model"),
-    Field::later("slo-tpot").also(&["slo-itl"]),
-    Field::later("slo-ttft").also(&["slo-ttw"]),
+    Field::active("name"),
+    Field::active("priority"),
+    Field::active("data").holds(TARGET_FIELDS),
+    Field::active("model"),
+    Field::active("slo-tpot").also(&["slo-itl"]),
+    Field::active("slo-ttft").also(&["slo-ttw"]),
 ];
 
 const TARGET_FIELDS: &[Field] = &[
-    Field::later("model"),
-    Field::later("slo-tpot").also(&["slo-itl"]),
-    Field::later("slo-ttft").also(&["slo-ttw"]),
+    Field::active("model"),
+    Field::active("slo-tpot").also(&["slo-itl"]),
+    Field::active("slo-ttft").also(&["slo-ttw"]),
 ];
 
 /// A class as written: with a list of models, or (older) one model per item.

@@ -5,6 +5,7 @@ mod collection;
 mod connection;
 mod election;
 mod logging;
+mod planning;
 mod scope;
 mod serving;
 mod transition;
@@ -84,11 +85,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 /// Keys that wait for what they steer, and are documented so.
 const NOT_YET: &[&str] = &[
     "EPP_METRIC_READER_BEARER_TOKEN",
-    "EXPERIMENTAL_PROACTIVE_MODEL",
     "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
-    "WVA_LIMITED_MODE",
-    "WVA_NODE_SELECTOR",
-    "WVA_REPLICA_START_TIME",
 ];
 
 /// Keys that never did anything, and are documented so.
@@ -107,6 +104,7 @@ fn proofs() -> Vec<Proof> {
         connection::proofs(),
         election::proofs(),
         logging::proofs(),
+        planning::proofs(),
         scope::proofs(),
         serving::proofs(),
         transition::proofs(),
