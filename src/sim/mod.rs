@@ -5,5 +5,6 @@ pub mod engine;
 pub mod exposition;
 pub mod load;
 mod number;
+pub mod page;
 pub mod prometheus;
 pub mod router;

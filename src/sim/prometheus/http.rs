@@ -66,15 +66,15 @@ impl Prometheus {
         let parameter = |name: &str| parameters.get(name).map(|value| &**value);
         let at = match parameter("time").filter(|text| !text.is_empty()) {
             None => now,
-            Some(text) => match instant(text) {
-                Some(at) => at,
-                None => {
+            Some(text) => {
+                let Some(at) = instant(text) else {
                     let problem = format!(
                         "invalid time value for 'time': cannot parse {text:?} to a valid timestamp"
                     );
                     return failure(&Refusal::parameter("time", &problem));
-                }
-            },
+                };
+                at
+            }
         };
         match self.query_at(parameter("query").unwrap_or_default(), at, now) {
             Ok(Answer { value, warnings }) => success(&data(&value, at), &warnings),

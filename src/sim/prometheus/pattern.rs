@@ -225,9 +225,12 @@ fn either(parts: &[Node], program: &mut Vec<Step>) -> Result<(), InvalidPattern>
 }
 
 fn repeat(body: &Node, times: Repetition, program: &mut Vec<Step>) -> Result<(), InvalidPattern> {
-    let fork = |inside: usize, beyond: usize| match times.greedy {
-        true => Step::Fork(inside, beyond),
-        false => Step::Fork(beyond, inside),
+    let fork = |inside: usize, beyond: usize| {
+        if times.greedy {
+            Step::Fork(inside, beyond)
+        } else {
+            Step::Fork(beyond, inside)
+        }
     };
     for _ in 0..times.least {
         body.compile(program)?;

@@ -111,18 +111,17 @@ pub(super) fn take(
     let stored = lines
         .filter(|lines: &Vec<Line<'_>>| lines.len() <= limit)
         .and_then(|lines| store_lines(store, scraping, time, &lines));
-    let report = match stored {
-        Some(kept) => Report {
+    let report = if let Some(kept) = stored {
+        Report {
             up: true,
             scraped,
             kept,
-        },
-        None => {
-            for shown in std::mem::take(&mut scraping.shown) {
-                store.append(shown.id, Point::mark(time));
-            }
-            Report::default()
         }
+    } else {
+        for shown in std::mem::take(&mut scraping.shown) {
+            store.append(shown.id, Point::mark(time));
+        }
+        Report::default()
     };
     store_report(store, scraping, time, report);
 }
@@ -229,19 +228,18 @@ impl<'s> Memory<'s> {
     /// The series of a text, if it was on the last page and is still kept.
     fn recall(&mut self, text: &str, store: &Store) -> Option<SeriesId> {
         let expected = self.shown.get(self.next);
-        let found = match expected.filter(|shown| shown.text == text) {
-            Some(shown) => Some(shown),
-            None => {
-                self.in_order = false;
-                let shown = self.shown;
-                let places = self.places.get_or_insert_with(|| {
-                    let places = shown.iter().enumerate();
-                    places.map(|(place, shown)| (&*shown.text, place)).collect()
-                });
-                let place = *places.get(text)?;
-                self.next = place;
-                shown.get(place)
-            }
+        let found = if expected.is_some_and(|shown| shown.text == text) {
+            expected
+        } else {
+            self.in_order = false;
+            let shown = self.shown;
+            let places = self.places.get_or_insert_with(|| {
+                let places = shown.iter().enumerate();
+                places.map(|(place, shown)| (&*shown.text, place)).collect()
+            });
+            let place = *places.get(text)?;
+            self.next = place;
+            shown.get(place)
         };
         self.next += 1;
         let id = found?.id;

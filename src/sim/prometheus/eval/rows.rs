@@ -135,17 +135,16 @@ impl Assembly {
 
     /// Adds a value; refuses a second one of the same series and step.
     pub(super) fn put(&mut self, labels: &Labels, step: usize, value: f64) -> Result<(), Refusal> {
-        let place = match self.places.get(labels) {
-            Some(place) => *place,
-            None => {
-                let place = self.rows.len();
-                self.places.insert(labels.clone(), place);
-                self.rows.push(Row {
-                    labels: labels.clone(),
-                    values: vec![None; self.steps],
-                });
-                place
-            }
+        let place = if let Some(place) = self.places.get(labels) {
+            *place
+        } else {
+            let place = self.rows.len();
+            self.places.insert(labels.clone(), place);
+            self.rows.push(Row {
+                labels: labels.clone(),
+                values: vec![None; self.steps],
+            });
+            place
         };
         let row = self.rows.get_mut(place);
         let Some(found) = row.and_then(|row| row.values.get_mut(step)) else {

@@ -63,7 +63,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Token>, Fault> {
                 continue;
             }
             '"' | '\'' => Word::Text(quoted(&mut letters, letter).map_err(|why| (place, why))?),
-            '`' => Word::Text(raw(&mut letters).ok_or((place, UNTERMINATED.to_owned()))?),
+            '`' => Word::Text(raw(&mut letters).ok_or_else(|| (place, UNTERMINATED.to_owned()))?),
             '^' => {
                 letters.next();
                 Word::Sign("^")

@@ -64,7 +64,8 @@ fn everything_that_the_format_allows_is_read() {
     assert!(values(&server, "nan", 10)[0].is_nan());
     // With a time of its own.
     assert_eq!(values(&server, "timestamp(neg)", 10), [1_700_000_045.0]);
-    assert_eq!(asked(&server, "neg", 10)["{a=\"}\"}"], -0.5);
+    let wanted = [("{a=\"}\"}".to_owned(), -0.5)];
+    assert_eq!(asked(&server, "neg", 10), wanted.into());
 }
 
 #[test]

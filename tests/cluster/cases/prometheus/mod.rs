@@ -193,7 +193,7 @@ fn is_same(left: f64, right: f64) -> bool {
 /// Ours, having scraped these pages.
 fn scraped(courses: &[Course]) -> Prometheus {
     let mut ours = Prometheus::new(Settings {
-        retention: Duration::from_mins(60),
+        retention: Duration::from_hours(1),
         ..Settings::default()
     });
     let targets = courses.iter().map(|course| course.target.clone()).collect();

@@ -1,0 +1,116 @@
+//! What a page shows of the past: frames at even distances, never more than fit on a plot.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Most frames of the past. When they are reached, every other one is dropped, and the distance
+/// between further ones is doubled.
+const FRAMES: usize = 600;
+
+/// The frames of a world as they happen. Cheap to clone; all clones share the frames.
+#[derive(Debug, Clone)]
+pub struct Film(Arc<Mutex<Reel>>);
+
+#[derive(Debug)]
+struct Reel {
+    /// Tells this film from one that was shown at the same address before.
+    run: String,
+    /// Virtual seconds between two frames that are kept.
+    distance: f64,
+    kept: Vec<Shot>,
+    latest: Option<Shot>,
+    next: u64,
+}
+
+/// One frame.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Shot {
+    /// Later frames have larger numbers.
+    number: u64,
+    /// Virtual seconds since the start.
+    seconds: f64,
+    frame: Arc<Value>,
+}
+
+/// What a reader gets that knows all frames up to a number.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Reading {
+    run: String,
+    /// The frames of the past that it does not know.
+    frames: Vec<Shot>,
+    /// The present.
+    latest: Option<Shot>,
+}
+
+impl Film {
+    /// A film without frames. `run` tells it from others at the same address, `distance` is the time
+    /// between two frames that are kept at first, in virtual seconds.
+    pub fn new(run: &str, distance: f64) -> Self {
+        Self(Arc::new(Mutex::new(Reel {
+            run: run.to_owned(),
+            distance,
+            kept: Vec::new(),
+            latest: None,
+            next: 1,
+        })))
+    }
+
+    fn reel(&self) -> MutexGuard<'_, Reel> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the frame of a time, in virtual seconds since the start.
+    ///
+    /// # Errors
+    /// When it is no JSON; the film goes on without it.
+    pub fn record(&self, seconds: f64, frame: &impl Serialize) -> Result<(), serde_json::Error> {
+        let frame = Arc::new(serde_json::to_value(frame)?);
+        self.reel().take(seconds, frame);
+        Ok(())
+    }
+
+    pub(super) fn after(&self, number: u64) -> Reading {
+        self.reel().after(number)
+    }
+}
+
+impl Reel {
+    fn take(&mut self, seconds: f64, frame: Arc<Value>) {
+        let shot = Shot {
+            number: self.next,
+            seconds,
+            frame,
+        };
+        self.next += 1;
+        let last = self.kept.last();
+        if last.is_none_or(|last| seconds - last.seconds >= self.distance) {
+            if self.kept.len() >= FRAMES {
+                self.thin();
+            }
+            self.kept.push(shot.clone());
+        }
+        self.latest = Some(shot);
+    }
+
+    fn thin(&mut self) {
+        let mut place = 0_usize;
+        self.kept.retain(|_| {
+            place += 1;
+            place % 2 == 1
+        });
+        self.distance *= 2.0;
+    }
+
+    fn after(&self, number: u64) -> Reading {
+        // Somebody who knows more than there is has seen another film.
+        let number = if number < self.next { number } else { 0 };
+        let unknown = self.kept.iter().filter(|shot| shot.number > number);
+        Reading {
+            run: self.run.clone(),
+            frames: unknown.cloned().collect(),
+            latest: self.latest.clone(),
+        }
+    }
+}
