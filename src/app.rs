@@ -84,10 +84,51 @@ pub async fn run(
     startup: Startup,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<ExitReason, prometheus::Error> {
-    let instance = startup.generation.statics.scope.controller_instance.clone();
-    let series = Arc::new(Metrics::new(instance.as_deref())?);
-    let plant = Plant::new(&env, &startup, series);
-    Ok(kit::run(env.kit.clone(), plant.tree(&env, &startup), shutdown).await)
+    Ok(Controller::new(env, startup)?.run(shutdown).await)
+}
+
+/// A controller that has been put together and does not run yet.
+pub struct Controller {
+    env: Env,
+    startup: Startup,
+    plant: Plant,
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("Controller")
+            .field(&self.env)
+            .finish()
+    }
+}
+
+impl Controller {
+    /// Puts it together.
+    ///
+    /// # Errors
+    /// When its series cannot be registered.
+    pub fn new(env: Env, startup: Startup) -> Result<Self, prometheus::Error> {
+        let instance = startup.generation.statics.scope.controller_instance.clone();
+        let series = Arc::new(Metrics::new(instance.as_deref())?);
+        let plant = Plant::new(&env, &startup, series);
+        Ok(Self {
+            env,
+            startup,
+            plant,
+        })
+    }
+
+    /// What it knows and shows; it stays readable while the controller runs.
+    pub fn facts(&self) -> Facts {
+        self.plant.facts.clone()
+    }
+
+    /// Runs until `shutdown` resolves or the tree gives up.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> ExitReason {
+        let tree = self.plant.tree(&self.env, &self.startup);
+        kit::run(self.env.kit, tree, shutdown).await
+    }
 }
 
 /// Addresses, bells, slots and facts: everything that outlives the actors.

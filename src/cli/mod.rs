@@ -7,6 +7,8 @@ use std::process::ExitCode;
 pub mod args;
 pub mod controller;
 pub mod crds;
+#[cfg(feature = "sim")]
+pub mod demo;
 pub mod plan;
 
 #[cfg(test)]
@@ -20,6 +22,7 @@ commands:
   wva controller --help                   list its flags and settings
   wva controller --print-config[=json]    show every setting, its value and where it comes from
   wva plan --snapshot FILE                show what the controller would decide, from a file
+  wva demo [FLAGS]                        play the controller in a simulated cluster
   wva crds                                print the custom resource definition
 ";
 
@@ -29,6 +32,8 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     match rest.next().as_deref() {
         Some("controller") => controller::run(rest, environment),
         Some("plan") => plan::run(rest),
+        #[cfg(feature = "sim")]
+        Some("demo") => demo::run(rest),
         Some("crds") => match (rest.next(), crds::text()) {
             (Some(extra), _) => {
                 complain(&format!("wva crds takes no argument, and got {extra:?}\n"));

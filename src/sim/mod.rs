@@ -3,8 +3,11 @@
 pub mod apiserver;
 pub mod engine;
 pub mod exposition;
+pub mod hpa;
 pub mod load;
 mod number;
 pub mod page;
 pub mod prometheus;
 pub mod router;
+pub mod workloads;
+pub mod world;

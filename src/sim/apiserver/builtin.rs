@@ -1,6 +1,6 @@
 //! The kinds that every server has, from the schemas of `k8s_openapi`.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::autoscaling::v1::Scale;
@@ -107,14 +107,22 @@ const ROWS: [Row; 14] = [
     row(EVENTS, "Event", "events", &["ev"], &[]),
 ];
 
+type Kinds = (Vec<Arc<Kind>>, Arc<Map<String, Value>>);
+
 /// The kinds, and every schema document that theirs refer to.
-pub(super) fn kinds() -> (Vec<Arc<Kind>>, Map<String, Value>) {
+pub(super) fn kinds() -> Kinds {
+    // The same for every server, and a good part of the time that a short test takes.
+    static KINDS: LazyLock<Kinds> = LazyLock::new(made);
+    KINDS.clone()
+}
+
+fn made() -> Kinds {
     let definitions = definitions();
     let kinds = ROWS
         .iter()
         .map(|row| Arc::new(kind(row, &definitions)))
         .collect();
-    (kinds, definitions)
+    (kinds, Arc::new(definitions))
 }
 
 fn kind(row: &Row, definitions: &Map<String, Value>) -> Kind {

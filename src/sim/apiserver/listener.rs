@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-
-use super::server::ApiServer;
 
 /// Longest wait for the headers of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,7 +20,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const CONNECTIONS: usize = 256;
 
 /// Serves until dropped; dropping it ends every connection.
-pub async fn serve(listener: TcpListener, server: ApiServer) -> Infallible {
+pub async fn serve<S, B>(listener: TcpListener, server: S) -> Infallible
+where
+    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}

@@ -15,7 +15,6 @@ use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Body, Bytes, Frame};
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::delete::Deletion;
@@ -26,6 +25,7 @@ use super::read;
 use super::refusal::Refusal;
 use super::request::{Ask, Shape, Target};
 use super::state::State;
+use super::versions::Versions;
 use super::watch::Watch;
 use super::write::Written;
 use crate::env::{Clock, SeedTree};
@@ -41,7 +41,7 @@ pub type Wire = UnsyncBoxBody<Bytes, Infallible>;
 /// What all handles of a server share.
 pub(super) struct Shared {
     state: Mutex<State>,
-    pub(super) changed: watch::Sender<u64>,
+    pub(super) versions: Versions,
 }
 
 impl Shared {
@@ -51,11 +51,7 @@ impl Shared {
         let result = act(&mut state);
         let revision = state.store.revision();
         drop(state);
-        self.changed.send_if_modified(|known| {
-            let newer = *known != revision;
-            *known = revision;
-            newer
-        });
+        self.versions.set(revision);
         result
     }
 }
@@ -63,13 +59,13 @@ impl Shared {
 /// A handle of a server. Cheap to clone; all clones share the objects.
 #[derive(Clone)]
 pub struct ApiServer {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     faults: Arc<dyn Faults>,
 }
 
 impl fmt::Debug for ApiServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let revision = *self.shared.changed.borrow();
+        let revision = self.shared.versions.current();
         formatter
             .debug_struct("ApiServer")
             .field("revision", &revision)
@@ -90,11 +86,12 @@ impl ApiServer {
     /// with their definitions.
     pub fn new(clock: Clock, seed: &SeedTree) -> Self {
         let state = State::new(clock, seed.child("apiserver"));
-        let (changed, _) = watch::channel(state.store.revision());
+        let versions = Versions::default();
+        versions.set(state.store.revision());
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
-                changed,
+                versions,
             }),
             faults: Arc::new(NoFaults),
         }
@@ -174,12 +171,11 @@ impl ApiServer {
     /// Waits for the version that a read wants to be reached.
     async fn reach(&self, ask: &Ask) -> Result<(), Refusal> {
         let asked = ask.number("resourceVersion")?.unwrap_or(0);
-        let mut changed = self.shared.changed.subscribe();
-        let reached = changed.wait_for(|revision| *revision >= asked);
+        let reached = self.shared.versions.reach(asked);
         match timeout(VERSION_PATIENCE, reached).await {
-            Ok(_reached) => Ok(()),
+            Ok(()) => Ok(()),
             Err(_elapsed) => {
-                let current = *self.shared.changed.borrow();
+                let current = self.shared.versions.current();
                 Err(Refusal::ahead(asked, current))
             }
         }

@@ -30,7 +30,7 @@ impl State {
             store: Store::new(),
             kinds: builtin.clone(),
             builtin,
-            definitions: Arc::new(definitions),
+            definitions,
             generator,
             clock,
         };

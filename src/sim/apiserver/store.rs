@@ -116,13 +116,18 @@ impl Store {
         namespace: Option<&str>,
         after: u64,
     ) -> Option<Vec<Change>> {
+        let later = self.all_changes(after)?;
+        let ours = later.filter(|change| covers(&change.key, resource, namespace));
+        Some(ours.cloned().collect())
+    }
+
+    /// The same of all resources.
+    pub(super) fn all_changes(&self, after: u64) -> Option<impl Iterator<Item = &Change>> {
         if after < self.horizon() {
             return None;
         }
         let start = self.log.partition_point(|change| change.revision <= after);
-        let later = self.log.range(start..);
-        let ours = later.filter(|change| covers(&change.key, resource, namespace));
-        Some(ours.cloned().collect())
+        Some(self.log.range(start..))
     }
 
     /// Stores an object under the next version.

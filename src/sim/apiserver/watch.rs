@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures::Stream;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::refusal::{Cause, Refusal};
@@ -15,6 +14,7 @@ use super::selector::Selector;
 use super::server::Shared;
 use super::state::State;
 use super::store::Change;
+use super::versions::Follower;
 use super::{read, table, view};
 
 /// How often a quiet watch says how far it is.
@@ -33,7 +33,7 @@ pub(super) struct Watch {
     bookmarks: bool,
     deadline: Instant,
     bookmark: Instant,
-    changed: watch::Receiver<u64>,
+    changed: Follower,
     /// What is to be told before any change.
     opening: Option<Vec<Value>>,
     over: bool,
@@ -72,7 +72,7 @@ impl Watch {
             bookmarks,
             deadline: now + length.min(cut_after.unwrap_or(length)),
             bookmark: now + BOOKMARK_EVERY,
-            changed: shared.changed.subscribe(),
+            changed: shared.versions.follow(),
             opening: None,
             over: false,
             target,
@@ -120,7 +120,7 @@ impl Watch {
             return Some(opening);
         }
         while !self.over {
-            self.changed.mark_unchanged();
+            self.changed.catch_up();
             let events = self.news();
             if !events.is_empty() {
                 return Some(events);
@@ -131,8 +131,7 @@ impl Watch {
                 self.deadline
             };
             match timeout_at(until, self.changed.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_closed)) => return None,
+                Ok(()) => {}
                 Err(_elapsed) if Instant::now() >= self.deadline => return None,
                 Err(_elapsed) => {
                     self.bookmark = Instant::now() + BOOKMARK_EVERY;

@@ -6,6 +6,7 @@ use super::Arrival;
 use super::lengths::{Lengths, Sharing};
 use super::shape::{Shape, ShapeError};
 use crate::env::{Generator, SeedTree};
+use crate::sim::engine::Mix;
 use crate::sim::number;
 
 /// How requests are spaced around the rate.
@@ -50,6 +51,21 @@ pub struct Demand {
     pub lengths: Lengths,
     /// What prompts share; none where they share nothing.
     pub sharing: Option<Sharing>,
+}
+
+impl Demand {
+    /// What its requests are like on average, for servers that know no single one.
+    pub fn mix(&self) -> Mix {
+        let (prompt, output) = self.lengths.mean();
+        let shared = self.sharing.map_or(0.0, |sharing| {
+            sharing.share * f64::from(sharing.tokens) / prompt.max(1.0)
+        });
+        Mix {
+            prompt_tokens: number::rounded(prompt).max(1),
+            output_tokens: number::rounded(output).max(1),
+            cached: shared.min(1.0),
+        }
+    }
 }
 
 /// Requests in the order of arrival; ends when the rate stays zero.

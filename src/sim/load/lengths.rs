@@ -57,6 +57,19 @@ impl Tokens {
         };
         drawn.max(1)
     }
+
+    /// The mean, that of a log-normal before it is cut off.
+    fn mean(&self) -> f64 {
+        match *self {
+            Self::Fixed(tokens) => f64::from(tokens),
+            Self::Uniform { from, to } => f64::midpoint(f64::from(from), f64::from(to)),
+            Self::LogNormal {
+                median,
+                sigma,
+                most,
+            } => (median * (sigma * sigma / 2.0).exp()).min(f64::from(most)),
+        }
+    }
 }
 
 /// Prompt and answer together.
@@ -85,6 +98,22 @@ impl Lengths {
                     generator.next_u64() % u64::try_from(pairs.len().max(1)).unwrap_or(1);
                 let position = usize::try_from(position).unwrap_or_default();
                 pairs.get(position).copied().unwrap_or((1, 1))
+            }
+        }
+    }
+}
+
+impl Lengths {
+    /// Tokens of a prompt and of an answer, on average.
+    pub(super) fn mean(&self) -> (f64, f64) {
+        match self {
+            Self::Independent { prompt, output } => (prompt.mean(), output.mean()),
+            Self::Observed(pairs) => {
+                let sum = pairs.iter().fold((0.0, 0.0), |sum, (prompt, output)| {
+                    (sum.0 + f64::from(*prompt), sum.1 + f64::from(*output))
+                });
+                let count = number::length(pairs.len().max(1));
+                (sum.0 / count, sum.1 / count)
             }
         }
     }

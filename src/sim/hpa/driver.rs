@@ -1,0 +1,351 @@
+//! The horizontal pod autoscaler as a controller: it reads its objects, their targets and external
+//! metrics every 15 s, and writes scales, statuses and events.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::decide::{Condition, History, Observed, Outcome, decide};
+use super::quantity::Milli;
+use super::spec::{HpaSpec, Metric, Target};
+use crate::env::Clock;
+use crate::policy::moment::Moment;
+use crate::sim::apiserver::{ApiServer, Denied, Insider};
+use crate::sim::workloads::event::{self, Volume};
+use crate::sim::workloads::object::{Object, path, stamp};
+
+/// The name as an owner of fields and in events.
+const MANAGER: &str = "horizontal-pod-autoscaler";
+/// Time between two looks: `--horizontal-pod-autoscaler-sync-period`.
+const SYNC: Duration = Duration::from_secs(15);
+
+/// Where external metrics come from.
+pub trait ExternalMetrics: Send + Sync {
+    /// The sum of the series of a metric that a selector chooses, or why there is none.
+    ///
+    /// # Errors
+    /// In the words that an autoscaler shows.
+    fn read(&self, namespace: &str, metric: &Metric) -> Result<Milli, String>;
+}
+
+/// The controller of all autoscalers of one cluster.
+pub struct Autoscalers {
+    server: Insider,
+    clock: Clock,
+    metrics: Arc<dyn ExternalMetrics>,
+    histories: BTreeMap<String, History>,
+}
+
+impl std::fmt::Debug for Autoscalers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Autoscalers")
+            .field("histories", &self.histories)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One look at one object.
+struct Look<'a> {
+    object: &'a Object,
+    now: Moment,
+    conditions: Vec<Condition>,
+    /// Events by reason and message.
+    events: Vec<(Volume, &'static str, String)>,
+    status: Value,
+}
+
+impl Autoscalers {
+    /// Autoscalers for what this server stores, with these metrics.
+    pub fn new(server: ApiServer, clock: Clock, metrics: Arc<dyn ExternalMetrics>) -> Self {
+        Self {
+            server: Insider::new(server, MANAGER),
+            clock,
+            metrics,
+            histories: BTreeMap::new(),
+        }
+    }
+
+    /// Works until dropped.
+    pub async fn run(mut self) -> Infallible {
+        loop {
+            sleep(SYNC).await;
+            let objects = self.server.list("horizontalpodautoscalers.autoscaling");
+            let objects: Vec<Object> = objects.into_iter().map(Object).collect();
+            let uid = |object: &Object| object.text("/metadata/uid").to_owned();
+            let live: Vec<String> = objects.iter().map(uid).collect();
+            self.histories.retain(|uid, _| live.contains(uid));
+            for object in objects {
+                if let Err(denied) = self.sync(&object).await {
+                    // Changed or deleted meanwhile; the next look is soon.
+                    tracing::debug!(%denied, "write of a simulated autoscaler");
+                }
+            }
+        }
+    }
+
+    async fn sync(&mut self, object: &Object) -> Result<(), Denied> {
+        let mut sync = Look {
+            object,
+            now: self.clock.now(),
+            conditions: Vec::new(),
+            events: Vec::new(),
+            status: json!({}),
+        };
+        match self.read(object) {
+            Err(message) => sync.blind(
+                ("ScalingActive", "InvalidMetricSourceType"),
+                message,
+                "FailedComputeMetricsReplicas",
+            ),
+            Ok((_, None)) => {
+                let message = "the HPA controller was unable to get the target's current scale: \
+                               the target is not a Deployment that exists";
+                sync.blind(
+                    ("AbleToScale", "FailedGetScale"),
+                    message.to_owned(),
+                    "FailedGetScale",
+                );
+            }
+            Ok((spec, Some(target))) => self.scale(&mut sync, &spec, &target).await?,
+        }
+        self.write(sync).await
+    }
+
+    /// What the object asks for, and its target if that exists.
+    fn read(&self, object: &Object) -> Result<(HpaSpec, Option<Object>), String> {
+        let typed: HorizontalPodAutoscaler =
+            serde_json::from_value(Value::clone(&object.0)).map_err(|error| error.to_string())?;
+        let spec = HpaSpec::read(&typed).map_err(|error| error.to_string())?;
+        let target = match object.text("/spec/scaleTargetRef/kind") {
+            "Deployment" => self.server.get(
+                "deployments.apps",
+                object.namespace(),
+                object.text("/spec/scaleTargetRef/name"),
+            ),
+            _ => None,
+        };
+        Ok((spec, target.map(Object)))
+    }
+
+    async fn scale(
+        &mut self,
+        sync: &mut Look<'_>,
+        spec: &HpaSpec,
+        target: &Object,
+    ) -> Result<(), Denied> {
+        sync.conditions.push(Condition {
+            kind: "AbleToScale",
+            holds: true,
+            reason: "SucceededGetScale",
+            message: "the HPA controller was able to get the target's current scale".to_owned(),
+        });
+        let namespace = sync.object.namespace();
+        let metrics = spec.metrics.iter();
+        let seen = Observed {
+            wanted: count(target, "/spec/replicas"),
+            existing: count(target, "/status/replicas"),
+            ready: count(target, "/status/readyReplicas"),
+            metrics: metrics
+                .map(|metric| self.metrics.read(namespace, metric))
+                .collect(),
+        };
+        let uid = sync.object.text("/metadata/uid").to_owned();
+        let history = self.histories.entry(uid).or_default();
+        let now = sync.now.monotonic;
+        let outcome = decide(now, spec, &seen, history);
+        let desired = outcome.desired.unwrap_or(seen.wanted);
+        let mut rescaled = false;
+        if desired != seen.wanted {
+            let path = path("apps/v1", namespace, "deployments", target.name());
+            let scale = json!({"spec": {"replicas": desired}});
+            self.server.merge(&format!("{path}/scale"), &scale).await?;
+            history.rescaled(now, spec, seen.wanted, desired);
+            rescaled = true;
+        }
+        sync.decided(spec, &seen, outcome, desired, rescaled);
+        Ok(())
+    }
+
+    async fn write(&self, sync: Look<'_>) -> Result<(), Denied> {
+        let namespace = sync.object.namespace();
+        let plural = "horizontalpodautoscalers";
+        let path = path("autoscaling/v2", namespace, plural, sync.object.name());
+        let mut status = sync.status;
+        status["conditions"] = merged(sync.object, &sync.conditions, sync.now);
+        let present = sync.object.at("/status");
+        let fields = status.as_object().into_iter().flatten();
+        let mut fields = fields.filter(|(name, _)| !name.is_empty());
+        if fields.any(|(name, value)| present[name] != *value) {
+            let change = json!({"status": status});
+            self.server
+                .merge(&format!("{path}/status"), &change)
+                .await?;
+        }
+        for (volume, reason, message) in sync.events {
+            let about = ("autoscaling/v2", "HorizontalPodAutoscaler", sync.object);
+            let (events, event) =
+                event::document(about, MANAGER, (volume, reason), &message, sync.now.wall);
+            self.server.create(&events, &event).await?;
+        }
+        Ok(())
+    }
+}
+
+fn count(object: &Object, pointer: &str) -> u32 {
+    u32::try_from(object.number(pointer)).unwrap_or(0)
+}
+
+/// The conditions of an object with new ones among them; of two of one kind the last counts.
+fn merged(object: &Object, conditions: &[Condition], now: Moment) -> Value {
+    let present = object.at("/status/conditions").as_array().cloned();
+    let mut all = present.unwrap_or_default();
+    let mut last: BTreeMap<&str, &Condition> = BTreeMap::new();
+    for condition in conditions {
+        last.insert(condition.kind, condition);
+    }
+    for (kind, condition) in last {
+        let status = if condition.holds { "True" } else { "False" };
+        let place = all.iter().position(|one| one["type"] == kind);
+        let before = place.and_then(|at| all.get(at));
+        let since = before.filter(|before| before["status"] == status);
+        let since = since.map_or_else(
+            || stamp(now.wall).into(),
+            |before| before["lastTransitionTime"].clone(),
+        );
+        let document = json!({
+            "type": kind, "status": status, "reason": condition.reason,
+            "message": condition.message, "lastTransitionTime": since,
+        });
+        match place.and_then(|at| all.get_mut(at)) {
+            Some(place) => *place = document,
+            None => all.push(document),
+        }
+    }
+    all.into()
+}
+
+impl Look<'_> {
+    /// Nothing can be decided. The event comes when this is news.
+    fn blind(
+        &mut self,
+        (kind, reason): (&'static str, &'static str),
+        message: String,
+        event: &'static str,
+    ) {
+        let known = self.object.condition(kind);
+        if known.is_none_or(|known| known["message"] != *message) {
+            self.events.push((Volume::Warning, event, message.clone()));
+        }
+        self.conditions.push(Condition {
+            kind,
+            holds: false,
+            reason,
+            message,
+        });
+    }
+
+    fn decided(
+        &mut self,
+        spec: &HpaSpec,
+        seen: &Observed,
+        outcome: Outcome,
+        desired: u32,
+        rescaled: bool,
+    ) {
+        self.status = json!({
+            "currentReplicas": seen.existing, "desiredReplicas": desired,
+            "currentMetrics": current(spec, seen, &outcome),
+        });
+        for failed in outcome.conditions.iter().filter(|one| !one.holds) {
+            let known = self.object.condition(failed.kind);
+            let news = known.is_none_or(|known| known["message"] != *failed.message);
+            if failed.reason == "FailedGetExternalMetric" && news {
+                self.events
+                    .push((Volume::Warning, failed.reason, failed.message.clone()));
+            }
+        }
+        self.conditions.extend(outcome.conditions);
+        if !rescaled {
+            return;
+        }
+        self.status["lastScaleTime"] = stamp(self.now.wall).into();
+        self.conditions.push(Condition {
+            kind: "AbleToScale",
+            holds: true,
+            reason: "SucceededRescale",
+            message: format!("the HPA controller was able to update the target scale to {desired}"),
+        });
+        let reason = reason(spec, seen.wanted, desired);
+        let message = format!("New size: {desired}; reason: {reason}");
+        self.events
+            .push((Volume::Normal, "SuccessfulRescale", message));
+    }
+}
+
+/// Why the count changes, in the words of the real controller.
+fn reason(spec: &HpaSpec, from: u32, to: u32) -> String {
+    if from > spec.max {
+        return "Current number of replicas above Spec.MaxReplicas".to_owned();
+    }
+    if from < spec.min {
+        return "Current number of replicas below Spec.MinReplicas".to_owned();
+    }
+    if to < from {
+        return "All metrics below target".to_owned();
+    }
+    match spec.metrics.first() {
+        Some(metric) => format!(
+            "external metric {}({}) above target",
+            metric.name,
+            go_text(&metric.selector)
+        ),
+        None => "no metric".to_owned(),
+    }
+}
+
+/// A selector as Go prints it.
+fn go_text(selector: &LabelSelector) -> String {
+    let labels = selector.match_labels.iter().flatten();
+    let labels: String = labels
+        .flat_map(|(name, value)| [name, ": ", value, ","])
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
+         MatchExpressions:[]LabelSelectorRequirement{{}},}}"
+    )
+}
+
+fn current(spec: &HpaSpec, seen: &Observed, outcome: &Outcome) -> Value {
+    let shown = spec.metrics.iter().zip(&outcome.current);
+    let shown = shown.filter_map(|(metric, value)| Some((metric, (*value)?)));
+    let document = |(metric, value): (&Metric, Milli)| {
+        let value = text(value);
+        let current = match metric.target {
+            Target::AverageValue(_) => json!({"averageValue": value}),
+            Target::Value(_) => json!({"value": value}),
+        };
+        json!({"type": "External", "external": {
+            "metric": {"name": metric.name, "selector": metric.selector}, "current": current,
+        }})
+    };
+    let all: Vec<Value> = shown.map(document).collect();
+    if all.is_empty() && seen.metrics.is_empty() {
+        return Value::Null;
+    }
+    all.into()
+}
+
+fn text(Milli(thousandths): Milli) -> String {
+    if thousandths.is_multiple_of(1_000) {
+        (thousandths / 1_000).to_string()
+    } else {
+        format!("{thousandths}m")
+    }
+}

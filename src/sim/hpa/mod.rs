@@ -1,0 +1,25 @@
+//! The horizontal pod autoscaler for external metrics: its arithmetic, and the controller around it.
+//!
+//! Source of the rules: the controller of Kubernetes 1.33, `pkg/controller/podautoscaler`.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "documents are read by name, which yields null for what is absent; written by name \
+              only below what was found to be an object"
+)]
+
+mod decide;
+mod driver;
+#[cfg(test)]
+mod driver_tests;
+mod quantity;
+mod rules;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use decide::{Condition, History, Observed, Outcome, decide};
+pub use driver::{Autoscalers, ExternalMetrics};
+pub use quantity::Milli;
+pub use rules::{Direction, Policy, Rules, Select, Size};
+pub use spec::{Behavior, HpaSpec, Metric, Target, UnusableHpa};

@@ -1,0 +1,169 @@
+//! What an autoscaler object asks for.
+
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v2::{
+    HPAScalingRules, HorizontalPodAutoscaler, MetricSpec, MetricTarget,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::quantity::Milli;
+use super::rules::{Direction, Policy, Rules, Select, Size, TOLERANCE};
+
+/// What an autoscaler keeps a metric at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// So much for each replica.
+    AverageValue(Milli),
+    /// So much in total; replicas change in proportion.
+    Value(Milli),
+}
+
+/// One external metric and its target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// Its name.
+    pub name: String,
+    /// Which of its series count.
+    pub selector: LabelSelector,
+    /// What it is kept at.
+    pub target: Target,
+}
+
+/// Rules for both directions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Behavior {
+    /// For more replicas.
+    pub up: Rules,
+    /// For fewer replicas.
+    pub down: Rules,
+}
+
+/// What one autoscaler asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HpaSpec {
+    /// Fewest replicas.
+    pub min: u32,
+    /// Most replicas.
+    pub max: u32,
+    /// The metrics; the one that asks for most replicas counts.
+    pub metrics: Vec<Metric>,
+    /// Rules, if it names any: other ones hold if not.
+    pub behavior: Option<Behavior>,
+}
+
+/// An autoscaler that cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("HorizontalPodAutoscaler {name}: {field} is {value:?}; {remedy}")]
+pub struct UnusableHpa {
+    name: String,
+    field: String,
+    value: String,
+    remedy: &'static str,
+}
+
+impl HpaSpec {
+    /// Reads an object. Errors where a metric is not external or a target is no positive quantity.
+    pub fn read(object: &HorizontalPodAutoscaler) -> Result<Self, UnusableHpa> {
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let spec = object.spec.clone().unwrap_or_default();
+        let metrics = spec.metrics.iter().flatten();
+        let metrics = metrics
+            .enumerate()
+            .map(|(at, metric)| self::metric(name, at, metric))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            min: spec.min_replicas.map_or(1, count),
+            max: count(spec.max_replicas),
+            metrics,
+            behavior: spec.behavior.map(|behavior| Behavior {
+                up: rules(Direction::Up, behavior.scale_up.as_ref()),
+                down: rules(Direction::Down, behavior.scale_down.as_ref()),
+            }),
+        })
+    }
+}
+
+fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<Metric, UnusableHpa> {
+    let unusable = |field: &str, value: &str, remedy| UnusableHpa {
+        name: name.to_owned(),
+        field: format!("spec.metrics[{at}].{field}"),
+        value: value.to_owned(),
+        remedy,
+    };
+    let external = spec
+        .external
+        .as_ref()
+        .ok_or_else(|| unusable("type", &spec.type_, "use External"))?;
+    let (field, text) = match &external.target {
+        MetricTarget {
+            average_value: Some(value),
+            ..
+        } => ("averageValue", &value.0),
+        MetricTarget {
+            value: Some(value), ..
+        } => ("value", &value.0),
+        target => {
+            let remedy = "give value or averageValue";
+            return Err(unusable("external.target", &target.type_, remedy));
+        }
+    };
+    let value = Milli::parse(text)
+        .filter(|value| value.0 > 0)
+        .ok_or_else(|| {
+            let remedy = "give a positive quantity such as 1 or 500m";
+            unusable(&format!("external.target.{field}"), text, remedy)
+        })?;
+    Ok(Metric {
+        name: external.metric.name.clone(),
+        selector: external.metric.selector.clone().unwrap_or_default(),
+        target: match field {
+            "averageValue" => Target::AverageValue(value),
+            _ => Target::Value(value),
+        },
+    })
+}
+
+fn rules(direction: Direction, given: Option<&HPAScalingRules>) -> Rules {
+    let standard = Rules::standard(direction);
+    let Some(given) = given else {
+        return standard;
+    };
+    let seconds = |seconds: i32| Duration::from_secs(u64::from(count(seconds)));
+    let policies: Vec<_> = given
+        .policies
+        .iter()
+        .flatten()
+        .map(|policy| Policy {
+            size: match &*policy.type_ {
+                "Percent" => Size::Percent(count(policy.value)),
+                _ => Size::Pods(count(policy.value)),
+            },
+            period: seconds(policy.period_seconds),
+        })
+        .collect();
+    let tolerance = given.tolerance.as_ref();
+    Rules {
+        window: given
+            .stabilization_window_seconds
+            .map_or(standard.window, seconds),
+        select: match given.select_policy.as_deref() {
+            Some("Min") => Select::Min,
+            Some("Disabled") => Select::Disabled,
+            _ => Select::Max,
+        },
+        policies: if policies.is_empty() {
+            standard.policies
+        } else {
+            policies
+        },
+        tolerance: tolerance
+            .and_then(|text| Milli::parse(&text.0))
+            .map_or(TOLERANCE, |share| share.real() / 1e3),
+    }
+}
+
+/// A count that the API keeps from being negative.
+fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}

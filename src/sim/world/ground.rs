@@ -1,0 +1,399 @@
+//! What moves the world: one task that plays requests, scrapes, lets troubles happen, and shows
+//! frames, in an order that the times alone decide.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::controller::{Door, POD};
+use super::frame::{Frame, ModelFrame, Totals, VariantFrame};
+use super::objects::{SYSTEM, VARIANT};
+use super::record::Recorder;
+use super::scenario::{Scenario, Trouble, Variant};
+use super::service::{Service, tally};
+use crate::env::Clock;
+use crate::policy::key::VariantKey;
+use crate::policy::moment::Moment;
+use crate::policy::plan::{Action, Plan};
+use crate::policy::units::Replicas;
+use crate::sim::apiserver::Insider;
+use crate::sim::number;
+use crate::sim::prometheus::{Conflicts, Outage, Prometheus, Scraped, Target};
+use crate::sim::workloads::object::{Object, stamp};
+use crate::sim::workloads::{Outages, Workloads};
+
+/// How often requests are played and a frame is shown.
+const TICK: Duration = Duration::from_secs(1);
+
+/// All parts that the task moves.
+pub(super) struct Ground {
+    pub(super) scenario: Scenario,
+    pub(super) clock: Clock,
+    pub(super) server: Insider,
+    pub(super) workloads: Workloads,
+    pub(super) outages: Outages,
+    pub(super) prometheus: Arc<Mutex<Prometheus>>,
+    pub(super) door: Door,
+    pub(super) plans: watch::Receiver<Arc<Option<Arc<Plan>>>>,
+    pub(super) services: Vec<Service>,
+    pub(super) recorder: Option<Recorder>,
+    pub(super) records: watch::Sender<Option<super::Record>>,
+    pub(super) frames: watch::Sender<Arc<Frame>>,
+    pub(super) state: State,
+}
+
+/// The decision that gave a variant its present target.
+#[derive(Debug, Clone)]
+struct Decided {
+    target: Option<Replicas>,
+    action: &'static str,
+    why: String,
+}
+
+/// What the task remembers between two steps.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The version of the objects that servers and targets follow.
+    version: u64,
+    pods: Vec<Object>,
+    sizes: BTreeMap<String, u32>,
+    decided: BTreeMap<VariantKey, Decided>,
+    totals: Totals,
+    dearest: f64,
+    troubles: usize,
+    prometheus_back: Option<Duration>,
+    /// When the last frame was shown.
+    ticked: Option<Duration>,
+}
+
+impl Ground {
+    /// Moves the world until dropped.
+    pub(super) async fn run(mut self) -> Infallible {
+        loop {
+            let now = self.clock.now();
+            self.strike(now).await;
+            self.follow(now);
+            self.scrape(now).await;
+            let ticked = self.state.ticked;
+            if ticked.is_none_or(|ticked| now.monotonic >= ticked + TICK) {
+                self.tick(now);
+            }
+            self.rest(now).await;
+        }
+    }
+
+    /// Waits for the next step, and takes down every plan that is made meanwhile.
+    async fn rest(&mut self, now: Moment) {
+        let mut over = pin!(sleep(self.wait(now)));
+        loop {
+            let planned = {
+                let planned = pin!(self.plans.changed());
+                match select(over.as_mut(), planned).await {
+                    Either::Left(_) => return,
+                    Either::Right((planned, _)) => planned,
+                }
+            };
+            if planned.is_err() {
+                // The controller is gone.
+                return over.await;
+            }
+            let plan = Option::clone(&self.plans.borrow_and_update());
+            if let Some(plan) = plan {
+                self.note(&plan);
+            }
+        }
+    }
+
+    /// Remembers why a target is what it is.
+    fn note(&mut self, plan: &Plan) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.plan(plan);
+        }
+        for (key, decision) in &plan.decisions {
+            let known = self.state.decided.get(key);
+            if known.is_some_and(|known| known.target == decision.target) {
+                continue;
+            }
+            let action = match decision.action() {
+                Action::ScaleUp => "up",
+                Action::ScaleDown => "down",
+                Action::NoChange => "hold",
+            };
+            let decided = Decided {
+                target: decision.target,
+                action,
+                why: decision.reason(),
+            };
+            self.state.decided.insert(key.clone(), decided);
+        }
+    }
+
+    /// The time to the next step: a tick or a scrape.
+    fn wait(&self, now: Moment) -> Duration {
+        let into = now.monotonic.as_nanos() % TICK.as_nanos();
+        let into = Duration::from_nanos(u64::try_from(into).unwrap_or(0));
+        let tick = TICK.saturating_sub(into);
+        let scrape = self.prometheus().next_event().map_or(TICK, |at| {
+            let millis = at.0.saturating_sub(now.wall.0).max(1);
+            Duration::from_millis(u64::try_from(millis).unwrap_or(1))
+        });
+        tick.min(scrape).max(Duration::from_millis(1))
+    }
+
+    fn prometheus(&self) -> MutexGuard<'_, Prometheus> {
+        self.prometheus
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the troubles happen whose time has come.
+    async fn strike(&mut self, now: Moment) {
+        if self
+            .state
+            .prometheus_back
+            .is_some_and(|back| back <= now.monotonic)
+        {
+            self.state.prometheus_back = None;
+            self.prometheus().set_outage(None);
+        }
+        while let Some((at, trouble)) = self.scenario.troubles.get(self.state.troubles) {
+            if *at > now.monotonic {
+                return;
+            }
+            self.state.troubles += 1;
+            match trouble {
+                Trouble::Workload(fault) => {
+                    if let Err(denied) = self.workloads.strike(fault).await {
+                        tracing::warn!(%denied, "trouble that could not happen");
+                    }
+                }
+                Trouble::NoPrometheus(lasts) => {
+                    self.state.prometheus_back = Some(now.monotonic + *lasts);
+                    self.prometheus().set_outage(Some(Outage::Unreachable));
+                }
+            }
+        }
+    }
+
+    /// Lets servers and targets follow the pods.
+    fn follow(&mut self, now: Moment) {
+        for service in &mut self.services {
+            service.advance(now.monotonic);
+        }
+        let version = self.server.versions().catch_up();
+        let first = self.state.version == 0;
+        let changed = self.server.changed_since(self.state.version, &["pods."]);
+        self.state.version = version;
+        if !changed && !first && self.outages.is_empty() {
+            return;
+        }
+        let pods = self.server.list("pods.");
+        self.state.pods = pods.into_iter().map(Object).collect();
+        for service in &mut self.services {
+            service.follow(&self.state.pods, &self.outages, now.monotonic);
+        }
+        let targets = self.targets();
+        self.prometheus().set_targets(targets, now.wall);
+    }
+
+    /// Every pod that serves, every router, and the controller.
+    fn targets(&self) -> Vec<Target> {
+        let namespace = self.scenario.namespace;
+        let target = |job: &str, namespace: &str, pod: &str, address: String, conflicts| Target {
+            labels: [("job", job), ("namespace", namespace), ("pod", pod)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            address,
+            interval: self.scenario.scrape_interval,
+            conflicts,
+            keep: None,
+        };
+        let pods = self.state.pods.iter().filter(|pod| {
+            pod.label(VARIANT).is_some()
+                && !pod.text("/status/podIP").is_empty()
+                && !matches!(pod.text("/status/phase"), "Succeeded" | "Failed")
+        });
+        let servers = pods.map(|pod| {
+            let address = format!("server/{}", pod.name());
+            target("vllm", namespace, pod.name(), address, Conflicts::Honored)
+        });
+        let routers = self.services.iter().map(|service| {
+            let pod = format!("{}-epp-0", service.model.name);
+            let address = format!("router/{}", service.model.name);
+            target("epp", namespace, &pod, address, Conflicts::Exported)
+        });
+        let controller = target(
+            "workload-variant-autoscaler",
+            SYSTEM,
+            POD,
+            "controller".to_owned(),
+            Conflicts::Exported,
+        );
+        servers.chain(routers).chain([controller]).collect()
+    }
+
+    async fn scrape(&mut self, now: Moment) {
+        let due = self.prometheus().due(now.wall);
+        for (id, at) in due {
+            let address = self
+                .prometheus()
+                .target(id)
+                .map(|target| target.address.clone());
+            let address = address.unwrap_or_default();
+            if address == "controller" {
+                let text = self.door.metrics().await;
+                let scraped = text.as_deref().map_or(Scraped::Failed, Scraped::Text);
+                self.prometheus().scraped(id, at, scraped);
+                continue;
+            }
+            let page = match address.split_once('/') {
+                Some(("server", pod)) => {
+                    let mut services = self.services.iter();
+                    services.find_map(|service| service.server_page(pod))
+                }
+                Some(("router", model)) => {
+                    let mut services = self.services.iter();
+                    services
+                        .find(|service| service.model.name == model)
+                        .map(Service::router_page)
+                }
+                _ => None,
+            };
+            let scraped = page.as_ref().map_or(Scraped::Failed, Scraped::Page);
+            self.prometheus().scraped(id, at, scraped);
+        }
+    }
+
+    fn tick(&mut self, now: Moment) {
+        let before = self.state.ticked.replace(now.monotonic);
+        let passed = now.monotonic.saturating_sub(before.unwrap_or_default());
+        if let Some(recorder) = &mut self.recorder {
+            recorder.catch_up();
+            self.records.send_replace(Some(recorder.record()));
+        }
+        let deployments = self.sizes();
+        self.count_scalings(&deployments, now);
+        let models: Vec<ModelFrame> = self
+            .services
+            .iter()
+            .map(|service| self.model_frame(service, &deployments, now))
+            .collect();
+        let (mut cost, mut gpus) = (0.0, 0);
+        for variant in self.services.iter().flat_map(|one| &one.model.variants) {
+            let placed = tally(variant.name, &self.state.pods).placed;
+            cost += f64::from(placed) * variant.cost;
+            gpus += placed * variant.gpus;
+        }
+        self.add(now, passed, cost, gpus);
+        self.frames.send_replace(Arc::new(Frame {
+            seconds: now.monotonic.as_secs_f64(),
+            at: stamp(now.wall),
+            models,
+            cost_per_hour: cost,
+            gpus_used: gpus,
+            gpus_total: self.scenario.gpus(),
+            totals: self.state.totals.clone(),
+        }));
+    }
+
+    /// Adds up what has passed since the last tick.
+    fn add(&mut self, now: Moment, passed: Duration, cost: f64, gpus: u32) {
+        let hours = passed.as_secs_f64() / 3_600.0;
+        self.state.dearest = self.state.dearest.max(cost);
+        let sum = |count: fn(&Service) -> u64| self.services.iter().map(count).sum::<u64>();
+        let (requests, answered) = (sum(|one| one.score.requests), sum(|one| one.score.answered));
+        let (failed, good) = (sum(|one| one.score.failed), sum(|one| one.score.good));
+        let totals = &mut self.state.totals;
+        totals.requests = requests;
+        totals.answered = answered;
+        totals.failed = failed;
+        totals.good = good;
+        totals.gpu_hours += f64::from(gpus) * hours;
+        totals.cost += cost * hours;
+        let whole = now.monotonic.as_secs_f64() / 3_600.0;
+        totals.fixed_cost = self.state.dearest * whole;
+    }
+
+    fn sizes(&self) -> BTreeMap<String, u32> {
+        let deployments = self.server.list("deployments.apps").into_iter().map(Object);
+        let ours = deployments.filter(|one| one.namespace() == self.scenario.namespace);
+        let size = |one: Object| {
+            let size = u32::try_from(one.number("/spec/replicas")).unwrap_or(0);
+            (one.name().to_owned(), size)
+        };
+        ours.map(size).collect()
+    }
+
+    fn count_scalings(&mut self, sizes: &BTreeMap<String, u32>, now: Moment) {
+        let known = std::mem::replace(&mut self.state.sizes, sizes.clone());
+        let changed = sizes
+            .iter()
+            .filter(|(name, size)| known.get(*name).is_some_and(|known| known != *size));
+        let changed = number::rounded(number::length(changed.count()));
+        if changed > 0 {
+            let totals = &mut self.state.totals;
+            totals.scalings += u64::from(changed);
+            let first = totals.first_scaling.unwrap_or(now.monotonic.as_secs_f64());
+            totals.first_scaling = Some(first);
+        }
+    }
+
+    fn model_frame(
+        &self,
+        service: &Service,
+        sizes: &BTreeMap<String, u32>,
+        now: Moment,
+    ) -> ModelFrame {
+        let reading = service.reading();
+        let slo = service.model.slo;
+        let variants = service.model.variants.iter();
+        ModelFrame {
+            name: service.model.name.to_owned(),
+            id: service.model.id.to_owned(),
+            rate: service.score.rate(now.monotonic),
+            held: reading.held,
+            queue: reading.queue,
+            kv_usage: reading.kv_usage,
+            first_token_p95_ms: service.score.first_token_p95(),
+            per_token_p95_ms: service.score.per_token_p95(),
+            slo_ms: (
+                slo.first_token.as_secs_f64() * 1e3,
+                slo.per_token.as_secs_f64() * 1e3,
+            ),
+            attainment: service.score.attainment(),
+            broken: service.broken().map(str::to_owned),
+            variants: variants
+                .map(|variant| self.variant_frame(variant, sizes))
+                .collect(),
+        }
+    }
+
+    fn variant_frame(&self, variant: &Variant, sizes: &BTreeMap<String, u32>) -> VariantFrame {
+        let key = VariantKey::new(self.scenario.namespace, variant.name);
+        let decided = self.state.decided.get(&key);
+        let tally = tally(variant.name, &self.state.pods);
+        VariantFrame {
+            name: variant.name.to_owned(),
+            accelerator: variant.accelerator.to_owned(),
+            gpus: variant.gpus,
+            cost: variant.cost,
+            desired: self
+                .door
+                .facts
+                .records
+                .desired(&key)
+                .map(|desired| number::rounded(desired.to_f64())),
+            scaled_to: sizes.get(variant.name).copied().unwrap_or(0),
+            ready: tally.ready,
+            pending: tally.pending,
+            action: decided.map_or("", |decided| decided.action).to_owned(),
+            why: decided.map_or_else(String::new, |decided| decided.why.clone()),
+        }
+    }
+}

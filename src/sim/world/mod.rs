@@ -1,0 +1,196 @@
+//! The world: a cluster, its model servers and users, a Prometheus, autoscalers, and the controller
+//! among them, all in one process and moved by the clock of the runtime.
+//!
+//! On a paused current-thread runtime it runs as fast as it can, and the same seed gives the same run.
+//! [`pace`] holds such a runtime back to a multiple of real time.
+
+mod backend;
+mod catalogue;
+mod controller;
+mod external;
+mod flow;
+mod frame;
+mod ground;
+mod objects;
+pub mod pace;
+mod record;
+mod scenario;
+mod score;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use catalogue::{scenario, scenarios};
+pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
+pub use record::Record;
+pub use scenario::{Load, Model, Scenario, Slo, Trouble, Variant};
+
+use self::ground::{Ground, State};
+use self::record::Recorder;
+use self::service::Service;
+use crate::env::{Clock, SeedTree};
+use crate::policy::moment::WallTime;
+use crate::sim::apiserver::{ApiServer, Denied, Insider};
+use crate::sim::hpa::Autoscalers;
+use crate::sim::prometheus::{InProcess, Prometheus, Settings};
+use crate::sim::workloads::Workloads;
+
+/// How long the controller is given to end.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Why there is no world.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// A load that makes no sense.
+    #[error("the load of model {model}: {error}")]
+    Load {
+        /// The model.
+        model: &'static str,
+        /// What is wrong.
+        error: String,
+    },
+    /// A trace that cannot be read.
+    #[error("trace {file}: {error}")]
+    Trace {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        error: String,
+    },
+    /// The controller does not accept its settings.
+    #[error("the controller cannot start: {0}")]
+    Controller(String),
+    /// The server does not accept an object.
+    #[error("the objects of the scenario: {0}")]
+    Objects(#[from] Denied),
+}
+
+/// Whether a run is taken down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// Every write and plan is folded into a [`Record`].
+    On,
+    /// Nothing is.
+    Off,
+}
+
+/// A world that runs until it is dropped or ended.
+pub struct World {
+    /// The API server.
+    pub server: ApiServer,
+    /// The Prometheus.
+    pub prometheus: Arc<Mutex<Prometheus>>,
+    /// The time in the world.
+    pub clock: Clock,
+    /// A frame every second.
+    pub frames: watch::Receiver<Arc<Frame>>,
+    records: watch::Receiver<Option<Record>>,
+    stop: watch::Sender<bool>,
+    controller: tokio::task::JoinHandle<crate::kit::ExitReason>,
+    tasks: JoinSet<std::convert::Infallible>,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("World")
+            .field("frame", &*self.frames.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// Builds a world that begins at this date, and sets it going.
+    ///
+    /// # Errors
+    /// When the scenario or its trace makes no sense.
+    pub async fn begin(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        recording: Recording,
+    ) -> Result<Self, WorldError> {
+        let seed = SeedTree::new(seed);
+        let clock = Clock::at(date);
+        let server = ApiServer::new(clock.clone(), &seed);
+        let creator = Insider::new(server.clone(), "wva-demo");
+        objects::create(&creator, scenario, date).await?;
+        let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
+        let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
+        let (controller, door) =
+            controller::controller(&server, asked, (&clock, &seed), scenario.interval)?;
+        let services = scenario
+            .models
+            .iter()
+            .map(|model| Service::new(scenario.namespace, model, &seed))
+            .collect::<Result<Vec<_>, _>>()?;
+        let workloads = Workloads::new(server.clone(), clock.clone(), seed.clone());
+        let adapter = external::Adapter::new(Arc::clone(&prometheus), clock.clone());
+        let autoscalers = Autoscalers::new(server.clone(), clock.clone(), Arc::new(adapter));
+        let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
+        let (record_sender, records) = watch::channel(None);
+        let recorder = (recording == Recording::On).then(|| Recorder::new(creator.clone()));
+        let ground = Ground {
+            scenario: scenario.clone(),
+            clock: clock.clone(),
+            server: creator,
+            outages: workloads.outages(),
+            workloads: workloads.clone(),
+            prometheus: Arc::clone(&prometheus),
+            plans: door.facts.plan.subscribe(),
+            door,
+            services,
+            recorder,
+            records: record_sender,
+            frames: frame_sender,
+            state: State::default(),
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(workloads.clone().run());
+        tasks.spawn(workloads.sweep());
+        tasks.spawn(ground.run());
+        tasks.spawn(autoscalers.run());
+        let (stop, mut stopped) = watch::channel(false);
+        let controller = tokio::spawn(controller.run(async move {
+            // An error means that the world is gone, which is as good a reason.
+            drop(stopped.wait_for(|stop| *stop).await);
+        }));
+        Ok(Self {
+            server,
+            prometheus,
+            clock,
+            frames,
+            records,
+            stop,
+            controller,
+            tasks,
+        })
+    }
+
+    /// What was written and decided so far.
+    pub fn record(&self) -> Option<Record> {
+        *self.records.borrow()
+    }
+
+    /// The last frame.
+    pub fn frame(&self) -> Arc<Frame> {
+        Arc::clone(&self.frames.borrow())
+    }
+
+    /// Lets the controller end in order, then the rest of the world.
+    pub async fn end(mut self) {
+        self.stop.send_replace(true);
+        let ended = tokio::time::timeout(FAREWELL, &mut self.controller).await;
+        if ended.is_err() {
+            tracing::warn!("the controller did not end in time");
+            self.controller.abort();
+        }
+        self.tasks.shutdown().await;
+    }
+}

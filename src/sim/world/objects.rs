@@ -1,0 +1,123 @@
+//! The objects that a scenario begins with.
+
+use serde_json::{Value, json};
+
+use super::scenario::{Model, Scenario, Variant};
+use crate::policy::moment::WallTime;
+use crate::sim::apiserver::{Denied, Insider};
+use crate::sim::workloads::object::path;
+use crate::sim::workloads::{IMAGE_PULL, START_UP, START_UP_P95};
+
+/// The label of a pod that names the variant it serves.
+pub(super) const VARIANT: &str = "llm-d.ai/variant";
+/// The namespace of the controller.
+pub(super) const SYSTEM: &str = "wva-system";
+/// Written by whoever applies manifests.
+const DEFINITION: &str = include_str!("../../../config/crd/bases/llmd.ai_variantautoscalings.yaml");
+
+/// Creates everything.
+pub(super) async fn create(
+    server: &Insider,
+    scenario: &Scenario,
+    now: WallTime,
+) -> Result<(), Denied> {
+    let definition: Value = serde_yaml::from_str(DEFINITION).unwrap_or_default();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.create(definitions, &definition).await?;
+    for name in [SYSTEM, scenario.namespace] {
+        let namespace = json!({"metadata": {"name": name}});
+        server.create("/api/v1/namespaces", &namespace).await?;
+    }
+    for group in &scenario.nodes {
+        for node in group.objects(now) {
+            server.create("/api/v1/nodes", &node).await?;
+        }
+    }
+    for model in &scenario.models {
+        for variant in &model.variants {
+            let namespace = scenario.namespace;
+            for (group_version, plural, object) in [
+                ("apps/v1", "deployments", deployment(model, variant)),
+                (
+                    "llmd.ai/v1alpha1",
+                    "variantautoscalings",
+                    autoscaling(model, variant),
+                ),
+                (
+                    "autoscaling/v2",
+                    "horizontalpodautoscalers",
+                    autoscaler(namespace, variant),
+                ),
+            ] {
+                let collection = path(group_version, namespace, plural, "");
+                server.create(&collection, &object).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn deployment(model: &Model, variant: &Variant) -> Value {
+    let labels = json!({"app": variant.name, VARIANT: variant.name, "llm-d.ai/model": model.name});
+    let start_up = &variant.start_up;
+    let seconds = |duration: std::time::Duration| duration.as_secs_f64().to_string();
+    json!({
+        "metadata": {"name": variant.name, "labels": labels},
+        "spec": {
+            "replicas": variant.replicas,
+            "selector": {"matchLabels": {"app": variant.name}},
+            "template": {
+                "metadata": {"labels": labels, "annotations": {
+                    IMAGE_PULL: seconds(start_up.image_pull), START_UP: seconds(start_up.median),
+                    START_UP_P95: seconds(start_up.p95),
+                }},
+                "spec": {
+                    "nodeSelector": {"nvidia.com/gpu.product": variant.product},
+                    "terminationGracePeriodSeconds": 30,
+                    "containers": [{
+                        "name": "vllm", "image": "vllm/vllm-openai:v0.20.0",
+                        "args": [
+                            format!("--model={}", model.id),
+                            format!("--tensor-parallel-size={}", variant.gpus),
+                            format!("--max-num-seqs={}", variant.limits.max_num_seqs),
+                            format!("--max-model-len={}", variant.limits.max_model_len),
+                        ],
+                        "ports": [{"containerPort": 8000}],
+                        "resources": {"limits": {"nvidia.com/gpu": variant.gpus.to_string()}},
+                    }],
+                },
+            },
+        },
+    })
+}
+
+fn autoscaling(model: &Model, variant: &Variant) -> Value {
+    json!({
+        "metadata": {"name": variant.name, "labels": {
+            "inference.optimization/acceleratorName": variant.accelerator,
+        }},
+        "spec": {
+            "scaleTargetRef": {"kind": "Deployment", "name": variant.name},
+            "modelID": model.id, "variantCost": variant.cost.to_string(),
+            "minReplicas": variant.bounds.0, "maxReplicas": variant.bounds.1,
+        },
+    })
+}
+
+fn autoscaler(namespace: &str, variant: &Variant) -> Value {
+    let rules = |window: u32| json!({"stabilizationWindowSeconds": window, "tolerance": "0"});
+    json!({
+        "metadata": {"name": variant.name},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": variant.name},
+            "minReplicas": variant.bounds.0, "maxReplicas": variant.bounds.1,
+            "metrics": [{"type": "External", "external": {
+                "metric": {"name": "wva_desired_replicas", "selector": {"matchLabels": {
+                    "variant_name": variant.name, "exported_namespace": namespace,
+                }}},
+                "target": {"type": "AverageValue", "averageValue": "1"},
+            }}],
+            "behavior": {"scaleUp": rules(0), "scaleDown": rules(120)},
+        },
+    })
+}

@@ -1,0 +1,139 @@
+//! What a world is made of, as a value.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::sim::engine::{Limits, Mix, Profile, StartUp};
+use crate::sim::load::{Demand, Shape};
+use crate::sim::router::FlowControl;
+use crate::sim::workloads::{Fault, NodeGroup};
+
+/// Everything about a world but its seed.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    /// The namespace of all that serves.
+    pub namespace: &'static str,
+    /// The nodes.
+    pub nodes: Vec<NodeGroup>,
+    /// The models.
+    pub models: Vec<Model>,
+    /// What goes wrong, and when.
+    pub troubles: Vec<(Duration, Trouble)>,
+    /// How often the controller decides.
+    pub interval: Duration,
+    /// How often Prometheus scrapes.
+    pub scrape_interval: Duration,
+}
+
+/// One model, the ways to serve it, and who asks it.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// A short name, for pools and labels.
+    pub name: &'static str,
+    /// The name that requests and series carry.
+    pub id: &'static str,
+    /// What users are promised.
+    pub slo: Slo,
+    /// Who asks.
+    pub load: Load,
+    /// How requests are held before the servers.
+    pub flow_control: Option<FlowControl>,
+    /// The ways to serve it.
+    pub variants: Vec<Variant>,
+}
+
+/// What counts as a good answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slo {
+    /// Longest time to the first token.
+    pub first_token: Duration,
+    /// Longest mean time between tokens.
+    pub per_token: Duration,
+}
+
+/// Where requests come from.
+#[derive(Debug, Clone)]
+pub enum Load {
+    /// Drawn by chance.
+    Generated(Demand),
+    /// Replayed from a trace file.
+    Replayed(PathBuf),
+    /// A stream without single requests, for runs over days.
+    Flow {
+        /// The rate over time.
+        shape: Shape,
+        /// What requests are like.
+        mix: Mix,
+    },
+}
+
+/// One way to serve a model: a deployment, its VariantAutoscaling, and its HPA.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// The name of all three.
+    pub name: &'static str,
+    /// The accelerator, as the controller calls it.
+    pub accelerator: &'static str,
+    /// The label `nvidia.com/gpu.product` of nodes that it needs.
+    pub product: &'static str,
+    /// GPUs of a replica.
+    pub gpus: u32,
+    /// Cost of a replica per hour.
+    pub cost: f64,
+    /// The model on its hardware.
+    pub profile: Profile,
+    /// How the server is set up.
+    pub limits: Limits,
+    /// How long it takes to start.
+    pub start_up: StartUp,
+    /// Replicas at first.
+    pub replicas: u32,
+    /// Replicas that its HPA keeps within.
+    pub bounds: (u32, u32),
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// Something happens to workloads.
+    Workload(Fault),
+    /// Prometheus cannot be reached for so long.
+    NoPrometheus(Duration),
+}
+
+impl Scenario {
+    /// The same with the load of its first model replayed from a file.
+    #[must_use]
+    pub fn replaying(mut self, trace: PathBuf) -> Self {
+        if let Some(model) = self.models.first_mut() {
+            model.load = Load::Replayed(trace);
+        }
+        self
+    }
+
+    /// The same with streams instead of single requests, of the same rates and lengths.
+    #[must_use]
+    pub fn coarse(mut self) -> Self {
+        for model in &mut self.models {
+            if let Load::Generated(demand) = &model.load {
+                model.load = Load::Flow {
+                    shape: demand.shape.clone(),
+                    mix: demand.mix(),
+                };
+            }
+        }
+        self
+    }
+
+    /// All GPUs of all nodes.
+    pub fn gpus(&self) -> u32 {
+        self.nodes
+            .iter()
+            .map(|group| group.count.saturating_mul(group.gpus))
+            .sum()
+    }
+}

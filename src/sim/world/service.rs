@@ -1,0 +1,149 @@
+//! One model as it is served: its load, its router, and the servers behind it, which follow the pods.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::WorldError;
+use super::backend::{Backend, backend};
+use super::objects::VARIANT;
+use super::scenario::{Model, Variant};
+use super::score::Score;
+use crate::env::SeedTree;
+use crate::sim::exposition::Page;
+use crate::sim::router::PoolReading;
+use crate::sim::workloads::Outages;
+use crate::sim::workloads::object::Object;
+
+/// A model with all that belongs to it.
+pub(super) struct Service {
+    pub(super) model: Model,
+    backend: Box<dyn Backend>,
+    /// Pods with a server, and whether it may take requests.
+    servers: BTreeMap<String, Standing>,
+    pub(super) score: Score,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Serving,
+    Draining,
+}
+
+/// What the pods of a variant come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub(super) ready: u32,
+    pub(super) pending: u32,
+    /// Pods that hold a place on a node.
+    pub(super) placed: u32,
+}
+
+impl Service {
+    pub(super) fn new(namespace: &str, model: &Model, seed: &SeedTree) -> Result<Self, WorldError> {
+        Ok(Self {
+            backend: backend(namespace, model, seed)?,
+            servers: BTreeMap::new(),
+            score: Score::new(model.slo),
+            model: model.clone(),
+        })
+    }
+
+    /// Does all work up to `now`.
+    pub(super) fn advance(&mut self, now: Duration) {
+        self.backend.advance(now, &mut self.score);
+        self.score.advance(now);
+    }
+
+    /// Why its load has ended early.
+    pub(super) fn broken(&self) -> Option<&str> {
+        self.backend.broken()
+    }
+
+    pub(super) fn reading(&self) -> PoolReading {
+        self.backend.reading()
+    }
+
+    /// Lets servers come and go as their pods do.
+    pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
+        let mut seen: BTreeMap<&str, Option<Standing>> = BTreeMap::new();
+        for pod in pods {
+            let Some(variant) = self.variant_of(pod) else {
+                continue;
+            };
+            let silent = outages.holds(pod.text("/spec/nodeName"));
+            let standing = if silent || !pod.holds("Ready") {
+                None
+            } else if pod.is_deleted() {
+                Some(Standing::Draining)
+            } else {
+                Some(Standing::Serving)
+            };
+            seen.insert(pod.name(), standing);
+            let known = self.servers.get(pod.name()).copied();
+            match (known, standing) {
+                (None, Some(Standing::Serving)) => {
+                    self.backend.add(pod.name(), &variant, now);
+                    self.servers
+                        .insert(pod.name().to_owned(), Standing::Serving);
+                }
+                (Some(Standing::Serving), Some(Standing::Draining)) => {
+                    self.backend.drain(pod.name(), now);
+                    self.servers
+                        .insert(pod.name().to_owned(), Standing::Draining);
+                }
+                _ => {}
+            }
+        }
+        let gone: Vec<String> = self
+            .servers
+            .keys()
+            .filter(|name| !matches!(seen.get(&***name), Some(Some(_))))
+            .cloned()
+            .collect();
+        for name in gone {
+            self.backend.remove(&name, now);
+            self.servers.remove(&name);
+        }
+    }
+
+    /// The variant that a pod serves.
+    pub(super) fn variant_of(&self, pod: &Object) -> Option<Variant> {
+        let name = pod.label(VARIANT)?;
+        let mut variants = self.model.variants.iter();
+        variants.find(|variant| variant.name == name).cloned()
+    }
+
+    /// What a server shows; none where nobody answers.
+    pub(super) fn server_page(&self, pod: &str) -> Option<Page> {
+        self.backend.server_page(pod)
+    }
+
+    /// What the router shows.
+    pub(super) fn router_page(&self) -> Page {
+        self.backend.router_page()
+    }
+}
+
+/// What the pods of a variant come to.
+pub(super) fn tally(variant: &str, pods: &[Object]) -> Tally {
+    let mut tally = Tally::default();
+    for pod in pods
+        .iter()
+        .filter(|pod| pod.label(VARIANT) == Some(variant))
+    {
+        let ended = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
+        if ended {
+            continue;
+        }
+        tally.placed += u32::from(!pod.text("/spec/nodeName").is_empty());
+        if pod.is_deleted() {
+            continue;
+        }
+        if pod.holds("Ready") {
+            tally.ready += 1;
+        } else {
+            tally.pending += 1;
+        }
+    }
+    tally
+}

@@ -1,0 +1,166 @@
+//! Worlds in virtual time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::*;
+use crate::sim::engine::StartUp;
+use crate::sim::number;
+use crate::sim::workloads::Fault;
+
+const DATE: WallTime = WallTime(1_767_225_600_000);
+
+fn quiet() -> Scenario {
+    scenario("quiet").unwrap()
+}
+
+/// On a paused runtime of its own, as far as `lasts`.
+fn play(scenario: &Scenario, seed: u64, lasts: Duration) -> (Record, Arc<Frame>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::begin(scenario, seed, DATE, Recording::On)
+            .await
+            .unwrap();
+        tokio::time::sleep(lasts).await;
+        let (record, frame) = (world.record().unwrap(), world.frame());
+        world.end().await;
+        (record, frame)
+    })
+}
+
+/// A small world in a hurry: what takes minutes elsewhere happens within one.
+fn hurried() -> Scenario {
+    let mut scenario = quiet();
+    scenario.interval = Duration::from_secs(10);
+    scenario.scrape_interval = Duration::from_secs(5);
+    for variant in scenario
+        .models
+        .iter_mut()
+        .flat_map(|model| &mut model.variants)
+    {
+        variant.start_up = StartUp::WAKING;
+        variant.limits.max_num_seqs = 4;
+    }
+    scenario
+}
+
+#[test]
+fn same_seed_same_trace() {
+    let scenario = hurried();
+    let lasts = Duration::from_secs(50);
+    let mut hashes = BTreeSet::new();
+    for seed in 0..100 {
+        let (first, frame) = play(&scenario, seed, lasts);
+        let (second, again) = play(&scenario, seed, lasts);
+        assert_eq!(first, second, "seed {seed}");
+        assert_eq!(frame, again, "seed {seed}");
+        assert!(
+            first.writes > 50 && first.plans > 3,
+            "seed {seed}: {first:?}"
+        );
+        assert!(frame.totals.scalings > 0, "seed {seed}: {frame:#?}");
+        hashes.insert(first.hash);
+    }
+    assert_eq!(hashes.len(), 100, "another seed is another run");
+}
+
+/// The same fleet both ways: how much the load of a stream differs from that of its requests.
+#[test]
+fn streams_serve_as_many_as_requests_do() {
+    let lasts = Duration::from_mins(10);
+    let exact = play(&quiet(), 1, lasts).1;
+    let coarse = play(&quiet().coarse(), 1, lasts).1;
+    let (exact, coarse) = (&exact.totals, &coarse.totals);
+    assert!(exact.answered > 4_000, "{exact:?}");
+    let ratio = number::real(coarse.answered) / number::real(exact.answered);
+    assert!((0.9..1.1).contains(&ratio), "{exact:?} {coarse:?}");
+    assert!(coarse.scalings > 0, "{coarse:?}");
+}
+
+/// How fast it is: the time that this takes is the measurement.
+#[test]
+#[ignore = "a measurement: one virtual hour of three models at about ten requests per second together"]
+fn one_virtual_hour_of_a_fleet() {
+    let (_, frame) = play(&scenario("fleet").unwrap(), 1, Duration::from_hours(1));
+    assert!(frame.totals.answered > 30_000, "{:?}", frame.totals);
+}
+
+/// How fast it is: the time that this takes is the measurement.
+#[test]
+#[ignore = "a measurement: ten virtual hours of three models as streams"]
+fn ten_virtual_hours_of_streams() {
+    let (_, frame) = play(&scenario("days").unwrap(), 1, Duration::from_hours(10));
+    assert!(frame.totals.answered > 300_000, "{:?}", frame.totals);
+}
+
+/// Losses end, and what is lost is replaced.
+#[tokio::test(start_paused = true)]
+async fn a_crash_is_survived() {
+    let mut scenario = quiet();
+    scenario.troubles = vec![(
+        Duration::from_mins(8),
+        Trouble::Workload(Fault::Crash {
+            namespace: scenario.namespace.to_owned(),
+            deployment: "qwen3-8b-fp8".to_owned(),
+            pods: 5,
+        }),
+    )];
+    let world = World::begin(&scenario, 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(479)).await;
+    let before = world.frame();
+    assert_eq!(before.totals.failed, 0, "{:?}", before.totals);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let struck = world.frame();
+    assert!(struck.totals.failed > 0, "{:?}", struck.totals);
+    assert_eq!(struck.models[0].variants[0].ready, 0);
+    let whole = |ready| ready >= 2;
+    ready(&world, Duration::from_mins(5), whole).await;
+    world.end().await;
+}
+
+#[test]
+fn a_trace_that_is_none_is_named() {
+    let scenario = quiet().replaying("/nowhere/trace.csv".into());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let world = World::begin(&scenario, 1, DATE, Recording::Off);
+    let error = runtime.block_on(world).unwrap_err().to_string();
+    assert!(error.starts_with("trace /nowhere/trace.csv: "), "{error}");
+}
+
+/// Waits in virtual time until so many replicas are ready.
+async fn ready(world: &World, limit: Duration, reached: fn(u32) -> bool) -> Arc<Frame> {
+    let mut frames = world.frames.clone();
+    let seen = frames.wait_for(|frame| {
+        let variants = frame.models.iter().flat_map(|model| &model.variants);
+        reached(variants.map(|variant| variant.ready).sum())
+    });
+    if let Ok(seen) = tokio::time::timeout(limit, seen).await {
+        return Arc::clone(&seen.unwrap());
+    }
+    panic!("not within {limit:?}: {:#?}", world.frame())
+}
+
+#[tokio::test(start_paused = true)]
+async fn load_scales_up_and_its_end_down_again() {
+    let world = World::begin(&quiet(), 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    let first = ready(&world, Duration::from_mins(5), |ready| ready == 2).await;
+    assert_eq!(first.totals.scalings, 0, "one replica of each variant");
+    let grown = ready(&world, Duration::from_mins(8), |ready| ready >= 3).await;
+    assert!(grown.totals.first_scaling.is_some());
+    let shrunk = ready(&world, Duration::from_mins(40), |ready| ready == 2).await;
+    assert!(shrunk.totals.answered > 1_000, "{:?}", shrunk.totals);
+    assert!(shrunk.totals.cost < shrunk.totals.fixed_cost);
+    world.end().await;
+}
