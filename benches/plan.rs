@@ -1,6 +1,11 @@
 //! One planning cycle at four sizes, ten pods per variant, by every way to decide. Budget at 10 000
 //! variants: 100 ms by percentages, 250 ms with every analyzer.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a bench whose input is wrong must end, not measure something else"
+)]
+
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;

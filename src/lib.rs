@@ -6,6 +6,8 @@ pub mod app;
 pub mod claim;
 pub mod cli;
 pub mod cluster;
+#[cfg(test)]
+mod docs;
 pub mod env;
 pub mod kit;
 pub mod metrics;

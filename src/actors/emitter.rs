@@ -8,7 +8,8 @@ use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
 use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
-use crate::metrics::VariantLabels;
+use crate::metrics::{Trouble, VariantLabels};
+use crate::policy::condition::{self, ConditionStatus};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan};
@@ -283,6 +284,12 @@ impl Emitter {
         {
             return;
         }
+        let before = previous.map(|previous| troubles(previous));
+        self.facts.series.expose_troubles(
+            &record.key,
+            &troubles(record),
+            &before.unwrap_or_default(),
+        );
         self.statuses.add(record.key.clone());
         if self.awaits_storage(record, previous.map(|previous| &**previous)) {
             let mut until = cx.now();
@@ -322,6 +329,7 @@ impl Emitter {
             );
             self.facts.series.expose_metrics_up(key, up);
             self.facts.series.expose_freshness(key, &decision.figures);
+            self.facts.series.expose_limits(decision);
             let was = (*before)
                 .as_ref()
                 .and_then(|plan| plan.decisions.get(key))
@@ -339,6 +347,20 @@ impl Emitter {
         // Where a younger emitter has published already, its plan is the newer one.
         drop(self.facts.plan.publish(&self.tenure, Arc::new(Some(plan))));
     }
+}
+
+/// What is wrong with a variant, in the words of its conditions.
+fn troubles(record: &Record) -> Vec<Trouble> {
+    let failing = record
+        .conditions
+        .iter()
+        .filter(|condition| condition.status == ConditionStatus::False);
+    let conflict = condition::conflict(&record.standing);
+    let all = failing.chain(&conflict).map(|condition| Trouble {
+        condition: condition.kind.as_str(),
+        reason: condition.reason.as_str(),
+    });
+    all.collect()
 }
 
 fn labels(record: &Record) -> VariantLabels {
@@ -381,7 +403,9 @@ impl Duty for Emitter {
                     .put(&self.tenure, &previous.key, None)
                     .is_ok()
                 {
-                    self.facts.series.withdraw(&labels(&previous));
+                    let series = &self.facts.series;
+                    series.withdraw(&labels(&previous));
+                    series.expose_troubles(&previous.key, &[], &troubles(&previous));
                 }
             }
             Effect::Announce {

@@ -41,11 +41,9 @@ use crate::policy::object::{Controller, PodObject, ReplicaSetObject, TargetObjec
 use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
 
-/// Name of the ServiceMonitor that makes Prometheus scrape this controller, by installation.
-const OWN_SERVICE_MONITORS: [&str; 2] = [
-    "workload-variant-autoscaler-controller-manager-metrics-monitor",
-    "controller-manager-metrics-monitor",
-];
+/// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
+/// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
+const OWN_SERVICE_MONITOR: &str = "-metrics-monitor";
 /// ConfigMaps and pods are large; their pages are small.
 const LARGE_OBJECT_PAGE: u32 = 100;
 /// Pods that hold resources of a node.
@@ -424,7 +422,7 @@ impl Wiring {
                 after: None,
                 ..
             }) = news
-                && OWN_SERVICE_MONITORS.contains(&&*gone.name)
+                && gone.name.ends_with(OWN_SERVICE_MONITOR)
             {
                 events.throw(clock.now(), service_monitor_deleted(gone));
             }

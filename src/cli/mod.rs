@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub mod args;
@@ -25,6 +26,19 @@ commands:
   wva demo [FLAGS]                        play the controller in a simulated cluster
   wva crds                                print the custom resource definition
 ";
+
+/// The name under which the original's image has its program.
+const MANAGER: &str = "manager";
+
+/// What was asked for: the arguments without the program's own name. Under the name `manager` the
+/// program is the controller, so that a manifest written for the original's image works.
+pub fn command_line(mut given: impl Iterator<Item = String>) -> Vec<String> {
+    let program = given.next().unwrap_or_default();
+    let name = Path::new(&program).file_name();
+    let is_manager = name.is_some_and(|name| name == MANAGER);
+    let command = is_manager.then(|| "controller".to_owned());
+    command.into_iter().chain(given).collect()
+}
 
 /// Runs the command that the arguments name.
 pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitCode {
@@ -73,4 +87,18 @@ fn fail<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
 /// Writes to standard error; nobody is left to tell if that fails.
 fn complain(text: &str) {
     drop(std::io::stderr().write_all(text.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command_line;
+
+    #[test]
+    fn as_manager_it_is_the_controller() {
+        let given = |line: &str| command_line(line.split(' ').map(str::to_owned));
+        assert_eq!(given("/wva controller -v=2"), ["controller", "-v=2"]);
+        assert_eq!(given("/manager -v=2"), ["controller", "-v=2"]);
+        assert_eq!(given("wva"), Vec::<String>::new());
+        assert_eq!(command_line(std::iter::empty()), Vec::<String>::new());
+    }
 }

@@ -1,8 +1,10 @@
 //! The series by what they are about, and how they are registered.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use prometheus::core::Collector;
+use prometheus::proto::MetricType;
 use prometheus::{
     CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, Registry,
@@ -26,6 +28,9 @@ pub(super) struct VariantSeries {
     pub(super) scaling: CounterVec,
     pub(super) up: IntGaugeVec,
     pub(super) freshness: IntGaugeVec,
+    pub(super) trouble: IntGaugeVec,
+    pub(super) at_maximum: IntGaugeVec,
+    pub(super) limited: IntGaugeVec,
 }
 
 /// Collection and planning.
@@ -118,6 +123,21 @@ impl VariantSeries {
                 "wva_metrics_freshness_status",
                 "Ready replicas of the variant by the state of their metrics.",
                 &["variant_name", "namespace", "status"],
+            )?,
+            trouble: registrar.int_gauges(
+                "wva_variant_trouble",
+                "1 while a condition of the variant is not as it should be; absent otherwise.",
+                &["variant_name", "namespace", "condition", "reason"],
+            )?,
+            at_maximum: registrar.int_gauges(
+                "wva_variant_at_max_replicas",
+                "1 if the last cycle wanted more replicas than the variant's maximum, else 0.",
+                &["variant_name", "namespace"],
+            )?,
+            limited: registrar.int_gauges(
+                "wva_variant_limited",
+                "1 if GPUs or quotas allowed fewer replicas than the last cycle wanted, else 0.",
+                &["variant_name", "namespace"],
             )?,
         })
     }
@@ -274,15 +294,44 @@ impl ProcessSeries {
     }
 }
 
-/// Registers what it makes.
-pub(super) struct Registrar<'a>(pub(super) &'a Registry);
+/// A family of series, as the documentation shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Family {
+    /// Its name.
+    pub name: String,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+    /// Its labels, but for those that all series have.
+    pub labels: Vec<String>,
+    /// What it says.
+    pub help: String,
+}
+
+/// Registers what it makes, and notes it down.
+pub(super) struct Registrar<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) families: &'a RefCell<Vec<Family>>,
+}
 
 impl Registrar<'_> {
     fn register<C: Collector + Clone + 'static>(
         &self,
         collector: C,
     ) -> Result<C, prometheus::Error> {
-        self.0.register(Box::new(collector.clone()))?;
+        self.registry.register(Box::new(collector.clone()))?;
+        let families = collector.collect();
+        for (described, family) in collector.desc().into_iter().zip(&families) {
+            self.families.borrow_mut().push(Family {
+                name: described.fq_name.clone(),
+                kind: match family.get_field_type() {
+                    MetricType::COUNTER => "counter",
+                    MetricType::HISTOGRAM => "histogram",
+                    _ => "gauge",
+                },
+                labels: described.variable_labels.clone(),
+                help: described.help.clone(),
+            });
+        }
         Ok(collector)
     }
 

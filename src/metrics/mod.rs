@@ -3,15 +3,17 @@
 //! Two registries: *pipeline* series carry decisions and are shown only while this process may
 //! write; *process* series describe the process itself and are always shown.
 
+use std::cell::RefCell;
 use std::sync::{PoisonError, RwLock};
 
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{Registry, TextEncoder};
 
-pub use self::families::{ConfigSeries, EngineSeries, ProcessSeries};
+pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
 use self::families::{Registrar, VariantSeries};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::plan::{Action, Stage, VariantFigures};
+use crate::policy::optimize::{WhyOptimized, WhyShared};
+use crate::policy::plan::{Action, Decision, Stage, VariantFigures, Why};
 use crate::policy::record::Values;
 use crate::settings::Generation;
 
@@ -31,6 +33,7 @@ pub struct Metrics {
     /// Held for writing while a variant changes its label set, so that no scrape sees none or two.
     exposition: RwLock<()>,
     variants: VariantSeries,
+    families: Vec<Family>,
     /// Collection and planning.
     pub engine: EngineSeries,
     /// Settings.
@@ -46,6 +49,15 @@ pub struct VariantLabels {
     pub key: VariantKey,
     /// `accelerator_type`.
     pub accelerator: String,
+}
+
+/// A condition that is not as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trouble {
+    /// Type of the condition.
+    pub condition: &'static str,
+    /// Its reason.
+    pub reason: &'static str,
 }
 
 impl VariantLabels {
@@ -65,16 +77,31 @@ impl Metrics {
         let pipeline = Registry::new_custom(None, labels.clone())?;
         let process_wide = Registry::new_custom(None, labels)?;
         process_wide.register(Box::new(ProcessCollector::for_self()))?;
-        let registrar = Registrar(&process_wide);
+        let noted = RefCell::default();
+        let registrar = |registry| Registrar {
+            registry,
+            families: &noted,
+        };
+        let variants = VariantSeries::new(&registrar(&pipeline))?;
+        let registrar = registrar(&process_wide);
+        let engine = EngineSeries::new(&registrar)?;
+        let config = ConfigSeries::new(&registrar)?;
+        let process = ProcessSeries::new(&registrar)?;
         Ok(Self {
-            variants: VariantSeries::new(&Registrar(&pipeline))?,
-            engine: EngineSeries::new(&registrar)?,
-            config: ConfigSeries::new(&registrar)?,
-            process: ProcessSeries::new(&registrar)?,
+            variants,
+            engine,
+            config,
+            process,
+            families: noted.into_inner(),
             exposition: RwLock::new(()),
             pipeline,
             process_wide,
         })
+    }
+
+    /// Every family that can be exposed, but for those of the process (`process_*`).
+    pub fn families(&self) -> &[Family] {
+        &self.families
     }
 
     /// Shows a variant's values under `labels`, and removes what it showed under `previous` if that
@@ -126,6 +153,45 @@ impl Metrics {
         }
     }
 
+    /// Shows whether something kept the last cycle from what it wanted for a variant.
+    pub fn expose_limits(&self, decision: &Decision) {
+        let labels = [&*decision.key.name, &*decision.key.namespace];
+        let at_maximum = decision.steps.iter().any(|step| {
+            matches!(
+                step.why,
+                Why::AtMaximum { .. }
+                    | Why::CutToMaximum { .. }
+                    | Why::Optimized(WhyOptimized::AtMaximum { .. })
+            )
+        });
+        let mut limits = decision.steps.iter();
+        let limited = limits.any(|step| {
+            (step.stage == Stage::Limit && step.to < step.from)
+                || matches!(step.why, Why::Shared(WhyShared::Scarce { .. }))
+        });
+        for (gauge, holds) in [
+            (&self.variants.at_maximum, at_maximum),
+            (&self.variants.limited, limited),
+        ] {
+            gauge.with_label_values(&labels).set(i64::from(holds));
+        }
+    }
+
+    /// Shows the conditions of a variant that are not as they should be, each with its reason, in place
+    /// of those `before`.
+    pub fn expose_troubles(&self, key: &VariantKey, troubles: &[Trouble], before: &[Trouble]) {
+        for gone in before.iter().filter(|trouble| !troubles.contains(trouble)) {
+            let values = [&*key.name, &*key.namespace, gone.condition, gone.reason];
+            drop(self.variants.trouble.remove_label_values(&values));
+        }
+        for Trouble { condition, reason } in troubles {
+            self.variants
+                .trouble
+                .with_label_values(&[&*key.name, &*key.namespace, condition, reason])
+                .set(1);
+        }
+    }
+
     /// Counts one change of the desired count.
     pub fn count_scaling(&self, labels: &VariantLabels, action: Action, reason: Stage) {
         let direction = match action {
@@ -147,11 +213,14 @@ impl Metrics {
             .unwrap_or_else(PoisonError::into_inner);
         self.remove(labels);
         // An absent series is what was asked for, so the answer does not matter.
-        drop(
-            self.variants
-                .up
-                .remove_label_values(&[&*labels.key.name, &*labels.key.namespace]),
-        );
+        for gauge in [
+            &self.variants.up,
+            &self.variants.at_maximum,
+            &self.variants.limited,
+        ] {
+            let values = [&*labels.key.name, &*labels.key.namespace];
+            drop(gauge.remove_label_values(&values));
+        }
         for status in FRESHNESS {
             let values = [&*labels.key.name, &*labels.key.namespace, status];
             drop(self.variants.freshness.remove_label_values(&values));

@@ -1,8 +1,11 @@
-use super::{Metrics, VariantLabels, Visibility};
-use crate::policy::key::VariantKey;
-use crate::policy::plan::{Action, Stage};
+use super::{Metrics, Trouble, VariantLabels, Visibility};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::plan::{
+    Action, Decision, MetricsState, Outcome, Stage, Step, VariantFigures, Why,
+};
 use crate::policy::record::Values;
-use crate::policy::units::Replicas;
+use crate::policy::snapshot::Accelerator;
+use crate::policy::units::{Cost, Replicas};
 
 fn labels(accelerator: &str) -> VariantLabels {
     VariantLabels {
@@ -120,4 +123,71 @@ fn counters_of_a_namespace_that_is_gone_are_dropped_and_others_keep_counting() {
     metrics.engine.keep_namespaces(&["stays"].into());
     let expected = r#"wva_pod_mapping_miss_total{namespace="stays",reason="unresolved"} 2"#;
     assert_eq!(shown(), [expected]);
+}
+
+#[test]
+fn a_trouble_is_shown_while_it_lasts() {
+    let metrics = Metrics::new(None).unwrap();
+    let trouble = |condition, reason| Trouble { condition, reason };
+    let first = [
+        trouble("Ready", "TargetNotFound"),
+        trouble("ActuationReady", "NoScaler"),
+    ];
+    let second = [trouble("ActuationReady", "ScalerPaused")];
+    let key = &labels("H100").key;
+    metrics.expose_troubles(key, &first, &[]);
+    assert_eq!(variant_lines(&metrics, Visibility::Shown).len(), 2);
+    metrics.expose_troubles(key, &second, &first);
+    let expected = r#"wva_variant_trouble{condition="ActuationReady",namespace="ns",reason="ScalerPaused",variant_name="va"} 1"#;
+    assert_eq!(variant_lines(&metrics, Visibility::Shown), [expected]);
+    metrics.expose_troubles(key, &[], &second);
+    assert_eq!(
+        variant_lines(&metrics, Visibility::Shown),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn what_kept_a_cycle_from_its_wish_is_shown() {
+    let metrics = Metrics::new(None).unwrap();
+    let step = |stage, from, to, why| Step {
+        stage,
+        from: Replicas(from),
+        to: Replicas(to),
+        why,
+    };
+    let shown = |steps: Vec<Step>| {
+        metrics.expose_limits(&decision(steps));
+        let lines = variant_lines(&metrics, Visibility::Shown);
+        let value = |name: &str| {
+            lines
+                .iter()
+                .any(|line| line.starts_with(name) && line.ends_with(" 1"))
+        };
+        [
+            value("wva_variant_at_max_replicas"),
+            value("wva_variant_limited"),
+        ]
+    };
+    let cut = step(Stage::Bounds, 5, 4, Why::CutToMaximum { max: Replicas(4) });
+    assert_eq!(shown(vec![cut]), [true, false]);
+    let limited = step(Stage::Limit, 5, 4, Why::NoReplicas);
+    assert_eq!(shown(vec![limited]), [false, true]);
+    let granted = step(Stage::Limit, 5, 5, Why::NoReplicas);
+    assert_eq!(shown(vec![granted]), [false, false]);
+}
+
+fn decision(steps: Vec<Step>) -> Decision {
+    Decision {
+        key: VariantKey::new("ns", "va"),
+        model: ModelKey::new("m", "ns"),
+        accelerator: Accelerator::Unresolved,
+        cost: Cost::DEFAULT,
+        current: None,
+        target: None,
+        outcome: Outcome::Analyzed,
+        metrics: MetricsState::Available,
+        figures: VariantFigures::default(),
+        steps,
+    }
 }

@@ -353,7 +353,7 @@ fn lines(input: &mut Vec<u8>, at: usize, chance: &mut Chance<'_>) {
             let place = chance.below(input.len() + 1);
             replace(input, place..place, &line);
         }
-        3 => replace(input, start..start, &b"        "[..1 + chance.below(8)]),
+        3 => replace(input, start..start, &b"        "[..=chance.below(8)]),
         _ => {
             let spaces = line.iter().take_while(|byte| **byte == b' ').count();
             replace(input, start..start + chance.below(spaces + 1), b"");

@@ -12,6 +12,7 @@ mod event_writes;
 mod external_metrics;
 mod external_metrics_door;
 mod filters;
+mod install;
 mod inventory;
 mod keys;
 mod leader_deaths;
@@ -44,6 +45,7 @@ pub(crate) fn all() -> Vec<Case> {
         role_deaths::cases(),
         settings::cases(),
         keys::cases(),
+        install::cases(),
         closed_loop::cases(),
         signals::cases(),
         signal_fields::cases(),

@@ -70,7 +70,10 @@ impl Uses {
         let Some(resource) = text("/objectRef/resource") else {
             return;
         };
-        if !user.ends_with(&format!(":{ACCOUNT}")) {
+        let is_controller = user.ends_with(&format!(":{ACCOUNT}"))
+            // As the chart and kustomize name it.
+            || user.ends_with("-controller-manager");
+        if !is_controller {
             return;
         }
         let resource = match text("/objectRef/subresource") {

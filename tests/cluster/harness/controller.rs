@@ -76,9 +76,10 @@ pub(crate) struct Controller {
     pub(crate) server: Arc<Server>,
     /// Where `/metrics` and `/debug` are served.
     pub(crate) metrics: String,
-    probes: String,
-    http: reqwest::Client,
-    _target: Target,
+    pub(super) probes: String,
+    pub(super) http: reqwest::Client,
+    /// None where Prometheus is not let in.
+    pub(super) target: Option<Target>,
 }
 
 impl Controller {
@@ -123,9 +124,11 @@ impl Controller {
         server.start()?;
         Ok(Self {
             server,
-            _target: world
-                .prometheus
-                .scrape(&system.name, spec.name, metrics.parse()?)?,
+            target: Some(
+                world
+                    .prometheus
+                    .scrape(&system.name, spec.name, metrics.parse()?)?,
+            ),
             metrics,
             probes,
             http: web::client()?,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiResource, Scope, pinned_kind};
 use kube::{Api, Client};
@@ -31,8 +31,22 @@ pub(crate) async fn apply(
     Ok(api.patch(&name, &params, &Patch::Apply(object)).await?)
 }
 
+/// Has the server judge one object as if it were applied, and changes nothing.
+pub(crate) async fn dry_run(client: &Client, object: Value, namespace: Option<&str>) -> Result {
+    let name = text(&object, "/metadata/name")?;
+    let api = api_of(client, &object, namespace).await?;
+    let params = PatchParams {
+        dry_run: true,
+        // A misspelt field is an error.
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::apply(MANAGER).force()
+    };
+    api.patch(&name, &params, &Patch::Apply(object)).await?;
+    Ok(())
+}
+
 /// The client for the kind of an object.
-async fn api_of(
+pub(crate) async fn api_of(
     client: &Client,
     object: &Value,
     namespace: Option<&str>,
@@ -89,11 +103,15 @@ pub(crate) async fn apply_folder(client: &Client, folder: &Path) -> Result {
 
 /// The objects of a YAML file, which may hold several documents.
 pub(crate) fn read(path: &Path) -> Result<Vec<Value>> {
-    let content = fs::read_to_string(path)?;
+    parse(&fs::read_to_string(path)?, &path.display().to_string())
+}
+
+/// The objects of a text from `source`, which may hold several documents.
+pub(crate) fn parse(content: &str, source: &str) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
-    for document in serde_yaml::Deserializer::from_str(&content) {
+    for document in serde_yaml::Deserializer::from_str(content) {
         let object = Value::deserialize(document)
-            .map_err(|error| Fault::new(format!("{}: {error}", path.display())))?;
+            .map_err(|error| Fault::new(format!("{source}: {error}")))?;
         if object.is_object() {
             objects.push(object);
         }

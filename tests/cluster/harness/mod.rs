@@ -3,6 +3,7 @@
 pub(crate) mod account;
 pub(crate) mod audit;
 pub(crate) mod bridge;
+pub(crate) mod container;
 pub(crate) mod controller;
 pub(crate) mod door;
 mod dump;
@@ -24,6 +25,7 @@ mod run;
 pub(crate) mod scaled_object;
 pub(crate) mod scaling_loop;
 pub(crate) mod servers;
+pub(crate) mod shipping;
 mod site;
 pub(crate) mod suite;
 pub(crate) mod tools;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::fault::{Fault, Result};
 
 /// All that a world needs; a missing one is a failure of the suite, never a reason to skip.
-const NEEDED: [&str; 8] = [
+const NEEDED: [&str; 11] = [
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
@@ -15,6 +15,9 @@ const NEEDED: [&str; 8] = [
     "prometheus",
     "keda-operator",
     "keda-adapter",
+    "kubectl",
+    "helm",
+    "promtool",
 ];
 
 /// The folder into which `tests/tools/build` builds, and the one that `KUBEBUILDER_ASSETS` names.

@@ -1,0 +1,153 @@
+//! `docs/user-guide/crd-reference.md`.
+
+use std::fmt::Write as _;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+
+use super::{check, code, row};
+use crate::api::variant_autoscaling::definition;
+use crate::policy::condition::ConditionType;
+
+const INTRODUCTION: &str = "\
+# VariantAutoscaling
+
+<!-- Made from the definition in src/api/variant_autoscaling.rs. Do not edit: run the tests with UPDATE=1. -->
+
+`llmd.ai/v1alpha1`, kind `VariantAutoscaling`, short `va`: one way to serve a model. It names a scale
+target in its own namespace, what a replica costs, and how many there may be. Samples, one per feature,
+are in [config/samples](../../config/samples).
+
+Labels and annotations that are read:
+
+| on | name | meaning |
+|---|---|---|
+| label | `inference.optimization/acceleratorName` | the accelerator, where nothing in the target's pod template names one |
+| label | `wva.llmd.ai/controller-instance` | only the controller with this instance handles the object |
+| label | `wva.llmd.ai/service-class` | the class whose latency targets hold |
+";
+
+fn page() -> String {
+    let definition = definition();
+    let version = &definition.spec.versions[0];
+    let schema = version.schema.as_ref().unwrap();
+    let schema = schema.open_api_v3_schema.as_ref().unwrap();
+    let mut text = INTRODUCTION.to_owned();
+    for part in ["spec", "status"] {
+        writeln!(
+            text,
+            "\n## `{part}`\n\n| Field | Type | Required | Default | Limits | Meaning |\n|---|---|---|---|---|---|"
+        )
+        .unwrap();
+        fields(&mut text, "", &schema.properties.as_ref().unwrap()[part]);
+    }
+    text.push_str("\nThe API server refuses, too:\n\n");
+    let spec = &schema.properties.as_ref().unwrap()["spec"];
+    for rule in spec.x_kubernetes_validations.iter().flatten() {
+        let message = rule.message.clone().unwrap_or_default();
+        writeln!(text, "- {message}: `{}`", rule.rule).unwrap();
+    }
+    text.push_str("\n## Conditions\n\n");
+    let types = [
+        (
+            ConditionType::TargetResolved,
+            "the target is there, and this object's alone",
+        ),
+        (ConditionType::MetricsAvailable, "its replicas are seen"),
+        (
+            ConditionType::OptimizationReady,
+            "a decision was made, and why",
+        ),
+        (
+            ConditionType::ActuationReady,
+            "an HPA or ScaledObject follows, or what keeps it from it",
+        ),
+        (
+            ConditionType::Ready,
+            "target, metrics and decision in one word",
+        ),
+        (
+            ConditionType::ControllerConflict,
+            "another controller claims or publishes the object; absent while none does",
+        ),
+    ];
+    text.push_str("| Type | True means |\n|---|---|\n");
+    for (kind, meaning) in types {
+        text.push_str(&row(&[code(kind.as_str()), meaning.to_owned()]));
+    }
+    text.push_str("\nWhat each reason means and what to do: [operations](../operations.md).\n");
+    text.push_str("\n## Columns of `kubectl get va`\n\n| Column | Path |\n|---|---|\n");
+    for column in version.additional_printer_columns.iter().flatten() {
+        text.push_str(&row(&[column.name.clone(), code(&column.json_path)]));
+    }
+    text
+}
+
+fn fields(text: &mut String, parent: &str, schema: &JSONSchemaProps) {
+    for (name, field) in schema.properties.iter().flatten() {
+        let path = format!("{parent}{name}");
+        let required = schema.required.iter().flatten().any(|given| given == name);
+        let default = field
+            .default
+            .as_ref()
+            .map(|value| code(&value.0.to_string()));
+        text.push_str(&row(&[
+            code(&path),
+            kind(field),
+            if required { "yes" } else { "" }.to_owned(),
+            default.unwrap_or_default(),
+            limits(field),
+            field
+                .description
+                .clone()
+                .unwrap_or_default()
+                .replace('\n', " "),
+        ]));
+        fields(text, &format!("{path}."), field);
+        if let Some(JSONSchemaPropsOrArray::Schema(items)) = &field.items {
+            fields(text, &format!("{path}[]."), items);
+        }
+    }
+}
+
+fn kind(field: &JSONSchemaProps) -> String {
+    let kind = field.type_.clone().unwrap_or_default();
+    match &field.format {
+        Some(format) if format == "date-time" => "time".to_owned(),
+        _ => kind,
+    }
+}
+
+fn limits(field: &JSONSchemaProps) -> String {
+    let mut limits = Vec::new();
+    if let Some(minimum) = field.minimum {
+        limits.push(format!("at least {minimum}"));
+    }
+    if field.min_length == Some(1) {
+        limits.push("not empty".to_owned());
+    }
+    if let Some(pattern) = &field.pattern {
+        limits.push(code(pattern));
+    }
+    limits.join(", ")
+}
+
+#[test]
+fn the_page_in_the_repository_is_the_one_made_from_the_definition() {
+    check("docs/user-guide/crd-reference.md", &page());
+}
+
+#[test]
+fn the_page_names_every_field_that_can_be_written() {
+    let page = page();
+    for field in [
+        "scaleTargetRef.kind",
+        "modelID",
+        "variantCost",
+        "minReplicas",
+        "maxReplicas",
+    ] {
+        assert!(page.contains(&format!("| `{field}` |")), "{field}");
+    }
+}

@@ -1,0 +1,112 @@
+//! The chart, the kustomize bases and the install script, on the real API server.
+
+mod documents;
+mod kustomize;
+mod observability;
+mod release;
+mod rendering;
+mod running;
+mod script;
+
+use std::time::Duration;
+
+use crate::harness::shipping::{chart, set};
+use crate::harness::suite::{Case, Cx};
+use crate::harness::world::Setup;
+
+/// The name of releases, as people choose it.
+const RELEASE: &str = "wva";
+const SOON: Duration = Duration::from_secs(30);
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "install::every_set_of_values_is_accepted",
+            rendering::every_set_of_values_is_accepted,
+        ),
+        Case::shared(
+            "install::wrong_values_are_refused_by_name",
+            rendering::wrong_values_are_refused_by_name,
+        ),
+        Case::shared("install::chart_renders_defaults", rendering::defaults),
+        Case::shared("install::chart_renders_client_only", rendering::client_only),
+        Case::shared("install::chart_renders_an_instance", rendering::instance),
+        Case::shared("install::chart_renders_choices", rendering::choices),
+        Case::shared("install::every_set_installs", release::every_set_installs),
+        Case::shared(
+            "install::upgrade_rollback_uninstall",
+            release::upgrade_rollback_uninstall,
+        ),
+        Case::shared(
+            "install::an_immutable_config_map_stays_honest",
+            release::an_immutable_config_map_stays_honest,
+        ),
+        Case::shared(
+            "install::chart_scales_its_sample_through_keda",
+            running::chart_scales_its_sample_through_keda,
+        ),
+        Case::shared(
+            "install::chart_settings_change_live",
+            running::chart_settings_change_live,
+        ),
+        Case::shared(
+            "install::kustomize_is_accepted",
+            kustomize::every_folder_is_accepted,
+        ),
+        Case::shared(
+            "install::kustomize_grants_what_the_chart_grants",
+            kustomize::grants_what_the_chart_grants,
+        ),
+        Case::shared(
+            "install::kustomize_settings_change_live",
+            kustomize::settings_change_live,
+        ),
+        Case::shared(
+            "install::kustomize_scales_the_samples",
+            kustomize::scales_the_samples,
+        ),
+        Case::shared(
+            "install::documentation_can_be_followed",
+            documents::can_be_followed,
+        ),
+        Case::shared(
+            "install::alerts_do_as_their_tests_say",
+            observability::alerts_do_as_their_tests_say,
+        ),
+        Case::shared(
+            "install::every_expression_is_understood",
+            observability::every_expression_is_understood,
+        ),
+        Case::shared("install::script_installs", script::installs),
+        Case::shared("install::script_refuses_by_name", script::refuses_by_name),
+        Case::with_own_servers(
+            "install::chart_scales_its_sample_through_its_hpa",
+            Setup::Whole,
+            running::chart_scales_its_sample_through_its_hpa,
+        ),
+    ]
+}
+
+/// A file of values that the chart brings.
+fn values_file(name: &str) -> Vec<String> {
+    vec!["-f".to_owned(), chart().join(name).display().to_string()]
+}
+
+/// What every release of a test needs: the sample in the namespace of the case, and no objects in
+/// namespaces that are not there.
+fn at_home(cx: &Cx) -> Vec<String> {
+    let namespace = cx.namespace.name.as_str();
+    set(&[
+        ("llmd.namespace", namespace),
+        ("wva.prometheus.monitoringNamespace", namespace),
+    ])
+}
+
+/// The Prometheus of the world, which knows no TLS.
+fn our_prometheus(cx: &Cx) -> Vec<String> {
+    set(&[
+        ("wva.prometheus.baseURL", &cx.world.prometheus.url),
+        ("wva.prometheus.allowHTTP", "true"),
+        ("wva.prometheus.clusterMonitoringView", "false"),
+    ])
+}

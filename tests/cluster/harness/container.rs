@@ -1,0 +1,170 @@
+//! A container of a Deployment, run as a process: with its arguments, its environment, the token of
+//! its service account, and its folders.
+
+use std::fs;
+use std::path::PathBuf;
+
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::Value;
+
+use super::controller::Controller;
+use super::fault::{Fault, Result};
+use super::ports;
+use super::process::Program;
+use super::suite::Cx;
+use super::web;
+
+/// What a Deployment runs, and where.
+pub(crate) struct Container<'a> {
+    /// The object as it is rendered.
+    pub(crate) deployment: &'a Value,
+    pub(crate) namespace: &'a str,
+    /// The pod's name.
+    pub(crate) pod: &'a str,
+    /// Whether Prometheus can read it without a token.
+    pub(crate) is_scraped: bool,
+}
+
+/// A container that runs.
+pub(crate) struct Running {
+    pub(crate) controller: Controller,
+    /// Where external metrics are served, if they are.
+    pub(crate) external: Option<u16>,
+}
+
+impl Container<'_> {
+    /// Starts the binary as the kubelet would the image, on loopback ports of its own.
+    pub(crate) async fn start(&self, cx: &Cx) -> Result<Running> {
+        let world = &cx.world;
+        let pod = &self.deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let kubeconfig = world
+            .site
+            .pki
+            .kubeconfig_with_token(&world.api.url, &self.token(cx, pod).await?);
+        let user = format!("{}-{}", self.namespace, self.pod);
+        let kubeconfig = world.site.write_kubeconfig(&user, &kubeconfig)?;
+        let folders = self.folders(cx, pod, container).await?;
+        let on_disk = |text: &str| {
+            folders
+                .iter()
+                .fold(text.to_owned(), |text, (mount, folder)| {
+                    text.replace(mount, &folder.display().to_string())
+                })
+        };
+        let [mut metrics, mut probes] = [const { String::new() }; 2];
+        let mut external = None;
+        let mut program = Program::new(PathBuf::from(env!("CARGO_BIN_EXE_wva"))).arg("controller");
+        for argument in texts(&container["args"]) {
+            let Some((flag, address)) = argument.split_once("-bind-address=") else {
+                program = program.arg(on_disk(argument));
+                continue;
+            };
+            if !address.starts_with(':') {
+                return Err(Fault::new(format!("{argument}: on all interfaces")));
+            }
+            let port = ports::free()?;
+            let own = format!("127.0.0.1:{port}");
+            program = program.arg(format!("{flag}-bind-address={own}"));
+            match flag {
+                "--metrics" => metrics = own,
+                "--health-probe" => probes = own,
+                _ => external = Some(port),
+            }
+        }
+        program = program
+            .env("KUBECONFIG", kubeconfig)
+            .env("RUST_BACKTRACE", "1");
+        for (name, value) in self.environment(container)? {
+            program = program.env(&name, on_disk(&value));
+        }
+        let log = format!("container-{user}");
+        let server = world.site.server(&log, program);
+        server.start()?;
+        let target = if self.is_scraped {
+            let page = metrics.parse()?;
+            Some(world.prometheus.scrape(self.namespace, self.pod, page)?)
+        } else {
+            None
+        };
+        let controller = Controller {
+            server,
+            metrics,
+            probes,
+            http: web::client()?,
+            target,
+        };
+        Ok(Running {
+            controller,
+            external,
+        })
+    }
+
+    /// The environment of the container, with the fields of the pod in it.
+    fn environment(&self, container: &Value) -> Result<Vec<(String, String)>> {
+        let mut environment = Vec::new();
+        for variable in container["env"].as_array().into_iter().flatten() {
+            let name = variable["name"].as_str().unwrap_or_default();
+            let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
+            let value = match (variable["value"].as_str(), field) {
+                (Some(value), None) => value,
+                (None, Some("metadata.namespace")) => self.namespace,
+                (None, Some("metadata.name")) => self.pod,
+                other => return Err(Fault::new(format!("{name}: {other:?}"))),
+            };
+            environment.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(environment)
+    }
+
+    /// A token of the pod's service account, which must exist.
+    async fn token(&self, cx: &Cx, pod: &Value) -> Result<String> {
+        let account = pod["serviceAccountName"].as_str().unwrap_or_default();
+        let accounts: Api<ServiceAccount> =
+            Api::namespaced(cx.world.client.clone(), self.namespace);
+        let issued = accounts
+            .create_token_request(account, &PostParams::default(), &TokenRequest::default())
+            .await?;
+        let token = issued.status.map(|status| status.token);
+        token.ok_or_else(|| Fault::new("the API server issued no token"))
+    }
+
+    /// Each mounted Secret as a folder of its own: mount path and folder.
+    async fn folders(
+        &self,
+        cx: &Cx,
+        pod: &Value,
+        container: &Value,
+    ) -> Result<Vec<(String, PathBuf)>> {
+        let secrets: Api<Secret> = Api::namespaced(cx.world.client.clone(), self.namespace);
+        let mut folders = Vec::new();
+        for mount in container["volumeMounts"].as_array().into_iter().flatten() {
+            let volumes = pod["volumes"].as_array().into_iter().flatten();
+            let mut volumes = volumes.filter(|volume| volume["name"] == mount["name"]);
+            let volume = volumes.next().unwrap_or(&Value::Null);
+            let (Some(secret), Some(path)) = (
+                volume["secret"]["secretName"].as_str(),
+                mount["mountPath"].as_str(),
+            ) else {
+                continue;
+            };
+            let folder = cx.world.site.conf(&format!("{}-{secret}", self.namespace));
+            fs::create_dir_all(&folder)?;
+            for (name, content) in secrets.get(secret).await?.data.unwrap_or_default() {
+                fs::write(folder.join(name), content.0)?;
+            }
+            folders.push((path.to_owned(), folder));
+        }
+        Ok(folders)
+    }
+}
+
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
