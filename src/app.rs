@@ -18,7 +18,7 @@ use crate::actors::{
     variants,
 };
 use crate::cluster::event::{EventApi, Regarding};
-use crate::cluster::lease::LeaseApi;
+use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
 use crate::cluster::status::{StatusApi, manager_name};
 use crate::kit::{self, Address, ChildSpec, Doorbell, ExitReason, Kit, Role, Slot};
@@ -321,7 +321,9 @@ impl Plant {
             return Election::Off;
         }
         let timeout = LEASE_TIMEOUT.min(settings.retry_period / 2);
-        let namespace = &self.statics.scope.system_namespace;
+        let scope = &self.statics.scope;
+        let namespace = &scope.system_namespace;
+        let lease = lease_name(&settings.id, scope.controller_instance.as_deref());
         Election::On {
             rules: LeaseRules {
                 identity: Arc::clone(&env.identity),
@@ -329,12 +331,7 @@ impl Plant {
                 renew_deadline: settings.renew_deadline,
                 retry_period: settings.retry_period,
             },
-            api: Box::new(LeaseApi::new(
-                env.kube.clone(),
-                namespace,
-                &settings.id,
-                timeout,
-            )),
+            api: Box::new(LeaseApi::new(env.kube.clone(), namespace, &lease, timeout)),
         }
     }
 

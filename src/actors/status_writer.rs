@@ -35,6 +35,9 @@ const OUTDATED: Duration = Duration::from_millis(100);
 /// A change of words alone is written this long after the last write at the earliest: words change
 /// more often than what they are about.
 const WORDS: Duration = Duration::from_secs(30);
+/// After a claim that was too short for a write, until it is looked at again: leases are renewed
+/// every few seconds.
+const RENEWAL: Duration = Duration::from_secs(1);
 /// An apply takes one request, rarely up to five.
 const REQUESTS: u32 = 5;
 
@@ -194,8 +197,10 @@ impl StatusWriter {
                 };
                 self.intents.put_back(key, intent);
             }
-            // The intent is dropped: whoever leads next computes its own.
-            Outcome::NoClaim => self.count("no-claim"),
+            Outcome::NoClaim => {
+                self.count("no-claim");
+                self.await_claim(now, key);
+            }
             Outcome::Written(written, stored) => {
                 if !written.rivals.is_empty() {
                     tracing::warn!(variant = %key, rivals = ?written.rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
@@ -213,7 +218,11 @@ impl StatusWriter {
         let failures = intent.failures.saturating_add(1);
         let backoff = RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX));
         let delay = match error {
-            StatusError::Gone(_) | StatusError::Expired(_) => return self.count("dropped"),
+            StatusError::Gone(_) => return self.count("dropped"),
+            StatusError::Expired(_) => {
+                self.count("dropped");
+                return self.await_claim(now, key);
+            }
             StatusError::Outdated(_) if failures < 5 => OUTDATED,
             StatusError::Retry {
                 after: Some(after), ..
@@ -235,6 +244,20 @@ impl StatusWriter {
             not_before,
         };
         self.intents.put_back(key, intent);
+    }
+
+    /// A claim that is too short for a request may be renewed, which is no change of term. Without a
+    /// claim the intent is dropped: whoever leads next computes its own.
+    fn await_claim(&self, now: Moment, key: VariantKey) {
+        if self.facts.claim.may_write(now) {
+            let mut due = now;
+            due.monotonic += RENEWAL;
+            let intent = Intent {
+                failures: 0,
+                not_before: Some(due),
+            };
+            self.intents.put_back(key, intent);
+        }
     }
 
     /// Tells the emitter which count is stored now, if that is known.

@@ -32,6 +32,9 @@ pub struct SlimPodSpec {
 /// The state of a pod.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SlimPodStatus {
+    /// How far it has come: `Pending`, `Running`, `Succeeded` or `Failed`.
+    #[serde(default)]
+    pub phase: Option<String>,
     /// What is judged of it.
     #[serde(default)]
     pub conditions: Vec<PodCondition>,

@@ -131,7 +131,7 @@ impl LeaseApi {
             },
             spec: Some(LeaseSpec {
                 holder_identity: Some(holder.to_owned()),
-                lease_duration_seconds: i32::try_from(duration.as_secs().max(1)).ok(),
+                lease_duration_seconds: i32::try_from(whole_seconds(duration)).ok(),
                 lease_transitions: i32::try_from(proposal.transitions).ok(),
                 acquire_time: now
                     .clone()
@@ -159,6 +159,28 @@ impl LeaseApi {
     }
 }
 
+/// Name of the lease of one instance: instances share none, and so each has its leader.
+///
+/// The value of a label may hold what no name of an object may; that becomes small letters and dashes.
+pub fn lease_name(id: &str, instance: Option<&str>) -> String {
+    let Some(instance) = instance else {
+        return id.to_owned();
+    };
+    let fits = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let letters = instance.chars().map(|letter| {
+        let letter = letter.to_ascii_lowercase();
+        if fits(letter) { letter } else { '-' }
+    });
+    format!("{id}-{}", letters.collect::<String>())
+}
+
+/// What a lease can say of its duration. Rounded up: who goes by it must not take over while a claim
+/// lasts.
+fn whole_seconds(duration: Duration) -> u64 {
+    let fraction = u64::from(duration.subsec_nanos() > 0);
+    duration.as_secs().saturating_add(fraction).max(1)
+}
+
 fn record(lease: Lease) -> LeaseRecord {
     let spec = lease.spec.unwrap_or_default();
     let seconds = spec
@@ -172,5 +194,36 @@ fn record(lease: Lease) -> LeaseRecord {
             .and_then(|count| u32::try_from(count).ok())
             .unwrap_or(0),
         version: Arc::from(lease.metadata.resource_version.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lease_name, whole_seconds};
+    use std::time::Duration;
+
+    #[test]
+    fn a_lease_never_says_less_than_its_duration() {
+        for (millis, seconds) in [
+            (0, 1),
+            (100, 1),
+            (1_000, 1),
+            (4_900, 5),
+            (5_000, 5),
+            (60_001, 61),
+        ] {
+            assert_eq!(
+                whole_seconds(Duration::from_millis(millis)),
+                seconds,
+                "{millis} ms"
+            );
+        }
+    }
+
+    #[test]
+    fn every_instance_has_a_lease_of_its_own() {
+        assert_eq!(lease_name("72dd1cf1.llm-d.ai", None), "72dd1cf1.llm-d.ai");
+        assert_eq!(lease_name("a.b", Some("blue")), "a.b-blue");
+        assert_eq!(lease_name("a.b", Some("Team_A.1")), "a.b-team-a-1");
     }
 }

@@ -12,8 +12,8 @@ const INTRODUCTION: &str = "\
 <!-- Made from src/docs/events.rs, which is compared with the code. Do not edit: run the tests with UPDATE=1. -->
 
 Events are of `events.k8s.io/v1`, on the object that they are about, from
-`llmd.ai/workload-variant-autoscaler`. One that comes again within a short time is counted up. The cycle
-in a note is the one in the log and in the status.
+`llmd.ai/workload-variant-autoscaler`. Of one object and reason at most one a minute is sent, and one that
+comes again is counted up. The cycle in a note is the one in the log and in the status.
 
 | Reason | Type | On | When |
 |---|---|---|---|
@@ -26,7 +26,7 @@ well: its reason is that of the condition, Warning where it fails, Normal where 
 ";
 
 /// Reason, type, object, occasion.
-const EVENTS: [[&str; 4]; 8] = [
+const EVENTS: [[&str; 4]; 9] = [
     [
         "ScaledUp",
         "Normal",
@@ -56,6 +56,12 @@ const EVENTS: [[&str; 4]; 8] = [
         "Warning",
         "VariantAutoscaling",
         "the handling of the object keeps failing; its count is kept",
+    ],
+    [
+        "NoOtherController",
+        "Normal",
+        "VariantAutoscaling",
+        "a conflict with another controller is over",
     ],
     [
         "PermissionMissing",

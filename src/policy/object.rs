@@ -19,6 +19,9 @@ pub enum Lifecycle {
     Live,
     /// It carries a deletion timestamp.
     Deleting,
+    /// A pod that has come to its end, evicted or failed or done. It stays as a record, and never
+    /// serves again.
+    Ended,
 }
 
 /// A `VariantAutoscaling`.

@@ -157,6 +157,9 @@ name: {{ include "wva.target" . | quote }}
 {{- fail (printf "hpa.minReplicas: %d is more than hpa.maxReplicas %d" (int .Values.hpa.minReplicas) (int .Values.hpa.maxReplicas)) -}}
 {{- end -}}
 {{- $e := .Values.externalMetrics -}}
+{{- if and $e.enabled $e.apiService (not .Values.wva.enabled) -}}
+{{- fail "externalMetrics.enabled: without a running controller (wva.enabled=false) its APIService would block the deletion of every namespace; set it to false" -}}
+{{- end -}}
 {{- if and $e.enabled $e.certificate.existingSecret $e.apiService (not $e.certificate.caBundle) -}}
 {{- fail "externalMetrics.certificate.caBundle: the API server needs the authority of certificate.existingSecret" -}}
 {{- end -}}

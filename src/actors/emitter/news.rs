@@ -6,6 +6,7 @@ use crate::policy::condition::{self, ConditionStatus, ConditionType};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision, Stage};
 use crate::policy::record::Record;
+use crate::policy::rival::Standing;
 use crate::policy::safety_net;
 use crate::policy::units::Replicas;
 
@@ -77,6 +78,27 @@ impl Emitter {
             };
             self.events.throw(now, notice);
         }
+        let conflicted = previous.is_some_and(|previous| previous.standing != Standing::Alone);
+        if conflicted && record.standing == Standing::Alone {
+            self.tell_conflict_is_over(now, record);
+        }
+    }
+
+    fn tell_conflict_is_over(&self, now: Moment, record: &Record) {
+        let Some(regarding) = self.facts.regarding(&record.key) else {
+            return;
+        };
+        let notice = Notice {
+            regarding,
+            severity: Severity::Normal,
+            reason: "NoOtherController",
+            action: ConditionType::ControllerConflict.as_str(),
+            note: format!(
+                "No other controller holds or publishes this variant any more (cycle {})",
+                cycle_of(record)
+            ),
+        };
+        self.events.throw(now, notice);
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::api::pod::SlimPod;
 use crate::cluster::mirror::ObjectKey;
-use crate::policy::object::PodObject;
+use crate::policy::object::{Lifecycle, PodObject};
 use crate::policy::snapshot::Readiness;
 
 impl Projected for SlimPod {
@@ -30,7 +30,10 @@ impl Projected for SlimPod {
                 .map(|time| wall_time(Some(time))),
             node: self.spec.node_name.map(|node| texts.intern(&node)),
             created: wall_time(self.metadata.creation_timestamp.as_ref()),
-            lifecycle: lifecycle(&self.metadata),
+            lifecycle: match self.status.phase.as_deref() {
+                Some("Failed" | "Succeeded") => Lifecycle::Ended,
+                _ => lifecycle(&self.metadata),
+            },
         }
     }
 

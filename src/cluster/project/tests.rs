@@ -264,6 +264,23 @@ fn a_pod_says_since_when_it_is_ready_and_where() {
 }
 
 #[test]
+fn a_pod_that_has_come_to_its_end_is_live_no_more() {
+    for (phase, expected) in [
+        ("Pending", Lifecycle::Live),
+        ("Running", Lifecycle::Live),
+        ("Unknown", Lifecycle::Live),
+        ("Failed", Lifecycle::Ended),
+        ("Succeeded", Lifecycle::Ended),
+    ] {
+        let object = json!({
+            "metadata": {"namespace": "a", "name": "p"},
+            "status": {"phase": phase, "reason": "Evicted"},
+        });
+        assert_eq!(project::<SlimPod>(&object).lifecycle, expected, "{phase}");
+    }
+}
+
+#[test]
 fn a_pod_is_ready_by_its_condition_alone() {
     for (conditions, expected) in [
         (json!([]), Readiness::NotReady),

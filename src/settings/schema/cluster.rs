@@ -152,7 +152,7 @@ pub const LEADER_ELECTION_ID: Spec = Spec::fixed(
 .flags(&["leader-election-id"])
 .default("72dd1cf1.llm-d.ai")
 .means(
-    "Name of the Lease in the system namespace.",
+    "Name of the Lease in the system namespace; a CONTROLLER_INSTANCE is appended.",
     "replicas with the same name elect one leader",
 );
 

@@ -75,7 +75,7 @@ async fn shows(cx: &Cx, controller: &Controller, wanted: Option<f64>) -> Result 
     .await
 }
 
-pub(super) async fn follows(controller: &Controller) -> Result {
+async fn follows(controller: &Controller) -> Result {
     controller.ready().await?;
     let text = controller.readiness().await?;
     if text.contains("leadership: following") {

@@ -44,7 +44,7 @@ pub(super) async fn every_set_installs(cx: &Cx) -> Result {
         }
         values.extend(at_home(cx));
         if set != "client" {
-            values.extend(["--wait", "--timeout=60s"].map(str::to_owned));
+            values.extend(["--wait", "--timeout=150s"].map(str::to_owned));
         }
         let notes = shipping.install(set, namespace, &values).await?;
         let says_how = notes.contains("describe va") && notes.contains("ActuationReady");

@@ -86,7 +86,8 @@ pub(super) async fn every_set_of_values_is_accepted(cx: &Cx) -> Result {
 }
 
 /// Values, each with what the refusal must name.
-const WRONG: [(&str, &str, &str); 30] = [
+const WRONG: [(&str, &str, &str); 31] = [
+    ("wva.enabled", "false", "externalMetrics.enabled"),
     ("wva.reconcilInterval", "30s", "reconcilInterval"),
     ("wva.reconcileInterval", "soon", "/wva/reconcileInterval"),
     ("wva.replicaCount", "-1", "/wva/replicaCount"),
