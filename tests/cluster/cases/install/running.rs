@@ -202,6 +202,8 @@ pub(super) async fn chart_scales_its_sample_through_keda(cx: &Cx) -> Result {
     controller.ready().await?;
     grows(cx, &controller).await?;
     drop(fleet);
+    // Its rights go with the release.
+    assert_eq!(controller.stop().await?, Some(0));
     nothing_was_refused(cx, &release)?;
     shipping.uninstall(RELEASE, &release).await
 }
@@ -260,6 +262,7 @@ pub(super) async fn chart_scales_its_sample_through_its_hpa(cx: &Cx) -> Result {
         .await?;
     grows(cx, &running.controller).await?;
     drop(fleet);
+    assert_eq!(running.controller.stop().await?, Some(0));
     nothing_was_refused(cx, &release)?;
 
     shipping.uninstall(RELEASE, &release).await?;
