@@ -71,7 +71,7 @@ pub fn page() -> String {
     ] {
         write!(
             text,
-            "\n### {title}\n\n| Field | Other spellings | State |\n|---|---|---|\n"
+            "\n### {title}\n\n| Field | Other spellings |\n|---|---|\n"
         )
         .unwrap_or_default();
         push_fields(&mut text, "", fields);
@@ -119,14 +119,7 @@ fn push_fields(text: &mut String, parent: &str, fields: &[Field]) {
     for field in fields {
         let path = format!("{parent}{}", field.name);
         let also: Vec<String> = field.also.iter().map(|name| code(name)).collect();
-        writeln!(
-            text,
-            "| {} | {} | {} |",
-            code(&path),
-            also.join(", "),
-            word(field.state)
-        )
-        .unwrap_or_default();
+        writeln!(text, "| {} | {} |", code(&path), also.join(", ")).unwrap_or_default();
         push_fields(text, &format!("{path}."), field.fields);
     }
 }

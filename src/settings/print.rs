@@ -6,10 +6,8 @@ use serde::Serialize;
 
 use super::layers::Resolution;
 use super::problem::{Findings, Layer, SettingError};
-use super::schema::{self, Change, State};
+use super::schema::{self, Change};
 use super::sources::{MainConfigMap, Sources};
-use super::yaml::Field;
-use super::{queueing_model, saturation, scale_to_zero, service_class};
 
 /// The report, in the order of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,8 +17,6 @@ pub struct Report {
     pub main_config_map: &'static str,
     /// One row per setting.
     pub settings: Vec<Row>,
-    /// Fields of the policy ConfigMaps that are checked and steer nothing yet.
-    pub fields_not_yet_active: Vec<PolicyFields>,
     /// What is refused without forbidding to start, and what is worth knowing.
     pub remarks: Vec<String>,
     /// What forbids to start with these sources.
@@ -40,16 +36,6 @@ pub struct Row {
     pub live: bool,
     /// Whether it acts.
     pub state: String,
-}
-
-/// Fields of one policy ConfigMap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PolicyFields {
-    /// Which one.
-    pub config_map: &'static str,
-    /// The fields.
-    pub fields: Vec<&'static str>,
 }
 
 impl Report {
@@ -77,7 +63,6 @@ impl Report {
                     }
                 })
                 .collect(),
-            fields_not_yet_active: policy_fields(),
             remarks: remarks(&resolution.findings),
             errors: resolution
                 .fatal
@@ -108,16 +93,6 @@ impl Report {
         text.push_str(&aligned(
             &std::iter::once(header).chain(rows).collect::<Vec<_>>(),
         ));
-        text.push_str("\nConfigMap fields that are checked and not yet active:\n");
-        for policy in &self.fields_not_yet_active {
-            writeln!(
-                text,
-                "  {}: {}",
-                policy.config_map,
-                policy.fields.join(", ")
-            )
-            .unwrap_or_default();
-        }
         for (title, lines) in [("remarks", &self.remarks), ("errors", &self.errors)] {
             if !lines.is_empty() {
                 writeln!(text, "\n{title}:").unwrap_or_default();
@@ -162,29 +137,6 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn policy_fields() -> Vec<PolicyFields> {
-    let not_yet = |fields: &'static [Field]| {
-        fields
-            .iter()
-            .filter(|field| field.state != State::Active)
-            .map(|field| field.name)
-            .collect()
-    };
-    [
-        ("saturation", saturation::FIELDS),
-        ("scale-to-zero", scale_to_zero::FIELDS),
-        ("queueing-model", queueing_model::FIELDS),
-        ("service-classes", service_class::FIELDS),
-    ]
-    .into_iter()
-    .map(|(config_map, fields)| PolicyFields {
-        config_map,
-        fields: not_yet(fields),
-    })
-    .filter(|policy: &PolicyFields| !policy.fields.is_empty())
-    .collect()
 }
 
 #[cfg(test)]

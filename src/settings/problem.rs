@@ -202,13 +202,6 @@ pub enum Notice {
         /// The field it was probably meant to be.
         nearest: Option<&'static str>,
     },
-    /// Fields that are read and checked, and steer nothing yet.
-    FieldsNotYetActive {
-        /// The entry.
-        place: EntryPlace,
-        /// The fields.
-        fields: Vec<&'static str>,
-    },
     /// A ConfigMap with an older documented name.
     OlderConfigMap {
         /// What it is for.
@@ -271,9 +264,6 @@ impl fmt::Display for Notice {
                     Some(nearest) => write!(formatter, "; did you mean {nearest:?}?"),
                     None => Ok(()),
                 }
-            }
-            Self::FieldsNotYetActive { place, fields } => {
-                write!(formatter, "{place}: not yet active: {}", fields.join(", "))
             }
             Self::OlderConfigMap { .. } => self.fmt_older(formatter),
             Self::FileInPlaceOfConfigMap => formatter.write_str(

@@ -22,12 +22,12 @@ const MAX_MILLIS: f64 = 86_400_000.0;
 
 /// Fields of an entry.
 pub const FIELDS: &[Field] = &[
-    Field::active("model_id").also(&["modelId", "modelID"]),
-    Field::active("namespace"),
-    Field::active("sloMultiplier"),
-    Field::active("tuningEnabled"),
-    Field::active("targetTTFT"),
-    Field::active("targetITL"),
+    Field::named("model_id").also(&["modelId", "modelID"]),
+    Field::named("namespace"),
+    Field::named("sloMultiplier"),
+    Field::named("tuningEnabled"),
+    Field::named("targetTTFT"),
+    Field::named("targetITL"),
 ];
 
 /// Latencies that a model is to keep.

@@ -22,10 +22,10 @@ const LONG_RETENTION: Duration = Duration::from_hours(24);
 
 /// Fields of an entry.
 pub const FIELDS: &[Field] = &[
-    Field::active("model_id").also(&["modelId", "modelID"]),
-    Field::active("namespace"),
-    Field::active("enable_scale_to_zero"),
-    Field::active("retention_period"),
+    Field::named("model_id").also(&["modelId", "modelID"]),
+    Field::named("namespace"),
+    Field::named("enable_scale_to_zero"),
+    Field::named("retention_period"),
 ];
 
 /// An entry as written; a missing field is inherited.

@@ -9,5 +9,6 @@ mod number;
 pub mod page;
 pub mod prometheus;
 pub mod router;
+pub mod socket;
 pub mod workloads;
 pub mod world;

@@ -21,10 +21,10 @@ use self::view::{Header, Lines};
 use super::{complain, fail, print};
 use crate::env::Clock;
 use crate::policy::moment::WallTime;
-use crate::sim::apiserver;
 use crate::sim::page::{self, Film};
 use crate::sim::world::pace::{Play, Show, Speed};
 use crate::sim::world::{Frame, scenarios};
+use crate::sim::{apiserver, socket};
 
 /// Real time between two pictures.
 const REFRESH: Duration = Duration::from_millis(200);
@@ -140,7 +140,7 @@ async fn play(arguments: Arguments) -> Result<String, String> {
     .await
     .map_err(|error| error.to_string())?;
     let mut doors = JoinSet::new();
-    doors.spawn(apiserver::serve(listener, show.gateway.clone()));
+    doors.spawn(socket::serve(listener, show.gateway.clone()));
     if let Some((listener, _)) = stand {
         let film = Film::new(&header.title, FRAME_DISTANCE);
         doors.spawn(page::serve(listener, film.clone()));

@@ -6,7 +6,7 @@ mod set;
 
 use serde::de::DeserializeOwned;
 
-pub(super) use read::{mention_fields, read_scoped, refuse};
+pub(super) use read::{mention_unknown, read_scoped, refuse};
 pub(super) use set::{EntrySet, ScopeChange, ScopedEntries};
 
 use super::config_maps::Purpose;

@@ -91,7 +91,7 @@ fn read_entry<E: Entry>(
             return kept;
         }
     };
-    mention_fields(place, document.unknown, document.not_yet, findings);
+    mention_unknown(place, document.unknown, findings);
     let identity = match identify::<E>(place, &document.content, findings) {
         Ok(identity) => identity,
         Err(why) => {
@@ -168,11 +168,10 @@ fn identify<E: Entry>(
     }))
 }
 
-/// Names fields that nobody knows, and those that steer nothing yet.
-pub(in crate::settings) fn mention_fields(
+/// Names fields that nobody knows.
+pub(in crate::settings) fn mention_unknown(
     place: &EntryPlace,
     unknown: Vec<(String, Option<&'static str>)>,
-    not_yet: Vec<&'static str>,
     findings: &mut Findings,
 ) {
     for (field, nearest) in unknown {
@@ -180,12 +179,6 @@ pub(in crate::settings) fn mention_fields(
             place: place.clone(),
             field,
             nearest,
-        });
-    }
-    if !not_yet.is_empty() {
-        findings.notices.push(Notice::FieldsNotYetActive {
-            place: place.clone(),
-            fields: not_yet,
         });
     }
 }

@@ -8,40 +8,40 @@ use crate::settings::yaml::Field;
 
 /// Fields of an entry.
 pub(super) const FIELDS: &[Field] = &[
-    Field::active("modelId").also(&["modelID", "model_id"]),
-    Field::active("namespace"),
-    Field::active("kvCacheThreshold"),
-    Field::active("queueLengthThreshold"),
-    Field::active("kvSpareTrigger"),
-    Field::active("queueSpareTrigger"),
-    Field::active("enableLimiter"),
-    Field::active("enableRescale"),
-    Field::active("analyzerName"),
-    Field::active("scaleUpThreshold"),
-    Field::active("scaleDownBoundary"),
-    Field::active("priority"),
-    Field::active("analyzers").holds(ANALYZER_FIELDS),
-    Field::active("limiters").holds(LIMITER_FIELDS),
-    Field::active("scaleToZero").holds(&[Field::active("enabled")]),
+    Field::named("modelId").also(&["modelID", "model_id"]),
+    Field::named("namespace"),
+    Field::named("kvCacheThreshold"),
+    Field::named("queueLengthThreshold"),
+    Field::named("kvSpareTrigger"),
+    Field::named("queueSpareTrigger"),
+    Field::named("enableLimiter"),
+    Field::named("enableRescale"),
+    Field::named("analyzerName"),
+    Field::named("scaleUpThreshold"),
+    Field::named("scaleDownBoundary"),
+    Field::named("priority"),
+    Field::named("analyzers").holds(ANALYZER_FIELDS),
+    Field::named("limiters").holds(LIMITER_FIELDS),
+    Field::named("scaleToZero").holds(&[Field::named("enabled")]),
 ];
 
 const ANALYZER_FIELDS: &[Field] = &[
-    Field::active("name"),
-    Field::active("type"),
-    Field::active("enabled"),
-    Field::active("score"),
-    Field::active("scaleUpThreshold"),
-    Field::active("scaleDownBoundary"),
-    Field::active("parameters"),
+    Field::named("name"),
+    Field::named("type"),
+    Field::named("enabled"),
+    Field::named("score"),
+    Field::named("scaleUpThreshold"),
+    Field::named("scaleDownBoundary"),
+    Field::named("parameters"),
 ];
 
 const LIMITER_FIELDS: &[Field] = &[
-    Field::active("name"),
-    Field::active("type"),
-    Field::active("scope"),
-    Field::active("quotas"),
-    Field::active("namespaceQuotas"),
-    Field::active("exclude"),
+    Field::named("name"),
+    Field::named("type"),
+    Field::named("scope"),
+    Field::named("quotas"),
+    Field::named("namespaceQuotas"),
+    Field::named("exclude"),
 ];
 
 /// An entry as written; a missing field is inherited.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
-use super::entries::{ScopeChange, mention_fields, refuse};
+use super::entries::{ScopeChange, mention_unknown, refuse};
 use super::namespace::shortened;
 use super::problem::{EntryPlace, Findings, Instead};
 use super::queueing_model::{LatencyTargets, targets};
@@ -23,18 +23,18 @@ const FLAT_KEY: &str = "serviceClasses";
 
 /// Fields of an entry; of each item in the older layout.
 pub const FIELDS: &[Field] = &[
-    Field::active("name"),
-    Field::active("priority"),
-    Field::active("data").holds(TARGET_FIELDS),
-    Field::active("model"),
-    Field::active("slo-tpot").also(&["slo-itl"]),
-    Field::active("slo-ttft").also(&["slo-ttw"]),
+    Field::named("name"),
+    Field::named("priority"),
+    Field::named("data").holds(TARGET_FIELDS),
+    Field::named("model"),
+    Field::named("slo-tpot").also(&["slo-itl"]),
+    Field::named("slo-ttft").also(&["slo-ttw"]),
 ];
 
 const TARGET_FIELDS: &[Field] = &[
-    Field::active("model"),
-    Field::active("slo-tpot").also(&["slo-itl"]),
-    Field::active("slo-ttft").also(&["slo-ttw"]),
+    Field::named("model"),
+    Field::named("slo-tpot").also(&["slo-itl"]),
+    Field::named("slo-ttft").also(&["slo-ttw"]),
 ];
 
 /// A class as written: with a list of models, or (older) one model per item.
@@ -197,7 +197,7 @@ fn noted<T>(
     findings: &mut Findings,
 ) -> Result<T, Vec<String>> {
     let document = document.map_err(|error| vec![error.to_string()])?;
-    mention_fields(place, document.unknown, document.not_yet, findings);
+    mention_unknown(place, document.unknown, findings);
     Ok(document.content)
 }
 

@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 
 use self::outline::{Comparison, Outline, outline_of};
 use super::namespace::shortened;
-use super::schema::State;
 use super::sources::Data;
 
 /// Largest text of one entry, in bytes.
@@ -65,30 +64,19 @@ pub struct Field {
     pub name: &'static str,
     /// Further spellings.
     pub also: &'static [&'static str],
-    /// Whether it acts.
-    pub state: State,
     /// Fields of the mapping, or of each mapping of the list, that it holds; none if anything may
     /// stand there.
     pub fields: &'static [Self],
 }
 
 impl Field {
-    /// A field that acts.
-    pub(super) const fn active(name: &'static str) -> Self {
+    /// A field without further spellings or fields of its own.
+    pub(super) const fn named(name: &'static str) -> Self {
         Self {
             name,
             also: &[],
-            state: State::Active,
             fields: &[],
         }
-    }
-
-    /// A field that is read and checked, and steers nothing yet; none is like that today.
-    #[cfg(test)]
-    pub(super) const fn later(name: &'static str) -> Self {
-        let mut field = Self::active(name);
-        field.state = State::NotYetActive;
-        field
     }
 
     pub(super) const fn also(mut self, also: &'static [&'static str]) -> Self {
@@ -109,8 +97,6 @@ pub struct Document<T> {
     pub content: T,
     /// Paths of fields that are not known, with the nearest known one.
     pub unknown: Vec<(String, Option<&'static str>)>,
-    /// Fields that steer nothing yet.
-    pub not_yet: Vec<&'static str>,
 }
 
 /// Reads a document with the given fields. A blank one has none of them.
@@ -131,7 +117,6 @@ pub fn parse_yaml<T: DeserializeOwned + Default>(
     Ok(Document {
         content,
         unknown: comparison.unknown,
-        not_yet: comparison.not_yet.into_iter().collect(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The shape of a document, read with a budget, and its comparison with the known fields.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
@@ -10,7 +10,6 @@ use serde_yaml::Deserializer;
 use super::Field;
 use crate::settings::namespace::shortened;
 use crate::settings::nearest::nearest;
-use crate::settings::schema::State;
 
 /// Most unknown fields that are named; a text full of them is wrong as a whole.
 const MAX_UNKNOWN: usize = 32;
@@ -28,7 +27,6 @@ pub(super) enum Outline {
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) unknown: Vec<(String, Option<&'static str>)>,
-    pub(super) not_yet: BTreeSet<&'static str>,
 }
 
 impl Comparison {
@@ -56,15 +54,7 @@ impl Comparison {
             .iter()
             .find(|field| field.name == key || field.also.contains(&key));
         if let Some(field) = known {
-            if field.state == State::Active {
-                self.walk(value, &path, field.fields);
-                return;
-            }
-            // Named once as a whole, not once more for each part.
-            let named = std::mem::take(&mut self.not_yet);
             self.walk(value, &path, field.fields);
-            self.not_yet = named;
-            self.not_yet.insert(field.name);
         } else if self.unknown.len() < MAX_UNKNOWN {
             let names = fields.iter().map(|field| field.name);
             self.unknown.push((path, nearest(key, names)));

@@ -16,7 +16,7 @@ mod faults;
 mod fields;
 mod insider;
 mod kind;
-mod listener;
+mod kubeconfig;
 mod managers;
 mod openapi;
 mod overlay;
@@ -46,6 +46,6 @@ mod tests;
 
 pub use faults::{Call, Fault, Faults, NoFaults};
 pub use insider::{Changed, Denied, Insider};
-pub use listener::{kubeconfig, serve};
+pub use kubeconfig::kubeconfig;
 pub use server::{ApiServer, Wire};
 pub use versions::Follower;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use wva::env::{Clock, SeedTree};
-use wva::sim::apiserver::{ApiServer, kubeconfig, serve};
+use wva::sim::apiserver::{ApiServer, kubeconfig};
+use wva::sim::socket::serve;
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};

@@ -183,6 +183,8 @@ pub(super) async fn an_immutable_config_map_stays_honest(cx: &Cx) -> Result {
     let second = start(cx, &objects, namespace, "after").await?.controller;
     second.ready().await?;
     interval_of(&second, &reader, 20.0).await?;
+    // Its rights go with the release.
+    assert_eq!(second.stop().await?, Some(0));
     shipping.uninstall(RELEASE, namespace).await
 }
 

@@ -1,14 +1,14 @@
-//! The server behind a socket on loopback, for `kubectl`.
+//! A server of the embedded world behind a socket on loopback, for people and for clients that want
+//! one.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::error::Error;
 use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -19,11 +19,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections served at once; beyond that, new ones are closed.
 const CONNECTIONS: usize = 256;
 
-/// Serves until dropped; dropping it ends every connection.
+/// Serves until dropped; dropping it ends every connection. An error of the service ends its connection
+/// without an answer.
 pub async fn serve<S, B>(listener: TcpListener, server: S) -> Infallible
 where
-    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    S: tower::Service<Request<Incoming>, Response = Response<B>>,
     S: Clone + Send + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
     S::Future: Send + 'static,
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
@@ -56,19 +58,4 @@ where
             }
         });
     }
-}
-
-/// A kubeconfig for the server at an address: no credentials, no encryption.
-pub fn kubeconfig(address: SocketAddr) -> String {
-    let document = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "embedded",
-        "clusters": [{"name": "embedded", "cluster": {"server": format!("http://{address}")}}],
-        "users": [{"name": "embedded", "user": {}}],
-        "contexts": [{
-            "name": "embedded",
-            "context": {"cluster": "embedded", "user": "embedded", "namespace": "default"},
-        }],
-    });
-    // YAML is a superset of JSON.
-    format!("{document:#}\n")
 }
