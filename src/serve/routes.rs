@@ -10,7 +10,7 @@ use super::answer::{self, Answer, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
 use crate::actors::facts::Facts;
-#[cfg(feature = "sim")]
+#[cfg(all(feature = "sim", debug_assertions))]
 use crate::kit::Role;
 use crate::kit::{Aliveness, Census};
 use crate::metrics::{TEXT_FORMAT, Visibility};

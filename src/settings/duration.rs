@@ -11,6 +11,10 @@ const MAX_TEXT: usize = 64;
 /// parser behind this module cannot overflow.
 const MAX_DIGITS: usize = 12;
 
+/// The longest duration, as in Go: 2^63 − 1 nanoseconds, about 292 years. Whatever is below it can be
+/// written down and read again.
+const LONGEST: Duration = Duration::from_nanos(i64::MAX.unsigned_abs());
+
 /// Units that mean the same to everybody. Months and years are missing: their length varies, and
 /// `M` differs from `m` by one key.
 const UNITS: &[&str] = &[
@@ -37,7 +41,7 @@ pub enum DurationError {
     /// Not a sequence of numbers with units.
     #[error("it is not a sequence of numbers with units")]
     Shape,
-    /// Too long, or finer than a nanosecond.
+    /// Longer than 292 years, or finer than a nanosecond.
     #[error("it cannot be represented")]
     Range,
 }
@@ -77,10 +81,14 @@ fn parse_magnitude(text: &str) -> Result<Duration, DurationError> {
         push_term(&mut normal, number, unit)?;
         rest = after.trim_start_matches(' ');
     }
-    humantime::parse_duration(&normal).map_err(|error| match error {
+    let length = humantime::parse_duration(&normal).map_err(|error| match error {
         humantime::DurationError::Empty => DurationError::Empty,
         _ => DurationError::Range,
-    })
+    })?;
+    if length > LONGEST {
+        return Err(DurationError::Range);
+    }
+    Ok(length)
 }
 
 /// Appends `number` and `unit` in the form that humantime reads: digits on both sides of the point.
@@ -162,6 +170,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn the_longest_one_is_read_again() {
+        let longest = format_duration(LONGEST);
+        assert_eq!(longest, "2562047h47m16.854775807s");
+        assert_eq!(parse_duration(&longest), Ok(LONGEST));
+    }
+
+    #[test]
     fn go_and_words_are_read() {
         for (text, millis) in [
             ("90s", 90_000),
@@ -211,6 +226,8 @@ mod tests {
             ("1,5s", DurationError::NoUnit("1".to_owned())),
             ("1 0s", DurationError::NoUnit("1".to_owned())),
             ("5124095576030431h15s1000000000ns", DurationError::Range),
+            ("9223372036s854775808ns", DurationError::Range),
+            ("921474836480w", DurationError::Range),
             ("0.5ns", DurationError::Range),
         ] {
             assert_eq!(parse_duration(text), Err(error), "{text}");

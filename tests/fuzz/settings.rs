@@ -54,15 +54,16 @@ fn config_maps(file: &str) -> Vec<String> {
     found.map(entries).collect()
 }
 
+fn are_short(said: impl IntoIterator<Item = impl ToString>) {
+    for one in said {
+        let text = one.to_string();
+        assert!(text.len() <= LONGEST_ERROR, "{text:.400}");
+    }
+}
+
 fn said(findings: &Findings) {
-    for problem in &findings.problems {
-        let text = problem.to_string();
-        assert!(text.len() <= LONGEST_ERROR, "{text:.400}");
-    }
-    for notice in &findings.notices {
-        let text = notice.to_string();
-        assert!(text.len() <= LONGEST_ERROR, "{text:.400}");
-    }
+    are_short(&findings.problems);
+    are_short(&findings.notices);
 }
 
 /// Reads one ConfigMap as the global one and as one of a namespace, twice.
@@ -278,12 +279,7 @@ fn sources() {
                 let settled = transition(current, &sources);
                 assert!(settled.next.is_none(), "{:?}", settled.changes);
             }
-            Err(errors) => {
-                for error in errors {
-                    let text = error.to_string();
-                    assert!(text.len() <= LONGEST_ERROR, "{text:.400}");
-                }
-            }
+            Err(errors) => are_short(errors),
         }
         Outcome::from(&started)
     };
@@ -321,10 +317,7 @@ fn bundle() {
         let read = read_bundle(&String::from_utf8_lossy(input));
         if let Err(errors) = &read {
             assert!(!errors.is_empty());
-            for error in errors {
-                let text = error.to_string();
-                assert!(text.len() <= LONGEST_ERROR, "{text:.400}");
-            }
+            are_short(errors);
         }
         Outcome::from(&read)
     };

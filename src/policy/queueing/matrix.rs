@@ -58,9 +58,11 @@ impl<const N: usize> Matrix<N, N> {
         })
     }
 
-    /// The mean of the matrix and its mirror image; takes rounding out of a covariance.
+    /// The mean of the matrix and its mirror image; takes rounding out of a covariance. Halves are
+    /// added, as the sum of two large numbers may be none.
     pub(super) fn symmetric(&self) -> Self {
-        self.plus(&self.transposed()).scaled(0.5)
+        let half = self.scaled(0.5);
+        half.plus(&half.transposed())
     }
 }
 

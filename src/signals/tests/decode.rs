@@ -1,4 +1,5 @@
-//! The parser of answers: vectors, arbitrary bytes, arbitrary chunks, limits.
+//! The parser of answers: vectors, limits, and valid answers in any chunks. What is no valid answer is
+//! left to `tests/fuzz/prometheus.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -232,29 +233,6 @@ fn labels() -> impl Strategy<Value = BTreeMap<String, String>> {
 }
 
 proptest! {
-    #[test]
-    fn arbitrary_bytes_never_panic_and_chunks_do_not_matter(
-        bytes in proptest::collection::vec(any::<u8>(), 0..300),
-        sizes in proptest::collection::vec(0usize..40, 0..12),
-    ) {
-        let whole = decode([&bytes[..]]);
-        let chunks = cut(&bytes, &sizes);
-        prop_assert_eq!(show(&whole), show(&decode(chunks.iter().map(Vec::as_slice))));
-    }
-
-    #[test]
-    fn almost_valid_text_never_panics_and_chunks_do_not_matter(
-        tail in r#"([{}\[\],:"\\ ]|"data"|"result"|"metric"|"value"|"x"|1|null){0,30}"#,
-        start in 0usize..64,
-        sizes in proptest::collection::vec(0usize..20, 0..12),
-    ) {
-        let valid = r#"{"status":"success","data":{"resultType":"vector","result":[{"#;
-        let text = format!("{}{tail}", &valid[..start.min(valid.len())]);
-        let whole = decode([text.as_bytes()]);
-        let chunks = cut(text.as_bytes(), &sizes);
-        prop_assert_eq!(show(&whole), show(&decode(chunks.iter().map(Vec::as_slice))));
-    }
-
     #[test]
     fn every_valid_answer_is_read_exactly(
         samples in proptest::collection::vec((labels(), any::<f64>()), 0..6),

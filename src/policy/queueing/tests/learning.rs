@@ -6,7 +6,9 @@ use super::answers::parameters;
 use crate::policy::queueing::observation::Observation;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::{ServiceParameters, Workload};
-use crate::policy::queueing::tuner::{Estimate, PATIENCE, StepOutcome, Tuned, TunerSettings, tune};
+use crate::policy::queueing::tuner::{
+    Covariance, Estimate, PATIENCE, StepOutcome, Tuned, TunerSettings, tune,
+};
 
 /// What a replica with these parameters shows at a rate.
 fn shown(truth: &ServiceParameters, rate: f64) -> Observation {
@@ -100,6 +102,15 @@ fn learned_state_survives_being_stored() {
     let tuned = round(&believing(parameters(TRUTH), &usual), usual);
     let stored = serde_json::to_string(&tuned).unwrap();
     assert_eq!(serde_json::from_str::<Tuned>(&stored).unwrap(), tuned);
+}
+
+/// The largest numbers survive being read: a mean of two must not pass through their sum.
+#[test]
+fn the_largest_covariance_is_read_as_it_stands() {
+    let largest = f64::MAX;
+    let cells = [largest, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+    let covariance = Covariance::try_from(cells.to_vec()).unwrap();
+    assert_eq!(Vec::from(covariance), cells);
 }
 
 /// Believes in parameters that are off by these factors, and sees this share of the highest rate for
