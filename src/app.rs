@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 
+use crate::actors::denials::Denials;
 use crate::actors::event_recorder::{EventRecorder, Events};
 use crate::actors::facts::Facts;
 use crate::actors::http::{Doors, Http};
@@ -33,8 +34,6 @@ use crate::settings::sources::Sources;
 use crate::signals::{Namespace, PromApi};
 use crate::telemetry::LevelHandle;
 
-/// Longest write; less where leases are short.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest lease request.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -292,7 +291,8 @@ impl Plant {
 
     fn leadership(&self, env: &Env) -> ChildSpec {
         let election = self.election(env);
-        let (claim, writes) = (self.facts.claim.clone(), self.facts.writes.clone());
+        let (claim, requests) = (self.facts.claim.clone(), self.facts.requests.clone());
+        let denials = self.denials(env);
         let generator = env.kit.seed.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
@@ -306,7 +306,8 @@ impl Plant {
                 let generator = generator.child("leadership");
                 Leadership::new(
                     claim.clone(),
-                    writes.clone(),
+                    requests.clone(),
+                    denials.clone(),
                     election.clone(),
                     listeners.clone(),
                     generator,
@@ -335,15 +336,18 @@ impl Plant {
         }
     }
 
-    /// A write must end well within the time that the right to write is renewed in.
+    /// A write must end well within the time that the right to write is renewed in. The same holds
+    /// without leader election, so that turning it on makes nothing slower to notice or to give up.
     fn write_timeout(&self) -> Duration {
         let election = &self.statics.leader_election;
-        let most = WRITE_TIMEOUT.min(self.statics.rest_client_timeout);
-        if election.enabled {
-            most.min(election.renew_deadline / 10)
-        } else {
-            most
-        }
+        self.statics
+            .rest_client_timeout
+            .min(election.renew_deadline / 10)
+    }
+
+    fn denials(&self, env: &Env) -> Denials {
+        let own_pod = own_pod(env, &self.statics.scope.system_namespace);
+        Denials::new(env.kit.clock.clone(), self.events.clone(), own_pod)
     }
 
     fn emitter(&self) -> ChildSpec {
@@ -364,8 +368,7 @@ impl Plant {
         let (facts, statuses) = (self.facts.clone(), self.statuses.clone());
         let connections = status_writer::Connections {
             settled: self.settled.clone(),
-            events: self.events.clone(),
-            own_pod: own_pod(env, &self.statics.scope.system_namespace),
+            denials: self.denials(env),
         };
         let api = StatusApi {
             client: env.kube.clone(),
@@ -391,6 +394,7 @@ impl Plant {
 
     fn event_recorder(&self, env: &Env) -> ChildSpec {
         let (facts, events) = (self.facts.clone(), self.events.clone());
+        let denials = self.denials(env);
         let api = EventApi {
             client: env.kube.clone(),
             controller: Arc::from("llmd.ai/workload-variant-autoscaler"),
@@ -400,7 +404,9 @@ impl Plant {
         kit::child(
             Role::EventRecorder,
             &self.addresses.event_recorder,
-            move |_tenure| EventRecorder::new(facts.clone(), events.clone(), api.clone()),
+            move |_tenure| {
+                EventRecorder::new(facts.clone(), events.clone(), denials.clone(), api.clone())
+            },
         )
     }
 
@@ -458,6 +464,7 @@ impl Plant {
         let connections = scale_reader::Connections {
             named: self.named.clone(),
             dirty: self.dirty.clone(),
+            denials: self.denials(env),
         };
         kit::child(
             Role::ScaleReader,
@@ -477,14 +484,15 @@ impl Plant {
             config: self.config.clone(),
             statuses: self.statuses.clone(),
             events: self.events.clone(),
-            own_pod: own_pod(env, &self.statics.scope.system_namespace),
+            denials: self.denials(env),
             statics: Arc::clone(&self.statics),
         })
     }
 
     fn http(&self, env: &Env) -> ChildSpec {
         let census = &env.kit.census;
-        let doors = Doors::new(&self.statics.serving, &self.facts, census, &env.kube);
+        let serving = &self.statics.serving;
+        let doors = Doors::new(serving, &self.facts, census, &env.kube, &self.denials(env));
         kit::child(Role::Http, &Address::vacant(), move |_tenure| {
             Http::new(doors.clone())
         })

@@ -81,6 +81,11 @@ impl ClaimReader {
         (left > request_timeout).then(|| WritePermit::new(claim.term, Instant::now() + left))
     }
 
+    /// The right to speak of this process itself, which nobody else does.
+    pub fn permit_about_itself(&self) -> WritePermit {
+        WritePermit::new(self.term(), Instant::now() + UNLIMITED)
+    }
+
     /// Publishes a claim; for leadership.
     ///
     /// # Errors

@@ -2,11 +2,20 @@
 
 use std::io::IsTerminal as _;
 
+use crate::policy::snapshot::CycleId;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+/// The span of what a planning cycle brings about, in whichever role: every line within it carries the
+/// number of the cycle.
+pub fn in_cycle(cycle: Option<CycleId>) -> tracing::Span {
+    cycle.map_or_else(tracing::Span::none, |cycle| {
+        tracing::info_span!("cycle", cycle = cycle.0)
+    })
+}
 
 /// Form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +59,7 @@ pub fn install(format: LogFormat, level: &str) -> Result<LevelHandle, TryInitErr
                 .json()
                 .flatten_event(true)
                 .with_current_span(true)
-                .with_span_list(false)
+                .with_span_list(true)
                 .with_writer(std::io::stderr);
             registry.with(layer).try_init()?;
         }

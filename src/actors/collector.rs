@@ -5,14 +5,19 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use futures::future;
+
 use crate::actors::facts::{Facts, InForce};
 use crate::actors::optimizer;
 use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy;
+use crate::policy::key::VariantKey;
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
 use crate::signals::collect::QueryReport;
 use crate::signals::published::{Question, published};
-use crate::signals::{CollectionReport, CollectionSettings, Namespace, PromApi, collect};
+use crate::signals::{
+    CollectionReport, CollectionSettings, Namespace, PromApi, QueryError, collect,
+};
 
 /// Messages of the collector.
 #[derive(Debug)]
@@ -143,31 +148,27 @@ impl Collector {
         Ok(())
     }
 
-    /// Looks for others that publish our variants. Whoever gives way does so at the next plan.
+    /// Looks for others that publish our variants. Whoever gives way does so at the next plan. Both
+    /// questions are asked at once: with the collection before them they take half an interval at most.
     async fn look_for_rivals(&self) {
-        // One that does not answer would take up the time of the next collection.
-        if !self.facts.metrics.load().failures.is_empty() {
-            return;
-        }
         let deadline = self.facts.settings.load().schedule.query_deadline();
-        let several = published(&*self.prometheus, Question::Several, deadline).await;
         let held = self.facts.held_by_others();
-        let any = if held.is_empty() {
-            None
-        } else {
-            let any = published(&*self.prometheus, Question::Any, deadline).await;
-            any.ok()
+        let ask = |question| published(&*self.prometheus, question, deadline);
+        let any = future::OptionFuture::from((!held.is_empty()).then(|| ask(Question::Any)));
+        let (several, any) = future::join(ask(Question::Several), any).await;
+        let answered = |answer: Result<BTreeSet<VariantKey>, QueryError>| {
+            let told = |error: &QueryError| {
+                tracing::debug!(%error, "nobody knows who else publishes");
+            };
+            answer.inspect_err(told).ok()
         };
-        let several = several.unwrap_or_else(|error| {
-            tracing::debug!(%error, "nobody knows who else publishes");
-            BTreeSet::new()
-        });
+        let (several, any) = (answered(several), any.and_then(answered));
         let mut rivals = self
             .facts
             .rivals
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        *rivals = rivals.observe(&several, any.as_ref(), &held);
+        *rivals = rivals.observe(several.as_ref(), any.as_ref(), &held);
     }
 
     fn settings(&self, in_force: &InForce) -> CollectionSettings {

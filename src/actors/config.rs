@@ -279,7 +279,8 @@ impl Config {
                 .inc();
         }
         let event = notice(&object, REJECTION_REASON, "Reject", note);
-        self.connections.events.throw_always(event);
+        let now = self.facts.clock.now();
+        self.connections.events.throw_always(now, event);
     }
 
     fn report(&self, findings: &Findings) {
@@ -333,7 +334,8 @@ impl Config {
         for (key, (object, note)) in notes {
             if before.get(&key) != Some(&note) {
                 let event = notice(&object, "InvalidConfigEntry", "Parse", note);
-                self.connections.events.throw_always(event);
+                let now = self.facts.clock.now();
+                self.connections.events.throw_always(now, event);
             }
         }
     }
@@ -380,6 +382,7 @@ fn notice(
         reason,
         action,
         note,
+        cycle: None,
     }
 }
 

@@ -14,8 +14,9 @@ use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan};
 use crate::policy::record::{Record, Troubles};
-use crate::policy::snapshot::VariantView;
+use crate::policy::snapshot::{CycleId, VariantView};
 use crate::policy::units::Replicas;
+use crate::telemetry::in_cycle;
 
 mod news;
 #[cfg(test)]
@@ -84,6 +85,19 @@ pub enum Effect {
     Reveal(BTreeSet<VariantKey>),
     /// Keep a plan, and show whether it had usable metrics.
     Keep(Arc<Plan>),
+}
+
+impl Effect {
+    /// The planning cycle that it comes from.
+    fn cycle(&self) -> Option<CycleId> {
+        match self {
+            Self::Publish { record, .. }
+            | Self::Announce { record, .. }
+            | Self::Tell { record, .. } => record.decided.cycle,
+            Self::Keep(plan) => Some(plan.cycle),
+            Self::Forget { .. } | Self::Reveal(_) => None,
+        }
+    }
 }
 
 /// The machine behind the role.
@@ -343,7 +357,7 @@ impl Emitter {
             .engine
             .models_processed
             .set(i64::try_from(plan.models.len()).unwrap_or(i64::MAX));
-        tracing::debug!(cycle = %plan.cycle, variants = plan.decisions.len(), "plan published");
+        tracing::debug!(variants = plan.decisions.len(), "plan published");
         // Where a younger emitter has published already, its plan is the newer one.
         drop(self.facts.plan.publish(&self.tenure, Arc::new(Some(plan))));
     }
@@ -392,6 +406,7 @@ impl Duty for Emitter {
     }
 
     fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+        let _entered = in_cycle(effect.cycle()).entered();
         match effect {
             Effect::Publish { record, previous } => self.show(cx, &record, previous.as_ref()),
             Effect::Reveal(keys) => self.reveal(&keys),

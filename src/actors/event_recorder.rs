@@ -1,24 +1,22 @@
 //! Delivers Kubernetes events: bounded, one per object and reason in a minute.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
-use prometheus::IntCounterVec;
+use tracing::Instrument;
 
+use crate::actors::denials::Denials;
 use crate::actors::facts::Facts;
-use crate::actors::writes::Writer;
-use crate::cluster::event::{self, EventApi, Notice, Posted, Regarding};
+use crate::actors::requests::Asker;
+use crate::cluster::event::{self, EventApi, EventError, Occurrence, Posted, Regarding};
+use crate::cluster::permit::WritePermit;
 use crate::kit::{Behaviour, Context, Occasion, Trouble};
 use crate::policy::moment::Moment;
+use crate::telemetry::in_cycle;
 
-/// Events that may wait; the oldest gives way.
-const RING: usize = 256;
-/// One event per object and reason in this time.
-const REPEAT_AFTER: Duration = Duration::from_mins(1);
-/// Objects and reasons whose last event is remembered.
-const REMEMBERED: usize = 4096;
+mod events;
+
+pub use events::Events;
+
 /// Stored events that may be counted up instead of being stored again.
 const POSTED: usize = 256;
 
@@ -27,92 +25,8 @@ const POSTED: usize = 256;
 pub enum Message {
     /// Something is in the ring.
     Publish,
-}
-
-/// The ring that everybody throws events into. It outlives the recorder.
-#[derive(Clone)]
-pub struct Events(Arc<Ring>);
-
-struct Ring {
-    waiting: Mutex<Waiting>,
-    wake: Box<dyn Fn() + Send + Sync>,
-    dropped: IntCounterVec,
-}
-
-#[derive(Default)]
-struct Waiting {
-    events: VecDeque<Notice>,
-    last: BTreeMap<(Regarding, &'static str), Moment>,
-}
-
-impl fmt::Debug for Events {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Events")
-            .field("waiting", &self.waiting().events.len())
-            .finish()
-    }
-}
-
-impl Events {
-    /// An empty ring; `wake` tells the recorder, `dropped` counts what is lost.
-    pub fn new(dropped: IntCounterVec, wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Ring {
-            waiting: Mutex::default(),
-            wake: Box::new(wake),
-            dropped,
-        }))
-    }
-
-    /// Queues an event, unless one about the same object with the same reason was queued within a
-    /// minute.
-    pub fn throw(&self, now: Moment, notice: Notice) {
-        let subject = (notice.regarding.clone(), notice.reason);
-        {
-            let mut waiting = self.waiting();
-            if waiting
-                .last
-                .get(&subject)
-                .is_some_and(|last| now.since(*last) < REPEAT_AFTER)
-            {
-                return;
-            }
-            if waiting.last.len() >= REMEMBERED {
-                waiting
-                    .last
-                    .retain(|_, last| now.since(*last) < REPEAT_AFTER);
-            }
-            if waiting.last.len() < REMEMBERED {
-                waiting.last.insert(subject, now);
-            }
-        }
-        self.throw_always(notice);
-    }
-
-    /// Queues an event whatever was queued before.
-    pub fn throw_always(&self, notice: Notice) {
-        {
-            let mut waiting = self.waiting();
-            if waiting.events.len() == RING {
-                waiting.events.pop_front();
-                self.0.dropped.with_label_values(&["ring-full"]).inc();
-            }
-            waiting.events.push_back(notice);
-        }
-        (self.0.wake)();
-    }
-
-    /// The oldest event that waits.
-    pub(super) fn next(&self) -> Option<Notice> {
-        self.waiting().events.pop_front()
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
+    /// To itself: something has waited for its minute.
+    Due,
 }
 
 /// The pump behind the role.
@@ -120,52 +34,87 @@ impl Events {
 pub struct EventRecorder {
     facts: Facts,
     events: Events,
+    denials: Denials,
     api: EventApi,
     posted: BTreeMap<(Regarding, &'static str, String), Posted>,
+    /// When its timer rings.
+    armed: Option<Moment>,
+    /// What the API server said when it refused an event for lack of a right. That can be told when
+    /// it takes one again.
+    denied: Option<String>,
 }
 
 impl EventRecorder {
     /// A new life of the role.
-    pub fn new(facts: Facts, events: Events, api: EventApi) -> Self {
+    pub fn new(facts: Facts, events: Events, denials: Denials, api: EventApi) -> Self {
         Self {
             facts,
             events,
+            denials,
             api,
             posted: BTreeMap::new(),
+            armed: None,
+            denied: None,
         }
     }
 
-    async fn deliver(&mut self, now: Moment, notice: Notice) {
-        let Some(permit) = self.facts.claim.permit(now, self.api.timeout) else {
-            self.facts
-                .series
-                .process
-                .events_dropped
-                .with_label_values(&["no-claim"])
-                .inc();
-            return;
+    /// Whoever does not lead speaks of nothing but itself.
+    fn permit(&self, now: Moment, about: &Regarding) -> Option<WritePermit> {
+        if self.denials.are_on(about) {
+            return Some(self.facts.claim.permit_about_itself());
+        }
+        self.facts.claim.permit(now, self.api.timeout)
+    }
+
+    async fn deliver(&mut self, now: Moment, occurrence: Occurrence) {
+        let notice = &occurrence.notice;
+        let Some(permit) = self.permit(now, &notice.regarding) else {
+            return self.events.count("no-claim");
         };
         let identity = (notice.regarding.clone(), notice.reason, notice.note.clone());
         let earlier = self.posted.get(&identity);
-        match event::publish(permit, &self.api, &notice, earlier, now.wall).await {
+        let published = event::publish(permit, &self.api, &occurrence, earlier);
+        match published.instrument(in_cycle(notice.cycle)).await {
             Ok(posted) => {
-                self.facts.writes.worked(Writer::Events);
+                self.facts.requests.worked(Asker::Events);
+                if let Some(denied) = self.denied.take() {
+                    self.denials.tell("Publish", &denied);
+                }
                 if self.posted.len() >= POSTED {
                     self.posted.clear();
                 }
                 self.posted.insert(identity, posted);
             }
-            Err(error) => {
-                self.facts
-                    .series
-                    .process
-                    .events_dropped
-                    .with_label_values(&["refused"])
-                    .inc();
-                self.facts.writes.failed(Writer::Events, &error.to_string());
-                let object = &notice.regarding;
-                tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason, %error, "event not delivered");
-            }
+            Err(error) => self.lost(&occurrence, &error),
+        }
+    }
+
+    fn lost(&mut self, occurrence: &Occurrence, error: &EventError) {
+        self.events.count("refused");
+        let notice = &occurrence.notice;
+        let _cycle = in_cycle(notice.cycle).entered();
+        let object = &notice.regarding;
+        tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason, note = notice.note, %error, "event not delivered");
+        self.facts
+            .requests
+            .failed(Asker::Events, &error.to_string());
+        if error.is_denied() {
+            self.denied = Some(error.to_string());
+        }
+    }
+
+    /// Comes back for what waits. One event is sent for each message, so that a slow API server is
+    /// not taken for a stall.
+    fn arm(&mut self, cx: &Context<Message>) {
+        let now = cx.now();
+        let Some(due) = self.events.next_due(now) else {
+            return;
+        };
+        if due == now {
+            cx.tell_self(Message::Publish);
+        } else if self.armed.is_none_or(|armed| due < armed || armed <= now) {
+            self.armed = Some(due);
+            cx.arm(due.since(now), Message::Due);
         }
     }
 }
@@ -178,15 +127,16 @@ impl Behaviour for EventRecorder {
         cx: &Context<Message>,
         _occasion: Occasion<Message>,
     ) -> Result<(), Trouble> {
-        while let Some(notice) = self.events.next() {
-            self.deliver(cx.now(), notice).await;
+        if let Some(next) = self.events.next(cx.now()) {
+            self.deliver(cx.now(), next).await;
         }
+        self.arm(cx);
         Ok(())
     }
 
     async fn retire(&mut self, cx: &Context<Message>) {
-        while let Some(notice) = self.events.next() {
-            self.deliver(cx.now(), notice).await;
+        while let Some(next) = self.events.last() {
+            self.deliver(cx.now(), next).await;
         }
     }
 }

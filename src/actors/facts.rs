@@ -10,7 +10,7 @@ use crate::actors::board::Board;
 use crate::actors::config::Told;
 use crate::actors::mirrors::{self, Contact, Mirrors, Sighting};
 use crate::actors::records::Records;
-use crate::actors::writes::Writes;
+use crate::actors::requests::Requests;
 use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
 use crate::cluster::mirror::SyncState;
@@ -80,8 +80,8 @@ pub struct Facts {
     pub learned: Cell<Learned>,
     /// The right to write.
     pub claim: ClaimReader,
-    /// How those who write fare.
-    pub writes: Writes,
+    /// How those who ask the API server fare.
+    pub requests: Requests,
     /// Our name as an owner of fields.
     pub manager: Arc<str>,
     /// What is known of other controllers.
@@ -123,7 +123,7 @@ impl Facts {
             told: Arc::default(),
             cycles: Arc::default(),
             quarantined: Arc::default(),
-            writes: Writes::default(),
+            requests: Requests::default(),
             manager: Arc::from(""),
             rivals: Arc::default(),
             clock,
@@ -376,7 +376,7 @@ impl Facts {
             state: State::Ok,
             detail: if leading { "leading" } else { "following" }.to_owned(),
         });
-        reasons.extend(self.writes.reasons());
+        reasons.extend(self.requests.reasons());
         reasons
     }
 

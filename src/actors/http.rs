@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future;
 use kube::Client;
 
+use crate::actors::denials::Denials;
 use crate::actors::facts::Facts;
 use crate::kit::{Behaviour, Census, Context, Occasion, Trouble};
 use crate::serve::access::Gate;
@@ -40,11 +41,12 @@ impl Doors {
         facts: &Facts,
         census: &Census,
         client: &Client,
+        denials: &Denials,
     ) -> Self {
         let metrics = (settings.metrics != BindAddress::Off && settings.metrics_secure)
-            .then(|| metrics_door(settings, facts, client));
+            .then(|| metrics_door(settings, facts, client, denials));
         let external = (settings.external_metrics != BindAddress::Off)
-            .then(|| external_metrics_door(settings, facts, client));
+            .then(|| external_metrics_door(settings, facts, client, denials));
         let doors = metrics.iter().chain(&external).cloned().collect();
         Self {
             metrics: (
@@ -73,7 +75,12 @@ fn manner<R>(door: Option<Door>, routes: R) -> Manner<R> {
 }
 
 /// Readers of metrics come by themselves, with a token.
-fn metrics_door(settings: &ServingSettings, facts: &Facts, client: &Client) -> Door {
+fn metrics_door(
+    settings: &ServingSettings,
+    facts: &Facts,
+    client: &Client,
+    denials: &Denials,
+) -> Door {
     const NAME: &str = "metrics";
     let files = settings.metrics_certificate.clone();
     let files = files.map(|files| CertificateFiles {
@@ -82,12 +89,23 @@ fn metrics_door(settings: &ServingSettings, facts: &Facts, client: &Client) -> D
     });
     Door {
         tls: Arc::new(Tls::new(NAME, files, None, http2(settings))),
-        gate: Arc::new(Gate::new(NAME, facts.clock.clone(), client.clone(), None)),
+        gate: Arc::new(Gate::new(
+            NAME,
+            facts.clock.clone(),
+            client.clone(),
+            None,
+            denials.clone(),
+        )),
     }
 }
 
 /// Readers of external metrics come through the API server, which vouches for them.
-fn external_metrics_door(settings: &ServingSettings, facts: &Facts, client: &Client) -> Door {
+fn external_metrics_door(
+    settings: &ServingSettings,
+    facts: &Facts,
+    client: &Client,
+    denials: &Denials,
+) -> Door {
     const NAME: &str = "external-metrics";
     let files = settings.external_metrics_certificate.clone();
     let files = files.map(|files| CertificateFiles {
@@ -103,7 +121,13 @@ fn external_metrics_door(settings: &ServingSettings, facts: &Facts, client: &Cli
             Some(Arc::clone(&proxies)),
             http2(settings),
         )),
-        gate: Arc::new(Gate::new(NAME, clock, client.clone(), Some(proxies))),
+        gate: Arc::new(Gate::new(
+            NAME,
+            clock,
+            client.clone(),
+            Some(proxies),
+            denials.clone(),
+        )),
     }
 }
 

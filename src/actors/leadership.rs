@@ -1,13 +1,19 @@
 //! Publishes the right to write: for ever without leader election, else as long as the lease is
 //! renewed.
 
-use crate::actors::writes::{Writer, Writes};
+use std::time::Duration;
+
+use crate::actors::denials::Denials;
+use crate::actors::requests::{Asker, Requests};
 use crate::actors::{emitter, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::Generator;
 use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
-use crate::policy::lease::{LeaseMove, LeaseRules, LeaseState, claim_end};
+use crate::policy::lease::{LeaseMove, LeaseRules, LeaseState, claim_end, next_look};
+
+/// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
+const SPREAD: f64 = 0.2;
 
 /// Messages of leadership.
 #[derive(Debug)]
@@ -42,11 +48,21 @@ pub enum Election {
     },
 }
 
+/// What a look at the lease came to.
+#[derive(Debug)]
+struct Look {
+    /// How long the claim holds, if it is ours.
+    hold: Hold,
+    /// When the lease is free, if it is somebody else's and stays as it is.
+    free_at: Option<Duration>,
+}
+
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct Leadership {
     claim: ClaimReader,
-    writes: Writes,
+    requests: Requests,
+    denials: Denials,
     election: Election,
     state: LeaseState,
     listeners: Listeners,
@@ -57,14 +73,16 @@ impl Leadership {
     /// A new life of the role.
     pub fn new(
         claim: ClaimReader,
-        writes: Writes,
+        requests: Requests,
+        denials: Denials,
         election: Election,
         listeners: Listeners,
         generator: Generator,
     ) -> Self {
         Self {
             claim,
-            writes,
+            requests,
+            denials,
             election,
             state: LeaseState::default(),
             listeners,
@@ -72,21 +90,27 @@ impl Leadership {
         }
     }
 
-    /// One look at the lease: how long the claim holds after it, if it is ours.
+    /// One look at the lease.
     async fn contend(
         state: &mut LeaseState,
         cx: &Context<Message>,
         rules: &LeaseRules,
         api: &LeaseApi,
-    ) -> Result<Hold, LeaseError> {
+    ) -> Result<Look, LeaseError> {
         let record = api.read().await?;
         let lease_move = state.observe(rules, record, cx.now());
-        if lease_move == LeaseMove::Wait {
-            return Ok(Hold::NotOurs);
+        if let LeaseMove::Wait { free_at } = lease_move {
+            return Ok(Look {
+                hold: Hold::NotOurs,
+                free_at: Some(free_at),
+            });
         }
         let sent = cx.now();
         api.carry_out(rules, &lease_move, sent.wall).await?;
-        Ok(Hold::Until(claim_end(rules, sent)))
+        Ok(Look {
+            hold: Hold::Until(claim_end(rules, sent)),
+            free_at: None,
+        })
     }
 
     fn publish(&self, cx: &Context<Message>, hold: Hold) -> Result<(), Trouble> {
@@ -110,6 +134,14 @@ impl Leadership {
                 .hint(status_writer::Message::Work);
         }
         Ok(())
+    }
+
+    fn failed(&self, error: &LeaseError) {
+        self.requests.failed(Asker::Lease, &error.to_string());
+        tracing::warn!(%error, "lease not renewed");
+        if error.is_forbidden() {
+            self.denials.tell("Lead", error);
+        }
     }
 
     /// A claim that ran out by the clock has changed hands without anybody publishing it.
@@ -142,21 +174,23 @@ impl Behaviour for Leadership {
             Election::On { rules, api } => (rules.clone(), api.clone()),
         };
         self.notice_expiry(cx)?;
-        match Self::contend(&mut self.state, cx, &rules, &api).await {
-            Ok(hold) => {
-                self.writes.worked(Writer::Lease);
-                self.publish(cx, hold)?;
+        let began = cx.now();
+        let free_at = match Self::contend(&mut self.state, cx, &rules, &api).await {
+            Ok(look) => {
+                self.requests.worked(Asker::Lease);
+                self.publish(cx, look.hold)?;
+                look.free_at
             }
             // The claim runs out by itself, so a failure needs no further step.
             Err(error) => {
-                self.writes.failed(Writer::Lease, &error.to_string());
-                tracing::warn!(%error, "lease not renewed");
+                self.failed(&error);
+                None
             }
-        }
-        cx.arm(
-            self.generator.jitter(rules.retry_period, 0.1),
-            Message::Renew,
-        );
+        };
+        let retry_period = self.generator.shorten(rules.retry_period, SPREAD);
+        let next = next_look(retry_period, began, free_at);
+        let wait = next.saturating_sub(cx.now().monotonic);
+        cx.arm(wait, Message::Renew);
         Ok(())
     }
 

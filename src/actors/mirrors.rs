@@ -18,6 +18,7 @@ use crate::policy::moment::Moment;
 use crate::policy::object::{
     Controller, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
 };
+use crate::policy::rival::Holding;
 use crate::policy::variant;
 use crate::settings::pool_group::PoolGroup;
 
@@ -145,30 +146,45 @@ impl Mirrors {
     }
 
     fn admits(&self, record: &VariantRecord) -> bool {
-        // Whether its namespace is excluded must be known first, and what is going is not ours.
+        self.admission(record) == Some(Admission::Ours)
+    }
+
+    /// `None` for what is nobody's, or not known yet: whether its namespace is excluded must be known
+    /// first, and what is going is not ours.
+    fn admission(&self, record: &VariantRecord) -> Option<Admission> {
         let undecided = self.scope.watch_namespace.is_none() && !self.namespaces.synced();
         if undecided || record.object.lifecycle == Lifecycle::Deleting {
-            return false;
+            return None;
         }
         let key = &record.object.key;
         let namespace = self
             .namespaces
             .get(&ObjectKey::new("", Arc::clone(&key.namespace)));
         let instance = record.instance.as_deref();
-        self.scope
-            .admits(&key.namespace, instance, namespace.as_deref())
-            == Admission::Ours
+        let namespace = namespace.as_deref();
+        Some(self.scope.admits(&key.namespace, instance, namespace))
     }
 
-    /// All variants of this controller that name a target and make sense, sorted: one that does not
-    /// scales nothing, and takes nothing from others.
+    /// Whether somebody scales the target that an object names: we do, or another instance that has
+    /// written its status.
+    fn is_handled(&self, record: &VariantRecord) -> bool {
+        let mut owners = record.owners.iter();
+        match self.admission(record) {
+            Some(Admission::Ours) => true,
+            Some(Admission::ForeignInstance) => owners.any(|owner| owner.holds == Holding::Status),
+            Some(Admission::OutsideScope | Admission::Excluded) | None => false,
+        }
+    }
+
+    /// All variants of this controller and of other instances that name a target and make sense,
+    /// sorted: one that does not scales nothing, and takes nothing from others.
     pub fn claimants(&self, target: &TargetKey) -> Vec<VariantKey> {
         let naming = self.variants.naming(&object_key(target));
         naming
             .into_iter()
             // An object of another kind may have the same name.
             .filter(|(_, record)| target_of(record).as_ref() == Some(target))
-            .filter(|(_, record)| self.admits(record) && variant::read(&record.object).is_ok())
+            .filter(|(_, record)| self.is_handled(record) && variant::read(&record.object).is_ok())
             .map(|(_, record)| record.object.key.clone())
             .collect()
     }

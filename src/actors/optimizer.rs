@@ -12,6 +12,7 @@ use crate::policy;
 use crate::policy::moment::Moment;
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::CycleId;
+use crate::telemetry::in_cycle;
 
 /// Early cycles are at least this far from any other.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
@@ -102,9 +103,9 @@ impl Optimizer {
         let timer = duration.start_timer();
         let in_force = self.facts.settings.load();
         let cycle = self.facts.cycles.fetch_add(1, Ordering::Relaxed) + 1;
-        let span = tracing::info_span!("cycle", cycle);
-        let _entered = span.enter();
-        let snapshot = self.facts.snapshot(CycleId(cycle));
+        let cycle = CycleId(cycle);
+        let _entered = in_cycle(Some(cycle)).entered();
+        let snapshot = self.facts.snapshot(cycle);
         let settings = &in_force.generation.dynamic;
         let learned = self.facts.learned.load();
         let plan = policy::plan(

@@ -8,12 +8,16 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
+use crate::actors::denials::Denials;
 use crate::actors::facts::Facts;
 use crate::actors::mirrors::target_of;
+use crate::actors::requests::Asker;
 use crate::actors::variants::Dirty;
 use crate::cluster::client::RequestError;
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::scale::{ScaleApi, ScaleKind, ScaleReading, Scales, kind_without_watcher};
+use crate::cluster::scale::{
+    ReadError, ScaleApi, ScaleKind, ScaleReading, Scales, kind_without_watcher,
+};
 use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
 use crate::policy::key::TargetKey;
 use crate::policy::object::SpecReading;
@@ -48,7 +52,12 @@ pub struct Connections {
     pub named: Doorbell<TargetKey>,
     /// The registry of variants.
     pub dirty: Doorbell<Dirty>,
+    /// People, of a right that is missing.
+    pub denials: Denials,
 }
+
+/// What came of asking for one target; `None` where nobody was asked.
+type Reading = Option<Result<ScaleReading, ReadError>>;
 
 /// The pump behind the role.
 #[derive(Debug)]
@@ -115,7 +124,7 @@ impl ScaleReader {
             if let Some(kind) = named.get(target)
                 && let Err(error) = self.discover(kind).await
             {
-                tracing::warn!(kind = %kind.kind.kind, %error, "discovery failed");
+                self.undiscovered(kind, &error);
                 break;
             }
         }
@@ -128,10 +137,11 @@ impl ScaleReader {
                     Some(Err(why)) => Ok(ScaleReading::Unscalable(why)),
                     None => return (target, None),
                 };
-                (target, told(reading))
+                (target, Some(reading))
             }
         });
         let readings: Vec<_> = stream::iter(reads).buffered(WIDTH).collect().await;
+        self.tell(&readings);
         self.publish(cx, &named, readings)?;
         if !self.waiting.is_empty() {
             cx.tell_self(Message::Read);
@@ -148,12 +158,42 @@ impl ScaleReader {
         Ok(())
     }
 
+    fn undiscovered(&self, kind: &ScaleKind, error: &RequestError) {
+        tracing::warn!(kind = %kind.kind.kind, %error, "discovery failed");
+        let requests = &self.facts.requests;
+        requests.failed(Asker::Scale, &error.to_string());
+        if error.is_denied() {
+            self.connections.denials.tell("Discover", error);
+        }
+    }
+
+    /// Says how reading goes: that one of several is refused is not made up for by the others.
+    fn tell(&self, readings: &[(TargetKey, Reading)]) {
+        let asked = readings.iter().filter_map(|(_, reading)| reading.as_ref());
+        let errors: Vec<&ReadError> = asked
+            .clone()
+            .filter_map(|read| read.as_ref().err())
+            .collect();
+        for error in &errors {
+            tracing::warn!(%error, "scale subresource not read");
+            if matches!(error, ReadError::Denied { .. }) {
+                self.connections.denials.tell("Read", error);
+            }
+        }
+        let requests = &self.facts.requests;
+        match errors.first() {
+            Some(error) => requests.failed(Asker::Scale, &error.to_string()),
+            None if asked.count() > 0 => requests.worked(Asker::Scale),
+            None => {}
+        }
+    }
+
     /// What was not read keeps what it said before.
     fn publish(
         &self,
         cx: &Context<Message>,
         named: &BTreeMap<TargetKey, ScaleKind>,
-        readings: Vec<(TargetKey, Option<ScaleReading>)>,
+        readings: Vec<(TargetKey, Reading)>,
     ) -> Result<(), Trouble> {
         let before = self.facts.mirrors.scales.load();
         let mut after: Scales = before
@@ -163,10 +203,17 @@ impl ScaleReader {
             .collect();
         for (target, reading) in readings {
             match reading {
-                Some(reading) => {
+                Some(Ok(reading)) => {
                     after.insert(target, reading);
                 }
-                None => {
+                // What is found stays so, as with the kinds that are watched.
+                Some(Err(denied @ ReadError::Denied { .. })) => {
+                    let known = after.entry(target).or_insert(ScaleReading::Unheard);
+                    if !matches!(known, ScaleReading::Found(_)) {
+                        *known = ScaleReading::Unscalable(denied.to_string().into());
+                    }
+                }
+                Some(Err(ReadError::Failed(_))) | None => {
                     after.entry(target).or_insert(ScaleReading::Unheard);
                 }
             }
@@ -184,13 +231,6 @@ impl ScaleReader {
         self.connections.dirty.ring_all(changed);
         Ok(())
     }
-}
-
-/// A failure is told and leaves what was known.
-fn told(reading: Result<ScaleReading, RequestError>) -> Option<ScaleReading> {
-    reading
-        .inspect_err(|error| tracing::warn!(%error, "scale subresource not read"))
-        .ok()
 }
 
 /// The target of a variant, if its kind has no watcher, and the version that it is named in.

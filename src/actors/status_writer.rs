@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tracing::{Instrument, Span};
 
+use crate::actors::denials::Denials;
 use crate::actors::emitter::Settled;
-use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::{Intent, Intents};
+use crate::actors::requests::Asker;
 use crate::actors::status::{self, Difference};
-use crate::actors::writes::Writer;
-use crate::cluster::event::{Notice, Regarding};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
 use crate::env::Generator;
@@ -22,6 +22,7 @@ use crate::policy::backoff::Backoff;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
+use crate::telemetry::in_cycle;
 
 /// Writes in flight.
 const IN_FLIGHT: usize = 8;
@@ -58,10 +59,8 @@ pub enum Message {
 pub struct Connections {
     /// The emitter, of what is stored.
     pub settled: Doorbell<Settled>,
-    /// People.
-    pub events: Events,
-    /// The pod of this process, which events about the controller itself are on.
-    pub own_pod: Regarding,
+    /// People, of a right that is missing.
+    pub denials: Denials,
 }
 
 /// The pump behind the role.
@@ -138,18 +137,28 @@ impl StatusWriter {
             let this = &*self;
             let outcomes: Vec<_> = batch
                 .into_iter()
-                .map(|(key, intent)| async move { (this.write(cx.now(), &key).await, key, intent) })
+                .map(|(key, intent)| async move {
+                    let cycle = this.cycle_of(&key);
+                    let write = this.write(cx.now(), &key).instrument(cycle.clone());
+                    (write.await, key, intent, cycle)
+                })
                 .collect::<FuturesUnordered<_>>()
                 .collect()
                 .await;
-            for (outcome, key, intent) in outcomes {
-                self.settle(cx.now(), outcome, key, intent);
+            for (outcome, key, intent, cycle) in outcomes {
+                cycle.in_scope(|| self.settle(cx.now(), outcome, key, intent));
             }
         }
         if let Some(due) = self.intents.next_due() {
             self.epoch += 1;
             cx.arm(due.since(cx.now()), Message::Due { epoch: self.epoch });
         }
+    }
+
+    /// The span of the cycle that decided what is written.
+    fn cycle_of(&self, key: &VariantKey) -> Span {
+        let record = self.facts.records.get(key);
+        in_cycle(record.and_then(|record| record.decided.cycle))
     }
 
     async fn write(&self, now: Moment, key: &VariantKey) -> Outcome {
@@ -206,7 +215,7 @@ impl StatusWriter {
                     tracing::warn!(variant = %key, rivals = ?written.rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
                 self.written.insert(key.clone(), now);
-                self.facts.writes.worked(Writer::Status);
+                self.facts.requests.worked(Asker::Status);
                 self.count("written");
                 self.settled(key, stored);
             }
@@ -230,7 +239,7 @@ impl StatusWriter {
             _ => backoff,
         };
         self.count("failed");
-        self.tell(now, error);
+        self.tell(error);
         let delay = self.generator.jitter(delay, 0.2);
         if !matches!(error, StatusError::Outdated(_)) {
             self.settled(key.clone(), None);
@@ -281,14 +290,15 @@ impl StatusWriter {
     }
 
     /// What concerns more than one object is said of the controller.
-    fn tell(&self, now: Moment, error: &StatusError) {
+    fn tell(&self, error: &StatusError) {
         let is_denied = matches!(error, StatusError::Forbidden { .. });
         if is_denied || matches!(error, StatusError::Retry { .. }) {
-            self.facts.writes.failed(Writer::Status, &error.to_string());
+            self.facts
+                .requests
+                .failed(Asker::Status, &error.to_string());
         }
         if is_denied {
-            let notice = Notice::permission_missing(&self.connections.own_pod, "Write", error);
-            self.connections.events.throw(now, notice);
+            self.connections.denials.tell("Write", error);
         }
     }
 }

@@ -13,12 +13,13 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::actors::config;
+use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::{Facts, InForce};
 use crate::actors::intents::Intents;
 use crate::actors::scale_reader::scale_target;
 use crate::actors::variants::Dirty;
-use crate::actors::watcher::{Denied, News, Subject, Watcher};
+use crate::actors::watcher::{News, Subject, Watcher};
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::leader_worker_set::LeaderWorkerSet;
@@ -66,8 +67,8 @@ pub struct Wiring {
     pub statuses: Intents<VariantKey>,
     /// Kubernetes events.
     pub events: Events,
-    /// The pod of this process, which events about the controller itself are on.
-    pub own_pod: Regarding,
+    /// People, of a right that is missing.
+    pub denials: Denials,
     /// Fixed settings.
     pub statics: Arc<StaticSettings>,
 }
@@ -169,21 +170,12 @@ impl Wiring {
     where
         K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        let (facts, denied) = (self.facts.clone(), self.denied());
+        let (facts, denials) = (self.facts.clone(), self.denials.clone());
         kit::child(
             Role::Watcher(subject.kind),
             &Address::vacant(),
-            move |_tenure| Watcher::new(subject.clone(), facts.clone(), Arc::clone(&denied)),
+            move |_tenure| Watcher::new(subject.clone(), facts.clone(), denials.clone()),
         )
-    }
-
-    fn denied(&self) -> Denied {
-        let (events, clock) = (self.events.clone(), self.facts.clock.clone());
-        let regarding = self.own_pod.clone();
-        Arc::new(move |error| {
-            let notice = Notice::permission_missing(&regarding, "Watch", error);
-            events.throw(clock.now(), notice);
-        })
     }
 
     /// A kind of scale target; what one changes may also be below another one.
@@ -454,5 +446,6 @@ fn service_monitor_deleted(gone: &ServiceMonitorObject) -> Notice {
         reason: "ServiceMonitorDeleted",
         action: "Watch",
         note: "Prometheus no longer scrapes the controller, so no scaler can read its decisions; create the ServiceMonitor again".to_owned(),
+        cycle: None,
     }
 }

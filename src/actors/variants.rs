@@ -102,6 +102,7 @@ impl Variants {
                 reason: "VariantRefused",
                 action: "Admit",
                 note,
+                cycle: None,
             };
             self.events.throw(self.facts.clock.now(), notice);
         }
@@ -242,6 +243,7 @@ impl Registry for Variants {
                 reason: "VariantQuarantined",
                 action: "Refresh",
                 note,
+                cycle: None,
             };
             self.events.throw(self.facts.clock.now(), notice);
         }

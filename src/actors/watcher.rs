@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::Api;
 use serde::de::DeserializeOwned;
 
+use crate::actors::denials::Denials;
 use crate::actors::facts::{Facts, InForce};
 use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
 use crate::cluster::project::{Interner, Projected};
@@ -25,8 +26,6 @@ pub enum Message {
 
 /// Whether somebody here reads an object.
 pub type Wanted<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
-/// Tells people that the controller may not list or watch a kind.
-pub type Denied = Arc<dyn Fn(&WatchError) + Send + Sync>;
 /// Tells those who depend on a kind.
 pub type Ring<V> = Arc<dyn Fn(News<'_, V>) + Send + Sync>;
 
@@ -87,7 +86,7 @@ pub enum News<'a, V> {
 pub struct Watcher<K: Projected> {
     subject: Subject<K>,
     facts: Facts,
-    denied: Denied,
+    denials: Denials,
     watch: Option<Watch<K>>,
     relist: Option<Relist<K::View>>,
     texts: Interner,
@@ -107,11 +106,11 @@ where
     K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     /// A new life of the role.
-    pub fn new(subject: Subject<K>, facts: Facts, denied: Denied) -> Self {
+    pub fn new(subject: Subject<K>, facts: Facts, denials: Denials) -> Self {
         Self {
             subject,
             facts,
-            denied,
+            denials,
             watch: None,
             relist: None,
             texts: Interner::default(),
@@ -190,7 +189,7 @@ where
         errors.with_label_values(&labels).inc();
         self.subject.mirror.fail(cx.tenure(), &error.to_string())?;
         if error.is_forbidden() {
-            (self.denied)(error);
+            self.denials.tell("Watch", error);
         }
         Ok(())
     }

@@ -156,6 +156,17 @@ impl RequestError {
         }
     }
 
+    /// Whether a right is missing; the text names which. Admission refuses with 403 as well: in a
+    /// namespace that is going away, nothing can be created by anybody.
+    pub fn is_denied(&self) -> bool {
+        let Self::Refused(status) = self else {
+            return false;
+        };
+        let details = status.details.iter();
+        let mut causes = details.flat_map(|details| &details.causes);
+        status.code == 403 && !causes.any(|cause| cause.reason == "NamespaceTerminating")
+    }
+
     /// How long the server asked to be left alone.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

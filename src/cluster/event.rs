@@ -16,9 +16,10 @@ use super::fingerprint::fingerprint;
 use super::permit::WritePermit;
 use crate::api::text::bounded;
 use crate::policy::moment::WallTime;
+use crate::policy::snapshot::CycleId;
 
 /// Longest note, in bytes; the limit of the API.
-const NOTE_LIMIT: usize = 1024;
+pub const NOTE_LIMIT: usize = 1024;
 /// Longest name of the reporting instance, in bytes; the limit of the API.
 const INSTANCE_LIMIT: usize = 128;
 /// Longest part of an object's name that goes into the name of its event, in bytes.
@@ -95,22 +96,33 @@ pub struct Notice {
     pub action: &'static str,
     /// The whole story; cut at 1 kB.
     pub note: String,
+    /// The planning cycle that it comes from.
+    pub cycle: Option<CycleId>,
 }
 
-impl Notice {
-    /// The controller lacks a rule for what it tried.
-    pub fn permission_missing(
-        controller: &Regarding,
-        action: &'static str,
-        error: &dyn std::fmt::Display,
-    ) -> Self {
+/// Something that has happened, once or again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// What to say about it.
+    pub notice: Notice,
+    /// How often.
+    pub times: u32,
+    /// When last.
+    pub at: WallTime,
+}
+
+impl Occurrence {
+    /// It has happened once.
+    pub fn once(notice: Notice, at: WallTime) -> Self {
         Self {
-            regarding: controller.clone(),
-            severity: Severity::Warning,
-            reason: "PermissionMissing",
-            action,
-            note: format!("{error}; grant what config/rbac/role.yaml grants"),
+            notice,
+            times: 1,
+            at,
         }
+    }
+
+    fn times(&self) -> i32 {
+        i32::try_from(self.times).unwrap_or(i32::MAX)
     }
 }
 
@@ -143,42 +155,47 @@ pub enum EventError {
     Retry(#[source] RequestError),
 }
 
+impl EventError {
+    /// Whether a right is missing.
+    pub fn is_denied(&self) -> bool {
+        match self {
+            Self::Refused(error) => error.is_denied(),
+            Self::Expired | Self::Retry(_) => false,
+        }
+    }
+}
+
 /// Stores an event, or counts up the `earlier` one of the same kind. An earlier one that the server
-/// has since forgotten is stored anew. Two calls with the same notice and time store one event.
+/// has since forgotten is stored anew. Two calls with the same occurrence store one event.
 ///
 /// # Errors
 /// See [`EventError`].
 pub async fn publish(
     permit: WritePermit,
     api: &EventApi,
-    notice: &Notice,
+    occurrence: &Occurrence,
     earlier: Option<&Posted>,
-    now: WallTime,
 ) -> Result<Posted, EventError> {
     if let Some(earlier) = earlier
-        && let Some(posted) = repeat(&permit, api, earlier, now).await?
+        && let Some(posted) = repeat(&permit, api, occurrence, earlier).await?
     {
         return Ok(posted);
     }
-    create(&permit, api, notice, now).await
+    create(&permit, api, occurrence).await
 }
 
 /// Counts up; `None` if the event is no longer there.
 async fn repeat(
     permit: &WritePermit,
     api: &EventApi,
+    occurrence: &Occurrence,
     earlier: &Posted,
-    now: WallTime,
 ) -> Result<Option<Posted>, EventError> {
     let posted = Posted {
-        count: earlier.count.saturating_add(1),
+        count: earlier.count.saturating_add(occurrence.times()),
         ..earlier.clone()
     };
-    let series = EventSeries {
-        count: posted.count,
-        last_observed_time: micro_time(now),
-    };
-    let patch = Patch::Merge(json!({ "series": series }));
+    let patch = Patch::Merge(json!({ "series": series(posted.count, occurrence.at) }));
     let parameters = PatchParams::default();
     let events: Api<Event> = Api::namespaced(api.client.clone(), &posted.namespace);
     check(permit, api)?;
@@ -192,14 +209,13 @@ async fn repeat(
 async fn create(
     permit: &WritePermit,
     api: &EventApi,
-    notice: &Notice,
-    now: WallTime,
+    occurrence: &Occurrence,
 ) -> Result<Posted, EventError> {
-    let event = document(api, notice, now);
+    let event = document(api, occurrence);
     let posted = Posted {
         namespace: event.metadata.namespace.clone().unwrap_or_default(),
         name: event.metadata.name.clone().unwrap_or_default(),
-        count: 1,
+        count: occurrence.times(),
     };
     let events: Api<Event> = Api::namespaced(api.client.clone(), &posted.namespace);
     let parameters = PostParams::default();
@@ -212,7 +228,15 @@ async fn create(
     }
 }
 
-fn document(api: &EventApi, notice: &Notice, now: WallTime) -> Event {
+fn series(count: i32, at: WallTime) -> EventSeries {
+    EventSeries {
+        count,
+        last_observed_time: micro_time(at),
+    }
+}
+
+fn document(api: &EventApi, occurrence: &Occurrence) -> Event {
+    let Occurrence { notice, at, .. } = occurrence;
     let regarding = &notice.regarding;
     let namespace = if regarding.namespace.is_empty() {
         CLUSTER_NAMESPACE
@@ -225,7 +249,7 @@ fn document(api: &EventApi, notice: &Notice, now: WallTime) -> Event {
         notice.reason,
         notice.action,
         &notice.note,
-        &now.0.to_string(),
+        &at.0.to_string(),
     ]);
     let stem: String = regarding.name.chars().take(STEM_LIMIT).collect();
     Event {
@@ -249,7 +273,8 @@ fn document(api: &EventApi, notice: &Notice, now: WallTime) -> Event {
         reason: Some(notice.reason.to_owned()),
         action: Some(notice.action.to_owned()),
         note: Some(bounded(&notice.note, NOTE_LIMIT)),
-        event_time: Some(micro_time(now)),
+        event_time: Some(micro_time(*at)),
+        series: (occurrence.times > 1).then(|| series(occurrence.times(), *at)),
         reporting_controller: Some(api.controller.to_string()),
         reporting_instance: Some(bounded(&api.instance, INSTANCE_LIMIT)),
         ..Event::default()

@@ -40,6 +40,19 @@ pub enum LeaseError {
     },
 }
 
+impl LeaseError {
+    /// Whether a right is missing; the text names which.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Refused {
+                source: kube::Error::Api(status),
+                ..
+            } => status.code == 403,
+            Self::Refused { .. } | Self::TimedOut { .. } => false,
+        }
+    }
+}
+
 impl LeaseApi {
     /// A lease by name. `timeout` bounds every request and lies well below the retry period.
     pub fn new(client: kube::Client, namespace: &str, name: &str, timeout: Duration) -> Self {
@@ -70,7 +83,7 @@ impl LeaseApi {
         now: WallTime,
     ) -> Result<(), LeaseError> {
         match lease_move {
-            LeaseMove::Wait => {}
+            LeaseMove::Wait { .. } => {}
             LeaseMove::Create(proposal) => {
                 let lease = self.lease(&rules.identity, rules.duration, *proposal, None, now);
                 self.within(self.api.create(&PostParams::default(), &lease))
@@ -103,7 +116,9 @@ impl LeaseApi {
             return Ok(());
         }
         let proposal = Proposal {
-            kind: ProposalKind::Renew,
+            kind: ProposalKind::Renew {
+                acquired: record.acquired,
+            },
             transitions: record.transitions,
         };
         let second = Duration::from_secs(1);
@@ -122,7 +137,10 @@ impl LeaseApi {
         now: WallTime,
     ) -> Lease {
         // Only for people: nobody compares these with a clock of its own.
-        let now = jiff::Timestamp::from_millisecond(now.0).ok().map(MicroTime);
+        let acquired = match proposal.kind {
+            ProposalKind::Acquire => Some(now),
+            ProposalKind::Renew { acquired } => acquired,
+        };
         Lease {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
@@ -133,10 +151,8 @@ impl LeaseApi {
                 holder_identity: Some(holder.to_owned()),
                 lease_duration_seconds: i32::try_from(whole_seconds(duration)).ok(),
                 lease_transitions: i32::try_from(proposal.transitions).ok(),
-                acquire_time: now
-                    .clone()
-                    .filter(|_| proposal.kind == ProposalKind::Acquire),
-                renew_time: now,
+                acquire_time: acquired.and_then(micro_time),
+                renew_time: micro_time(now),
                 ..LeaseSpec::default()
             }),
         }
@@ -181,6 +197,10 @@ fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs().saturating_add(fraction).max(1)
 }
 
+fn micro_time(at: WallTime) -> Option<MicroTime> {
+    jiff::Timestamp::from_millisecond(at.0).ok().map(MicroTime)
+}
+
 fn record(lease: Lease) -> LeaseRecord {
     let spec = lease.spec.unwrap_or_default();
     let seconds = spec
@@ -193,6 +213,9 @@ fn record(lease: Lease) -> LeaseRecord {
             .lease_transitions
             .and_then(|count| u32::try_from(count).ok())
             .unwrap_or(0),
+        acquired: spec
+            .acquire_time
+            .map(|time| WallTime(time.0.as_millisecond())),
         version: Arc::from(lease.metadata.resource_version.unwrap_or_default()),
     }
 }

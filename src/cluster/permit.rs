@@ -13,7 +13,7 @@ pub struct WritePermit {
 }
 
 impl WritePermit {
-    /// Grants the right for one term of leadership until a moment. Only leadership does that.
+    /// Grants the right for one term of leadership until a moment. Only the claim does that.
     pub(crate) fn new(term: u64, until: Instant) -> Self {
         Self { term, until }
     }

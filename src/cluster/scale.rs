@@ -119,29 +119,44 @@ impl ScaleApi {
     /// What the scale subresource of an object says now.
     ///
     /// # Errors
-    /// Whatever kept the API server from answering.
+    /// See [`ReadError`].
     pub async fn read(
         &self,
         target: &TargetKey,
         resource: &ApiResource,
-    ) -> Result<ScaleReading, RequestError> {
+    ) -> Result<ScaleReading, ReadError> {
         let objects: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &target.namespace, resource);
         match within(self.timeout, objects.get_scale(&target.name)).await {
             Ok(scale) => Ok(ScaleReading::Found(Arc::new(project(target, &scale)))),
-            Err(error) => match error.code() {
-                Some(404) => Ok(ScaleReading::Missing),
-                Some(401 | 403) => Ok(ScaleReading::Unscalable(
-                    format!(
-                        "{error}; allow the controller to get {}/scale of group {:?}",
-                        resource.plural, resource.group
-                    )
-                    .into(),
-                )),
-                _ => Err(error),
-            },
+            Err(error) if error.code() == Some(404) => Ok(ScaleReading::Missing),
+            Err(error) if error.is_denied() => Err(ReadError::Denied {
+                plural: resource.plural.clone(),
+                group: resource.group.clone(),
+                error,
+            }),
+            Err(error) => Err(ReadError::Failed(error)),
         }
     }
+}
+
+/// Why a scale subresource was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A right is missing.
+    #[error("{error}; allow the controller to get {plural}/scale of group {group:?}")]
+    Denied {
+        /// The resource.
+        plural: String,
+        /// Its group.
+        group: String,
+        /// What the API server says.
+        #[source]
+        error: RequestError,
+    },
+    /// The API server gave no answer.
+    #[error(transparent)]
+    Failed(#[from] RequestError),
 }
 
 fn project(target: &TargetKey, scale: &Scale) -> TargetObject {

@@ -12,8 +12,10 @@ const INTRODUCTION: &str = "\
 <!-- Made from src/docs/events.rs, which is compared with the code. Do not edit: run the tests with UPDATE=1. -->
 
 Events are of `events.k8s.io/v1`, on the object that they are about, from
-`llmd.ai/workload-variant-autoscaler`. Of one object and reason at most one a minute is sent, and one that
-comes again is counted up. The cycle in a note is the one in the log and in the status.
+`llmd.ai/workload-variant-autoscaler`. Of one object and reason at most one a minute is sent. What
+comes in between is told when the minute is over, in one event if there is room in it, and what
+only comes again is counted up. `wva_events_dropped_total` counts what was not told, by the reason.
+The cycle in a note is the one in the log and in the status.
 
 | Reason | Type | On | When |
 |---|---|---|---|
@@ -67,7 +69,7 @@ const EVENTS: [[&str; 4]; 9] = [
         "PermissionMissing",
         "Warning",
         "the controller's pod",
-        "the API server refuses what the shipped role grants",
+        "the API server refuses what the shipped roles grant",
     ],
     [
         "ServiceMonitorDeleted",

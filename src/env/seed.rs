@@ -54,10 +54,21 @@ impl Generator {
 
     /// `base` ± up to `share` of it, evenly spread; `share` is taken to lie within 0 and 1.
     pub fn jitter(&mut self, base: Duration, share: f64) -> Duration {
-        let high_half = u32::try_from(self.next_u64() >> 32).unwrap_or(u32::MAX);
-        let unit = f64::from(high_half) / f64::from(u32::MAX);
-        let factor = 1.0 + share.clamp(0.0, 1.0) * (2.0 * unit - 1.0);
+        let factor = 1.0 + share.clamp(0.0, 1.0) * (2.0 * self.unit() - 1.0);
         Duration::try_from_secs_f64(base.as_secs_f64() * factor).unwrap_or(base)
+    }
+
+    /// `base` less up to `share` of it, evenly spread: for what must not come later.
+    pub fn shorten(&mut self, base: Duration, share: f64) -> Duration {
+        let factor = 1.0 - share.clamp(0.0, 1.0) * self.unit();
+        let shortened = Duration::try_from_secs_f64(base.as_secs_f64() * factor);
+        shortened.map_or(base, |shortened| shortened.min(base))
+    }
+
+    /// Evenly spread over 0 to 1.
+    fn unit(&mut self) -> f64 {
+        let high_half = u32::try_from(self.next_u64() >> 32).unwrap_or(u32::MAX);
+        f64::from(high_half) / f64::from(u32::MAX)
     }
 }
 
@@ -106,8 +117,17 @@ mod tests {
         }
 
         #[test]
+        fn what_is_shortened_is_never_longer(seed: u64, millis in 0_u64..86_400_000, share in 0.0..1.0_f64) {
+            let base = Duration::from_millis(millis);
+            let drawn = SeedTree::new(seed).child("jitter").shorten(base, share);
+            let low = base.as_secs_f64() * (1.0 - share);
+            prop_assert!(drawn <= base && drawn.as_secs_f64() >= low - 1e-6, "{drawn:?} not in {low}..{base:?}");
+        }
+
+        #[test]
         fn jitter_never_panics(seed: u64, nanos: u64, share: f64) {
             let _ = SeedTree::new(seed).child("jitter").jitter(Duration::from_secs(nanos), share);
+            let _ = SeedTree::new(seed).child("jitter").shorten(Duration::from_secs(nanos), share);
         }
     }
 }

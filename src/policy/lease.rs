@@ -5,7 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::moment::Moment;
+use super::moment::{Moment, WallTime};
+
+/// A record is free once it has stood still for longer than its duration.
+const JUST_AFTER: Duration = Duration::from_nanos(1);
 
 /// How this process takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct LeaseRecord {
     pub duration: Duration,
     /// How often it changed hands.
     pub transitions: u32,
+    /// When it changed hands last, by the clock of whoever took it.
+    pub acquired: Option<WallTime>,
     /// Version of the object, for a full replacement that fails if anybody else was faster.
     pub version: Arc<str>,
 }
@@ -47,7 +52,10 @@ pub enum LeaseMove {
         proposal: Proposal,
     },
     /// Somebody else holds it.
-    Wait,
+    Wait {
+        /// Until this monotonic time, if it stays as it is.
+        free_at: Duration,
+    },
 }
 
 /// A record to be written by us.
@@ -65,7 +73,10 @@ pub enum ProposalKind {
     /// The record was somebody else's, or nobody's.
     Acquire,
     /// The record is ours.
-    Renew,
+    Renew {
+        /// Since when.
+        acquired: Option<WallTime>,
+    },
 }
 
 /// What this process has seen of the record.
@@ -106,17 +117,18 @@ impl LeaseState {
                 since: now.monotonic,
             });
         }
-        let still_for = self.seen.as_ref().map_or(Duration::ZERO, |seen| {
-            now.monotonic.saturating_sub(seen.since)
-        });
+        let since = self.seen.as_ref().map_or(now.monotonic, |seen| seen.since);
+        let free_at = since + record.duration + JUST_AFTER;
         let version = Arc::clone(&record.version);
         if record.holder == rules.identity {
             let proposal = Proposal {
-                kind: ProposalKind::Renew,
+                kind: ProposalKind::Renew {
+                    acquired: record.acquired,
+                },
                 transitions: record.transitions,
             };
             LeaseMove::Replace { version, proposal }
-        } else if record.holder.is_empty() || still_for > record.duration {
+        } else if record.holder.is_empty() || now.monotonic >= free_at {
             let transitions = record.transitions.saturating_add(1);
             LeaseMove::Replace {
                 version,
@@ -126,7 +138,7 @@ impl LeaseState {
                 },
             }
         } else {
-            LeaseMove::Wait
+            LeaseMove::Wait { free_at }
         }
     }
 
@@ -136,6 +148,15 @@ impl LeaseState {
     }
 }
 
+/// When to look again, after a look that began at `began`: a retry period later, or as soon as the
+/// record that is waited for is free. With requests that take half a retry period at most, a record is
+/// taken over within its duration, two retry periods and the request that takes it: a period and a
+/// read until its last version is seen, a read after its end.
+pub fn next_look(retry_period: Duration, began: Moment, free_at: Option<Duration>) -> Duration {
+    let regular = began.monotonic + retry_period;
+    free_at.map_or(regular, |free_at| free_at.min(regular))
+}
+
 /// Until when a claim lasts that was written by a request sent at `sent`. Counted from the sending:
 /// others count from the moment they see the record, which is never earlier.
 pub fn claim_end(rules: &LeaseRules, sent: Moment) -> Duration {
@@ -143,116 +164,4 @@ pub fn claim_end(rules: &LeaseRules, sent: Moment) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use super::{
-        LeaseMove, LeaseRecord, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end,
-    };
-    use crate::policy::moment::{Moment, WallTime};
-
-    fn rules(identity: &str) -> LeaseRules {
-        LeaseRules {
-            identity: Arc::from(identity),
-            duration: Duration::from_mins(1),
-            renew_deadline: Duration::from_secs(50),
-            retry_period: Duration::from_secs(10),
-        }
-    }
-
-    fn at(seconds: u64) -> Moment {
-        Moment {
-            monotonic: Duration::from_secs(seconds),
-            wall: WallTime(0),
-        }
-    }
-
-    fn record(holder: &str, version: &str, transitions: u32) -> LeaseRecord {
-        LeaseRecord {
-            holder: Arc::from(holder),
-            duration: Duration::from_mins(1),
-            transitions,
-            version: Arc::from(version),
-        }
-    }
-
-    fn replace(version: &str, kind: ProposalKind, transitions: u32) -> LeaseMove {
-        LeaseMove::Replace {
-            version: Arc::from(version),
-            proposal: Proposal { kind, transitions },
-        }
-    }
-
-    #[test]
-    fn an_absent_record_is_created() {
-        let proposal = Proposal {
-            kind: ProposalKind::Acquire,
-            transitions: 0,
-        };
-        assert_eq!(
-            LeaseState::default().observe(&rules("a"), None, at(0)),
-            LeaseMove::Create(proposal)
-        );
-    }
-
-    #[test]
-    fn another_holder_is_respected_until_its_record_stood_still_for_its_duration() {
-        let mut state = LeaseState::default();
-        // First seen at 100 s: however old the record says it is, the clock starts here.
-        assert_eq!(
-            state.observe(&rules("b"), Some(record("a", "1", 3)), at(100)),
-            LeaseMove::Wait
-        );
-        assert_eq!(
-            state.observe(&rules("b"), Some(record("a", "1", 3)), at(160)),
-            LeaseMove::Wait
-        );
-        // It renews at 150 s: the wait begins anew.
-        assert_eq!(
-            state.observe(&rules("b"), Some(record("a", "2", 3)), at(161)),
-            LeaseMove::Wait
-        );
-        assert_eq!(
-            state.observe(&rules("b"), Some(record("a", "2", 3)), at(221)),
-            LeaseMove::Wait
-        );
-        assert_eq!(
-            state.observe(&rules("b"), Some(record("a", "2", 3)), at(222)),
-            replace("2", ProposalKind::Acquire, 4)
-        );
-    }
-
-    #[test]
-    fn a_released_record_is_taken_at_once_and_our_own_is_renewed() {
-        let mut state = LeaseState::default();
-        assert_eq!(
-            state.observe(&rules("b"), Some(record("", "5", 1)), at(0)),
-            replace("5", ProposalKind::Acquire, 2)
-        );
-        assert_eq!(
-            state.observe(&rules("b"), Some(record("b", "6", 2)), at(10)),
-            replace("6", ProposalKind::Renew, 2)
-        );
-        assert_eq!(state.holder(), Some("b"));
-    }
-
-    #[test]
-    fn the_holder_falls_silent_before_anybody_else_may_begin() {
-        // Sent at 0, applied and seen by the other at the same instant at the earliest.
-        let end = claim_end(&rules("a"), at(0));
-        let mut other = LeaseState::default();
-        assert_eq!(
-            other.observe(&rules("b"), Some(record("a", "1", 0)), at(0)),
-            LeaseMove::Wait
-        );
-        let last_moment = Moment {
-            monotonic: end,
-            wall: WallTime(0),
-        };
-        assert_eq!(
-            other.observe(&rules("b"), Some(record("a", "1", 0)), last_moment),
-            LeaseMove::Wait
-        );
-    }
-}
+mod tests;

@@ -100,20 +100,24 @@ impl Rivals {
     }
 
     /// Takes in what Prometheus shows: variants with more than one series of
-    /// `wva_desired_replicas`, and, while anybody else holds an object, all with any. `held` are the
+    /// `wva_desired_replicas`, and, while anybody else holds an object, all with any; `None` of either
+    /// says nothing, and what was concluded before stays. `held` are the
     /// objects that others hold, by manager, each with the time of its last writing.
     #[must_use]
     pub fn observe(
         &self,
-        doubled: &BTreeSet<VariantKey>,
+        doubled: Option<&BTreeSet<VariantKey>>,
         exposed: Option<&BTreeSet<VariantKey>>,
         held: &BTreeMap<Arc<str>, BTreeMap<VariantKey, WallTime>>,
     ) -> Self {
         let streak = |key: &VariantKey| self.doubled.get(key).copied().unwrap_or_default();
-        let doubled = doubled
-            .iter()
-            .map(|key| (key.clone(), streak(key).saturating_add(1)))
-            .collect();
+        let doubled = match doubled {
+            Some(doubled) => doubled
+                .iter()
+                .map(|key| (key.clone(), streak(key).saturating_add(1)))
+                .collect(),
+            None => self.doubled.clone(),
+        };
         let mut next = Self {
             doubled,
             ..Self::default()
@@ -210,7 +214,7 @@ mod tests {
                 rivals.standing("wva-b", &key("v"), &owners(5)),
                 behind(&["wva-a"])
             );
-            rivals = rivals.observe(&keys(&[]), Some(&keys(&["other"])), &held(5));
+            rivals = rivals.observe(Some(&keys(&[])), Some(&keys(&["other"])), &held(5));
         }
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners(5)),
@@ -218,7 +222,7 @@ mod tests {
         );
         assert_eq!(rivals.retired(), ["wva-a".to_owned()].into());
         // Its last words stay its last: it is not asked for again.
-        rivals = rivals.observe(&keys(&[]), None, &held(5));
+        rivals = rivals.observe(Some(&keys(&[])), None, &held(5));
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners(5)),
             Standing::Alone
@@ -241,7 +245,7 @@ mod tests {
             None,
             None,
         ] {
-            rivals = rivals.observe(&keys(&[]), exposed.as_ref(), &held(5));
+            rivals = rivals.observe(Some(&keys(&[])), exposed.as_ref(), &held(5));
             assert_eq!(
                 rivals.standing("wva-b", &key("v"), &owners),
                 behind(&["wva-a"])
@@ -258,8 +262,10 @@ mod tests {
                 rivals.standing("wva-b", &key("v"), &owners),
                 Standing::Alone
             );
-            rivals = rivals.observe(&keys(&["v"]), None, &BTreeMap::new());
+            rivals = rivals.observe(Some(&keys(&["v"])), None, &BTreeMap::new());
         }
+        // Whoever cannot look concludes nothing.
+        rivals = rivals.observe(None, None, &BTreeMap::new());
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners),
             Standing::Beside
@@ -268,7 +274,7 @@ mod tests {
             rivals.standing("wva-b", &key("w"), &owners),
             Standing::Alone
         );
-        rivals = rivals.observe(&keys(&[]), None, &BTreeMap::new());
+        rivals = rivals.observe(Some(&keys(&[])), None, &BTreeMap::new());
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners),
             Standing::Alone

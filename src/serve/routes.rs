@@ -1,5 +1,6 @@
 //! What is served where. Nothing here waits: every answer is made from memory.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -10,9 +11,7 @@ use super::answer::{self, Answer, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
 use crate::actors::facts::Facts;
-#[cfg(all(feature = "sim", debug_assertions))]
-use crate::kit::Role;
-use crate::kit::{Aliveness, Census};
+use crate::kit::{Aliveness, Census, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness::{self, Reason};
 
@@ -128,10 +127,13 @@ impl ProbeRoutes {
             Aliveness::Alive => plain(StatusCode::OK, "ok"),
             Aliveness::NoRoot => plain(StatusCode::SERVICE_UNAVAILABLE, "the tree is not running"),
             Aliveness::Stuck(roles) => {
-                let names: Vec<_> = roles.iter().map(ToString::to_string).collect();
+                tracing::warn!(?roles, "the process is stalled");
+                // The probe is open to everybody: it names no object.
+                let labels: BTreeSet<&str> = roles.iter().map(Role::label).collect();
+                let labels: Vec<&str> = labels.into_iter().collect();
                 plain(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    &format!("stalled: {}", names.join(", ")),
+                    &format!("stalled: {}", labels.join(", ")),
                 )
             }
         }

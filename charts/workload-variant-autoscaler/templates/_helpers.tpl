@@ -160,6 +160,9 @@ name: {{ include "wva.target" . | quote }}
 {{- if and $e.enabled $e.apiService (not .Values.wva.enabled) -}}
 {{- fail "externalMetrics.enabled: without a running controller (wva.enabled=false) its APIService would block the deletion of every namespace; set it to false" -}}
 {{- end -}}
+{{- if and $e.enabled $e.apiService (lt (int .Values.wva.replicaCount) 2) -}}
+{{- fail (printf "wva.replicaCount: with %d, every restart of the pod takes the server from the APIService of externalMetrics, and that blocks the deletion of every namespace; set it to 2 or more, or externalMetrics.enabled=false" (int .Values.wva.replicaCount)) -}}
+{{- end -}}
 {{- if and $e.enabled $e.certificate.existingSecret $e.apiService (not $e.certificate.caBundle) -}}
 {{- fail "externalMetrics.certificate.caBundle: the API server needs the authority of certificate.existingSecret" -}}
 {{- end -}}

@@ -136,7 +136,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
         store_maps(&facts, version, maps);
         bell.ring(Source::ConfigMaps);
         sleep(A_WHILE).await;
-        while let Some(event) = events.next() {
+        while let Some(event) = events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();
             told.push((name, event.reason.to_owned(), event.note));
         }

@@ -50,6 +50,7 @@ impl Emitter {
                     reason: event_reason(action, values.desired),
                     action: "Scale",
                     note,
+                    cycle: record.decided.cycle,
                 },
             );
         }
@@ -75,6 +76,7 @@ impl Emitter {
                 reason: condition.reason.as_str(),
                 action: condition.kind.as_str(),
                 note: format!("{} (cycle {})", condition.message, cycle_of(record)),
+                cycle: record.decided.cycle,
             };
             self.events.throw(now, notice);
         }
@@ -97,6 +99,7 @@ impl Emitter {
                 "No other controller holds or publishes this variant any more (cycle {})",
                 cycle_of(record)
             ),
+            cycle: record.decided.cycle,
         };
         self.events.throw(now, notice);
     }

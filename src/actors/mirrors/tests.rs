@@ -10,6 +10,7 @@ use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::mirror::Mirror;
 use crate::cluster::project::{Interner, Projected};
+use crate::cluster::status::manager_name;
 use crate::kit::{Role, Tenure, WatchedKind};
 use crate::policy::filter::Scope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
@@ -174,6 +175,49 @@ fn a_pool_flavour_that_is_left_out_is_not_waited_for() {
     assert_eq!(kinds(PoolGroup::Discovered), [v1, v1alpha2]);
     assert_eq!(kinds(PoolGroup::Stable), [v1]);
     assert_eq!(kinds(PoolGroup::Alpha), [v1alpha2]);
+}
+
+/// An object of another instance counts from the moment at which that instance has written its status.
+#[test]
+fn an_object_of_another_instance_claims_what_it_names_once_it_is_handled() {
+    let claimants = |instance: &str, entries: Value| -> Vec<String> {
+        let scope = Scope {
+            system_namespace: "system".into(),
+            watch_namespace: Some("ns".into()),
+            instance: Some("blue".into()),
+        };
+        let mirrors = Mirrors::new(scope, PoolGroup::default());
+        let object = |name: &str, instance: &str, entries: Value| {
+            json!({
+                "metadata": {
+                    "namespace": "ns", "name": name, "uid": name, "managedFields": entries,
+                    "labels": { "wva.llmd.ai/controller-instance": instance },
+                },
+                "spec": { "scaleTargetRef": { "name": "d" }, "modelID": "m" },
+            })
+        };
+        let objects = [
+            object("ours", "blue", json!([])),
+            object("other", instance, entries),
+        ];
+        let kind = WatchedKind::VariantAutoscaling;
+        list::<VariantAutoscaling>(&mirrors.variants, kind, objects);
+        let target = TargetKey::new("ns", TargetKind::Deployment, "d");
+        let claimants = mirrors.claimants(&target).into_iter();
+        claimants.map(|key| key.name.to_string()).collect()
+    };
+    let written = |manager: &str| {
+        json!([{
+            "manager": manager, "operation": "Apply", "subresource": "status",
+            "apiVersion": "llmd.ai/v1alpha1", "fieldsType": "FieldsV1",
+            "fieldsV1": { "f:status": { "f:actuation": {} } },
+        }])
+    };
+    let green = manager_name("system", "lease", Some("green"));
+    assert_eq!(claimants("blue", json!([])), ["other", "ours"]);
+    assert_eq!(claimants("green", json!([])), ["ours"]);
+    assert_eq!(claimants("green", written("kubectl")), ["ours"]);
+    assert_eq!(claimants("green", written(&green)), ["other", "ours"]);
 }
 
 #[test]

@@ -64,17 +64,17 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     store(&facts, &["a", "b", "c"]);
     assert_eq!(runs(registry.order(key("a"))).as_deref(), Some("a"));
     assert_eq!(runs(registry.order(key("b"))).as_deref(), Some("b"));
-    assert!(events.next().is_none());
+    assert!(events.last().is_none());
 
     assert_eq!(runs(registry.order(key("c"))), None);
-    let refusal = events.next().unwrap();
+    let refusal = events.last().unwrap().notice;
     assert_eq!(
         (refusal.reason, &*refusal.regarding.name),
         ("VariantRefused", "c")
     );
     assert!(refusal.note.contains("runs 2 variants"), "{}", refusal.note);
     assert_eq!(runs(registry.order(key("c"))), None, "still no room");
-    assert!(events.next().is_none(), "it is told once");
+    assert!(events.last().is_none(), "it is told once");
 
     store(&facts, &["b", "c"]);
     assert!(matches!(registry.order(key("a")), Some(Order::End(_))));

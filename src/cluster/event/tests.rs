@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{EventApi, EventError, Notice, Posted, Regarding, Severity, publish};
+use super::{EventApi, EventError, Notice, Occurrence, Posted, Regarding, Severity, publish};
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::permit::WritePermit;
 use crate::policy::moment::WallTime;
@@ -37,6 +37,7 @@ fn notice(namespace: &str, note: &str) -> Notice {
         reason: "ImmutableConfigChangeRejected",
         action: "Reload",
         note: note.to_owned(),
+        cycle: None,
     }
 }
 
@@ -48,9 +49,14 @@ fn stored() -> Answer {
 }
 
 async fn post(server: &FakeServer, notice: &Notice) -> Posted {
-    publish(permit(), &api(server), notice, None, NOW)
-        .await
-        .unwrap()
+    publish(
+        permit(),
+        &api(server),
+        &Occurrence::once(notice.clone(), NOW),
+        None,
+    )
+    .await
+    .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,9 +100,14 @@ async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
     let notice = notice("a", "no");
     let mut posted = post(&server, &notice).await;
     for count in [2, 3] {
-        posted = publish(permit(), &api, &notice, Some(&posted), NOW)
-            .await
-            .unwrap();
+        posted = publish(
+            permit(),
+            &api,
+            &Occurrence::once(notice.clone(), NOW),
+            Some(&posted),
+        )
+        .await
+        .unwrap();
         assert_eq!(posted.count(), count);
         let asked = server.asked().pop().unwrap();
         assert_eq!(asked.method, "PATCH");
@@ -106,9 +117,14 @@ async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
     }
     server.then(refusal(404, "NotFound", "expired"));
     server.then(stored());
-    let posted = publish(permit(), &api, &notice, Some(&posted), NOW)
-        .await
-        .unwrap();
+    let posted = publish(
+        permit(),
+        &api,
+        &Occurrence::once(notice.clone(), NOW),
+        Some(&posted),
+    )
+    .await
+    .unwrap();
     assert_eq!(posted.count(), 1);
     assert_eq!(server.asked().last().unwrap().method, "POST");
 }
@@ -146,7 +162,9 @@ async fn texts_keep_to_the_limits_of_the_api() {
         instance: Arc::from("p".repeat(500)),
         ..api(&server)
     };
-    publish(permit(), &api, &long, None, NOW).await.unwrap();
+    publish(permit(), &api, &Occurrence::once(long.clone(), NOW), None)
+        .await
+        .unwrap();
     let body = &server.asked()[0].body;
     let length = |field: &str| body.pointer(field).and_then(Value::as_str).unwrap().len();
     assert!(length("/note") <= 1024);
@@ -158,7 +176,13 @@ async fn texts_keep_to_the_limits_of_the_api() {
 async fn nothing_is_sent_without_a_permit_that_outlives_the_request() {
     let server = FakeServer::default();
     let permit = WritePermit::new(1, Instant::now() + Duration::from_secs(4));
-    let error = publish(permit, &api(&server), &notice("a", "no"), None, NOW).await;
+    let error = publish(
+        permit,
+        &api(&server),
+        &Occurrence::once(notice("a", "no"), NOW),
+        None,
+    )
+    .await;
     assert!(matches!(error, Err(EventError::Expired)), "{error:?}");
     assert_eq!(server.asked().len(), 0);
 }
@@ -177,7 +201,13 @@ async fn refusals_and_passing_troubles_are_told_apart() {
         (Answer::Hang, true),
     ] {
         let server = FakeServer::new([answer]);
-        let error = publish(permit(), &api(&server), &notice("a", "no"), None, NOW).await;
+        let error = publish(
+            permit(),
+            &api(&server),
+            &Occurrence::once(notice("a", "no"), NOW),
+            None,
+        )
+        .await;
         match error.unwrap_err() {
             EventError::Retry(error) => assert!(passing, "{error}"),
             error => assert!(

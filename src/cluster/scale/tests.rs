@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{ScaleApi, ScaleKind, ScaleReading};
+use super::{ReadError, ScaleApi, ScaleKind, ScaleReading};
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
 use crate::policy::units::Replicas;
@@ -74,15 +74,15 @@ async fn a_kind_is_asked_for_by_what_it_is_served_as() {
     );
     let missing = api.read(&target(), &resource).await.unwrap();
     assert_eq!(missing, ScaleReading::Missing);
-    let ScaleReading::Unscalable(why) = api.read(&target(), &resource).await.unwrap() else {
-        panic!("it is refused")
-    };
+    let denied = api.read(&target(), &resource).await.unwrap_err();
+    assert!(matches!(denied, ReadError::Denied { .. }), "{denied:?}");
+    let why = denied.to_string();
     assert!(
         why.ends_with("allow the controller to get rollouts/scale of group \"argoproj.io\""),
         "{why}"
     );
     let later = api.read(&target(), &resource).await;
-    assert_eq!(later.unwrap_err().code(), Some(503));
+    assert!(matches!(later, Err(ReadError::Failed(error)) if error.code() == Some(503)));
     let paths: Vec<String> = server.asked().into_iter().map(|asked| asked.path).collect();
     let path = "/apis/argoproj.io/v1alpha1/namespaces/ns/rollouts/r/scale";
     assert_eq!(paths[0], "/apis/argoproj.io/v1alpha1");

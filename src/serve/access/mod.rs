@@ -4,8 +4,9 @@ mod cache;
 mod common_name;
 pub mod front_proxy;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::HeaderMap;
@@ -16,6 +17,7 @@ use tokio::sync::Semaphore;
 
 use self::cache::Cache;
 use self::front_proxy::FrontProxies;
+use crate::actors::denials::Denials;
 use crate::cluster::client::RequestError;
 use crate::cluster::review::{Access, Decision, User, review_access, review_token};
 use crate::env::Clock;
@@ -43,7 +45,17 @@ pub struct Gate {
     users: Cache<[u8; 32], Option<User>>,
     decisions: Cache<(User, Access), Decision>,
     questions: Semaphore,
-    trouble: Mutex<Option<Trouble>>,
+    denials: Denials,
+    troubles: Mutex<BTreeMap<Question, Trouble>>,
+}
+
+/// What the API server is asked. Each takes a right of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Question {
+    /// Whose token this is.
+    Token,
+    /// What somebody may do.
+    Access,
 }
 
 /// The API server could not be asked.
@@ -98,6 +110,7 @@ impl Gate {
         clock: Clock,
         client: Client,
         front_proxies: Option<Arc<FrontProxies>>,
+        denials: Denials,
     ) -> Self {
         Self {
             name,
@@ -107,7 +120,8 @@ impl Gate {
             users: Cache::default(),
             decisions: Cache::default(),
             questions: Semaphore::new(QUESTIONS),
-            trouble: Mutex::default(),
+            denials,
+            troubles: Mutex::default(),
         }
     }
 
@@ -161,7 +175,8 @@ impl Gate {
             known
         } else {
             let asked = review_token(&self.client, token);
-            self.ask(&self.users, digest, asked).await?
+            self.ask(Question::Token, &self.users, digest, asked)
+                .await?
         };
         user.ok_or(Refusal::Unauthenticated)
     }
@@ -173,21 +188,26 @@ impl Gate {
         }
         let (user, access) = question;
         let asked = review_access(&self.client, user, access);
-        self.ask(&self.decisions, question.clone(), asked).await
+        self.ask(Question::Access, &self.decisions, question.clone(), asked)
+            .await
     }
 
     /// How old an answer may be. For a moment after the API server gave none it is not asked for what
     /// is known already: it might take longer to say nothing than a scraper waits.
     fn patience(&self) -> Duration {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*trouble {
-            Some(trouble) if self.clock.now().since(trouble.at) < FRESH => OUTAGE,
-            _ => FRESH,
+        let now = self.clock.now();
+        let troubles = self.troubles();
+        let mut ages = troubles.values().map(|trouble| now.since(trouble.at));
+        if ages.any(|age| age < FRESH) {
+            OUTAGE
+        } else {
+            FRESH
         }
     }
 
     async fn ask<K: Ord + Clone, V: Clone>(
         &self,
+        about: Question,
         cache: &Cache<K, V>,
         key: K,
         question: impl Future<Output = Result<V, RequestError>>,
@@ -198,7 +218,7 @@ impl Gate {
             return Err(Refusal::Unavailable);
         }
         let now = self.clock.now();
-        self.note(answer.as_ref().err(), now);
+        self.note(about, answer.as_ref().err(), now);
         if let Ok(value) = answer {
             cache.put(key, now, value.clone());
             return Ok(value);
@@ -208,17 +228,33 @@ impl Gate {
 
     /// Says once that the API server cannot be asked, and once that it can again: scrapers ask
     /// often.
-    fn note(&self, error: Option<&RequestError>, at: Moment) {
-        let why = error.map(ToString::to_string);
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&*trouble, &why) {
-            (None, Some(why)) => {
+    fn note(&self, about: Question, error: Option<&RequestError>, at: Moment) {
+        if let Some(error) = error
+            && error.is_denied()
+        {
+            self.denials.tell("Review", error);
+        }
+        let trouble = error.map(|error| Trouble {
+            at,
+            why: error.to_string(),
+        });
+        let mut troubles = self.troubles();
+        let before = match &trouble {
+            Some(trouble) => troubles.insert(about, trouble.clone()),
+            None => troubles.remove(&about),
+        };
+        drop(troubles);
+        match (before, trouble) {
+            (None, Some(Trouble { why, .. })) => {
                 tracing::error!(gate = self.name, why, "readers cannot be checked");
             }
             (Some(_), None) => tracing::info!(gate = self.name, "readers can be checked again"),
             _ => {}
         }
-        *trouble = why.map(|why| Trouble { at, why });
+    }
+
+    fn troubles(&self) -> MutexGuard<'_, BTreeMap<Question, Trouble>> {
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How well it can ask, for `/readyz`.
@@ -228,12 +264,16 @@ impl Gate {
             state,
             detail,
         };
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut reasons = vec![match trouble.clone() {
-            None => reason("access", State::Ok, "readers are checked".to_owned()),
-            Some(trouble) => reason("access", State::Degraded, trouble.why),
+        let troubles: Vec<String> = self
+            .troubles()
+            .values()
+            .map(|one| one.why.clone())
+            .collect();
+        let mut reasons = vec![if troubles.is_empty() {
+            reason("access", State::Ok, "readers are checked".to_owned())
+        } else {
+            reason("access", State::Degraded, troubles.join("; "))
         }];
-        drop(trouble);
         if let Some(front_proxies) = &self.front_proxies {
             reasons.push(match front_proxies.rules() {
                 Ok(_) => reason("front-proxy", State::Ok, "believed".to_owned()),

@@ -2,10 +2,14 @@ use std::time::Duration;
 
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderValue};
+use prometheus::{IntCounterVec, Opts};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::{Gate, Refusal};
+use crate::actors::denials::Denials;
+use crate::actors::event_recorder::Events;
+use crate::cluster::event::Regarding;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::review::Access;
 use crate::env::Clock;
@@ -16,8 +20,26 @@ const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);
 
 fn gate(server: &FakeServer) -> Gate {
+    telling(server, &silent())
+}
+
+/// A gate that says in these events what it is denied.
+fn telling(server: &FakeServer, events: &Events) -> Gate {
     let clock = Clock::at(WallTime(0));
-    Gate::new("metrics", clock, server.client(), None)
+    let pod = Regarding {
+        api_version: "v1".into(),
+        kind: "Pod".into(),
+        namespace: "system".into(),
+        name: "wva-0".into(),
+        uid: "".into(),
+    };
+    let denials = Denials::new(clock.clone(), events.clone(), pod);
+    Gate::new("metrics", clock, server.client(), None, denials)
+}
+
+fn silent() -> Events {
+    let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
+    Events::new(lost, || {})
 }
 
 fn carrying(authorization: &str) -> HeaderMap {
@@ -209,4 +231,36 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
     server.then(allowed());
     assert_eq!(ask(&gate, "new", "/metrics").await, Ok(()));
     assert_eq!(state().state, State::Ok);
+}
+
+/// Each question takes a right of its own, and that one works says nothing about the other.
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_missing_is_named_while_the_other_works() {
+    let server = FakeServer::new([token_of("prometheus"), allowed()]);
+    let events = silent();
+    let gate = telling(&server, &events);
+    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    assert!(events.last().is_none());
+
+    advance(JUST_FRESH + A_MOMENT).await;
+    let why = "tokenreviews.authentication.k8s.io is forbidden";
+    server.then(refusal(403, "Forbidden", why));
+    server.then(allowed());
+    assert_eq!(ask(&gate, "t", "/debug/tree").await, Ok(()));
+    assert_eq!(questions(&server).len(), 4);
+    let reasons = gate.readiness();
+    assert_eq!(reasons[0].state, State::Degraded);
+    assert!(reasons[0].detail.contains(why), "{reasons:?}");
+    let event = events.last().unwrap().notice;
+    assert_eq!(
+        (event.reason, event.action),
+        ("PermissionMissing", "Review")
+    );
+    assert!(event.note.contains(why), "{event:?}");
+
+    advance(JUST_FRESH + A_MOMENT).await;
+    server.then(token_of("prometheus"));
+    assert_eq!(ask(&gate, "t", "/debug/tree").await, Ok(()));
+    assert_eq!(gate.readiness()[0].state, State::Ok);
+    assert!(events.last().is_none());
 }

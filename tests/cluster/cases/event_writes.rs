@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::json;
 use tokio::time::Instant;
-use wva::cluster::event::{EventApi, Notice, Regarding, Severity, publish};
+use wva::cluster::event::{EventApi, Notice, Occurrence, Regarding, Severity, publish};
 use wva::cluster::permit::WritePermit;
 use wva::policy::moment::WallTime;
 
@@ -64,6 +64,7 @@ async fn notice(cx: &Cx, note: &str) -> Result<Notice> {
         reason: "ImmutableConfigChangeRejected",
         action: "Reload",
         note: note.to_owned(),
+        cycle: None,
     })
 }
 
@@ -75,8 +76,8 @@ async fn stored(cx: &Cx) -> Result<Vec<Event>> {
 /// `kubectl describe` and `kubectl get events` read them as events of the core group.
 async fn are_seen_where_people_look(cx: &Cx) -> Result {
     let (api, notice) = (api(cx), notice(cx, "no").await?);
-    let first = publish(permit(), &api, &notice, None, NOW).await?;
-    let same = publish(permit(), &api, &notice, None, NOW).await?;
+    let first = publish(permit(), &api, &Occurrence::once(notice.clone(), NOW), None).await?;
+    let same = publish(permit(), &api, &Occurrence::once(notice.clone(), NOW), None).await?;
     assert_eq!(first, same);
     let fields = "involvedObject.name=settings,reason=ImmutableConfigChangeRejected,type=Warning";
     let events: Api<CoreEvent> = cx.namespace.api();
@@ -96,10 +97,16 @@ async fn are_counted_up_and_come_back(cx: &Cx) -> Result {
         let count = |event: &Event| event.series.as_ref().map(|series| series.count);
         events.iter().map(count).collect()
     };
-    let mut posted = publish(permit(), &api, &notice, None, NOW).await?;
+    let mut posted = publish(permit(), &api, &Occurrence::once(notice.clone(), NOW), None).await?;
     assert_eq!(series(&stored(cx).await?), [None]);
     for count in [2, 3] {
-        posted = publish(permit(), &api, &notice, Some(&posted), NOW).await?;
+        posted = publish(
+            permit(),
+            &api,
+            &Occurrence::once(notice.clone(), NOW),
+            Some(&posted),
+        )
+        .await?;
         assert_eq!(series(&stored(cx).await?), [Some(count)]);
     }
 
@@ -108,7 +115,13 @@ async fn are_counted_up_and_come_back(cx: &Cx) -> Result {
     events
         .delete(&stored(cx).await?[0].name_any(), &DeleteParams::default())
         .await?;
-    let anew = publish(permit(), &api, &notice, Some(&posted), WallTime(NOW.0 + 1)).await?;
+    let anew = publish(
+        permit(),
+        &api,
+        &Occurrence::once(notice.clone(), WallTime(NOW.0 + 1)),
+        Some(&posted),
+    )
+    .await?;
     assert_eq!(anew.count(), 1);
     assert_eq!(series(&stored(cx).await?), [None]);
     Ok(())
@@ -120,12 +133,12 @@ async fn keep_to_the_limits(cx: &Cx) -> Result {
         instance: Arc::from("p".repeat(500)),
         ..api(cx)
     };
-    publish(permit(), &api, &long, None, NOW).await?;
+    publish(permit(), &api, &Occurrence::once(long.clone(), NOW), None).await?;
     long.regarding.name = Arc::from(format!("{}.x", "n".repeat(199)));
-    publish(permit(), &api, &long, None, NOW).await?;
+    publish(permit(), &api, &Occurrence::once(long.clone(), NOW), None).await?;
     // An object without a namespace has its events in the default one.
     long.regarding.namespace = Arc::from("");
     long.regarding.kind = Arc::from("Namespace");
-    publish(permit(), &api, &long, None, NOW).await?;
+    publish(permit(), &api, &Occurrence::once(long.clone(), NOW), None).await?;
     Ok(())
 }

@@ -324,9 +324,16 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
     let measured = lag.measured();
     drop(lag);
     assert_eq!(measured.keys().copied().collect::<Vec<_>>(), [1, 2, 3]);
-    eprintln!("from the gauge to the HPA, by count: {measured:?}");
+    eprintln!("from the gauge to the HPA on the way up, by count: {measured:?}");
+    let lag = Lag::follow(&cx.namespace, &door.controller, NAME);
     fleet.set_load(load(0.0));
     cx.namespace.settles(NAME, 1, LATER).await?;
+    let measured = lag.measured();
+    drop(lag);
+    // Where it begins says nothing about the way.
+    let way: Vec<_> = measured.iter().filter(|(count, _)| **count < 3).collect();
+    assert_eq!(way.len(), 2, "{measured:?}");
+    eprintln!("from the gauge to the HPA on the way down, by count: {way:?}");
     history.went(&[1, 2, 3, 2, 1]).await?;
     let variants = Variants::new(&cx.namespace, &door.controller);
     let follows = [("ActuationReady", "True/ScalerFollows")];

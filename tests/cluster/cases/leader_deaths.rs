@@ -1,16 +1,18 @@
 //! Leaders that die in the middle of scaling: nothing is ever lowered, and never do two replicas show
 //! one variant, whatever scales the target.
 
+use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::LeaseSpec;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use wva::env::SeedTree;
 
 use super::external_metrics_door as door;
-use super::leadership::{QUICK, candidate, gauge};
+use super::leadership::{QUICK, candidate, gauge, lease, takeover, takeover_bound};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::Controller;
 use crate::harness::door::Door;
@@ -157,6 +159,7 @@ async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
     }));
 
     let mut at_death = Vec::new();
+    let mut takeovers = Vec::new();
     let mut moments = SeedTree::new(1).child("moments of death");
     for death in 1..=KILLS {
         let follower = replica(cx, death, service.as_ref()).await?;
@@ -171,12 +174,15 @@ async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
         let (shown, [victim, survivor]) = leading(cx, [leader, follower]).await?;
         at_death.push(shown);
         victim.controller.server.kill();
+        let last = lease(cx).await?.spec.unwrap_or_default();
         eventually(format!("death {death} is outlived"), SOON, async || {
             seen(&gauge(cx, &survivor.controller).await?.is_some(), &true)
         })
         .await?;
+        takeovers.push(took_over(cx, last, &survivor).await?);
         leader = survivor;
     }
+    eprintln!("takeovers: {takeovers:?}");
     cx.namespace
         .settles(NAME, i32::try_from(MAXIMUM)?, SOON * 2)
         .await?;
@@ -193,6 +199,19 @@ async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
     let wanted: Vec<i32> = history.steps().iter().map(|step| step.wanted).collect();
     assert!(wanted.is_sorted(), "{wanted:?}");
     Ok(())
+}
+
+/// How long the lease of the dead stood still, which is within the bound. `None` where the bound says
+/// nothing: a request on the lease failed, or the lease had changed hands before the death.
+async fn took_over(cx: &Cx, last: LeaseSpec, survivor: &Replica) -> Result<Option<Duration>> {
+    let after = lease(cx).await?.spec.unwrap_or_default();
+    let log = fs::read_to_string(survivor.controller.server.log())?;
+    if log.contains("lease not renewed") || last.holder_identity == after.holder_identity {
+        return Ok(None);
+    }
+    let (waited, bound) = (takeover(last, after)?, takeover_bound(QUICK));
+    assert!(waited <= bound, "{waited:?}, not within {bound:?}");
+    Ok(Some(waited))
 }
 
 /// What the one of two that leads shows, and the two with it first: on a busy machine a lease this

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::Lease;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
 use serde_json::json;
 
+use crate::harness::audit::{Change, changes};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
@@ -20,10 +22,6 @@ const SOON: Duration = Duration::from_mins(1);
 pub(super) const QUICK: [u64; 3] = [4_000, 3_000, 500];
 /// A lease that nobody would wait for in one of these tests.
 const SLOW: [u64; 3] = [300_000, 200_000, 500];
-/// Requests on the lease have this long.
-const LEASE_REQUEST: u64 = 250;
-/// Largest deviation of a retry period.
-const JITTER: f64 = 0.1;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -85,7 +83,22 @@ async fn follows(controller: &Controller) -> Result {
     }
 }
 
-async fn lease(cx: &Cx) -> Result<Lease> {
+/// Within this a lease is taken over: its duration, two retry periods and one request, which has half a
+/// retry period.
+pub(super) fn takeover_bound([duration, _, retry]: [u64; 3]) -> Duration {
+    Duration::from_millis(duration + 2 * retry + retry / 2)
+}
+
+/// From the last renewal of a holder to the taking of its lease, by the times in the two records.
+pub(super) fn takeover(before: LeaseSpec, after: LeaseSpec) -> Result<Duration> {
+    let (Some(renewed), Some(acquired)) = (before.renew_time, after.acquire_time) else {
+        return Err(Fault::new("a lease without times"));
+    };
+    Ok(Duration::try_from(acquired.0.duration_since(renewed.0))?)
+}
+
+/// The lease of the controllers of the case.
+pub(super) async fn lease(cx: &Cx) -> Result<Lease> {
     let leases: Api<Lease> = cx.system().await?.api();
     let found = leases.list(&kube::api::ListParams::default()).await?.items;
     match <[Lease; 1]>::try_from(found) {
@@ -121,25 +134,25 @@ async fn a_follower_takes_over(cx: &Cx) -> Result {
 
     let before = lease(cx).await?.spec.unwrap_or_default();
     first.server.kill();
-    let last_renewal = lease(cx).await?.spec.unwrap_or_default().renew_time;
+    let last = lease(cx).await?.spec.unwrap_or_default();
     shows(cx, &second, Some(3.0)).await?;
     let after = lease(cx).await?.spec.unwrap_or_default();
-    let now_holder = after.holder_identity.unwrap_or_default();
+    let now_holder = after.holder_identity.clone().unwrap_or_default();
     assert!(now_holder.starts_with("wva-1_"), "{now_holder}");
     assert_eq!(
         after.lease_transitions.unwrap_or(0),
         before.lease_transitions.unwrap_or(0) + 1
     );
-    let (Some(renewed), Some(acquired)) = (last_renewal, after.acquire_time) else {
-        return Err(Fault::new("a lease without times"));
-    };
-    let waited = acquired.0.duration_since(renewed.0);
-    let [duration, _, retry] = QUICK;
-    let retries = Duration::from_millis(2 * retry).mul_f64(1.0 + JITTER);
-    let bound = Duration::from_millis(duration + LEASE_REQUEST) + retries;
-    let waited = Duration::try_from(waited)?;
+    let (waited, bound) = (takeover(last, after)?, takeover_bound(QUICK));
     assert!(waited <= bound, "{waited:?}, not within {bound:?}");
-    Ok(())
+    // That it was taken over stays in the record.
+    let acquired = lease(cx).await?.spec.unwrap_or_default().acquire_time;
+    eventually("it is renewed", SOON, async || {
+        let now = lease(cx).await?.spec.unwrap_or_default();
+        seen(&now.acquire_time, &acquired)?;
+        seen(&(now.renew_time > now.acquire_time), &true)
+    })
+    .await
 }
 
 /// A leader that is told to end gives its lease back: nobody waits for five minutes.
@@ -162,6 +175,9 @@ async fn a_frozen_leader_wakes_up_silent(cx: &Cx) -> Result {
     place(cx).await?;
     let first = replica(cx, "wva-0", QUICK).await?;
     shows(cx, &first, Some(3.0)).await?;
+    let (logs, system) = (cx.world.site.logs(), &cx.system().await?.name);
+    let changes = || changes(&logs, system);
+    let token = changes()?.pop().map(|change| change.token);
     let second = replica(cx, "wva-1", QUICK).await?;
     follows(&second).await?;
     // All that there is to say has been written.
@@ -184,8 +200,9 @@ async fn a_frozen_leader_wakes_up_silent(cx: &Cx) -> Result {
         .await?;
     shows(cx, &second, Some(4.0)).await?;
 
+    let thawed = Timestamp::now();
     first.thaw();
-    seen(&gauge(cx, &first).await?, &None)?;
+    no_pipeline_series(&first).await?;
     follows(&first).await?;
     // By then it has seen the change, and was free to write if it thought that it may.
     eventually("it has seen the change", SOON, async || {
@@ -197,8 +214,28 @@ async fn a_frozen_leader_wakes_up_silent(cx: &Cx) -> Result {
     })
     .await?;
     seen(&status_writes(&first).await?, &writes)?;
-    seen(&gauge(cx, &first).await?, &None)?;
-    seen(&gauge(cx, &second).await?, &Some(4.0))
+    no_pipeline_series(&first).await?;
+    seen(&gauge(cx, &second).await?, &Some(4.0))?;
+    // The API server was never away: it would have seen every request. The second one's are there.
+    let since: Vec<Change> = changes()?
+        .into_iter()
+        .filter(|one| one.at > thawed)
+        .collect();
+    let (of_first, of_second): (Vec<_>, Vec<_>) = since
+        .into_iter()
+        .partition(|one| Some(&one.token) == token.as_ref());
+    seen(&of_first, &Vec::new())?;
+    seen(&(token.is_some(), of_second.is_empty()), &(true, false))
+}
+
+/// Nothing that scalers, or people who look at decisions, could take for the word of a leader.
+async fn no_pipeline_series(controller: &Controller) -> Result {
+    let series = controller.series().await?;
+    let of_variants = series
+        .iter()
+        .filter(|one| one.labels.contains_key("variant_name"));
+    let names: Vec<&str> = of_variants.map(|one| one.name.as_str()).collect();
+    seen(&names, &Vec::new())
 }
 
 async fn status_writes(controller: &Controller) -> Result<f64> {

@@ -22,7 +22,7 @@ mod outages;
 mod process;
 mod prometheus;
 mod restarts;
-mod rights;
+pub(crate) mod rights;
 mod rivals;
 mod role_deaths;
 mod servers;

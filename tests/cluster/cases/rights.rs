@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 
+use super::leadership::{QUICK, candidate};
 use crate::harness::account::Account;
-use crate::harness::audit::{Right, covers, granted, uses};
+use crate::harness::audit::{Right, Uses, covers, granted, uses};
 use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec, SHIPPED_ROLES};
+use crate::harness::door::Door;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
 use crate::harness::namespace::Workload;
@@ -25,6 +27,8 @@ use crate::harness::wait::{eventually, seen};
 
 const NAME: &str = "llama";
 const MANAGER_ROLE: &str = "workload-variant-autoscaler-manager";
+const LEASE_ROLE: &str = "workload-variant-autoscaler-leader-election";
+const REVIEW_ROLE: &str = "workload-variant-autoscaler-metrics-auth";
 /// Longer than the longest pause between two attempts to list.
 const SOON: Duration = Duration::from_mins(1);
 /// Part of the name of cases that take rights away.
@@ -40,6 +44,11 @@ pub(crate) fn cases() -> Vec<Case> {
             "rights::a_removed_rule_for_writing_is_named",
             a_removed_rule_for_writing_is_named,
         ),
+        Case::shared(
+            "rights::any_rule_that_is_removed_is_named",
+            any_rule_that_is_removed_is_named,
+        )
+        .within(SOON * 6),
         Case::shared("rights::manifests_are_accepted", manifests_are_accepted),
         Case::exclusive("rights::are_all_used_and_suffice", are_all_used_and_suffice),
     ]
@@ -67,7 +76,7 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     .await?;
     // What was seen last still serves.
     assert_eq!(controller.readyz().await?.0, StatusCode::OK);
-    an_event_names(cx, "cannot list resource \"pods\"").await?;
+    an_event_names(cx, "cannot list resource \"pods\"", SOON).await?;
 
     account.bind_shipped("rbac/role.yaml").await?;
     names(&controller, "[+] mirror/Pod: ", "heard from").await
@@ -90,7 +99,7 @@ async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
         .apply(NAME, NAME, json!({ "minReplicas": 3 }))
         .await?;
     names(&controller, "[!] write/status: ", status).await?;
-    an_event_names(cx, status).await?;
+    an_event_names(cx, status, SOON).await?;
     variants.publishes(NAME, Some(3.0), SOON).await?;
     seen(&variants.stored(NAME).await?, &Some(2))?;
     gives_back(&account, status).await?;
@@ -111,6 +120,94 @@ async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
     names(&controller, "[+] write/events: ", "accepted").await
 }
 
+/// What is neither watched nor written as a decision: scales of foreign kinds, readers of both doors,
+/// the lease.
+async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
+    let mut spec = candidate(cx, "wva-0", QUICK);
+    spec.arguments.push("--metrics-secure=true".to_owned());
+    let door = Door::open(cx, spec).await?;
+    let controller = &door.controller;
+    cx.namespace.apply(replica_set("set")).await?;
+    let foreign = json!({
+        "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set" },
+    });
+    let variants = Variants::new(&cx.namespace, controller);
+    variants.apply("set", "set", foreign).await?;
+    let found = [("TargetResolved", "True/TargetFound")];
+    variants.says("set", &found, SOON).await?;
+    let reader = Account::create(&cx.namespace, "reader").await?;
+    let reader = Reader::anonymous().with_token(&reader.token().await?);
+    let metrics = format!("https://{}", controller.metrics);
+    let pages = [
+        format!("{metrics}/metrics"),
+        door.desired(&cx.namespace.name, "set"),
+    ];
+    for page in &pages {
+        let (status, text) = reader.get(page).await?;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{page}: {text}");
+    }
+    for (reason, well) in [
+        ("read/scale", "accepted"),
+        ("access/metrics", "readers are checked"),
+        ("access/external-metrics", "readers are checked"),
+        ("write/lease", "accepted"),
+    ] {
+        names(controller, &format!("[+] {reason}: "), well).await?;
+    }
+
+    let account = Account::create(cx.system().await?, ACCOUNT).await?;
+    takes_away(&account, "*/scale").await?;
+    let scale = "replicasets/scale";
+    names(controller, "[!] read/scale: ", scale).await?;
+    let access = "subjectaccessreviews";
+    let rules = without("metrics_auth_role.yaml", access)?;
+    account.bind_rules(&role_without(access), &rules).await?;
+    account.unbind(REVIEW_ROLE).await?;
+    let unknown = [
+        format!("{metrics}/debug/tree"),
+        door.desired("elsewhere", "set"),
+    ];
+    denied(&door, &reader, &unknown, access).await?;
+    account.unbind_rules(&role_without(access)).await?;
+    let stranger = Reader::anonymous().with_token("of nobody");
+    let token = "tokenreviews";
+    denied(&door, &stranger, &pages, token).await?;
+    account.unbind_within(LEASE_ROLE).await?;
+    names(controller, "[!] write/lease: ", "leases").await?;
+    // Of one object and reason there is an event a minute, which tells of all.
+    for part in [scale, access, token, "leases"] {
+        an_event_names(cx, part, SOON * 3).await?;
+    }
+    // What was known of the target still serves.
+    variants.says("set", &found, SOON).await.map(drop)
+}
+
+/// Whoever asks is not let in, and each door says what it is denied.
+async fn denied(door: &Door, reader: &Reader, pages: &[String; 2], resource: &str) -> Result {
+    for (page, name) in pages.iter().zip(["metrics", "external-metrics"]) {
+        eventually(format!("{name} cannot ask"), SOON, async || {
+            let (status, _) = reader.get(page).await?;
+            seen(&status, &StatusCode::SERVICE_UNAVAILABLE)
+        })
+        .await?;
+        let reason = format!("[!] access/{name}: ");
+        names(&door.controller, &reason, resource).await?;
+    }
+    Ok(())
+}
+
+fn replica_set(name: &str) -> Value {
+    let labels = json!({ "app": name });
+    let container = json!({ "name": "vllm", "image": "vllm/vllm-openai:fake" });
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": { "name": name },
+        "spec": { "replicas": 1, "selector": { "matchLabels": labels }, "template": {
+            "metadata": { "labels": labels },
+            "spec": { "terminationGracePeriodSeconds": 0, "containers": [container] },
+        }},
+    })
+}
+
 /// Waits until a line of the readiness page begins like this and holds that.
 async fn names(controller: &Controller, begin: &str, part: &str) -> Result {
     eventually(format!("{begin} … {part}"), SOON, async || {
@@ -126,9 +223,9 @@ async fn names(controller: &Controller, begin: &str, part: &str) -> Result {
     .await
 }
 
-async fn an_event_names(cx: &Cx, part: &str) -> Result {
+async fn an_event_names(cx: &Cx, part: &str, within: Duration) -> Result {
     let events: Api<Event> = cx.system().await?.api();
-    eventually(format!("an event names {part}"), SOON, async || {
+    eventually(format!("an event names {part}"), within, async || {
         let list = events.list(&ListParams::default()).await?;
         let missing = list
             .items
@@ -141,11 +238,11 @@ async fn an_event_names(cx: &Cx, part: &str) -> Result {
 }
 
 fn role_without(resource: &str) -> String {
-    format!("without-{}", resource.replace('/', "-"))
+    format!("without-{}", resource.replace(['/', '*'], "-"))
 }
 
 async fn takes_away(account: &Account<'_>, resource: &str) -> Result {
-    let rules = without(resource)?;
+    let rules = without("role.yaml", resource)?;
     account.bind_rules(&role_without(resource), &rules).await?;
     account.unbind(MANAGER_ROLE).await
 }
@@ -155,10 +252,10 @@ async fn gives_back(account: &Account<'_>, resource: &str) -> Result {
     account.unbind_rules(&role_without(resource)).await
 }
 
-/// The rules of the shipped role but for one.
-fn without(removed_resource: &str) -> Result<Value> {
-    let role = shipped("role.yaml")?.into_iter().next();
-    let mut rules = role.ok_or_else(|| Fault::new("role.yaml is empty"))?["rules"].clone();
+/// The rules of a shipped role but for one.
+fn without(file: &str, removed_resource: &str) -> Result<Value> {
+    let role = shipped(file)?.into_iter().next();
+    let mut rules = role.ok_or_else(|| Fault::new(format!("{file} is empty")))?["rules"].clone();
     let mut removed = 0;
     for rule in rules.as_array_mut().into_iter().flatten() {
         if let Some(resources) = rule["resources"].as_array_mut() {
@@ -215,29 +312,44 @@ fn resources(kustomization: &Value) -> Vec<Value> {
 
 /// One controller does everything that it can, and over all cases so far nothing was refused.
 async fn are_all_used_and_suffice(cx: &Cx) -> Result {
-    /// An event that comes again after a minute is counted up; `event_writes` waits for that.
-    const TAKES_A_MINUTE: (&str, &str, &str) = ("events.k8s.io", "events", "patch");
     does_everything(cx).await?;
-    let mut roles = Vec::new();
-    for file in SHIPPED_ROLES {
-        roles.extend(shipped(file)?);
-    }
-    let (group, resource, verb) = TAKES_A_MINUTE;
-    let mut granted = granted(&roles);
-    assert!(granted.remove(&(group.to_owned(), resource.to_owned(), verb.to_owned())));
-    let uses = uses(&cx.world)?;
-    let refused: Vec<_> = uses
-        .refused
-        .iter()
-        .filter(|(user, _)| !user.contains(REMOVES))
-        .collect();
-    assert!(refused.is_empty(), "refused: {refused:?}");
+    let uses = uses(&cx.world.site.logs())?;
+    let granted = all_granted()?;
+    suffice(&uses)?;
     let idle: BTreeSet<&Right> = granted
         .iter()
         .filter(|granted| !uses.allowed.iter().any(|used| covers(granted, used)))
         .collect();
     assert!(idle.is_empty(), "granted and never used: {idle:?}");
+    let missing: BTreeSet<&Right> = uses
+        .allowed
+        .iter()
+        .filter(|used| !granted.iter().any(|granted| covers(granted, used)))
+        .collect();
+    assert!(missing.is_empty(), "used and not shipped: {missing:?}");
     Ok(())
+}
+
+/// Everything that the shipped roles grant.
+fn all_granted() -> Result<BTreeSet<Right>> {
+    let mut roles = Vec::new();
+    for file in SHIPPED_ROLES {
+        roles.extend(shipped(file)?);
+    }
+    Ok(granted(&roles))
+}
+
+/// Nothing was refused to a controller whose rules nobody had removed.
+pub(crate) fn suffice(uses: &Uses) -> Result {
+    let refused = uses.refused.iter();
+    let refused: Vec<_> = refused
+        .filter(|(user, _)| !user.contains(REMOVES))
+        .collect();
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(Fault::new(format!("refused: {refused:?}")))
+    }
 }
 
 /// It sees the whole cluster with its GPUs, reads the scale of a foreign kind, leads, writes a status over that of a former owner, checks a reader,
@@ -294,24 +406,34 @@ async fn does_everything(cx: &Cx) -> Result {
         .await?;
     assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
 
-    let system = cx.system().await?;
-    let edit = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "wva-variantautoscaling-config" },
-        "data": { "WATCH_NAMESPACE": "elsewhere" },
-    });
-    system.apply(edit).await?;
-    let events: Api<Event> = system.api();
-    eventually("the edit is refused", SOON, async || {
-        let list = events.list(&ListParams::default()).await?;
-        let mut reasons = list.items.into_iter().filter_map(|event| event.reason);
-        seen(
-            &reasons.any(|reason| reason == "ImmutableConfigChangeRejected"),
-            &true,
-        )
-    })
-    .await?;
+    an_edit_is_refused_twice(cx).await?;
     assert_eq!(controller.stop().await?, Some(0));
+    Ok(())
+}
+
+/// There is an event, which is counted up the second time.
+async fn an_edit_is_refused_twice(cx: &Cx) -> Result {
+    let edits = |value: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "wva-variantautoscaling-config", "labels": { "edit": value } },
+            "data": { "WATCH_NAMESPACE": "elsewhere" },
+        })
+    };
+    let system = cx.system().await?;
+    let events: Api<Event> = system.api();
+    for (edit, count) in [("first", None), ("second", Some(2))] {
+        system.apply(edits(edit)).await?;
+        eventually("the edit is refused", SOON, async || {
+            let list = events.list(&ListParams::default()).await?.items;
+            let rejected =
+                |event: &&Event| event.reason.as_deref() == Some("ImmutableConfigChangeRejected");
+            let event = list.iter().find(rejected);
+            let series = event.map(|event| event.series.as_ref().map(|series| series.count));
+            seen(&series, &Some(count))
+        })
+        .await?;
+    }
     Ok(())
 }
 

@@ -1,18 +1,20 @@
 //! Two controllers that claim the same objects: one gives way and says so, and neither fights.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
+use wva::api::INSTANCE_LABEL;
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::{Namespace, Workload};
 use crate::harness::suite::{Case, Cx};
-use crate::harness::variants::{DESIRED, Variants};
+use crate::harness::variants::{DESIRED, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
 const NAME: &str = "llama";
@@ -23,6 +25,10 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared("rivals::the_second_gives_way", the_second_gives_way),
         Case::shared("rivals::a_second_series_is_said", a_second_series_is_said),
+        Case::shared(
+            "rivals::instances_that_name_one_target_say_so",
+            instances_that_name_one_target_say_so,
+        ),
     ]
 }
 
@@ -95,6 +101,67 @@ async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
     first.crash();
     of_second.publishes(NAME, Some(3.0), SOON).await?;
     conflict(of_second, None).await
+}
+
+/// A controller of one instance, with an object of its own for the one target.
+async fn instance(cx: &Cx, instance: &str) -> Result<Controller> {
+    let spec = ControllerSpec {
+        name: instance,
+        environment: vec![("CONTROLLER_INSTANCE", instance.to_owned())],
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    claim(cx, instance, NAME).await?;
+    Ok(controller)
+}
+
+async fn claim(cx: &Cx, instance: &str, target: &str) -> Result {
+    let mut object = variant(instance, target, &json!({ "maxReplicas": 4 }));
+    object["metadata"]["labels"] = json!({ INSTANCE_LABEL: instance });
+    cx.namespace.apply(object).await?;
+    Ok(())
+}
+
+/// Each says so of its own object, nobody publishes, and nothing is scaled, until one of them names
+/// something else.
+async fn instances_that_name_one_target_say_so(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    let blue = instance(cx, "blue").await?;
+    let of_blue = Variants::new(&cx.namespace, &blue);
+    of_blue.publishes("blue", Some(2.0), SOON).await?;
+    let found = [("TargetResolved", "True/TargetFound")];
+    of_blue.says("blue", &found, SOON).await?;
+
+    let green = instance(cx, "green").await?;
+    let of_green = Variants::new(&cx.namespace, &green);
+    let contested = [("TargetResolved", "False/TargetContested")];
+    for (variants, name) in [(of_blue, "blue"), (of_green, "green")] {
+        let message = variants.says(name, &contested, SOON).await?;
+        assert!(
+            message.contains("blue") && message.contains("green"),
+            "{message}"
+        );
+        variants.publishes(name, None, SOON).await?;
+    }
+    let events: Api<Event> = cx.namespace.api();
+    eventually("there is an event on each", SOON, async || {
+        let all = events.list(&ListParams::default()).await?.items;
+        let told = all
+            .into_iter()
+            .filter(|event| event.reason.as_deref() == Some("TargetContested"));
+        let objects = told.filter_map(|event| event.regarding?.name);
+        let objects: BTreeSet<String> = objects.collect();
+        seen(
+            &objects.into_iter().collect::<Vec<_>>(),
+            &vec!["blue".into(), "green".into()],
+        )
+    })
+    .await?;
+
+    claim(cx, "green", "another").await?;
+    of_blue.publishes("blue", Some(2.0), SOON).await?;
+    of_blue.says("blue", &found, SOON).await.map(drop)
 }
 
 async fn a_second_series_is_said(cx: &Cx) -> Result {

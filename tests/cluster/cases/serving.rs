@@ -16,10 +16,13 @@ use tokio::net::TcpStream;
 
 use crate::harness::account::Account;
 use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::door::Door;
 use crate::harness::fault::{Fault, Result};
+use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::{Read, Reader};
 use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::variant;
 use crate::harness::wait::{eventually, seen};
 
 /// Longer than refusals are remembered.
@@ -130,24 +133,48 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// Two tokens signed with the cluster's own key that differ in their time alone.
+/// Tokens signed with the cluster's own key that differ in their time alone, on every page and door.
 async fn refuses_expired_tokens(cx: &Cx) -> Result {
-    let controller = secure(cx, &[]).await?;
-    controller.ready().await?;
+    let mut spec = ControllerSpec::scoped(cx);
+    spec.arguments.push("--metrics-secure=true".to_owned());
+    let door = Door::open(cx, spec).await?;
     let account = Account::create(&cx.namespace, "prometheus").await?;
-    account.bind_shipped("rbac/metrics_reader.yaml").await?;
-    let metrics = page(&controller, "/metrics");
+    for role in [
+        "rbac/metrics_reader.yaml",
+        "rbac/debug_reader.yaml",
+        "external-metrics/reader_role.yaml",
+    ] {
+        account.bind_shipped(role).await?;
+    }
+    cx.namespace.deploy(&Workload::new("llama", 1)).await?;
+    cx.namespace
+        .apply(variant("llama", "llama", &json!({})))
+        .await?;
+    let pages = [
+        page(&door.controller, "/metrics"),
+        page(&door.controller, "/debug/tree"),
+        door.desired(&cx.namespace.name, "llama"),
+    ];
     let now = Timestamp::now().as_second();
     let uid = account.uid().await?;
     let good = Reader::anonymous().with_token(&signed(cx, &uid, now - 60, now + 3_600)?);
-    eventually("a good token is let in", SOON, async || {
-        seen(&code(good.get(&metrics).await)?, &StatusCode::OK)
-    })
-    .await?;
     let late = Reader::anonymous().with_token(&signed(cx, &uid, now - 7_200, now - 3_600)?);
-    assert_eq!(code(late.get(&metrics).await)?, StatusCode::UNAUTHORIZED);
     let early = Reader::anonymous().with_token(&signed(cx, &uid, now + 3_600, now + 7_200)?);
-    assert_eq!(code(early.get(&metrics).await)?, StatusCode::UNAUTHORIZED);
+    for page in &pages {
+        eventually(
+            format!("a good token is let in to {page}"),
+            SOON,
+            async || seen(&code(good.get(page).await)?, &StatusCode::OK),
+        )
+        .await?;
+        for bad in [&late, &early] {
+            assert_eq!(
+                code(bad.get(page).await)?,
+                StatusCode::UNAUTHORIZED,
+                "{page}"
+            );
+        }
+    }
     Ok(())
 }
 

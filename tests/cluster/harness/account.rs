@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
@@ -65,6 +65,14 @@ impl<'a> Account<'a> {
     /// Takes a shipped ClusterRole away from it.
     pub(crate) async fn unbind(&self, role: &str) -> Result {
         let bindings: Api<ClusterRoleBinding> = Api::all(self.namespace.client());
+        let name = self.binding(role);
+        bindings.delete(&name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Takes a shipped Role of its own namespace away from it.
+    pub(crate) async fn unbind_within(&self, role: &str) -> Result {
+        let bindings: Api<RoleBinding> = self.namespace.api();
         let name = self.binding(role);
         bindings.delete(&name, &DeleteParams::default()).await?;
         Ok(())

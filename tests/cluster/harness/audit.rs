@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::controller::ACCOUNT;
 use super::fault::Result;
 use super::site::Site;
-use super::world::World;
 
 /// Service accounts alone, without the cluster's own.
 const POLICY: &str = r#"
@@ -45,22 +45,76 @@ pub(crate) struct Uses {
     pub(crate) refused: BTreeSet<(String, Right)>,
 }
 
-/// Reads everything that has been logged so far.
-pub(crate) fn uses(world: &World) -> Result<Uses> {
+/// Reads everything that the API server of one world has logged so far.
+pub(crate) fn uses(logs: &Path) -> Result<Uses> {
     let mut uses = Uses::default();
-    for entry in fs::read_dir(world.site.logs())? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with("audit") {
-            // The last line may be half written.
-            let text = fs::read_to_string(&path)?;
-            let events = text
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok());
-            events.for_each(|event: Value| uses.add(&event));
+    events(logs, |event| uses.add(&event))?;
+    Ok(uses)
+}
+
+/// The same of all worlds of a run, those that are gone included.
+pub(crate) fn uses_of_run(run: &Path) -> Result<Uses> {
+    let mut uses = Uses::default();
+    for world in fs::read_dir(run)? {
+        let logs = world?.path().join("log");
+        if logs.is_dir() {
+            events(&logs, |event| uses.add(&event))?;
         }
     }
     Ok(uses)
+}
+
+fn events(logs: &Path, mut read: impl FnMut(Value)) -> Result {
+    for entry in fs::read_dir(logs)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("audit") {
+            let text = fs::read_to_string(&path)?;
+            // The last line may be half written.
+            let events = text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            events.for_each(&mut read);
+        }
+    }
+    Ok(())
+}
+
+/// A request that changes something, by one of the tokens of an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The token, by its id.
+    pub(crate) token: String,
+    /// When the API server got it.
+    pub(crate) at: Timestamp,
+    /// Verb and resource.
+    pub(crate) what: String,
+}
+
+/// What the controllers in a namespace have asked to change. Questions about readers change nothing.
+pub(crate) fn changes(logs: &Path, namespace: &str) -> Result<Vec<Change>> {
+    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
+    let mut changes = Vec::new();
+    events(logs, |event| {
+        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
+        let token = "/user/extra/authentication.kubernetes.io~1credential-id/0";
+        let verb = text("/verb").unwrap_or_default();
+        let resource = text("/objectRef/resource").unwrap_or_default();
+        let changes_something = matches!(verb, "create" | "update" | "patch" | "delete");
+        if text("/user/username") == Some(&user)
+            && changes_something
+            && !resource.ends_with("reviews")
+            && let (Some(token), Some(at)) = (text(token), text("/requestReceivedTimestamp"))
+            && let Ok(at) = at.parse()
+        {
+            changes.push(Change {
+                token: token.to_owned(),
+                at,
+                what: format!("{verb} {resource}"),
+            });
+        }
+    })?;
+    Ok(changes)
 }
 
 impl Uses {

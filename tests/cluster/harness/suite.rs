@@ -15,12 +15,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, OnceCell, RwLock};
 use tokio::time::timeout;
 
+use super::audit;
 use super::dump::{self, Logs};
 use super::fault::Result;
 use super::namespace::Namespace;
 use super::run::Run;
 use super::tools::target;
 use super::world::{Setup, World};
+use crate::cases::rights;
 
 const DEADLINE: Duration = Duration::from_mins(3);
 /// Shared cases wait most of the time, above all for the one-minute peak of V1 to pass, so many more
@@ -176,7 +178,13 @@ pub(crate) fn run(mut cases: Vec<Case>) -> ExitCode {
     let conclusion = catch_unwind(AssertUnwindSafe(|| libtest_mimic::run(&arguments, trials)));
     suite.runtime.block_on(suite.end());
     match conclusion {
-        Ok(conclusion) => conclusion.exit_code(),
+        Ok(conclusion) => match suite.rights_sufficed() {
+            Ok(()) => conclusion.exit_code(),
+            Err(fault) => {
+                eprintln!("over all servers of the suite: {fault}");
+                ExitCode::FAILURE
+            }
+        },
         Err(panic) => resume_unwind(panic),
     }
 }
@@ -322,6 +330,11 @@ impl Suite {
             world.stop().await;
             *shared = Shared::NotStarted;
         }
+    }
+
+    /// In none of the worlds was a controller refused anything, by the logs that they leave behind.
+    fn rights_sufficed(&self) -> Result {
+        rights::suffice(&audit::uses_of_run(self.run.dir())?)
     }
 
     async fn end(&self) {

@@ -86,11 +86,12 @@ pub(super) async fn every_set_of_values_is_accepted(cx: &Cx) -> Result {
 }
 
 /// Values, each with what the refusal must name.
-const WRONG: [(&str, &str, &str); 31] = [
+const WRONG: [(&str, &str, &str); 32] = [
     ("wva.enabled", "false", "externalMetrics.enabled"),
     ("wva.reconcilInterval", "30s", "reconcilInterval"),
     ("wva.reconcileInterval", "soon", "/wva/reconcileInterval"),
     ("wva.replicaCount", "-1", "/wva/replicaCount"),
+    ("wva.replicaCount", "1", "wva.replicaCount: with 1"),
     ("wva.imagePullPolicy", "Sometimes", "/wva/imagePullPolicy"),
     ("wva.image.digest", "x", "digest"),
     ("wva.metrics.port", "0", "/wva/metrics/port"),

@@ -119,7 +119,7 @@ pub(super) async fn settings_change_live(cx: &Cx, objects: &[Value], namespace: 
 
 /// The shipped rights suffice.
 pub(super) fn nothing_was_refused(cx: &Cx, namespace: &str) -> Result {
-    let refused = uses(&cx.world)?.refused;
+    let refused = uses(&cx.world.site.logs())?.refused;
     let account = format!("system:serviceaccount:{namespace}:");
     let mine: Vec<_> = refused
         .iter()

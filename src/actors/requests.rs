@@ -1,59 +1,62 @@
-//! How those who write to the API server fare, for the readiness page.
+//! How those who ask the API server for something fare, for the readiness page.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::policy::readiness::{Reason, State};
 
-/// Who writes.
+/// Who asks. Watchers are not among them: their mirrors know how they fare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Writer {
-    /// Leadership, on the Lease.
+pub enum Asker {
+    /// Leadership, for the Lease.
     Lease,
-    /// The status writer, on VariantAutoscalings.
+    /// The status writer, for VariantAutoscalings.
     Status,
     /// The event recorder.
     Events,
+    /// The reader of scale subresources.
+    Scale,
 }
 
-impl Writer {
+impl Asker {
     fn name(self) -> &'static str {
         match self {
             Self::Lease => "write/lease",
             Self::Status => "write/status",
             Self::Events => "write/events",
+            Self::Scale => "read/scale",
         }
     }
 }
 
-/// What the last request of each writer came to. Clones are handles on the same.
+/// What the last request of each came to. Clones are handles on the same.
 #[derive(Debug, Clone, Default)]
-pub struct Writes(Arc<Mutex<Outcomes>>);
+pub struct Requests(Arc<Mutex<Outcomes>>);
 
-/// By writer: accepted, or why not.
-type Outcomes = BTreeMap<Writer, Result<(), Arc<str>>>;
+/// By who asks: answered, or why not.
+type Outcomes = BTreeMap<Asker, Result<(), Arc<str>>>;
 
-impl Writes {
+impl Requests {
     /// The last request was answered as it should be.
-    pub fn worked(&self, writer: Writer) {
-        self.outcomes().insert(writer, Ok(()));
+    pub fn worked(&self, asker: Asker) {
+        self.outcomes().insert(asker, Ok(()));
     }
 
     /// The last request was refused, or not answered.
-    pub fn failed(&self, writer: Writer, why: &str) {
-        self.outcomes().insert(writer, Err(Arc::from(why)));
+    pub fn failed(&self, asker: Asker, why: &str) {
+        self.outcomes().insert(asker, Err(Arc::from(why)));
     }
 
-    /// One reason for each writer that has written.
+    /// One reason for each that has asked.
     pub fn reasons(&self) -> Vec<Reason> {
         let outcomes = self.outcomes();
-        let reasons = outcomes.iter().map(|(writer, outcome)| {
+        let reasons = outcomes.iter().map(|(asker, outcome)| {
             let (state, detail) = match outcome {
                 Ok(()) => (State::Ok, "accepted".to_owned()),
                 Err(why) => (State::Degraded, why.to_string()),
             };
             Reason {
-                name: writer.name().to_owned(),
+                name: asker.name().to_owned(),
                 state,
                 detail,
             }

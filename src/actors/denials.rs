@@ -1,0 +1,54 @@
+//! Tells people which rights the controller lacks: whoever is denied one says so here.
+
+use std::fmt::{self, Display};
+
+use crate::actors::event_recorder::Events;
+use crate::cluster::event::{Notice, Regarding, Severity};
+use crate::env::Clock;
+
+/// The way to say so. Clones say it in the same place.
+#[derive(Clone)]
+pub struct Denials {
+    clock: Clock,
+    events: Events,
+    own_pod: Regarding,
+}
+
+impl fmt::Debug for Denials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Denials")
+            .field("own_pod", &self.own_pod)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Denials {
+    /// Says so in events on `own_pod`, the pod of this process.
+    pub fn new(clock: Clock, events: Events, own_pod: Regarding) -> Self {
+        Self {
+            clock,
+            events,
+            own_pod,
+        }
+    }
+
+    /// The API server has refused what the shipped roles grant. `action` is what was tried, in one
+    /// word; the error names the right.
+    pub fn tell(&self, action: &'static str, error: &dyn Display) {
+        let notice = Notice {
+            regarding: self.own_pod.clone(),
+            severity: Severity::Warning,
+            reason: "PermissionMissing",
+            action,
+            note: format!("{error}; grant what the roles in config/rbac grant"),
+            cycle: None,
+        };
+        self.events.throw(self.clock.now(), notice);
+    }
+
+    /// Whether an event is about this process alone. Then no leadership is needed to send it.
+    pub fn are_on(&self, regarding: &Regarding) -> bool {
+        *regarding == self.own_pod
+    }
+}
