@@ -344,12 +344,14 @@ impl Emitter {
             self.facts.series.expose_metrics_up(key, up);
             self.facts.series.expose_freshness(key, &decision.figures);
             self.facts.series.expose_limits(decision);
-            let was = (*before)
-                .as_ref()
-                .and_then(|plan| plan.decisions.get(key))
-                .map(|was| was.outcome);
-            if decision.outcome == Outcome::SafetyNet && was != Some(Outcome::SafetyNet) {
+            let was = (*before).as_ref();
+            let was = was.and_then(|plan| plan.decisions.get(key));
+            let begins = |holds: fn(&Decision) -> bool| holds(decision) && !was.is_some_and(holds);
+            if begins(|decision| decision.outcome == Outcome::SafetyNet) {
                 news::log_safety_net(decision);
+            }
+            if begins(Decision::is_refused_wake) {
+                news::log_refused_wake(decision);
             }
         }
         self.facts

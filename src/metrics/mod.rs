@@ -15,6 +15,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::plan::{Action, Decision, Stage, VariantFigures, Why};
 use crate::policy::record::Values;
+use crate::policy::zero::{Refusal, WhyZero};
 use crate::settings::Generation;
 
 mod families;
@@ -167,7 +168,13 @@ impl Metrics {
         let mut limits = decision.steps.iter();
         let limited = limits.any(|step| {
             (step.stage == Stage::Limit && step.to < step.from)
-                || matches!(step.why, Why::Shared(WhyShared::Scarce { .. }))
+                || matches!(
+                    step.why,
+                    Why::Shared(WhyShared::Scarce { .. })
+                        | Why::Zero(WhyZero::WakeRefused {
+                            refusal: Refusal::NoGpus { .. }
+                        })
+                )
         });
         for (gauge, holds) in [
             (&self.variants.at_maximum, at_maximum),

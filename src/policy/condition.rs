@@ -15,6 +15,7 @@ use super::plan::{Decision, MetricsState, Outcome, Stage, Step, TargetProblem, W
 use super::snapshot::{TargetView, VariantView};
 use super::units::Replicas;
 use super::why::listed;
+use super::zero::{Refusal, WhyZero};
 
 /// Types of condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -423,7 +424,16 @@ fn detail(why: &Why) -> Option<&'static str> {
             Some("BudgetUnknown: nobody knows what GPUs allow")
         }
         Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
+        Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
         Why::Woken { .. } => Some("started from zero"),
+        Why::Zero(WhyZero::WakeRefused { refusal }) => Some(match refusal {
+            Refusal::NoGpus { .. } => "requests wait, and no GPUs are free to start",
+            Refusal::BudgetUnknown => {
+                "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
+            }
+            Refusal::AtMaximum => "requests wait, and the maximum is 0",
+            Refusal::NoPartner => "requests wait, and no variant to serve with can start",
+        }),
         Why::Zero(_) => Some("the boundary to zero decides"),
         Why::GrownElsewhere { .. } => Some("another variant of the model grows"),
         Why::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),

@@ -10,6 +10,7 @@ use super::combine::AnalyzerLog;
 use super::key::VariantKey;
 use super::moment::Since;
 use super::queueing::learned::LearnedParameters;
+use super::relapse::Relapses;
 use super::startup::StartTimes;
 use super::throughput::LearnedThroughput;
 use super::tokens::LearnedTokens;
@@ -47,6 +48,9 @@ pub struct Learned {
     /// When each analyzer was last informative.
     #[serde(default)]
     pub analyzers: AnalyzerLog,
+    /// Releases that did not last.
+    #[serde(default)]
+    pub relapses: Relapses,
     /// When each model was last in use.
     #[serde(default)]
     pub activity: ActivityLog,
@@ -69,6 +73,7 @@ impl Default for Learned {
             throughput: LearnedThroughput::default(),
             starts: StartTimes::default(),
             analyzers: AnalyzerLog::default(),
+            relapses: Relapses::default(),
             activity: ActivityLog::default(),
             at_zero: BTreeSet::new(),
             wakes: WakeLog::default(),

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::analyzers::{Chair, Subject, Told, approach, load_of, opinions, told};
+use super::analyzers::{Chair, Subject, Told, approach, load_of, occupancy_of, opinions, told};
+use super::capacity::ServingRole;
 use super::combine::Sighting;
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
 use super::moment::Moment;
+use super::relapse::{Occupancy, Posture};
 use super::saturation::Listener;
 use super::snapshot::{ClusterSnapshot, VariantView};
 use super::startup::StartOutlook;
@@ -22,6 +24,7 @@ pub(super) struct Lesson {
     /// Models that analyzers vote on.
     voted: BTreeMap<ModelKey, (Vec<Chair>, Told)>,
     loads: BTreeMap<ModelKey, ModelLoad>,
+    postures: BTreeMap<ModelKey, BTreeMap<ServingRole, Posture>>,
     /// Every variant: its model, how long it is kept once started from zero, and whether it is there.
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
 }
@@ -64,6 +67,12 @@ impl Lesson {
                 ModelLoad::default()
             };
             lesson.loads.insert(key.clone(), load);
+            let roles = if group.unseen().is_empty() {
+                postures(subject)
+            } else {
+                BTreeMap::new()
+            };
+            lesson.postures.insert(key.clone(), roles);
             let retention = settings.scale_to_zero.retention(key);
             lesson.add_variants(key, &group, |variant| {
                 outlook.of(variant).pending_limit(retention)
@@ -106,6 +115,7 @@ impl Lesson {
         next.throughput = next.throughput.learn(&throughput, now);
         next.tokens = next.tokens.learn(&tokens, now);
         next.queueing = next.queueing.learn(&queueing);
+        next.relapses = next.relapses.learn(&self.postures, now);
         self.teach_analyzers(&mut next, now);
         self.teach_use(&mut next, now);
         next
@@ -161,6 +171,23 @@ impl Lesson {
             .map(|(key, _)| key)
             .collect();
     }
+}
+
+/// Every role of a model with what it has and holds.
+fn postures(subject: Subject<'_>) -> BTreeMap<ServingRole, Posture> {
+    let mut roles: BTreeMap<ServingRole, Posture> = BTreeMap::new();
+    for (view, target) in subject.members {
+        let posture = roles
+            .entry(view.template.role)
+            .or_insert_with(Posture::empty);
+        let published = view.base().unwrap_or(target.current);
+        posture.published.insert(view.key.clone(), published);
+        posture.current.insert(view.key.clone(), target.current);
+        posture.occupancy = (posture.occupancy)
+            .zip(occupancy_of(subject, view))
+            .map(|(one, other)| Occupancy(one.0 + other.0));
+    }
+    roles
 }
 
 fn presence(view: &VariantView) -> Presence {

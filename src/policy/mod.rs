@@ -35,6 +35,7 @@ pub mod pod_template;
 pub mod queueing;
 pub mod readiness;
 pub mod record;
+pub mod relapse;
 pub mod reuse;
 pub mod rival;
 pub mod safety_net;

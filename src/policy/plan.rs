@@ -17,6 +17,7 @@ use super::startup::StartEstimate;
 use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
+use super::zero::WhyZero;
 
 pub use super::spare::{Spare, SpareTrigger};
 pub use super::why::{BoundSource, TargetProblem, Transition, Why};
@@ -83,6 +84,12 @@ impl Decision {
                     .rev()
                     .find(|step| step.stage != Stage::Bounds)
             })
+    }
+
+    /// Whether requests wait for it and it may not start.
+    pub fn is_refused_wake(&self) -> bool {
+        let refused = |step: &Step| matches!(step.why, Why::Zero(WhyZero::WakeRefused { .. }));
+        self.steps.iter().any(refused)
     }
 
     /// The decisive step's reason, in words and with its numbers.
@@ -180,6 +187,8 @@ pub enum Stage {
     Optimizer,
     /// Arbitration between saturation and the queueing model.
     Hybrid,
+    /// Releases that did not last before.
+    Relapse,
     /// GPUs and quotas.
     Limit,
     /// The boundary between no replicas and some.
@@ -192,11 +201,12 @@ pub enum Stage {
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Base,
         Self::Saturation,
         Self::Optimizer,
         Self::Hybrid,
+        Self::Relapse,
         Self::Limit,
         Self::Zero,
         Self::SafetyNet,
@@ -210,6 +220,7 @@ impl Stage {
             Self::Saturation => "saturation",
             Self::Optimizer => "optimizer",
             Self::Hybrid => "hybrid",
+            Self::Relapse => "relapse",
             Self::Limit => "limit",
             Self::Zero => "zero",
             Self::SafetyNet => "safety-net",

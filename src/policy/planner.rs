@@ -3,6 +3,7 @@
 mod boundary;
 mod hybrid;
 mod limits;
+mod relapsed;
 mod rescaled;
 mod voted;
 
@@ -159,6 +160,7 @@ impl<'a> Cycle<'a> {
         };
         if !work.drafts.is_empty() {
             self.decide(&mut work, &analysis);
+            relapsed::hold(self, &mut work);
         }
         work
     }

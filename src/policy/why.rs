@@ -140,6 +140,15 @@ pub enum Why {
     Shared(WhyShared),
     /// What sharing a contended budget by priority made of it.
     Rescaled(WhyRescaled),
+    /// A release is cut short: as few replicas did not last at what is held now.
+    Relapsed {
+        /// Replicas of the variant then.
+        replicas: Replicas,
+        /// KV caches in use before that release, summed over replicas.
+        occupancy: f64,
+        /// KV caches in use now; `None` if that is not known.
+        now: Option<f64>,
+    },
     /// What GPUs and quotas allowed.
     Limited(WhyLimited),
     /// What the boundary to zero made of it.
@@ -385,6 +394,17 @@ impl Why {
             Self::Shared(why) => write!(f, "{why}"),
             Self::Rescaled(why) => write!(f, "{why}"),
             Self::Limited(why) => write!(f, "{why}"),
+            Self::Relapsed {
+                replicas,
+                occupancy,
+                now,
+            } => {
+                write!(
+                    f,
+                    "{replicas} replicas did not last when {occupancy:.2} KV caches were in use"
+                )?;
+                now.map_or(Ok(()), |now| write!(f, ", and {now:.2} are now"))
+            }
             Self::Zero(why) => write!(f, "{why}"),
             Self::Woken {
                 queued: Some(queued),

@@ -104,6 +104,7 @@ fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
     if let Some(namespaces) = keys.remove(NAMESPACES) {
         read_namespaces(namespaces, &mut sources, &mut errors);
     }
+    errors.extend(keys.iter().filter_map(unknown_section));
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -116,6 +117,19 @@ fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
     let rest = serde_yaml::to_string(&keys).map_err(|error| one(error.to_string()))?;
     sources.config_file = Some(rest);
     Ok(sources)
+}
+
+/// A key with more than a single value below it, which none of the settings has.
+fn unknown_section((key, value): (&Value, &Value)) -> Option<BundleError> {
+    let key = key.as_str()?;
+    matches!(value, Value::Mapping(_) | Value::Sequence(_)).then(|| {
+        let known = SECTIONS.into_iter().chain([NAMESPACES]);
+        BundleError(format!(
+            "sections are {}, and other keys take a single value: unknown section {}",
+            known.clone().collect::<Vec<_>>().join(", "),
+            with_suggestion(key, known)
+        ))
+    })
 }
 
 fn read_namespaces(value: Value, sources: &mut Sources, errors: &mut Vec<BundleError>) {

@@ -106,6 +106,18 @@ pub enum Reading {
     Buckets(Histogram),
 }
 
+impl Reading {
+    fn same_buckets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Value(_), Self::Value(_)) => true,
+            (Self::Buckets(one), Self::Buckets(other)) => {
+                Arc::ptr_eq(&one.bounds, &other.bounds) || one.bounds == other.bounds
+            }
+            _ => false,
+        }
+    }
+}
+
 /// All series of one name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
@@ -116,8 +128,11 @@ pub struct Family {
     /// The type.
     pub kind: Kind,
     /// The series by labels.
-    pub series: Vec<(Labels, Reading)>,
+    pub series: Vec<Series>,
 }
+
+/// Labels, and what is shown under them.
+pub type Series = (Labels, Reading);
 
 /// One sample as a store keeps it: a histogram makes one per bucket, a sum and a count.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,6 +200,37 @@ impl Family {
         }
     }
 
+    /// Whether both have the same series in the same order.
+    fn same_series(&self, other: &Self) -> bool {
+        let same = |((labels, reading), (others, other)): (&Series, &Series)| {
+            labels == others && reading.same_buckets(other)
+        };
+        self.name == other.name
+            && self.kind == other.kind
+            && self.series.len() == other.series.len()
+            && self.series.iter().zip(&other.series).all(same)
+    }
+
+    /// Tells the values of its samples, in the order of exposition.
+    fn tell_values(&self, tell: &mut impl FnMut(f64)) {
+        for (_, reading) in &self.series {
+            let histogram = match reading {
+                Reading::Value(value) => {
+                    tell(*value);
+                    continue;
+                }
+                Reading::Buckets(histogram) => histogram,
+            };
+            let mut below = 0;
+            for count in &histogram.counts {
+                below += count;
+                tell(super::number::real(below));
+            }
+            tell(histogram.sum);
+            tell(super::number::real(below));
+        }
+    }
+
     /// Its samples, in the order of exposition.
     pub fn samples(&self) -> impl Iterator<Item = Sample> {
         self.series
@@ -229,6 +275,20 @@ pub struct Page {
 }
 
 impl Page {
+    /// Whether both show the same series in the same order, whatever their values.
+    pub(super) fn same_series(&self, other: &Self) -> bool {
+        let mut pairs = self.families.iter().zip(&other.families);
+        self.families.len() == other.families.len()
+            && pairs.all(|(one, other)| one.same_series(other))
+    }
+
+    /// Tells the values of all samples, in the order of exposition.
+    pub(super) fn tell_values(&self, tell: &mut impl FnMut(f64)) {
+        for family in &self.families {
+            family.tell_values(tell);
+        }
+    }
+
     /// All samples, without going through text.
     pub fn samples(&self) -> impl Iterator<Item = Sample> {
         self.families.iter().flat_map(Family::samples)

@@ -122,6 +122,17 @@ pub(super) fn log_safety_net(decision: &Decision) {
     );
 }
 
+/// Once, when a variant that requests wait for may not start.
+pub(super) fn log_refused_wake(decision: &Decision) {
+    tracing::warn!(
+        variant = %decision.key,
+        model = %decision.model,
+        accelerator = decision.accelerator.label(),
+        reason = decision.reason(),
+        "wake-refused"
+    );
+}
+
 /// The cycle that a record rests on; 0 before the first.
 fn cycle_of(record: &Record) -> u64 {
     record.decided.cycle.map_or(0, |cycle| cycle.0)

@@ -11,6 +11,7 @@ use crate::policy::engine_args::{EngineArgs, KvTokens, parse};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::queueing::assess as queueing;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
+use crate::policy::relapse::Occupancy;
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
 use crate::policy::units::Replicas;
@@ -183,6 +184,22 @@ pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelL
         queued: router.and_then(|router| fresh(subject, router.queue_requests)),
         ended: total(|pod| pod.completion_rate),
     }
+}
+
+/// What the ready replicas of a variant hold; `None` where one of them does not say.
+pub(in crate::policy) fn occupancy_of(
+    subject: Subject<'_>,
+    view: &VariantView,
+) -> Option<Occupancy> {
+    let mut hearer = Hearer {
+        subject,
+        stale: false,
+    };
+    let mut sum = 0.0;
+    for (_, samples) in hearer.pods(view) {
+        sum += hearer.value(samples?.kv_usage, 1.0)?;
+    }
+    Some(Occupancy(sum))
 }
 
 /// A value that is fresh.

@@ -38,7 +38,7 @@ impl Quantity {
         match self {
             Self::Share if value > 1.0 => Err(format!(
                 "{value} is not a share between 0 and 1; write {} for {value} %",
-                value / 100.0
+                (value * 1e7).round() / 1e9
             )),
             Self::Seconds if value > MAX_SECONDS => Err(format!(
                 "{value} s is longer than anybody waits for a token; write {} for {value} ms",

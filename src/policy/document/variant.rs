@@ -146,6 +146,9 @@ pub enum TargetState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContainerDocument {
+    /// Its name, for readers; it decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
     /// `image`.
     #[serde(default)]
     pub image: Arc<str>,

@@ -113,6 +113,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
             .containers
             .iter()
             .map(|container| ContainerDocument {
+                name: None,
                 image: Arc::clone(&container.image),
                 command: container.command.clone(),
                 args: container.args.clone(),

@@ -13,7 +13,8 @@ use crate::policy::limit::{Budget, Pools};
 use crate::policy::plan::{Stage, Why};
 use crate::policy::units::Replicas;
 use crate::policy::zero::{
-    ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, at_least_one, to_zero, wake,
+    Refusal, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, at_least_one, to_zero,
+    wake,
 };
 
 /// Wakes a model at zero that somebody asks for, sends an idle one to zero, and keeps a serving set
@@ -33,7 +34,8 @@ pub(super) fn cross(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut P
     }
 }
 
-/// Starts the next variant of a model that nothing serves; whether one is started.
+/// Starts the next variant of a model that nothing serves; whether one is started, or would have to
+/// be and may not.
 fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> bool {
     let serves_alone = |draft: &Draft<'_>| {
         draft.view.template.role == ServingRole::Both && draft.scale.current > Replicas::ZERO
@@ -61,8 +63,13 @@ fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> b
             (view.key.clone(), member)
         })
         .collect();
-    let Wake::Start { variant, queued } = wake(&members, load.queued) else {
-        return false;
+    let (variant, queued) = match wake(&members, load.queued) {
+        Wake::Start { variant, queued } => (variant, queued),
+        Wake::NoServingSet { refusals } => {
+            refuse(work, &refusals);
+            return load.queued.is_some_and(|queued| queued > 0.0);
+        }
+        _ => return false,
     };
     // One that was started is on its way.
     let is_waiting = |draft: &Draft<'_>| draft.scale.current == Replicas::ZERO;
@@ -82,6 +89,16 @@ fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> b
         }
     }
     true
+}
+
+/// Says of each variant that is needed what keeps it from starting.
+fn refuse(work: &mut Work<'_>, refusals: &BTreeMap<VariantKey, Refusal>) {
+    for draft in &mut work.drafts {
+        let refusal = refusals.get(&draft.view.key).copied();
+        if let Some(refusal) = refusal.filter(|_| draft.count() == Replicas::ZERO) {
+            draft.keep(Stage::Zero, Why::Zero(WhyZero::WakeRefused { refusal }));
+        }
+    }
 }
 
 /// Sends an idle model to zero, or says what keeps it.

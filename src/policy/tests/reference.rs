@@ -229,19 +229,34 @@ fn full_rate() -> f64 {
     replica.signals.completion_rate.unwrap().value.unwrap()
 }
 
+/// Every choice of analyzers.
+const ANALYZERS: [&str; 9] = [
+    "",
+    "saturation: {default: {analyzerName: saturation}}",
+    "saturation: {default: {analyzers: [{name: saturation}, {name: throughput}]}}",
+    "saturation: {default: {analyzers: [{name: throughput}]}}",
+    "queueingModel: {default: {}}",
+    "queueingModel: {default: {}}\nsaturation: {default: {analyzers: [{name: saturation}, {name: queueing-model}]}}",
+    "queueingModel: {default: {}}\nsaturation: {default: {analyzers: [{name: saturation}, {name: queueing-model}, {name: throughput}]}}",
+    "EXPERIMENTAL_PROACTIVE_MODEL: true",
+    "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: saturation}}",
+];
+
+/// Cycles within which a load is met, and for which the count must stay then.
+const SETTLING: usize = 240;
+const STEADY: usize = 120;
+
 #[test]
 fn a_constant_load_is_met_and_then_nothing_moves() {
     let full = full_rate();
     assert!((15.0..30.0).contains(&full), "{full}");
     let mut broken = Vec::new();
-    for settings in [
-        "saturation: {default: {analyzers: [{name: saturation}, {name: throughput}]}}",
-        "saturation: {default: {analyzers: [{name: throughput}]}}",
-    ] {
+    for settings in ANALYZERS {
         for (arrivals, begin) in [(5.0, 1), (30.0, 1), (30.0, 6), (75.0, 2), (100.0, 9)] {
             let mut fleet = Fleet::new(begin, settings);
-            let mut history: Vec<u32> = (0..160).map(|_| fleet.cycle(arrivals)).collect();
-            let end = history.split_off(100);
+            let cycles = 0..SETTLING + STEADY;
+            let mut history: Vec<u32> = cycles.map(|_| fleet.cycle(arrivals)).collect();
+            let end = history.split_off(SETTLING);
             let count = f64::from(end[0]);
             let needed = arrivals / full;
             if count < needed || end.iter().any(|count| *count != end[0]) {

@@ -80,7 +80,7 @@ fn to_zero_and_minimum_of_one() {
             for change in changes.values() {
                 let block = match &change.why {
                     WhyZero::Blocked { block } => Some(block.as_str().to_owned()),
-                    WhyZero::NoRequests { .. } | WhyZero::MinimumOfOne => None,
+                    _ => None,
                 };
                 assert_eq!(block, expect.block, "{id}");
             }

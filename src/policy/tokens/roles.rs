@@ -151,6 +151,6 @@ pub(super) fn of_model(
         balance,
         utilisation: utilisation(&balance),
         is_demand_known: router.is_complete && roles.values().all(|role| role.is_demand_known),
-        problem: None,
+        problem: roles.values().find_map(|role| role.problem.clone()),
     }
 }

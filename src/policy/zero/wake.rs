@@ -1,6 +1,7 @@
 //! From zero: the cheapest serving set, decode before prefill, never prefill alone.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,9 +51,41 @@ pub enum Wake {
     },
     /// No set of variants that serves it is within maxima and budgets.
     NoServingSet {
-        /// Variants whose budget is not known.
-        budget_unknown: Vec<VariantKey>,
+        /// What keeps each variant that has no replica and is needed.
+        refusals: BTreeMap<VariantKey, Refusal>,
     },
+}
+
+/// What keeps a variant from its first replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// Its maximum is zero.
+    AtMaximum,
+    /// Nobody knows what its pools hold.
+    BudgetUnknown,
+    /// Its pools hold too little.
+    NoGpus {
+        /// GPUs that are free.
+        free: Gpus,
+        /// GPUs of one replica.
+        wanted: Gpus,
+    },
+    /// It could start, and nothing that it would serve with can.
+    NoPartner,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMaximum => f.write_str("maxReplicas is 0"),
+            Self::BudgetUnknown => f.write_str("BudgetUnknown: nobody knows what its pools hold"),
+            Self::NoGpus { free, wanted } => {
+                write!(f, "a replica takes {wanted} GPUs and {free} are free")
+            }
+            Self::NoPartner => f.write_str("no variant that it would serve with can start"),
+        }
+    }
 }
 
 /// Decides the next start of one model. `queued` are the requests that wait for it in the router;
@@ -135,11 +168,13 @@ fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey
 }
 
 fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>) -> Wake {
+    let refused = |member: &WakeMember| member.refusal().unwrap_or(Refusal::NoPartner);
+    let waiting = members
+        .iter()
+        .filter(|(_, member)| member.current == Replicas::ZERO);
     Wake::NoServingSet {
-        budget_unknown: members
-            .iter()
-            .filter(|(_, member)| member.budget == Budget::Unknown)
-            .map(|(key, _)| key.clone())
+        refusals: waiting
+            .map(|(key, member)| (key.clone(), refused(member)))
             .collect(),
     }
 }
@@ -147,9 +182,18 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>) -> Wake {
 impl WakeMember {
     /// Whether maximum and budget leave room for a first replica.
     fn may_start(&self) -> bool {
+        self.current == Replicas::ZERO && self.refusal().is_none()
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
         let wanted = self.gpus.at_least_one();
-        self.current == Replicas::ZERO
-            && self.max.is_none_or(|max| max > Replicas::ZERO)
-            && self.budget.grant(wanted) == wanted
+        if self.max == Some(Replicas::ZERO) {
+            return Some(Refusal::AtMaximum);
+        }
+        match self.budget {
+            Budget::Unknown => Some(Refusal::BudgetUnknown),
+            Budget::Finite(free) if free < wanted => Some(Refusal::NoGpus { free, wanted }),
+            Budget::Finite(_) | Budget::Unlimited => None,
+        }
     }
 }

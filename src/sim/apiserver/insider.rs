@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use http::Method;
 use serde_json::Value;
-use tower::ServiceExt;
 
+use super::request::Ask;
 use super::server::ApiServer;
 use super::store::{Change, Key};
 use super::versions::Follower;
@@ -72,17 +70,22 @@ impl Insider {
             .with(|state| state.store.get(&key).cloned())
     }
 
-    /// The version of the last change, as it moves.
-    pub fn versions(&self) -> Follower {
-        self.server.shared.versions.follow()
+    /// The version of the last change.
+    pub fn version(&self) -> u64 {
+        self.server.shared.versions.current()
+    }
+
+    /// Hears of changes of these resources from now on.
+    pub fn follow(&self, resources: &[&str]) -> Follower {
+        self.server.shared.versions.follow(resources)
     }
 
     /// Whether one of these resources has changed after a version; true where that is forgotten.
     pub fn changed_since(&self, version: u64, resources: &[&str]) -> bool {
         self.server.shared.with(|state| {
-            resources.iter().any(|resource| {
-                let changes = state.store.changes(resource, None, version);
-                changes.is_none_or(|changes| !changes.is_empty())
+            let changes = state.store.all_changes(version);
+            changes.is_none_or(|mut changes| {
+                changes.any(|change| resources.contains(&&*change.key.resource))
             })
         })
     }
@@ -130,33 +133,13 @@ impl Insider {
             Method::PATCH => "application/merge-patch+json",
             _ => "application/json",
         };
-        let denied = |code, message: String| Denied {
-            method: method.clone(),
+        let ask = Ask::inside(method, path, (self.manager, media), body.clone());
+        let answer = self.server.answer_inside(&ask, path).await;
+        answer.map_err(|refusal| Denied {
             path: path.to_owned(),
-            code,
-            message,
-        };
-        let request = Request::builder()
-            .method(method.clone())
-            .uri(format!("{path}?fieldManager={}", self.manager))
-            .header("content-type", media)
-            .body(Full::new(Bytes::from(body.to_string())))
-            .map_err(|error| denied(0, error.to_string()))?;
-        let answer = match self.server.clone().oneshot(request).await {
-            Ok(answer) => answer,
-            Err(never) => match never {},
-        };
-        let code = answer.status().as_u16();
-        let bytes = match answer.into_body().collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(never) => match never {},
-        };
-        let document: Value =
-            serde_json::from_slice(&bytes).map_err(|error| denied(code, error.to_string()))?;
-        if code < 300 {
-            return Ok(document);
-        }
-        let message = document["message"].as_str().unwrap_or_default().to_owned();
-        Err(denied(code, message))
+            code: refusal.code,
+            message: refusal.message,
+            method: ask.method,
+        })
     }
 }

@@ -231,28 +231,44 @@ fn put(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 fn same_spec(kind: &Kind, live: &Value, next: &Value) -> bool {
-    let core = |object: &Value| {
-        let mut object = object.clone();
-        cut(&mut object, &["metadata"]);
-        if kind.status {
-            cut(&mut object, &["status"]);
-        }
-        object
+    let apart: &[&str] = if kind.status {
+        &["metadata", "status"]
+    } else {
+        &["metadata"]
     };
-    core(live) == core(next)
+    same_apart(live, next, apart)
+}
+
+/// Whether two objects have the same fields, some left aside.
+fn same_apart(one: &Value, other: &Value, apart: &[&str]) -> bool {
+    let fields = |object: &Value| {
+        let fields = object.as_object().map_or(0, serde_json::Map::len);
+        let apart = apart.iter().filter(|field| object.get(**field).is_some());
+        fields.saturating_sub(apart.count())
+    };
+    let mut own = one.as_object().into_iter().flatten();
+    fields(one) == fields(other)
+        && own.all(|(name, value)| apart.contains(&&**name) || other.get(name) == Some(value))
 }
 
 /// Whether a write changes nothing, except perhaps when fields were last written.
 pub(super) fn same_apart_from_times(live: &Value, next: &Value) -> bool {
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        let entries = object["metadata"]["managedFields"].as_array_mut();
-        for entry in entries.into_iter().flatten() {
-            cut(entry, &["time"]);
+    same_apart(live, next, &["metadata"])
+        && same_apart(&live["metadata"], &next["metadata"], &["managedFields"])
+        && same_entries(
+            &live["metadata"]["managedFields"],
+            &next["metadata"]["managedFields"],
+        )
+}
+
+fn same_entries(live: &Value, next: &Value) -> bool {
+    match (live.as_array(), next.as_array()) {
+        (Some(live), Some(next)) => {
+            let mut pairs = live.iter().zip(next);
+            live.len() == next.len() && pairs.all(|(one, other)| same_apart(one, other, &["time"]))
         }
-        object
-    };
-    timeless(live) == timeless(next)
+        _ => live == next,
+    }
 }
 
 /// What is wrong with an object beyond its schema.

@@ -33,7 +33,25 @@ pub(super) struct Ask {
     pub(super) accept: String,
     pub(super) content_type: String,
     pub(super) agent: String,
-    pub(super) body: Bytes,
+    pub(super) body: Payload,
+}
+
+/// What a request carries.
+#[derive(Debug, Clone)]
+pub(super) enum Payload {
+    /// As it came over a connection.
+    Bytes(Bytes),
+    /// As a component of the same world gives it.
+    Document(Value),
+}
+
+impl Payload {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Document(_) => false,
+        }
+    }
 }
 
 /// What a path of the resource API names.
@@ -53,13 +71,7 @@ impl Ask {
         };
         Self {
             method: head.method.clone(),
-            path: head
-                .uri
-                .path()
-                .split('/')
-                .filter(|part| !part.is_empty())
-                .map(|part| decode(part, false))
-                .collect(),
+            path: steps(head.uri.path()),
             query: head
                 .uri
                 .query()
@@ -74,7 +86,25 @@ impl Ask {
             accept: header("accept"),
             content_type: header("content-type"),
             agent: header("user-agent"),
-            body,
+            body: Payload::Bytes(body),
+        }
+    }
+
+    /// A request that comes over no connection.
+    pub(super) fn inside(
+        method: Method,
+        path: &str,
+        (manager, media): (&str, &str),
+        body: Value,
+    ) -> Self {
+        Self {
+            method,
+            path: steps(path),
+            query: BTreeMap::from([("fieldManager".to_owned(), manager.to_owned())]),
+            accept: String::new(),
+            content_type: media.to_owned(),
+            agent: String::new(),
+            body: Payload::Document(body),
         }
     }
 
@@ -145,10 +175,14 @@ impl Ask {
         if self.content_type.contains("protobuf") {
             return Err(Refusal::protobuf());
         }
+        let bytes = match &self.body {
+            Payload::Bytes(bytes) => bytes,
+            Payload::Document(document) => return Ok(document.clone()),
+        };
         let parsed = if self.content_type.contains("yaml") {
-            serde_yaml::from_slice(&self.body).map_err(|error| error.to_string())
+            serde_yaml::from_slice(bytes).map_err(|error| error.to_string())
         } else {
-            serde_json::from_slice(&self.body).map_err(|error| error.to_string())
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())
         };
         parsed.map_err(|why| Refusal::bad_request(format!("the body cannot be read: {why}")))
     }
@@ -173,8 +207,17 @@ impl Target {
     }
 }
 
+/// The parts of a path, decoded.
+fn steps(path: &str) -> Vec<String> {
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    parts.map(|part| decode(part, false)).collect()
+}
+
 /// Decodes `%20`, and `+` where it stands for a space.
 fn decode(text: &str, plus: bool) -> String {
+    if !text.contains(['%', '+']) {
+        return text.to_owned();
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

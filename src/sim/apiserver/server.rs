@@ -48,10 +48,15 @@ impl Shared {
     /// Does something with the state; whoever watches hears of what changed.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = state.store.revision();
         let result = act(&mut state);
         let revision = state.store.revision();
-        drop(state);
-        self.versions.set(revision);
+        if revision != before {
+            let changes = state.store.all_changes(before).into_iter().flatten();
+            let mut changed: Vec<&str> = changes.map(|change| &*change.key.resource).collect();
+            changed.dedup();
+            self.versions.set(revision, &changed);
+        }
         result
     }
 }
@@ -87,7 +92,7 @@ impl ApiServer {
     pub fn new(clock: Clock, seed: &SeedTree) -> Self {
         let state = State::new(clock, seed.child("apiserver"));
         let versions = Versions::default();
-        versions.set(state.store.revision());
+        versions.set(state.store.revision(), &[]);
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
@@ -130,6 +135,14 @@ impl ApiServer {
             Err(_too_large) => Err(Refusal::too_large(BODY_BYTES)),
         };
         respond(answer.unwrap_or_else(|refusal| Answer::Document(refusal.code, refusal.document())))
+    }
+
+    /// The answer to a component of the same world, which watches by other means.
+    pub(super) async fn answer_inside(&self, ask: &Ask, path: &str) -> Result<Value, Refusal> {
+        match self.judge(ask, path).await? {
+            Answer::Document(_, document) | Answer::Written(_, document, _) => Ok(document),
+            Answer::Text(_) | Answer::Watch(_) => Err(Refusal::method_not_allowed()),
+        }
     }
 
     async fn judge(&self, ask: &Ask, path: &str) -> Result<Answer, Refusal> {
@@ -294,14 +307,14 @@ fn respond(answer: Answer) -> Response<Wire> {
                 let kind = http::HeaderValue::from_static(discovery::AGGREGATED);
                 headers.insert("content-type", kind);
             }
-            builder.body(full(document.to_string()))
+            builder.body(full(text(&document)))
         }
         Answer::Written(code, document, warnings) => {
             let mut builder = json(code);
             for warning in warnings {
                 builder = builder.header("warning", format!("299 - {}", json!(warning)));
             }
-            builder.body(full(document.to_string()))
+            builder.body(full(text(&document)))
         }
         Answer::Text(text) => Response::builder()
             .header("content-type", "text/plain")
@@ -312,6 +325,11 @@ fn respond(answer: Answer) -> Response<Wire> {
         }
     };
     built.unwrap_or_else(|_header| Response::new(full(String::new())))
+}
+
+/// A document always has one.
+fn text(document: &Value) -> String {
+    serde_json::to_string(document).unwrap_or_default()
 }
 
 fn full(text: String) -> Wire {

@@ -115,10 +115,9 @@ impl Store {
         resource: &str,
         namespace: Option<&str>,
         after: u64,
-    ) -> Option<Vec<Change>> {
+    ) -> Option<impl Iterator<Item = &Change>> {
         let later = self.all_changes(after)?;
-        let ours = later.filter(|change| covers(&change.key, resource, namespace));
-        Some(ours.cloned().collect())
+        Some(later.filter(move |change| covers(&change.key, resource, namespace)))
     }
 
     /// The same of all resources.

@@ -1,11 +1,12 @@
 //! The version of the last change, and who waits for the next one.
 //!
 //! The watch channel of tokio wakes its readers in an order drawn by chance, which would make two runs
-//! of one seed differ. Here they are woken in the order in which they began to wait.
+//! of one seed differ. Here they are woken in the order in which they came, and only those who follow
+//! a resource that has changed.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
@@ -13,50 +14,74 @@ use tokio::sync::Notify;
 struct Inner {
     current: AtomicU64,
     moved: Notify,
+    readers: Mutex<Vec<Weak<Reader>>>,
+}
+
+/// Somebody who follows some resources.
+#[derive(Debug)]
+struct Reader {
+    resources: Vec<String>,
+    moved: Notify,
 }
 
 /// The version as it moves. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Versions(Arc<Inner>);
 
-/// A reader that knows how far it has read.
-#[derive(Debug, Clone)]
-pub struct Follower {
-    versions: Versions,
-    seen: u64,
-}
+/// Waits for changes of some resources.
+#[derive(Debug)]
+pub struct Follower(Arc<Reader>);
 
 impl Versions {
-    /// Wakes all who wait if the version is another one.
-    pub(super) fn set(&self, version: u64) {
-        if self.0.current.swap(version, Ordering::AcqRel) != version {
-            self.0.moved.notify_waiters();
+    /// Wakes all who wait for this version or follow one of these resources.
+    pub(super) fn set(&self, version: u64, changed: &[&str]) {
+        if self.0.current.swap(version, Ordering::AcqRel) == version {
+            return;
         }
+        self.0.moved.notify_waiters();
+        let mut readers = self
+            .0
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        readers.retain(|reader| {
+            let Some(reader) = reader.upgrade() else {
+                return false;
+            };
+            let follows = |resource: &&str| reader.resources.iter().any(|own| own == resource);
+            if changed.iter().any(follows) {
+                reader.moved.notify_one();
+            }
+            true
+        });
     }
 
     pub(super) fn current(&self) -> u64 {
         self.0.current.load(Ordering::Acquire)
     }
 
-    /// A reader that has read everything so far.
-    pub(super) fn follow(&self) -> Follower {
-        Follower {
-            seen: self.current(),
-            versions: self.clone(),
-        }
+    /// A reader of these resources.
+    pub(super) fn follow(&self, resources: &[&str]) -> Follower {
+        let reader = Arc::new(Reader {
+            resources: resources.iter().map(|&name| name.to_owned()).collect(),
+            moved: Notify::new(),
+        });
+        let mut readers = self
+            .0
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        readers.push(Arc::downgrade(&reader));
+        Follower(reader)
     }
 
     /// Waits for a version.
     pub(super) async fn reach(&self, version: u64) {
-        self.until(|current| current >= version).await;
-    }
-
-    async fn until(&self, reached: impl Fn(u64) -> bool) {
         loop {
             let mut moved = pin!(self.0.moved.notified());
             // Before the look, so that no move is lost between look and wait.
             moved.as_mut().enable();
-            if reached(self.current()) {
+            if self.current() >= version {
                 return;
             }
             moved.await;
@@ -65,54 +90,51 @@ impl Versions {
 }
 
 impl Follower {
-    /// The version now, which counts as read.
-    pub fn catch_up(&mut self) -> u64 {
-        self.seen = self.versions.current();
-        self.seen
-    }
-
-    /// Waits for a version that was not read yet; it counts as read.
+    /// Waits for a change since the last call. At times there is none: whoever waits looks for it.
     pub async fn changed(&mut self) {
-        let seen = self.seen;
-        self.versions.until(|current| current != seen).await;
-        self.seen = self.versions.current();
+        self.0.moved.notified().await;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::time::Duration;
+
+    use tokio::time::{sleep, timeout};
 
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn readers_are_woken_in_the_order_of_waiting() {
+    async fn readers_are_woken_in_the_order_of_coming() {
         let versions = Versions::default();
         let woken = Arc::new(Mutex::new(Vec::new()));
         for reader in 0..20 {
-            let (mut follower, woken) = (versions.follow(), Arc::clone(&woken));
+            let resource = if reader % 2 == 0 { "pods." } else { "nodes." };
+            let (mut follower, woken) = (versions.follow(&[resource]), Arc::clone(&woken));
             tokio::spawn(async move {
                 follower.changed().await;
                 woken.lock().unwrap().push(reader);
             });
         }
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        sleep(Duration::from_millis(1)).await;
         assert!(woken.lock().unwrap().is_empty());
-        versions.set(1);
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        assert_eq!(*woken.lock().unwrap(), (0..20).collect::<Vec<_>>());
+        versions.set(1, &["pods."]);
+        sleep(Duration::from_millis(1)).await;
+        let even: Vec<_> = (0..20).step_by(2).collect();
+        assert_eq!(*woken.lock().unwrap(), even, "only those of the resource");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_moved_before_the_wait_is_not_lost() {
         let versions = Versions::default();
-        let mut follower = versions.follow();
-        versions.set(3);
+        let mut follower = versions.follow(&["pods."]);
+        versions.set(3, &["pods."]);
         follower.changed().await;
-        assert_eq!(follower.catch_up(), 3);
         versions.reach(2).await;
-        let waits = follower.changed();
-        let waits = tokio::time::timeout(std::time::Duration::from_secs(1), waits);
+        let waits = timeout(Duration::from_secs(1), follower.changed());
+        assert!(waits.await.is_err());
+        let waits = timeout(Duration::from_secs(1), versions.reach(4));
         assert!(waits.await.is_err());
     }
 }

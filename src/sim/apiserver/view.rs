@@ -2,6 +2,8 @@
 //!
 //! The two kinds of events share their objects, which are stored in the form of the core group.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
@@ -21,7 +23,19 @@ fn is_new_event(kind: &Kind) -> bool {
     kind.is("events.k8s.io", "Event")
 }
 
-/// A stored object in the form of a kind.
+/// A stored object in the form of a kind, without a copy where it is stored in that form.
+pub(super) fn seen<'o>(kind: &Kind, stored: &'o Value) -> Cow<'o, Value> {
+    let is = |field: &str, wanted: &str| stored.get(field).and_then(Value::as_str) == Some(wanted);
+    let same =
+        !is_new_event(kind) && is("kind", &kind.kind) && is("apiVersion", &kind.api_version());
+    if same {
+        Cow::Borrowed(stored)
+    } else {
+        Cow::Owned(shown(kind, stored))
+    }
+}
+
+/// A copy of a stored object in the form of a kind.
 pub(super) fn shown(kind: &Kind, stored: &Value) -> Value {
     let mut object = stored.clone();
     if is_new_event(kind) {

@@ -1,5 +1,6 @@
 //! Watches: changes as they come, from a version on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub(super) struct Watch {
     bookmark: Instant,
     changed: Follower,
     /// What is to be told before any change.
-    opening: Option<Vec<Value>>,
+    opening: Option<Vec<String>>,
     over: bool,
 }
 
@@ -72,7 +73,7 @@ impl Watch {
             bookmarks,
             deadline: now + length.min(cut_after.unwrap_or(length)),
             bookmark: now + BOOKMARK_EVERY,
-            changed: shared.versions.follow(),
+            changed: shared.versions.follow(&[&target.kind.stored_as]),
             opening: None,
             over: false,
             target,
@@ -96,31 +97,30 @@ impl Watch {
             let events = watch.next().await?;
             let mut text = String::new();
             for event in events {
-                text.push_str(&event.to_string());
+                text.push_str(&event);
                 text.push('\n');
             }
             Some((Bytes::from(text), watch))
         })
     }
 
-    fn present(&self, state: &State) -> Vec<Value> {
+    fn present(&self, state: &State) -> Vec<String> {
         let kind = &*self.target.kind;
         state
             .store
             .list(&kind.stored_as, self.target.namespace.as_deref())
             .values()
-            .map(|stored| view::shown(kind, stored))
+            .map(|stored| view::seen(kind, stored))
             .filter(|object| self.selector.matches(object))
-            .map(|object| self.event(state, "ADDED", object))
+            .map(|object| self.event(state, "ADDED", &object))
             .collect()
     }
 
-    async fn next(&mut self) -> Option<Vec<Value>> {
+    async fn next(&mut self) -> Option<Vec<String>> {
         if let Some(opening) = self.opening.take().filter(|opening| !opening.is_empty()) {
             return Some(opening);
         }
         while !self.over {
-            self.changed.catch_up();
             let events = self.news();
             if !events.is_empty() {
                 return Some(events);
@@ -142,7 +142,7 @@ impl Watch {
         None
     }
 
-    fn news(&mut self) -> Vec<Value> {
+    fn news(&mut self) -> Vec<String> {
         let shared = Arc::clone(&self.shared);
         shared.with(|state| {
             let kind = &self.target.kind;
@@ -155,11 +155,9 @@ impl Watch {
                     self.cursor,
                     state.store.revision()
                 );
-                return vec![json!({"type": "ERROR", "object": Refusal::expired(text).document()})];
+                return vec![line("ERROR", &Refusal::expired(text).document())];
             };
             let events = changes
-                .iter()
-                .filter(|change| change.revision > self.cursor)
                 .filter_map(|change| self.tell(state, change))
                 .collect();
             self.cursor = self.cursor.max(state.store.revision());
@@ -168,43 +166,41 @@ impl Watch {
     }
 
     /// What a change means to somebody who sees only what the selector lets through.
-    fn tell(&self, state: &State, change: &Change) -> Option<Value> {
+    fn tell(&self, state: &State, change: &Change) -> Option<String> {
         let kind = &*self.target.kind;
-        let fits = |object: &Value| self.selector.matches(object);
-        let before = change
-            .before
-            .as_ref()
-            .map(|object| view::shown(kind, object));
-        let before = before.filter(|object| fits(object));
-        let after = change
-            .after
-            .as_ref()
-            .map(|object| view::shown(kind, object));
-        match (before, after.filter(|object| fits(object))) {
-            (None, Some(after)) => Some(self.event(state, "ADDED", after)),
-            (Some(_), Some(after)) => Some(self.event(state, "MODIFIED", after)),
-            (Some(mut before), None) => {
+        let fits = |object: &Arc<Value>| self.selector.matches(&view::seen(kind, object));
+        let before = change.before.as_ref().filter(|object| fits(object));
+        let after = change.after.as_ref().filter(|object| fits(object));
+        let (what, object) = match (before, after) {
+            (None, Some(after)) => ("ADDED", view::seen(kind, after)),
+            (Some(_), Some(after)) => ("MODIFIED", view::seen(kind, after)),
+            (Some(before), None) => {
+                let mut before = view::shown(kind, before);
                 before["metadata"]["resourceVersion"] =
                     change.last["metadata"]["resourceVersion"].clone();
-                Some(self.event(state, "DELETED", before))
+                ("DELETED", Cow::Owned(before))
             }
-            (None, None) => None,
+            (None, None) => return None,
+        };
+        Some(self.event(state, what, &object))
+    }
+
+    fn event(&self, state: &State, kind: &str, object: &Value) -> String {
+        match self.shape {
+            Shape::Full => line(kind, object),
+            Shape::Metadata => line(kind, &view::metadata_only(object)),
+            Shape::Table => {
+                let version = &object["metadata"]["resourceVersion"];
+                let objects = std::slice::from_ref(object);
+                line(
+                    kind,
+                    &table::of(&self.target.kind, objects, version, state.seconds()),
+                )
+            }
         }
     }
 
-    fn event(&self, state: &State, kind: &str, object: Value) -> Value {
-        let object = match self.shape {
-            Shape::Full => object,
-            Shape::Metadata => view::metadata_only(&object),
-            Shape::Table => {
-                let version = object["metadata"]["resourceVersion"].clone();
-                table::of(&self.target.kind, &[object], &version, state.seconds())
-            }
-        };
-        json!({"type": kind, "object": object})
-    }
-
-    fn bookmark_of(&self, revision: u64, initial: bool) -> Value {
+    fn bookmark_of(&self, revision: u64, initial: bool) -> String {
         let mut object = json!({"metadata": {
             "resourceVersion": revision.to_string(), "creationTimestamp": null,
         }});
@@ -218,8 +214,15 @@ impl Watch {
         if initial {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        json!({"type": "BOOKMARK", "object": object})
+        line("BOOKMARK", &object)
     }
+}
+
+/// An event as it goes over the wire.
+fn line(kind: &str, object: &Value) -> String {
+    // A document always has a text.
+    let object = serde_json::to_string(object).unwrap_or_default();
+    format!(r#"{{"type":"{kind}","object":{object}}}"#)
 }
 
 /// Whether a watch asks for what is there already.

@@ -53,6 +53,20 @@ impl CoarseEngine {
         }
     }
 
+    /// One that holds this share of its KV cache and this queue. It stays so for as long as time does
+    /// not pass in it.
+    #[must_use]
+    pub fn posed(mut self, kv_usage: f64, waiting: f64) -> Self {
+        self.running = kv_usage * f64::from(self.profile.kv_tokens) / self.context().max(1.0);
+        self.waiting = waiting;
+        self
+    }
+
+    /// Requests are like this from now on, those that it has included.
+    pub fn adapt(&mut self, mix: Mix) {
+        self.mix = mix;
+    }
+
     /// Requests in the running batch.
     pub fn running(&self) -> f64 {
         self.running
@@ -74,19 +88,25 @@ impl CoarseEngine {
         &self.statistics
     }
 
-    /// More requests at once, such as those that a router had held.
+    /// More requests at once, such as those that a router had held. They wait only where there is no
+    /// room for them.
     pub fn pour(&mut self, requests: f64) {
-        self.waiting += requests.max(0.0);
+        let offered = self.waiting + requests.max(0.0);
+        let admitted = offered.min((self.most() - self.running).max(0.0));
+        self.running += admitted;
+        self.waiting = offered - admitted;
     }
 
     /// Does all work up to `to` while requests come at `rate` per second. A time that has passed
-    /// changes nothing.
-    pub fn advance(&mut self, to: Duration, rate: f64) {
+    /// changes nothing. Returns how much time has passed.
+    pub fn advance(&mut self, to: Duration, rate: f64) -> Duration {
+        let passed = to.saturating_sub(self.now);
         while self.now < to {
             let stride = to.saturating_sub(self.now).min(STRIDE);
             self.now += stride;
             self.flow(stride.as_secs_f64(), rate.max(0.0));
         }
+        passed
     }
 
     fn flow(&mut self, seconds: f64, rate: f64) {

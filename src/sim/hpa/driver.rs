@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -40,6 +41,8 @@ pub struct Autoscalers {
     clock: Clock,
     metrics: Arc<dyn ExternalMetrics>,
     histories: BTreeMap<String, History>,
+    /// What the objects asked for when last read, by unique id.
+    specs: BTreeMap<String, (Object, HpaSpec)>,
 }
 
 impl std::fmt::Debug for Autoscalers {
@@ -69,6 +72,7 @@ impl Autoscalers {
             clock,
             metrics,
             histories: BTreeMap::new(),
+            specs: BTreeMap::new(),
         }
     }
 
@@ -81,6 +85,7 @@ impl Autoscalers {
             let uid = |object: &Object| object.text("/metadata/uid").to_owned();
             let live: Vec<String> = objects.iter().map(uid).collect();
             self.histories.retain(|uid, _| live.contains(uid));
+            self.specs.retain(|uid, _| live.contains(uid));
             for object in objects {
                 if let Err(denied) = self.sync(&object).await {
                     // Changed or deleted meanwhile; the next look is soon.
@@ -119,10 +124,8 @@ impl Autoscalers {
     }
 
     /// What the object asks for, and its target if that exists.
-    fn read(&self, object: &Object) -> Result<(HpaSpec, Option<Object>), String> {
-        let typed: HorizontalPodAutoscaler =
-            serde_json::from_value(Value::clone(&object.0)).map_err(|error| error.to_string())?;
-        let spec = HpaSpec::read(&typed).map_err(|error| error.to_string())?;
+    fn read(&mut self, object: &Object) -> Result<(HpaSpec, Option<Object>), String> {
+        let spec = self.spec(object)?;
         let target = match object.text("/spec/scaleTargetRef/kind") {
             "Deployment" => self.server.get(
                 "deployments.apps",
@@ -132,6 +135,21 @@ impl Autoscalers {
             _ => None,
         };
         Ok((spec, target.map(Object)))
+    }
+
+    /// What the object asks for, read once until that changes.
+    fn spec(&mut self, object: &Object) -> Result<HpaSpec, String> {
+        if let Some((known, spec)) = self.specs.get(object.text("/metadata/uid"))
+            && known.at("/spec") == object.at("/spec")
+        {
+            return Ok(spec.clone());
+        }
+        let typed = HorizontalPodAutoscaler::deserialize(&*object.0);
+        let typed = typed.map_err(|error| error.to_string())?;
+        let spec = HpaSpec::read(&typed).map_err(|error| error.to_string())?;
+        let uid = object.text("/metadata/uid").to_owned();
+        self.specs.insert(uid, (object.clone(), spec.clone()));
+        Ok(spec)
     }
 
     async fn scale(

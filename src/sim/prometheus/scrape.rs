@@ -27,8 +27,18 @@ pub(super) struct Scraping {
     pub(super) next: i64,
     /// The series that the page showed last, in its order.
     shown: Vec<Shown>,
+    /// The page behind `shown`, where a simulated server showed one.
+    drawn: Option<Drawn>,
     /// The series about the scrapes themselves, in the order of [`Report::values`].
     report: Vec<SeriesId>,
+}
+
+/// A page of a simulated server: the next one mostly differs from it in nothing but values.
+#[derive(Debug)]
+struct Drawn {
+    page: Page,
+    /// Which of its samples are stored.
+    kept: Vec<bool>,
 }
 
 /// A series of a page.
@@ -64,8 +74,17 @@ impl Scraping {
             next: target.first(now),
             target,
             shown: Vec::new(),
+            drawn: None,
             report: Vec::new(),
         }
+    }
+
+    /// Goes on as a target of the same labels.
+    pub(super) fn retarget(&mut self, target: Target) {
+        if self.target.keep != target.keep || self.target.conflicts != target.conflicts {
+            self.drawn = None;
+        }
+        self.target = target;
     }
 
     /// All series that end with the target.
@@ -84,6 +103,11 @@ pub(super) fn take(
     what: Scraped<'_>,
     limit: usize,
 ) {
+    if let Scraped::Page(page) = what
+        && let Some(report) = store_values(store, scraping, time, page)
+    {
+        return store_report(store, scraping, time, report);
+    }
     let rendered;
     let (scraped, lines) = match what {
         Scraped::Text(page) => match text::read(page) {
@@ -123,7 +147,50 @@ pub(super) fn take(
         }
         Report::default()
     };
+    scraping.drawn = match what {
+        Scraped::Page(page) if report.up => Some(Drawn::of(page, &scraping.target)),
+        _ => None,
+    };
     store_report(store, scraping, time, report);
+}
+
+impl Drawn {
+    fn of(page: &Page, target: &Target) -> Self {
+        Self {
+            kept: page
+                .samples()
+                .map(|sample| target.keeps(&sample.name))
+                .collect(),
+            page: page.clone(),
+        }
+    }
+}
+
+/// Stores a page that shows the same series as the last one, which is most of them. `None`, and
+/// nothing stored, if it does not.
+fn store_values(store: &mut Store, scraping: &Scraping, time: i64, page: &Page) -> Option<Report> {
+    let drawn = scraping.drawn.as_ref()?;
+    let kept = drawn.kept.iter().filter(|kept| **kept).count();
+    let known = scraping.shown.len() == kept
+        && scraping.shown.iter().all(|shown| store.holds(shown.id))
+        && drawn.page.same_series(page);
+    if !known {
+        return None;
+    }
+    let mut shown = scraping.shown.iter();
+    let mut kept = drawn.kept.iter();
+    page.tell_values(&mut |value| {
+        if kept.next() == Some(&true)
+            && let Some(shown) = shown.next()
+        {
+            store.append(shown.id, Point { time, value });
+        }
+    });
+    Some(Report {
+        up: true,
+        scraped: scraping.shown.len(),
+        kept: scraping.shown.len(),
+    })
 }
 
 /// The samples of a page that the target keeps, without the detour over a text of all of it.

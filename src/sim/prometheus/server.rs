@@ -9,6 +9,7 @@ use http::StatusCode;
 use super::eval::{self, View};
 use super::matcher::Matcher;
 use super::number::milliseconds;
+use super::pattern::Patterns;
 use super::promql::{Expr, parse};
 use super::refusal::Refusal;
 use super::scrape::{self, Scraped, Scraping};
@@ -91,6 +92,7 @@ pub struct Prometheus {
     next_sweep: i64,
     /// Expressions that were asked for lately: a controller sends the same ones again and again.
     parsed: Mutex<BTreeMap<String, Arc<Expr>>>,
+    patterns: Patterns,
 }
 
 impl Prometheus {
@@ -105,6 +107,7 @@ impl Prometheus {
             next_target: 0,
             next_sweep: i64::MIN,
             parsed: Mutex::default(),
+            patterns: Patterns::default(),
         }
     }
 
@@ -125,7 +128,7 @@ impl Prometheus {
                 if scraping.target.interval != target.interval {
                     scraping.next = target.first(now);
                 }
-                scraping.target = target;
+                scraping.retarget(target);
                 self.targets.insert(id, scraping);
             } else {
                 let id = TargetId(self.next_target);
@@ -224,6 +227,7 @@ impl Prometheus {
             store: &self.store,
             look_back: milliseconds(self.settings.look_back),
             visible: now.saturating_sub(self.faults.lag),
+            patterns: &self.patterns,
             hidden: self.faults.hidden.as_ref(),
         };
         let hidden = self.faults.hidden.iter();

@@ -22,14 +22,18 @@ impl Point {
     }
 }
 
-/// Number of a series; never used again for another one.
+/// A series: its place, and its number, which is never used again for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SeriesId(u64);
+pub(super) struct SeriesId {
+    number: u64,
+    place: usize,
+}
 
 /// Labels and samples, the oldest first.
 #[derive(Debug)]
 pub(super) struct Series {
     pub(super) labels: Labels,
+    number: u64,
     points: VecDeque<Point>,
 }
 
@@ -56,7 +60,9 @@ impl Series {
 pub(super) struct Store {
     /// How long samples are kept, in milliseconds.
     retention: i64,
-    series: BTreeMap<SeriesId, Series>,
+    /// By place; a place without a series waits for the next one.
+    series: Vec<Option<Series>>,
+    free: Vec<usize>,
     by_name: BTreeMap<Arc<str>, BTreeMap<Labels, SeriesId>>,
     next: u64,
 }
@@ -66,7 +72,8 @@ impl Store {
     pub(super) fn new(retention: i64) -> Self {
         Self {
             retention,
-            series: BTreeMap::new(),
+            series: Vec::new(),
+            free: Vec::new(),
             by_name: BTreeMap::new(),
             next: 0,
         }
@@ -74,7 +81,7 @@ impl Store {
 
     /// Number of series.
     pub(super) fn len(&self) -> usize {
-        self.series.len()
+        self.series.len().saturating_sub(self.free.len())
     }
 
     /// The series of these labels, made if there is none.
@@ -87,26 +94,40 @@ impl Store {
         if let Some(id) = family.get(labels) {
             return *id;
         }
-        let id = SeriesId(self.next);
+        let number = self.next;
         self.next += 1;
-        family.insert(labels.clone(), id);
         let series = Series {
             labels: labels.clone(),
+            number,
             points: VecDeque::new(),
         };
-        self.series.insert(id, series);
+        let free = self.free.pop();
+        let place = free.unwrap_or(self.series.len());
+        match self.series.get_mut(place) {
+            Some(empty) => *empty = Some(series),
+            None => self.series.push(Some(series)),
+        }
+        let id = SeriesId { number, place };
+        family.insert(labels.clone(), id);
         id
+    }
+
+    fn get(&self, id: SeriesId) -> Option<&Series> {
+        let series = self.series.get(id.place)?.as_ref()?;
+        (series.number == id.number).then_some(series)
     }
 
     /// Whether a series is kept.
     pub(super) fn holds(&self, id: SeriesId) -> bool {
-        self.series.contains_key(&id)
+        self.get(id).is_some()
     }
 
     /// Adds a sample to a series that is kept. A sample that is not newer than the last one is
     /// dropped, as Prometheus does.
     pub(super) fn append(&mut self, id: SeriesId, point: Point) {
-        let Some(series) = self.series.get_mut(&id) else {
+        let place = self.series.get_mut(id.place);
+        let series = place.and_then(Option::as_mut);
+        let Some(series) = series.filter(|series| series.number == id.number) else {
             return;
         };
         let last = series.points.back();
@@ -127,14 +148,20 @@ impl Store {
     /// Forgets series without a sample that is recent enough to be kept.
     pub(super) fn sweep(&mut self, now: i64) {
         let oldest = now.saturating_sub(self.retention);
-        let Self {
-            series, by_name, ..
-        } = self;
-        series.retain(|_, series| series.points.back().is_some_and(|last| last.time >= oldest));
-        by_name.retain(|_, family| {
-            family.retain(|_, id| series.contains_key(id));
+        let Self { series, free, .. } = self;
+        for (place, slot) in series.iter_mut().enumerate() {
+            let last = slot.as_ref().and_then(|series| series.points.back());
+            if slot.is_some() && last.is_none_or(|last| last.time < oldest) {
+                *slot = None;
+                free.push(place);
+            }
+        }
+        let mut families = std::mem::take(&mut self.by_name);
+        families.retain(|_, family| {
+            family.retain(|_, id| self.holds(*id));
             !family.is_empty()
         });
+        self.by_name = families;
     }
 
     /// The series that all matchers match, in the order of their names and labels.
@@ -156,7 +183,7 @@ impl Store {
             .filter(|(name, _)| of_name.iter().all(|matcher| matcher.matches(name)))
             .flat_map(|(_, family)| family)
             .filter(|(labels, _)| chosen(labels))
-            .filter_map(|(_, id)| self.series.get(id))
+            .filter_map(|(_, id)| self.get(*id))
             .collect()
     }
 }

@@ -136,9 +136,9 @@ impl Workloads {
 
     /// Works until dropped.
     pub async fn run(self) -> Infallible {
-        let mut versions = self.server.versions();
+        let mut news = self.server.follow(&RESOURCES);
         loop {
-            let seen = versions.catch_up();
+            let seen = self.server.version();
             let passed = self.pass().await;
             if passed.wrote && !passed.failed {
                 continue;
@@ -149,17 +149,14 @@ impl Workloads {
             } else {
                 until.unwrap_or(SWEEP)
             };
-            let news = async {
-                loop {
-                    versions.changed().await;
-                    if self.server.changed_since(seen, &RESOURCES) {
-                        return;
-                    }
+            let changed = async {
+                while !self.server.changed_since(seen, &RESOURCES) {
+                    news.changed().await;
                 }
             };
             let outage = self.outages.0.changed.notified();
             // Whatever ends the wait, the next pass looks at everything.
-            drop(timeout(wait, select(pin!(news), pin!(outage))).await);
+            drop(timeout(wait, select(pin!(changed), pin!(outage))).await);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::WorldError;
 use super::flow::Flow;
+use super::posed::Posed;
 use super::scenario::{Load, Model, Variant};
 use super::score::Score;
 use crate::env::SeedTree;
@@ -40,6 +41,7 @@ type Arriving = Box<dyn Iterator<Item = Result<Arrival, TraceError>> + Send>;
 /// Servers that know every request.
 struct Requests {
     id: &'static str,
+    dialect: Dialect,
     pool: Pool,
     arriving: Peekable<Arriving>,
     broken: Option<String>,
@@ -52,13 +54,19 @@ pub(super) fn backend(
     seed: &SeedTree,
 ) -> Result<Box<dyn Backend>, WorldError> {
     let arriving: Arriving = match &model.load {
-        Load::Flow { shape, mix } => {
+        Load::Flow { shape, mixes } => {
             shape.check().map_err(|error| WorldError::Load {
                 model: model.name,
                 error: error.to_string(),
             })?;
-            return Ok(Box::new(Flow::new(model, shape.clone(), *mix)));
+            return Ok(Box::new(Flow::new(
+                namespace,
+                model,
+                shape.clone(),
+                mixes.clone(),
+            )));
         }
+        Load::Posed(poses) => return Ok(Box::new(Posed::new(model, poses.clone()))),
         Load::Generated(demand) => {
             let arrivals = Arrivals::new(demand.clone(), seed, model.name);
             let arrivals = arrivals.map_err(|error| WorldError::Load {
@@ -87,6 +95,7 @@ pub(super) fn backend(
     };
     Ok(Box::new(Requests {
         id: model.id,
+        dialect: model.dialect,
         pool: Pool::new(spec, seed),
         arriving: arriving.peekable(),
         broken: None,
@@ -133,7 +142,7 @@ impl Backend for Requests {
     }
 
     fn server_page(&self, pod: &str) -> Option<Page> {
-        self.pool.engine(pod)?.page(Dialect::Vllm, self.id)
+        self.pool.engine(pod)?.page(self.dialect, self.id)
     }
 
     fn router_page(&self) -> Page {

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use super::scenario::{Load, Model, Scenario, Slo, Trouble, Variant};
-use crate::sim::engine::{Limits, Profile, StartUp};
+use super::scenario::{ApiFault, ConfigMap, Load, Model, Scenario, Slo, Trouble, Variant};
+use crate::policy::capacity::ServingRole;
+use crate::sim::engine::{Dialect, Limits, Profile, StartUp};
 use crate::sim::load::{Demand, Lengths, Shape, Sharing, Spacing, Tokens};
 use crate::sim::router::FlowControl;
 use crate::sim::workloads::{Fault, NodeGroup};
 
 const H100: &str = "NVIDIA-H100-80GB-HBM3";
 const A100: &str = "NVIDIA-A100-SXM4-80GB";
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// All of them; the first is the default.
@@ -26,10 +28,11 @@ pub fn scenario(name: &str) -> Option<Scenario> {
 fn fleet() -> Scenario {
     Scenario {
         name: "fleet",
-        about: "Three models on H100 and A100: one under a wave, one with bursts, one idle.",
+        about: "Three models on H100 and A100: one under a wave, one with bursts, one mostly idle, which goes to zero.",
         namespace: "llm-d",
         nodes: vec![nodes("h100", 3, H100), nodes("a100", 3, A100)],
         models: vec![llama_70b(), qwen_8b(), llama_8b()],
+        config: vec![to_zero("llama-8b", llama_8b().id, "5m")],
         troubles: Vec::new(),
         interval: Duration::from_secs(30),
         scrape_interval: Duration::from_secs(15),
@@ -52,7 +55,7 @@ fn faults() -> Scenario {
     };
     Scenario {
         name: "faults",
-        about: "As fleet, with a crash, an eviction, a lost node and ten minutes without Prometheus.",
+        about: "As fleet, with a crash, an eviction, a lost node, and a Prometheus and an API server that fail.",
         troubles: vec![
             (MINUTE * 6, Trouble::Workload(crash)),
             (MINUTE * 10, Trouble::Workload(evict)),
@@ -62,8 +65,26 @@ fn faults() -> Scenario {
             ),
             (MINUTE * 35, Trouble::Workload(Fault::NodeBack { node })),
             (MINUTE * 50, Trouble::NoPrometheus(MINUTE * 10)),
+            (MINUTE * 70, api_server(ApiFault::Refusing(503), 3)),
+            (MINUTE * 80, api_server(ApiFault::Slow(SECOND * 2), 5)),
+            (MINUTE * 90, api_server(ApiFault::Silent, 2)),
+            (MINUTE * 100, Trouble::NoScrapes(MINUTE * 3)),
+            (
+                MINUTE * 110,
+                Trouble::LatePrometheus {
+                    lag: MINUTE,
+                    lasts: MINUTE * 10,
+                },
+            ),
         ],
         ..fleet()
+    }
+}
+
+fn api_server(fault: ApiFault, minutes: u32) -> Trouble {
+    Trouble::ApiServer {
+        fault,
+        lasts: MINUTE * minutes,
     }
 }
 
@@ -92,7 +113,18 @@ fn quiet() -> Scenario {
         about: "One model in two variants; its load comes at once and goes after 12 minutes.",
         nodes: vec![nodes("h100", 1, H100)],
         models: vec![model],
+        config: Vec::new(),
         ..fleet()
+    }
+}
+
+/// A model that may go to zero once it was idle for so long.
+fn to_zero(key: &'static str, model: &str, retention: &str) -> ConfigMap {
+    let entry =
+        format!("model_id: {model}\nenable_scale_to_zero: true\nretention_period: {retention}\n");
+    ConfigMap {
+        name: "wva-model-scale-to-zero-config",
+        data: vec![(key, entry)],
     }
 }
 
@@ -144,6 +176,7 @@ fn slo(first_token: u64, per_token: u64) -> Slo {
 fn llama_70b() -> Model {
     let variant = Variant {
         name: "llama-70b-a100",
+        role: ServingRole::Both,
         accelerator: "A100",
         product: A100,
         gpus: 4,
@@ -167,6 +200,7 @@ fn llama_70b() -> Model {
             },
             (400.0, 180.0),
         ),
+        dialect: Dialect::Vllm,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             Variant {
@@ -187,6 +221,7 @@ fn llama_70b() -> Model {
 fn qwen_8b() -> Model {
     let variant = Variant {
         name: "qwen3-8b-fp8",
+        role: ServingRole::Both,
         accelerator: "H100",
         product: H100,
         gpus: 1,
@@ -210,6 +245,7 @@ fn qwen_8b() -> Model {
             },
             (300.0, 300.0),
         ),
+        dialect: Dialect::Vllm,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),
@@ -225,23 +261,46 @@ fn qwen_8b() -> Model {
 }
 
 fn llama_8b() -> Model {
+    let variant = Variant {
+        name: "llama-8b-a100",
+        role: ServingRole::Both,
+        accelerator: "A100",
+        product: A100,
+        gpus: 2,
+        cost: 4.0,
+        profile: Profile::LLAMA_8B_A100_TP2,
+        limits: limits(32),
+        start_up: StartUp::SMALL,
+        replicas: 1,
+        bounds: (0, 4),
+    };
     Model {
         name: "llama-8b",
         id: "meta-llama/Llama-3.1-8B-Instruct",
         slo: slo(1_000, 40),
-        load: generated(Shape::Constant { rate: 0.05 }, (300.0, 100.0)),
+        load: generated(
+            Shape::Burst {
+                base: 0.0,
+                peak: 0.5,
+                every: MINUTE * 45,
+                length: MINUTE * 6,
+            },
+            (300.0, 100.0),
+        ),
+        dialect: Dialect::Vllm,
         flow_control: Some(FlowControl::default()),
-        variants: vec![Variant {
-            name: "llama-8b-a100",
-            accelerator: "A100",
-            product: A100,
-            gpus: 2,
-            cost: 4.0,
-            profile: Profile::LLAMA_8B_A100_TP2,
-            limits: limits(32),
-            start_up: StartUp::SMALL,
-            replicas: 2,
-            bounds: (1, 4),
-        }],
+        variants: vec![
+            variant.clone(),
+            Variant {
+                name: "llama-8b-h100",
+                accelerator: "H100",
+                product: H100,
+                gpus: 1,
+                cost: 4.2,
+                // That of a model of the same size and shape.
+                profile: Profile::QWEN3_8B_BF16_H100,
+                ..variant
+            },
+        ],
     }
 }

@@ -1,13 +1,14 @@
 //! A model whose requests are a stream: no single one is known, so that days cost little.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::backend::Backend;
+use super::crew::Crew;
 use super::scenario::{Model, Variant};
 use super::score::{Batch, Score};
+use crate::policy::capacity::ServingRole;
 use crate::sim::engine::{CoarseEngine, Dialect, Mix};
-use crate::sim::exposition::{Family, Kind, Page, labels};
+use crate::sim::exposition::{Family, Kind, Page, Reading, labels};
 use crate::sim::load::Shape;
 use crate::sim::number;
 use crate::sim::router::{FlowControl, PoolReading};
@@ -15,30 +16,18 @@ use crate::sim::router::{FlowControl, PoolReading};
 /// The longest time over which the rate is taken as constant.
 const STRIDE: Duration = Duration::from_secs(1);
 
-/// A server and what it has counted when last asked.
-#[derive(Debug, Clone)]
-struct Vessel {
-    engine: CoarseEngine,
-    draining: bool,
-    seen: Seen,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    finished: u64,
-    first_token: f64,
-    per_token: f64,
-}
-
-/// The servers of a model and the stream that is shared out among them.
+/// The servers of a model and the stream that goes through them.
 #[derive(Debug)]
 pub(super) struct Flow {
     id: &'static str,
     pool: &'static str,
+    namespace: String,
+    dialect: Dialect,
     shape: Shape,
-    mix: Mix,
+    mixes: Vec<(Duration, Mix)>,
     control: FlowControl,
-    vessels: BTreeMap<String, Vessel>,
+    /// Those who serve it, in the order in which a request meets them.
+    crews: Vec<Crew>,
     /// Requests that the router holds.
     held: f64,
     /// What has come and does not make a whole request yet.
@@ -49,14 +38,21 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(model: &Model, shape: Shape, mix: Mix) -> Self {
+    pub(super) fn new(
+        namespace: &str,
+        model: &Model,
+        shape: Shape,
+        mixes: Vec<(Duration, Mix)>,
+    ) -> Self {
         Self {
             id: model.id,
             pool: model.name,
+            dialect: model.dialect,
             shape,
-            mix,
+            mixes,
             control: model.flow_control.unwrap_or_default(),
-            vessels: BTreeMap::new(),
+            crews: Crew::of(&model.variants),
+            namespace: namespace.to_owned(),
             held: 0.0,
             rest: 0.0,
             lost: 0.0,
@@ -65,9 +61,10 @@ impl Flow {
         }
     }
 
-    fn serving(&self) -> f64 {
-        let serving = self.vessels.values().filter(|vessel| !vessel.draining);
-        number::length(serving.count())
+    /// What requests are like now.
+    fn mix(&self) -> Option<Mix> {
+        let begun = self.mixes.iter().filter(|(from, _)| *from <= self.now);
+        begun.last().map(|(_, mix)| *mix)
     }
 
     /// One stride, within which everything flows evenly.
@@ -75,17 +72,27 @@ impl Flow {
         let seconds = to.saturating_sub(self.now).as_secs_f64();
         let rate = self.shape.rate(self.now);
         self.count(rate * seconds, score);
-        let share = rate / self.serving().max(1.0);
+        let mix = self.mix();
         let most = self.control.queue_depth;
-        let mut accepted = 0.0;
-        for vessel in self.vessels.values_mut() {
-            let open = !vessel.draining && vessel.engine.waiting() < most;
-            let rate = if open { share } else { 0.0 };
-            accepted += rate * seconds;
-            vessel.engine.advance(to, rate);
+        let is_open = self.crews.iter().all(|crew| crew.is_open(most));
+        let mut passed = 0.0;
+        for (place, crew) in self.crews.iter_mut().enumerate() {
+            if let Some(mix) = mix {
+                crew.adapt(mix);
+            }
+            if place == 0 {
+                let rate_in = if is_open { rate } else { 0.0 };
+                let accepted = crew.advance(to, rate_in, most);
+                self.held += (rate - accepted).max(0.0) * seconds;
+                if is_open {
+                    self.held = (self.held - crew.release(self.held, most)).max(0.0);
+                }
+            } else {
+                crew.receive(passed);
+                crew.advance(to, 0.0, most);
+            }
+            passed = crew.settle();
         }
-        self.held += (rate * seconds - accepted).max(0.0);
-        self.release(most);
         let surplus = self.held - number::length(self.control.max_requests);
         if surplus > 0.0 {
             self.held -= surplus;
@@ -93,21 +100,6 @@ impl Flow {
         }
         self.now = to;
         self.tell(score);
-    }
-
-    /// Sends what is held on to servers with room.
-    fn release(&mut self, most: f64) {
-        let mut open: Vec<&mut Vessel> = self
-            .vessels
-            .values_mut()
-            .filter(|vessel| !vessel.draining && vessel.engine.waiting() < most)
-            .collect();
-        let share = self.held / number::length(open.len().max(1));
-        for vessel in &mut open {
-            let poured = share.min(most - vessel.engine.waiting()).max(0.0);
-            vessel.engine.pour(poured);
-            self.held = (self.held - poured).max(0.0);
-        }
     }
 
     fn count(&mut self, requests: f64, score: &mut Score) {
@@ -123,29 +115,24 @@ impl Flow {
         // Little's law: what is held over the rate at which it comes.
         let rate = self.shape.rate(self.now);
         let held = if rate > 0.0 { self.held / rate } else { 0.0 };
-        for vessel in self.vessels.values_mut() {
-            let statistics = vessel.engine.statistics();
-            let now = Seen {
-                finished: statistics.finished,
-                first_token: statistics.first_token.sum(),
-                per_token: statistics.per_output_token.sum(),
-            };
-            let before = std::mem::replace(&mut vessel.seen, now);
-            let answered = now.finished.saturating_sub(before.finished);
-            if answered == 0 {
-                continue;
-            }
-            let mean = |sum: f64| sum / number::real(answered);
+        let until_first: f64 = self.crews.iter().map(|crew| crew.first_token).sum();
+        if let Some(last) = self.crews.last()
+            && last.answered > 0
+        {
             score.answered_many(Batch {
                 at: self.now,
-                requests: answered,
-                first_token: number::duration(held + mean(now.first_token - before.first_token)),
-                per_token: number::duration(mean(now.per_token - before.per_token)),
+                requests: last.answered,
+                first_token: number::duration(held + until_first),
+                per_token: number::duration(last.per_token),
             });
         }
         let whole = number::rounded(self.lost - 0.5);
         self.lost -= f64::from(whole);
         score.failed_many(self.now, u64::from(whole));
+    }
+
+    fn crew(&mut self, role: ServingRole) -> Option<&mut Crew> {
+        self.crews.iter_mut().find(|crew| crew.role == role)
     }
 }
 
@@ -158,40 +145,38 @@ impl Backend for Flow {
     }
 
     fn add(&mut self, pod: &str, variant: &Variant, now: Duration) {
-        let engine = CoarseEngine::new(variant.profile, variant.limits, self.mix, now);
-        let vessel = Vessel {
-            engine,
-            draining: false,
-            seen: Seen::default(),
-        };
-        self.vessels.insert(pod.to_owned(), vessel);
+        if let Some(mix) = self.mix()
+            && let Some(crew) = self.crew(variant.role)
+        {
+            let engine = CoarseEngine::new(variant.profile, variant.limits, mix, now);
+            crew.add(pod, engine, mix);
+        }
     }
 
     fn drain(&mut self, pod: &str, _now: Duration) {
-        if let Some(vessel) = self.vessels.get_mut(pod) {
-            vessel.draining = true;
+        for crew in &mut self.crews {
+            crew.drain(pod);
         }
     }
 
     fn remove(&mut self, pod: &str, _now: Duration) {
-        if let Some(vessel) = self.vessels.remove(pod) {
-            self.lost += vessel.engine.running() + vessel.engine.waiting();
+        for crew in &mut self.crews {
+            self.lost += crew.remove(pod);
         }
     }
 
     fn reading(&self) -> PoolReading {
-        let serving = self.serving();
+        let engines = || self.crews.iter().flat_map(Crew::engines);
+        let serving: f64 = self.crews.iter().map(Crew::serving).sum();
         let mean = |of: fn(&CoarseEngine) -> f64| {
-            let serving = self.vessels.values().filter(|vessel| !vessel.draining);
-            let sum: f64 = serving.map(|vessel| of(&vessel.engine)).sum();
-            sum / self.serving().max(1.0)
+            let all = engines().filter(|(_, serves)| *serves);
+            all.map(|(engine, _)| of(engine)).sum::<f64>() / serving.max(1.0)
         };
         let whole = |quantity: f64| usize::try_from(number::rounded(quantity)).unwrap_or(0);
         let queue = mean(CoarseEngine::waiting);
         let kv_usage = mean(CoarseEngine::kv_usage);
-        let all = self.vessels.values();
-        let dispatched: f64 = all
-            .map(|vessel| vessel.engine.running() + vessel.engine.waiting())
+        let dispatched: f64 = engines()
+            .map(|(engine, _)| engine.running() + engine.waiting())
             .sum();
         let full = (queue / self.control.queue_depth).max(kv_usage / self.control.kv_usage);
         PoolReading {
@@ -206,8 +191,8 @@ impl Backend for Flow {
     }
 
     fn server_page(&self, pod: &str) -> Option<Page> {
-        let vessel = self.vessels.get(pod)?;
-        Some(vessel.engine.page(Dialect::Vllm, self.id))
+        let engine = self.crews.iter().find_map(|crew| crew.engine(pod))?;
+        Some(engine.page(self.dialect, self.id))
     }
 
     fn router_page(&self) -> Page {
@@ -219,6 +204,17 @@ impl Backend for Flow {
         ];
         let flow = labels(flow.into_iter().chain(models));
         let requests = number::real(self.came);
+        let picked = self.crews.iter().flat_map(Crew::taken);
+        let picked = picked.map(|(pod, requests)| {
+            let what = labels([
+                ("status", "success"),
+                ("target_model_name", self.id),
+                ("endpoint_name", pod),
+                ("namespace", &*self.namespace),
+                ("port", "8000"),
+            ]);
+            (what, Reading::Value(requests.floor()))
+        });
         let families = vec![
             Family::single(
                 "llm_d_epp_request_total",
@@ -233,6 +229,12 @@ impl Backend for Flow {
                 Kind::Gauge,
                 &flow,
                 self.held.round(),
+            ),
+            Family::of(
+                "llm_d_epp_scheduler_attempts_total",
+                "Attempts to pick a server.",
+                Kind::Counter,
+                picked.collect(),
             ),
         ];
         Page { families }

@@ -16,10 +16,10 @@ use super::frame::{Frame, ModelFrame, Totals, VariantFrame};
 use super::objects::{SYSTEM, VARIANT};
 use super::record::Recorder;
 use super::scenario::{Scenario, Trouble, Variant};
-use super::service::{Service, tally};
+use super::service::{Service, Tally, tally};
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
+use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Action, Plan};
 use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
@@ -62,12 +62,15 @@ pub(super) struct State {
     /// The version of the objects that servers and targets follow.
     version: u64,
     pods: Vec<Object>,
+    /// What the pods of each variant come to.
+    tallies: BTreeMap<&'static str, Tally>,
     sizes: BTreeMap<String, u32>,
     decided: BTreeMap<VariantKey, Decided>,
     totals: Totals,
     dearest: f64,
     troubles: usize,
     prometheus_back: Option<Duration>,
+    prometheus_in_time: Option<Duration>,
     /// When the last frame was shown.
     ticked: Option<Duration>,
 }
@@ -162,6 +165,14 @@ impl Ground {
             self.state.prometheus_back = None;
             self.prometheus().set_outage(None);
         }
+        if self
+            .state
+            .prometheus_in_time
+            .is_some_and(|in_time| in_time <= now.monotonic)
+        {
+            self.state.prometheus_in_time = None;
+            self.prometheus().set_lag(Duration::ZERO);
+        }
         while let Some((at, trouble)) = self.scenario.troubles.get(self.state.troubles) {
             if *at > now.monotonic {
                 return;
@@ -177,6 +188,17 @@ impl Ground {
                     self.state.prometheus_back = Some(now.monotonic + *lasts);
                     self.prometheus().set_outage(Some(Outage::Unreachable));
                 }
+                Trouble::NoScrapes(lasts) => {
+                    let millis = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);
+                    let until = WallTime(now.wall.0.saturating_add(millis));
+                    self.prometheus().set_gap(Some(until));
+                }
+                Trouble::LatePrometheus { lag, lasts } => {
+                    self.state.prometheus_in_time = Some(now.monotonic + *lasts);
+                    self.prometheus().set_lag(*lag);
+                }
+                // The controller's connection knows by itself.
+                Trouble::ApiServer { .. } => {}
             }
         }
     }
@@ -186,15 +208,24 @@ impl Ground {
         for service in &mut self.services {
             service.advance(now.monotonic);
         }
-        let version = self.server.versions().catch_up();
-        let first = self.state.version == 0;
-        let changed = self.server.changed_since(self.state.version, &["pods."]);
+        let version = self.server.version();
+        let before = self.state.version;
+        if version == before && self.outages.is_empty() {
+            return;
+        }
         self.state.version = version;
-        if !changed && !first && self.outages.is_empty() {
+        if self.server.changed_since(before, &["deployments.apps"]) {
+            self.count_scalings(now);
+        }
+        let changed = self.server.changed_since(before, &["pods."]);
+        if !changed && self.outages.is_empty() {
             return;
         }
         let pods = self.server.list("pods.");
         self.state.pods = pods.into_iter().map(Object).collect();
+        let variants = self.services.iter().flat_map(|one| &one.model.variants);
+        let tallies = variants.map(|one| (one.name, tally(one.name, &self.state.pods)));
+        self.state.tallies = tallies.collect();
         for service in &mut self.services {
             service.follow(&self.state.pods, &self.outages, now.monotonic);
         }
@@ -277,16 +308,14 @@ impl Ground {
             recorder.catch_up();
             self.records.send_replace(Some(recorder.record()));
         }
-        let deployments = self.sizes();
-        self.count_scalings(&deployments, now);
         let models: Vec<ModelFrame> = self
             .services
             .iter()
-            .map(|service| self.model_frame(service, &deployments, now))
+            .map(|service| self.model_frame(service, now))
             .collect();
         let (mut cost, mut gpus) = (0.0, 0);
         for variant in self.services.iter().flat_map(|one| &one.model.variants) {
-            let placed = tally(variant.name, &self.state.pods).placed;
+            let placed = self.tally(variant.name).placed;
             cost += f64::from(placed) * variant.cost;
             gpus += placed * variant.gpus;
         }
@@ -330,12 +359,19 @@ impl Ground {
         ours.map(size).collect()
     }
 
-    fn count_scalings(&mut self, sizes: &BTreeMap<String, u32>, now: Moment) {
-        let known = std::mem::replace(&mut self.state.sizes, sizes.clone());
+    fn tally(&self, variant: &str) -> Tally {
+        let tally = self.state.tallies.get(variant);
+        tally.copied().unwrap_or_default()
+    }
+
+    fn count_scalings(&mut self, now: Moment) {
+        let sizes = self.sizes();
+        let known = std::mem::take(&mut self.state.sizes);
         let changed = sizes
             .iter()
             .filter(|(name, size)| known.get(*name).is_some_and(|known| known != *size));
         let changed = number::rounded(number::length(changed.count()));
+        self.state.sizes = sizes;
         if changed > 0 {
             let totals = &mut self.state.totals;
             totals.scalings += u64::from(changed);
@@ -344,12 +380,7 @@ impl Ground {
         }
     }
 
-    fn model_frame(
-        &self,
-        service: &Service,
-        sizes: &BTreeMap<String, u32>,
-        now: Moment,
-    ) -> ModelFrame {
+    fn model_frame(&self, service: &Service, now: Moment) -> ModelFrame {
         let reading = service.reading();
         let slo = service.model.slo;
         let variants = service.model.variants.iter();
@@ -369,15 +400,16 @@ impl Ground {
             attainment: service.score.attainment(),
             broken: service.broken().map(str::to_owned),
             variants: variants
-                .map(|variant| self.variant_frame(variant, sizes))
+                .map(|variant| self.variant_frame(variant))
                 .collect(),
         }
     }
 
-    fn variant_frame(&self, variant: &Variant, sizes: &BTreeMap<String, u32>) -> VariantFrame {
+    fn variant_frame(&self, variant: &Variant) -> VariantFrame {
         let key = VariantKey::new(self.scenario.namespace, variant.name);
         let decided = self.state.decided.get(&key);
-        let tally = tally(variant.name, &self.state.pods);
+        let tally = self.tally(variant.name);
+        let sizes = &self.state.sizes;
         VariantFrame {
             name: variant.name.to_owned(),
             accelerator: variant.accelerator.to_owned(),

@@ -7,18 +7,21 @@
 mod backend;
 mod catalogue;
 mod controller;
+mod crew;
 mod external;
 mod flow;
 mod frame;
 mod ground;
 mod objects;
 pub mod pace;
+mod posed;
 mod record;
 mod scenario;
 mod score;
 mod service;
 #[cfg(test)]
 mod tests;
+mod weather;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,13 +32,14 @@ use tokio::task::JoinSet;
 pub use catalogue::{scenario, scenarios};
 pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
 pub use record::Record;
-pub use scenario::{Load, Model, Scenario, Slo, Trouble, Variant};
+pub use scenario::{ApiFault, ConfigMap, Load, Model, Pose, Scenario, Slo, Trouble, Variant};
 
 use self::ground::{Ground, State};
 use self::record::Recorder;
 use self::service::Service;
 use crate::env::{Clock, SeedTree};
 use crate::policy::moment::WallTime;
+use crate::policy::plan::Plan;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
 use crate::sim::hpa::Autoscalers;
 use crate::sim::prometheus::{InProcess, Prometheus, Settings};
@@ -90,6 +94,7 @@ pub struct World {
     pub clock: Clock,
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
+    plans: watch::Receiver<Arc<Option<Arc<Plan>>>>,
     records: watch::Receiver<Option<Record>>,
     stop: watch::Sender<bool>,
     controller: tokio::task::JoinHandle<crate::kit::ExitReason>,
@@ -123,8 +128,10 @@ impl World {
         objects::create(&creator, scenario, date).await?;
         let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
         let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
+        let weather = weather::Weather::of(scenario, &clock);
+        let reached = server.with_faults(Arc::new(weather));
         let (controller, door) =
-            controller::controller(&server, asked, (&clock, &seed), scenario.interval)?;
+            controller::controller(&reached, asked, (&clock, &seed), scenario.interval)?;
         let services = scenario
             .models
             .iter()
@@ -136,6 +143,7 @@ impl World {
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
         let (record_sender, records) = watch::channel(None);
         let recorder = (recording == Recording::On).then(|| Recorder::new(creator.clone()));
+        let plans = door.facts.plan.subscribe();
         let ground = Ground {
             scenario: scenario.clone(),
             clock: clock.clone(),
@@ -143,7 +151,7 @@ impl World {
             outages: workloads.outages(),
             workloads: workloads.clone(),
             prometheus: Arc::clone(&prometheus),
-            plans: door.facts.plan.subscribe(),
+            plans: plans.clone(),
             door,
             services,
             recorder,
@@ -166,6 +174,7 @@ impl World {
             prometheus,
             clock,
             frames,
+            plans,
             records,
             stop,
             controller,
@@ -176,6 +185,11 @@ impl World {
     /// What was written and decided so far.
     pub fn record(&self) -> Option<Record> {
         *self.records.borrow()
+    }
+
+    /// The controller's last plan.
+    pub fn plan(&self) -> Option<Arc<Plan>> {
+        Option::clone(&self.plans.borrow())
     }
 
     /// The last frame.

@@ -1,10 +1,14 @@
 //! The objects that a scenario begins with.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::scenario::{Model, Scenario, Variant};
 use crate::policy::moment::WallTime;
+use crate::policy::pod_template::ROLE_LABEL;
 use crate::sim::apiserver::{Denied, Insider};
+use crate::sim::engine::Dialect;
 use crate::sim::workloads::object::path;
 use crate::sim::workloads::{IMAGE_PULL, START_UP, START_UP_P95};
 
@@ -27,6 +31,13 @@ pub(super) async fn create(
     for name in [SYSTEM, scenario.namespace] {
         let namespace = json!({"metadata": {"name": name}});
         server.create("/api/v1/namespaces", &namespace).await?;
+    }
+    for map in &scenario.config {
+        let data: BTreeMap<&str, &str> =
+            map.data.iter().map(|(key, text)| (*key, &**text)).collect();
+        let object = json!({"metadata": {"name": map.name}, "data": data});
+        let collection = path("v1", SYSTEM, "configmaps", "");
+        server.create(&collection, &object).await?;
     }
     for group in &scenario.nodes {
         for node in group.objects(now) {
@@ -58,7 +69,10 @@ pub(super) async fn create(
 }
 
 fn deployment(model: &Model, variant: &Variant) -> Value {
-    let labels = json!({"app": variant.name, VARIANT: variant.name, "llm-d.ai/model": model.name});
+    let labels = json!({
+        "app": variant.name, VARIANT: variant.name, "llm-d.ai/model": model.name,
+        ROLE_LABEL: variant.role.to_string(),
+    });
     let start_up = &variant.start_up;
     let seconds = |duration: std::time::Duration| duration.as_secs_f64().to_string();
     json!({
@@ -75,13 +89,8 @@ fn deployment(model: &Model, variant: &Variant) -> Value {
                     "nodeSelector": {"nvidia.com/gpu.product": variant.product},
                     "terminationGracePeriodSeconds": 30,
                     "containers": [{
-                        "name": "vllm", "image": "vllm/vllm-openai:v0.20.0",
-                        "args": [
-                            format!("--model={}", model.id),
-                            format!("--tensor-parallel-size={}", variant.gpus),
-                            format!("--max-num-seqs={}", variant.limits.max_num_seqs),
-                            format!("--max-model-len={}", variant.limits.max_model_len),
-                        ],
+                        "name": "server", "image": image(model.dialect),
+                        "args": arguments(model, variant),
                         "ports": [{"containerPort": 8000}],
                         "resources": {"limits": {"nvidia.com/gpu": variant.gpus.to_string()}},
                     }],
@@ -89,6 +98,40 @@ fn deployment(model: &Model, variant: &Variant) -> Value {
             },
         },
     })
+}
+
+fn image(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Vllm => "vllm/vllm-openai:v0.20.0",
+        Dialect::Sglang => "lmsysorg/sglang:v0.5.9",
+    }
+}
+
+fn arguments(model: &Model, variant: &Variant) -> Vec<String> {
+    let limits = &variant.limits;
+    let named = |flags: [&str; 4]| -> Vec<String> {
+        let [id, parallel, sequences, length] = flags;
+        vec![
+            format!("{id}={}", model.id),
+            format!("{parallel}={}", variant.gpus),
+            format!("{sequences}={}", limits.max_num_seqs),
+            format!("{length}={}", limits.max_model_len),
+        ]
+    };
+    match model.dialect {
+        Dialect::Vllm => named([
+            "--model",
+            "--tensor-parallel-size",
+            "--max-num-seqs",
+            "--max-model-len",
+        ]),
+        Dialect::Sglang => named([
+            "--model-path",
+            "--tp-size",
+            "--max-running-requests",
+            "--context-length",
+        ]),
+    }
 }
 
 fn autoscaling(model: &Model, variant: &Variant) -> Value {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::sim::engine::{Limits, Mix, Profile, StartUp};
+use crate::policy::capacity::ServingRole;
+use crate::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use crate::sim::load::{Demand, Shape};
 use crate::sim::router::FlowControl;
 use crate::sim::workloads::{Fault, NodeGroup};
@@ -21,12 +22,23 @@ pub struct Scenario {
     pub nodes: Vec<NodeGroup>,
     /// The models.
     pub models: Vec<Model>,
+    /// ConfigMaps beside the controller.
+    pub config: Vec<ConfigMap>,
     /// What goes wrong, and when.
     pub troubles: Vec<(Duration, Trouble)>,
     /// How often the controller decides.
     pub interval: Duration,
     /// How often Prometheus scrapes.
     pub scrape_interval: Duration,
+}
+
+/// A ConfigMap in the namespace of the controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigMap {
+    /// Its name.
+    pub name: &'static str,
+    /// Keys with their texts.
+    pub data: Vec<(&'static str, String)>,
 }
 
 /// One model, the ways to serve it, and who asks it.
@@ -40,6 +52,8 @@ pub struct Model {
     pub slo: Slo,
     /// Who asks.
     pub load: Load,
+    /// The engine of its servers.
+    pub dialect: Dialect,
     /// How requests are held before the servers.
     pub flow_control: Option<FlowControl>,
     /// The ways to serve it.
@@ -66,9 +80,20 @@ pub enum Load {
     Flow {
         /// The rate over time.
         shape: Shape,
-        /// What requests are like.
-        mix: Mix,
+        /// What requests are like from each moment on; the first holds from the start.
+        mixes: Vec<(Duration, Mix)>,
     },
+    /// None at all: servers show this from each moment on, however many there are.
+    Posed(Vec<(Duration, Pose)>),
+}
+
+/// What a posed server shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pose {
+    /// Share of its KV cache in use, 0 to 1.
+    pub kv_usage: f64,
+    /// Requests in its queue.
+    pub waiting: f64,
 }
 
 /// One way to serve a model: a deployment, its VariantAutoscaling, and its HPA.
@@ -76,6 +101,8 @@ pub enum Load {
 pub struct Variant {
     /// The name of all three.
     pub name: &'static str,
+    /// The part of a request that it serves.
+    pub role: ServingRole,
     /// The accelerator, as the controller calls it.
     pub accelerator: &'static str,
     /// The label `nvidia.com/gpu.product` of nodes that it needs.
@@ -103,6 +130,33 @@ pub enum Trouble {
     Workload(Fault),
     /// Prometheus cannot be reached for so long.
     NoPrometheus(Duration),
+    /// Prometheus scrapes nothing for so long.
+    NoScrapes(Duration),
+    /// The answers of Prometheus know nothing of the last while, for so long.
+    LatePrometheus {
+        /// How late they are.
+        lag: Duration,
+        /// How long that lasts.
+        lasts: Duration,
+    },
+    /// The API server fails the controller for so long.
+    ApiServer {
+        /// What becomes of every request.
+        fault: ApiFault,
+        /// How long that lasts.
+        lasts: Duration,
+    },
+}
+
+/// How the API server fails the controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiFault {
+    /// Every request is refused with this status code, and watches end.
+    Refusing(u16),
+    /// Every request takes this much longer.
+    Slow(Duration),
+    /// No request is answered, and watches end.
+    Silent,
 }
 
 impl Scenario {
@@ -122,7 +176,7 @@ impl Scenario {
             if let Load::Generated(demand) = &model.load {
                 model.load = Load::Flow {
                     shape: demand.shape.clone(),
-                    mix: demand.mix(),
+                    mixes: vec![(Duration::ZERO, demand.mix())],
                 };
             }
         }

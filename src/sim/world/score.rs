@@ -23,6 +23,12 @@ struct Ended {
     good: bool,
 }
 
+impl Ended {
+    fn counted_good(&self) -> u64 {
+        if self.good { self.requests } else { 0 }
+    }
+}
+
 /// Answers at about the same time, with their mean times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
@@ -37,7 +43,11 @@ pub(super) struct Batch {
 pub(super) struct Score {
     slo: Slo,
     recent: VecDeque<Ended>,
+    /// Requests among `recent`, and the good ones of them.
+    recently: (u64, u64),
     arrivals: VecDeque<(Duration, u64)>,
+    /// Requests among `arrivals`.
+    arriving: u64,
     pub(super) requests: u64,
     pub(super) answered: u64,
     pub(super) failed: u64,
@@ -49,7 +59,9 @@ impl Score {
         Self {
             slo,
             recent: VecDeque::new(),
+            recently: (0, 0),
             arrivals: VecDeque::new(),
+            arriving: 0,
             requests: 0,
             answered: 0,
             failed: 0,
@@ -63,8 +75,9 @@ impl Score {
         }
         self.requests += requests;
         self.arrivals.push_back((at, requests));
+        self.arriving += requests;
         if self.arrivals.len() > KEPT {
-            self.arrivals.pop_front();
+            self.forget_arrival();
         }
     }
 
@@ -117,9 +130,24 @@ impl Score {
     }
 
     fn keep(&mut self, ended: Ended) {
+        self.recently.0 += ended.requests;
+        self.recently.1 += ended.counted_good();
         self.recent.push_back(ended);
         if self.recent.len() > KEPT {
-            self.recent.pop_front();
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(ended) = self.recent.pop_front() {
+            self.recently.0 -= ended.requests;
+            self.recently.1 -= ended.counted_good();
+        }
+    }
+
+    fn forget_arrival(&mut self) {
+        if let Some((_, requests)) = self.arrivals.pop_front() {
+            self.arriving -= requests;
         }
     }
 
@@ -127,25 +155,22 @@ impl Score {
     pub(super) fn advance(&mut self, now: Duration) {
         let oldest = now.saturating_sub(WINDOW);
         while self.arrivals.front().is_some_and(|(at, _)| *at < oldest) {
-            self.arrivals.pop_front();
+            self.forget_arrival();
         }
         while self.recent.front().is_some_and(|ended| ended.at < oldest) {
-            self.recent.pop_front();
+            self.forget();
         }
     }
 
     /// Requests per second within the window, which may not be full yet.
     pub(super) fn rate(&self, now: Duration) -> f64 {
         let seconds = WINDOW.min(now).as_secs_f64().max(1.0);
-        let came = self.arrivals.iter().map(|(_, requests)| requests);
-        number::real(came.sum()) / seconds
+        number::real(self.arriving) / seconds
     }
 
     /// Share of the window's requests that kept the promise.
     pub(super) fn attainment(&self) -> Option<f64> {
-        let all: u64 = self.recent.iter().map(|ended| ended.requests).sum();
-        let good = self.recent.iter().filter(|ended| ended.good);
-        let good: u64 = good.map(|ended| ended.requests).sum();
+        let (all, good) = self.recently;
         (all > 0).then(|| number::real(good) / number::real(all))
     }
 
@@ -165,8 +190,15 @@ fn p95<'a>(
 ) -> Option<f64> {
     let times = ended.filter_map(|ended| Some((time(ended)?, ended.requests)));
     let mut times: Vec<(Duration, u64)> = times.collect();
-    times.sort_unstable();
     let all: u64 = times.iter().map(|(_, requests)| requests).sum();
+    let count = times.len();
+    if all == u64::try_from(count).unwrap_or(u64::MAX) {
+        // Single requests: the one at the place needs no order of the others.
+        let place = (count * 95).div_ceil(100).checked_sub(1)?;
+        let (_, (time, _), _) = times.select_nth_unstable(place);
+        return Some(time.as_secs_f64() * 1e3);
+    }
+    times.sort_unstable();
     let mut below = 0;
     let found = times.iter().find(|(_, requests)| {
         below += requests;

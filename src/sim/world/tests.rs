@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::sim::engine::StartUp;
+use crate::sim::load::Shape;
 use crate::sim::number;
 use crate::sim::workloads::Fault;
 
@@ -121,6 +122,60 @@ async fn a_crash_is_survived() {
     assert_eq!(struck.models[0].variants[0].ready, 0);
     let whole = |ready| ready >= 2;
     ready(&world, Duration::from_mins(5), whole).await;
+    world.end().await;
+}
+
+/// A model that nobody asks is taken away after its retention, and comes back with the first request.
+#[tokio::test(start_paused = true)]
+async fn an_idle_model_goes_to_zero_and_is_woken() {
+    let minute = Duration::from_mins(1);
+    let mut scenario = hurried();
+    let fleet = self::scenario("fleet").unwrap();
+    scenario.models = fleet.models;
+    scenario.models.retain(|model| model.name == "llama-8b");
+    scenario.nodes = fleet.nodes;
+    scenario.config = fleet.config;
+    let model = &mut scenario.models[0];
+    let Load::Generated(demand) = &mut model.load else {
+        panic!("the idle model is asked by requests");
+    };
+    demand.shape = Shape::Burst {
+        base: 0.0,
+        peak: 0.5,
+        every: 12 * minute,
+        length: 2 * minute,
+    };
+    for variant in &mut model.variants {
+        variant.start_up = StartUp::WAKING;
+    }
+    let world = World::begin(&scenario, 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    ready(&world, 2 * minute, |ready| ready == 2).await;
+    let asleep = ready(&world, 9 * minute, |ready| ready == 0).await;
+    let sizes = |frame: &Frame| -> Vec<u32> {
+        let variants = frame.models[0].variants.iter();
+        variants.map(|variant| variant.scaled_to).collect()
+    };
+    assert_eq!(sizes(&asleep), [0, 0], "{asleep:?}");
+    assert!(
+        asleep.seconds > 300.0,
+        "not before its retention: {asleep:?}"
+    );
+    assert_eq!(asleep.totals.requests, 0);
+    let awake = ready(&world, 4 * minute, |ready| ready == 1).await;
+    assert!(
+        awake.seconds > 600.0,
+        "not before the first request: {awake:?}"
+    );
+    assert_eq!(sizes(&awake), [1, 0], "the cheaper one");
+    tokio::time::sleep(minute).await;
+    let served = world.frame();
+    assert!(served.totals.answered > 0, "{served:?}");
+    assert_eq!(
+        served.totals.failed, 0,
+        "what was held is served: {served:?}"
+    );
     world.end().await;
 }
 

@@ -10,7 +10,7 @@ use super::{Value, View, misplaced};
 use crate::sim::number::length;
 use crate::sim::prometheus::labels::Labels;
 use crate::sim::prometheus::number::{Mean, Sum, seconds};
-use crate::sim::prometheus::pattern::Pattern;
+use crate::sim::prometheus::pattern::{Pattern, Patterns};
 use crate::sim::prometheus::promql::{Expr, Function};
 use crate::sim::prometheus::refusal::Refusal;
 
@@ -31,9 +31,10 @@ impl View<'_> {
                 values: self.scalar(number, steps)?.into_iter().map(Some).collect(),
             }],
             (Function::Timestamp, [of]) => self.timestamp(of, steps)?,
-            (Function::LabelReplace, [of, texts @ ..]) => {
-                replace(self.vector(of, steps)?, &Replacement::read(texts)?)?
-            }
+            (Function::LabelReplace, [of, texts @ ..]) => replace(
+                self.vector(of, steps)?,
+                &Replacement::read(texts, self.patterns)?,
+            )?,
             (Function::HistogramQuantile, [share, of]) => {
                 let shares = self.scalar(share, steps)?;
                 quantiles(&shares, &self.vector(of, steps)?)?
@@ -148,7 +149,7 @@ struct Replacement<'a> {
 }
 
 impl<'a> Replacement<'a> {
-    fn read(texts: &'a [Expr]) -> Result<Self, Refusal> {
+    fn read(texts: &'a [Expr], patterns: &Patterns) -> Result<Self, Refusal> {
         let [
             Expr::Text(target),
             Expr::Text(template),
@@ -167,7 +168,7 @@ impl<'a> Replacement<'a> {
             target,
             template,
             source,
-            pattern: Pattern::new(pattern).map_err(|invalid| {
+            pattern: patterns.get(pattern).map_err(|invalid| {
                 Refusal::execution(format!(
                     "invalid regular expression in label_replace(): {pattern}: {invalid}"
                 ))

@@ -13,6 +13,7 @@ mod window;
 use self::rows::{Row, Steps};
 use super::labels::Labels;
 use super::matcher::Matcher;
+use super::pattern::Patterns;
 use super::promql::{Expr, Kind};
 use super::refusal::Refusal;
 use super::store::Store;
@@ -43,6 +44,8 @@ pub(super) struct View<'a> {
     pub(super) look_back: i64,
     /// The time of the newest sample that is known.
     pub(super) visible: i64,
+    /// Patterns that stand in expressions as texts.
+    pub(super) patterns: &'a Patterns,
     /// Series that are left out.
     pub(super) hidden: Option<&'a Matcher>,
 }

@@ -22,6 +22,12 @@ fn the_whole_text_has_to_match() {
         ("(?:x|y)z", "yz", true),
         ("(a|ab)(c|bcd)(d*)", "abcd", true),
         ("\u{e4}.", "\u{e4}\u{f6}", true),
+        ("a{2}", "aa", true),
+        ("(?i)ab", "AB", true),
+        ("[[:alpha:]]+", "ab", true),
+        ("\\d", "\u{664}", false),
+        ("[\\D]", "\u{664}", true),
+        ("a\\b.c", "a-c", true),
     ];
     for (pattern, text, wanted) in cases {
         assert_eq!(
@@ -61,22 +67,14 @@ fn groups_remember_what_they_matched() {
 #[test]
 fn what_is_not_understood_is_refused() {
     for pattern in [
-        "(",
-        ")",
-        "a{2}",
-        "[a",
-        "[]",
-        "(?i)a",
-        "*",
-        "\\b",
-        "a\\",
-        "[z-a]",
-        "a**",
-        "[[:alpha:]]",
+        "(", ")", "[a", "[]", "*", "a\\", "[z-a]", "(?=a)", "\\y", "(?<!a)b", "a)(b",
     ] {
         assert!(Pattern::new(pattern).is_err(), "{pattern}");
     }
-    assert!(Pattern::new(&"(".repeat(100)).is_err());
+    let nested = |depth: usize| format!("{}a{}", "(".repeat(depth), ")".repeat(depth));
+    assert!(Pattern::new(&nested(50)).is_ok());
+    assert!(Pattern::new(&nested(1_000)).is_err());
+    assert!(Pattern::new("((a{1000}){1000}){1000}").is_err());
 }
 
 #[test]

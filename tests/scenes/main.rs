@@ -1,0 +1,233 @@
+//! Whole stories in virtual time: a controller among a cluster, its servers and users, and what
+//! follows from its settings.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod accelerators;
+mod analyzers;
+mod pairs;
+mod refused_wake;
+mod sglang;
+mod shapes;
+mod thresholds;
+mod throughput;
+mod waking;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use wva::policy::capacity::ServingRole;
+use wva::policy::moment::WallTime;
+use wva::policy::plan::{Decision, ModelFigures};
+use wva::sim::apiserver::Insider;
+use wva::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
+use wva::sim::load::{Shape, Stage};
+use wva::sim::router::FlowControl;
+use wva::sim::workloads::NodeGroup;
+use wva::sim::world::{
+    ConfigMap, Frame, Load, Model, Pose, Recording, Scenario, Slo, Variant, World, scenario,
+};
+
+const DATE: WallTime = WallTime(1_767_225_600_000);
+const H100: &str = "NVIDIA-H100-80GB-HBM3";
+const A100: &str = "NVIDIA-A100-SXM4-80GB";
+const MINUTE: Duration = Duration::from_mins(1);
+/// How often the controller decides in these stories.
+const CYCLE: Duration = Duration::from_secs(15);
+/// The ConfigMap that chooses analyzers, thresholds and limits.
+const SATURATION: &str = "wva-saturation-scaling-config";
+
+/// Requests of 1 000 tokens that are answered with 200.
+const MIX: Mix = Mix {
+    prompt_tokens: 1_000,
+    output_tokens: 200,
+    cached: 0.0,
+};
+
+/// One model on one node of eight GPUs, whose servers start within seconds.
+fn small(load: Load) -> Scenario {
+    Scenario {
+        name: "small",
+        about: "One model in one variant.",
+        nodes: vec![node("h100", 8, H100)],
+        models: vec![model("m", load, vec![variant("v")])],
+        interval: CYCLE,
+        scrape_interval: Duration::from_secs(5),
+        ..scenario("quiet").unwrap()
+    }
+}
+
+fn node(name: &str, gpus: u32, product: &str) -> NodeGroup {
+    NodeGroup {
+        name: name.to_owned(),
+        count: 1,
+        gpus,
+        product: product.to_owned(),
+    }
+}
+
+fn model(name: &'static str, load: Load, variants: Vec<Variant>) -> Model {
+    Model {
+        name,
+        id: name,
+        slo: Slo {
+            first_token: Duration::from_secs(2),
+            per_token: Duration::from_millis(60),
+        },
+        load,
+        dialect: Dialect::Vllm,
+        flow_control: Some(FlowControl::default()),
+        variants,
+    }
+}
+
+fn variant(name: &'static str) -> Variant {
+    Variant {
+        name,
+        role: ServingRole::Both,
+        accelerator: "H100",
+        product: H100,
+        gpus: 1,
+        cost: 10.0,
+        profile: Profile::QWEN3_8B_BF16_H100,
+        limits: Limits {
+            max_model_len: 32_768,
+            ..Limits::default()
+        },
+        start_up: StartUp::WAKING,
+        replicas: 1,
+        bounds: (1, 6),
+    }
+}
+
+/// Requests at these rates per second, each from its moment on.
+fn rates(steps: &[(Duration, f64)]) -> Load {
+    let mut stages = Vec::new();
+    for (place, (from, rate)) in steps.iter().enumerate() {
+        let next = steps
+            .get(place + 1)
+            .map_or(Duration::from_hours(24), |(at, _)| *at);
+        let lasts = next - *from;
+        stages.push(Stage { lasts, rate: *rate });
+    }
+    Load::Flow {
+        shape: Shape::Stages(stages),
+        mixes: vec![(Duration::ZERO, MIX)],
+    }
+}
+
+/// Servers that show these shares of their KV caches and queues, each from its moment on.
+fn posed(poses: &[(Duration, f64, f64)]) -> Load {
+    let pose = |(from, kv_usage, waiting): &(Duration, f64, f64)| {
+        let (kv_usage, waiting) = (*kv_usage, *waiting);
+        (*from, Pose { kv_usage, waiting })
+    };
+    Load::Posed(poses.iter().map(pose).collect())
+}
+
+/// The `default` entry of the policy for saturation.
+fn policy(text: &str) -> Vec<ConfigMap> {
+    vec![ConfigMap {
+        name: SATURATION,
+        data: vec![("default", text.to_owned())],
+    }]
+}
+
+/// An entry that lets a model, or all by `default`, go to zero after five idle minutes.
+fn to_zero(model: &'static str) -> ConfigMap {
+    let whom = if model == "default" {
+        String::new()
+    } else {
+        format!("model_id: {model}\n")
+    };
+    ConfigMap {
+        name: "wva-model-scale-to-zero-config",
+        data: vec![(
+            model,
+            format!("{whom}enable_scale_to_zero: true\nretention_period: 5m"),
+        )],
+    }
+}
+
+async fn begin(scenario: &Scenario) -> World {
+    World::begin(scenario, 1, DATE, Recording::Off)
+        .await
+        .unwrap()
+}
+
+/// Somebody changes the `default` entry of the policy; an empty text takes it away.
+async fn change_policy(world: &World, text: &str) {
+    let somebody = Insider::new(world.server.clone(), "somebody");
+    let path = format!("/api/v1/namespaces/wva-system/configmaps/{SATURATION}");
+    let entry = if text.is_empty() {
+        json!(null)
+    } else {
+        json!(text)
+    };
+    let change = json!({"data": {"default": entry}});
+    somebody.merge(&path, &change).await.unwrap();
+}
+
+/// The first frame for which something holds, which it must within `limit`.
+async fn until(world: &World, limit: Duration, holds: impl Fn(&Frame) -> bool) -> Arc<Frame> {
+    let mut frames = world.frames.clone();
+    let seen = frames.wait_for(|frame| holds(frame));
+    if let Ok(seen) = tokio::time::timeout(limit, seen).await {
+        return Arc::clone(&seen.unwrap());
+    }
+    panic!("not within {limit:?}: {:#?}", world.frame())
+}
+
+/// Looks at every frame of a time.
+async fn throughout(world: &World, lasts: Duration, look: impl Fn(&Frame)) {
+    let mut frames = world.frames.clone();
+    let every = async {
+        loop {
+            frames.changed().await.unwrap();
+            look(&frames.borrow_and_update().clone());
+        }
+    };
+    let over: Result<(), _> = tokio::time::timeout(lasts, every).await;
+    assert!(over.is_err());
+}
+
+/// What the controller publishes for a variant.
+fn desired(frame: &Frame, variant: &str) -> Option<u32> {
+    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
+    variants.find(|one| one.name == variant)?.desired
+}
+
+/// Replicas of a variant that are ready.
+fn ready(frame: &Frame, variant: &str) -> u32 {
+    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
+    let found = variants.find(|one| one.name == variant);
+    found.map_or(0, |one| one.ready)
+}
+
+/// The last decision about a variant.
+fn decision(world: &World, variant: &str) -> Decision {
+    let plan = world.plan().unwrap();
+    let mut decisions = plan.decisions.values();
+    decisions
+        .find(|one| &*one.key.name == variant)
+        .unwrap()
+        .clone()
+}
+
+/// What was measured of a model last.
+fn figures(world: &World, model: &str) -> ModelFigures {
+    let plan = world.plan().unwrap();
+    let mut models = plan.models.iter();
+    let found = models.find(|(key, _)| &*key.model == model);
+    found
+        .map(|(_, figures)| figures.clone())
+        .unwrap_or_default()
+}
