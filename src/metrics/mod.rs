@@ -16,7 +16,9 @@ use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::plan::{Action, Decision, Stage, VariantFigures, Why};
 use crate::policy::record::Values;
 use crate::policy::zero::{Refusal, WhyZero};
-use crate::settings::Generation;
+use crate::settings::queueing_model::ANALYZER_NAME;
+use crate::settings::saturation::Analysis;
+use crate::settings::{DynamicSettings, Generation};
 
 mod families;
 
@@ -264,11 +266,11 @@ impl Metrics {
         self.config.queue_spare.set(default.queue_spare_trigger);
         let to_zero = dynamic.may_go_to_zero(&ModelKey::new("", ""));
         self.config.info.reset();
-        // V1 without limits is what decides today; both labels are the original's.
+        let word = |holds: bool| if holds { "true" } else { "false" };
         let labels = [
-            "saturation-percentage",
-            "false",
-            if to_zero { "true" } else { "false" },
+            analyzer_name(dynamic),
+            word(dynamic.limits_growth()),
+            word(to_zero),
         ];
         self.config.info.with_label_values(&labels).set(1);
     }
@@ -311,6 +313,20 @@ fn scaling_values<'a>(
         reason.as_str(),
         &labels.accelerator,
     ]
+}
+
+/// How a model is decided on of which no entry says anything.
+fn analyzer_name(settings: &DynamicSettings) -> &'static str {
+    let policy = settings.saturation.policy(&ModelKey::new("", ""));
+    if settings.proactive_model {
+        "hybrid"
+    } else if settings.queueing_model.selected() {
+        ANALYZER_NAME
+    } else if policy.analysis == Analysis::Tokens {
+        "saturation"
+    } else {
+        "saturation-percentage"
+    }
 }
 
 #[cfg(test)]

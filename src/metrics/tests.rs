@@ -1,4 +1,4 @@
-use super::{Metrics, Trouble, VariantLabels, Visibility};
+use super::{Metrics, Trouble, VariantLabels, Visibility, analyzer_name};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{
     Action, Decision, MetricsState, Outcome, Stage, Step, VariantFigures, Why,
@@ -6,6 +6,7 @@ use crate::policy::plan::{
 use crate::policy::record::Values;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Cost, Replicas};
+use crate::settings::bundle::read_bundle;
 
 fn labels(accelerator: &str) -> VariantLabels {
     VariantLabels {
@@ -189,5 +190,24 @@ fn decision(steps: Vec<Step>) -> Decision {
         metrics: MetricsState::Available,
         figures: VariantFigures::default(),
         steps,
+    }
+}
+
+#[test]
+fn the_analyzer_in_force_is_named() {
+    for (text, name) in [
+        ("", "saturation-percentage"),
+        (
+            "saturation: {default: {analyzerName: saturation}}",
+            "saturation",
+        ),
+        (
+            "queueingModel: {default: {sloMultiplier: 4}}",
+            "queueing-model",
+        ),
+        ("EXPERIMENTAL_PROACTIVE_MODEL: true", "hybrid"),
+    ] {
+        let settings = read_bundle(text).unwrap();
+        assert_eq!(analyzer_name(&settings), name, "{text}");
     }
 }

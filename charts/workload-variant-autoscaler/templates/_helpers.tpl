@@ -11,9 +11,24 @@
 {{- end -}}
 {{- end }}
 
+{{/* A name of at most 63 letters, as Services and label values want it: (list . "metrics") is
+`<fullname>-metrics`. What would be longer is cut before a digest of the whole, so that two do not meet. */}}
+{{- define "wva.short" -}}
+{{- $name := printf "%s-%s" (include "wva.fullname" (index . 0)) (index . 1) -}}
+{{- if gt (len $name) 63 -}}
+{{- $room := int (sub 55 (len (index . 1))) -}}
+{{- $name = printf "%s-%s-%s" ($name | trunc $room | trimSuffix "-") ($name | sha256sum | trunc 6) (index . 1) -}}
+{{- end -}}
+{{ $name }}
+{{- end }}
+
 {{/* For objects without a namespace, so that releases in two namespaces do not meet. */}}
 {{- define "wva.clusterResourceName" -}}
-{{ printf "%s-%s" (include "wva.fullname" .) .Release.Namespace | trunc 63 | trimSuffix "-" }}
+{{- $name := printf "%s-%s" (include "wva.fullname" .) .Release.Namespace -}}
+{{- if gt (len $name) 63 -}}
+{{- $name = printf "%s-%s" ($name | trunc 54 | trimSuffix "-") ($name | sha256sum | trunc 8) -}}
+{{- end -}}
+{{ $name }}
 {{- end }}
 
 {{- define "wva.selectorLabels" -}}
@@ -26,6 +41,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ include "wva.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* The labels, with those of a value: (list . .Values.some.labels). */}}
+{{- define "wva.labelsAnd" -}}
+{{ mergeOverwrite (include "wva.labels" (index . 0) | fromYaml) (index . 1 | default dict) | toYaml }}
 {{- end }}
 
 {{- define "wva.controllerSelector" -}}
@@ -55,6 +75,20 @@ control-plane: controller-manager
 {{- if .Values.wva.namespaceScoped }}{{ .Values.wva.watchNamespace | default .Release.Namespace }}{{ end -}}
 {{- end }}
 
+{{/* Non-empty where growth is limited to the GPUs of nodes. */}}
+{{- define "wva.limitsToNodes" -}}
+{{- $default := .Values.wva.capacityScaling.default -}}
+{{- if or .Values.wva.limitedMode (and $default.enableLimiter (not $default.limiters)) }}yes{{ end -}}
+{{- end }}
+
+{{/* Non-empty where the token for endpoint pickers is made and mounted; another one would beat it. */}}
+{{- define "wva.makesRouterToken" -}}
+{{- $key := "EPP_METRIC_READER_BEARER_TOKEN" -}}
+{{- $given := hasKey (.Values.wva.config | default dict) $key -}}
+{{- range .Values.wva.extraEnv }}{{ if eq .name $key }}{{ $given = true }}{{ end }}{{ end -}}
+{{- if and .Values.wva.eppMetricsReader.enabled (not $given) }}yes{{ end -}}
+{{- end }}
+
 {{/* Non-empty where an authority for Prometheus is given. */}}
 {{- define "wva.hasCA" -}}
 {{- $p := .Values.wva.prometheus -}}
@@ -75,7 +109,7 @@ name: {{ include "wva.target" . | quote }}
 {{/* The behaviour of the HPA, with the tolerance. */}}
 {{- define "wva.behavior" -}}
 {{- $behavior := deepCopy .Values.hpa.behavior -}}
-{{- if ne (toString .Values.hpa.tolerance) "" -}}
+{{- if not (has (toString .Values.hpa.tolerance) (list "" "<nil>")) -}}
 {{- range $direction := list "scaleUp" "scaleDown" -}}
 {{- $of := get $behavior $direction | default dict -}}
 {{- $_ := set $of "tolerance" (toString $.Values.hpa.tolerance) -}}
@@ -99,6 +133,7 @@ name: {{ include "wva.target" . | quote }}
 {{- $_ := set $data "PROMETHEUS_ALLOW_HTTP" "true" -}}
 {{- else -}}
 {{- $_ := set $data "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY" (toString $p.tls.insecureSkipVerify) -}}
+{{- if $p.tokenPath }}{{ $_ := set $data "PROMETHEUS_TOKEN_PATH" $p.tokenPath }}{{ end -}}
 {{- end -}}
 {{- if include "wva.hasCA" . }}{{ $_ := set $data "PROMETHEUS_CA_CERT_PATH" $p.tls.caCertPath }}{{ end -}}
 {{- range $key, $value := dict "PROMETHEUS_SERVER_NAME" $p.serverName "WVA_NODE_SELECTOR" $w.nodeSelector "POOL_GROUP" $w.poolGroup -}}
@@ -109,61 +144,22 @@ name: {{ include "wva.target" . | quote }}
 {{- if ne (toString $value) "" }}{{ $_ := set $data (printf "PROMETHEUS_METRICS_CACHE_%s" (get $cache $name)) (toString $value) }}{{ end -}}
 {{- end -}}
 {{- range $key, $value := $w.config -}}
-{{- if hasKey $data $key }}{{ fail (printf "wva.config.%s: this key has a value of its own; see values.yaml" $key) }}{{ end -}}
+{{- with get (include "wva.owned" $ | fromYaml) $key }}{{ fail (printf "wva.config.%s: %s" $key .) }}{{ end -}}
 {{- $_ := set $data $key (toString $value) -}}
 {{- end -}}
 {{ toYaml $data }}
 {{- end }}
 
 {{/* An entry of a policy ConfigMap: the values but for null ones, the model's name as model_id, and what
---set left as text as the number that it is. */}}
+--set left as text as the number that it is, but for names. */}}
 {{- define "wva.entry" -}}
 {{- $entry := dict -}}
 {{- range $field, $value := . -}}
 {{- if not (kindIs "invalid" $value) -}}
-{{- if and (kindIs "string" $value) (regexMatch "^[0-9]+\\.[0-9]+$" $value) -}}{{- $value = float64 $value -}}{{- end -}}
+{{- $is_name := has $field (list "modelID" "namespace" "analyzerName" "retentionPeriod") -}}
+{{- if and (kindIs "string" $value) (not $is_name) (regexMatch "^[0-9]+\\.[0-9]+$" $value) -}}{{- $value = float64 $value -}}{{- end -}}
 {{- $_ := set $entry (get (dict "modelID" "model_id" "enabled" "enable_scale_to_zero" "retentionPeriod" "retention_period") $field | default $field) $value -}}
 {{- end -}}
 {{- end -}}
 {{ toYaml $entry }}
-{{- end }}
-
-{{/* What cannot be wanted together. */}}
-{{- define "wva.check" -}}
-{{- $p := .Values.wva.prometheus -}}
-{{- if and $p.allowHTTP (or $p.tls.insecureSkipVerify (include "wva.hasCA" .) $p.serverName) -}}
-{{- fail "wva.prometheus.allowHTTP: plain http knows no TLS; remove wva.prometheus.tls.insecureSkipVerify, caCert, caFrom and serverName" -}}
-{{- end -}}
-{{- if and (not $p.allowHTTP) (hasPrefix "http://" $p.baseURL) -}}
-{{- fail (printf "wva.prometheus.baseURL: %s is not https; write https://, or set wva.prometheus.allowHTTP=true for a Prometheus without TLS" $p.baseURL) -}}
-{{- end -}}
-{{- if gt (len (compact (list $p.caCert $p.caFrom.configMap $p.caFrom.secret))) 1 -}}
-{{- fail "wva.prometheus.caFrom: give the authority once: caCert, caFrom.configMap or caFrom.secret" -}}
-{{- end -}}
-{{- if and .Values.wva.watchNamespace (not .Values.wva.namespaceScoped) -}}
-{{- fail "wva.watchNamespace: it needs wva.namespaceScoped=true" -}}
-{{- end -}}
-{{- $data := include "wva.config" . | fromYaml -}}
-{{- range .Values.wva.extraEnv -}}
-{{- if hasKey $data .name -}}
-{{- fail (printf "wva.extraEnv: %s is a key of the main ConfigMap; set it there, so that it can change live" .name) -}}
-{{- end -}}
-{{- end -}}
-{{- $v := .Values.va -}}
-{{- if and (not (kindIs "invalid" $v.minReplicas)) (not (kindIs "invalid" $v.maxReplicas)) (gt (int $v.minReplicas) (int $v.maxReplicas)) -}}
-{{- fail (printf "va.minReplicas: %d is more than va.maxReplicas %d" (int $v.minReplicas) (int $v.maxReplicas)) -}}
-{{- end -}}
-{{- if gt (int .Values.hpa.minReplicas) (int .Values.hpa.maxReplicas) -}}
-{{- fail (printf "hpa.minReplicas: %d is more than hpa.maxReplicas %d" (int .Values.hpa.minReplicas) (int .Values.hpa.maxReplicas)) -}}
-{{- end -}}
-{{- $e := .Values.externalMetrics -}}
-{{- if and $e.enabled $e.apiService (not .Values.wva.enabled) -}}
-{{- fail "externalMetrics.enabled: without a running controller (wva.enabled=false) its APIService would block the deletion of every namespace; set it to false" -}}
-{{- end -}}
-{{- if and $e.enabled $e.apiService (lt (int .Values.wva.replicaCount) 2) -}}
-{{- fail (printf "wva.replicaCount: with %d, every restart of the pod takes the server from the APIService of externalMetrics, and that blocks the deletion of every namespace; set it to 2 or more, or externalMetrics.enabled=false" (int .Values.wva.replicaCount)) -}}
-{{- end -}}
-{{- if and $e.enabled $e.certificate.existingSecret $e.apiService (not $e.certificate.caBundle) -}}
-{{- fail "externalMetrics.certificate.caBundle: the API server needs the authority of certificate.existingSecret" -}}
-{{- end -}}
 {{- end }}

@@ -30,6 +30,8 @@ const WAITING: &str = "vllm:num_requests_waiting";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) path: String,
+    /// The expression.
+    pub(crate) query: String,
     pub(crate) authorization: Option<String>,
     /// The name asked for in the TLS handshake.
     pub(crate) server_name: Option<String>,
@@ -131,7 +133,7 @@ async fn answer(
     state: Arc<Mutex<State>>,
 ) -> std::result::Result<Response<Full<Bytes>>, Infallible> {
     let authorization = request.headers().get(AUTHORIZATION);
-    let asked = Asked {
+    let mut asked = Asked {
         path: request.uri().path().to_owned(),
         authorization: authorization.map(|value| String::from_utf8_lossy(value.as_bytes()).into()),
         ..how
@@ -139,6 +141,10 @@ async fn answer(
     let body = request.into_body().collect().await;
     let body = body.map(http_body_util::Collected::to_bytes);
     let query = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
+    let mut fields = form_urlencoded::parse(query.as_bytes());
+    asked.query = fields
+        .find_map(|(name, value)| (name == "query").then(|| value.into_owned()))
+        .unwrap_or_default();
     let mut state = state.lock().unwrap();
     // Whether anybody else publishes is asked besides.
     if !query.contains("wva_desired_replicas") {

@@ -57,6 +57,11 @@ pub(super) async fn can_be_followed(cx: &Cx) -> Result {
                 }
                 "yaml" => {
                     for mut object in manifest::parse(&block.text, page)? {
+                        // A file of `wva plan`, which its own tests read.
+                        if object["apiVersion"].is_null() {
+                            assert_eq!(page, "docs/user-guide/plan.md");
+                            continue;
+                        }
                         // Its own namespace may not be there yet.
                         object["metadata"]["namespace"] = cx.namespace.name.clone().into();
                         manifest::dry_run(&cx.world.client, object, None)

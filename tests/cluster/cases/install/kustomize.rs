@@ -1,5 +1,7 @@
 //! The kustomize bases and overlays.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use wva::api::INSTANCE_LABEL;
@@ -13,6 +15,7 @@ use crate::harness::manifest;
 use crate::harness::shipping::{Shipping, find, name_of, set};
 use crate::harness::suite::Cx;
 use crate::harness::tools::repository;
+use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
 const FOLDERS: [&str; 11] = [
@@ -93,6 +96,8 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
         ("ClusterRole", "-manager"),
         ("ClusterRole", "-metrics-auth"),
         ("ClusterRole", "-debug-reader"),
+        ("ClusterRole", "-epp-metrics-reader"),
+        ("ClusterRole", "-variantautoscaling-admin"),
         ("ClusterRole", "-variantautoscaling-editor"),
         ("ClusterRole", "-variantautoscaling-viewer"),
         ("Role", "-leader-election"),
@@ -101,20 +106,41 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
         let [base, chart] = both.map(|rules| granted(&[json!({ "rules": rules })]));
         assert_eq!(base, chart, "{kind} *{ending}");
     }
-    // One namespace alone: the same, but for the kinds that are asked for in the whole cluster.
+    // One namespace alone: the same in a Role, but for kinds without a namespace.
     let values = set(&[("wva.namespaceScoped", "true")]);
     let scoped = shipping.template(RELEASE, "default", &values).await?;
     let whole = granted(&[json!({ "rules": rules(&chart, "ClusterRole", "-manager")? })]);
     let narrow = granted(&[json!({ "rules": rules(&scoped, "Role", "-manager")? })]);
-    let wide: Vec<_> = whole
+    let wide: BTreeSet<_> = whole
         .difference(&narrow)
         .map(|(_, resource, _)| resource.as_str())
         .collect();
-    assert!(
-        wide.iter()
-            .all(|resource| ["namespaces", "nodes", "nodes/status"].contains(resource)),
-        "{wide:?}"
-    );
+    assert_eq!(wide, BTreeSet::from(["namespaces", "nodes"]));
+    Ok(())
+}
+
+/// One namespace alone: nothing of the whole cluster, but where growth is limited to the GPUs of nodes
+/// the nodes and the pods on them.
+pub(super) async fn grants_the_cluster_to_limits_alone(cx: &Cx) -> Result {
+    const LIMITER: &str = "wva.capacityScaling.default.enableLimiter";
+    const QUOTA: &str = "wva.capacityScaling.default.limiters[0].quotas.H100";
+    let shipping = Shipping::to(&cx.world)?;
+    let of_nodes = granted(&[json!({ "rules": [
+        { "apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"] },
+    ] })]);
+    let cases: [(&[(&str, &str)], bool); 4] = [
+        (&[], false),
+        (&[("wva.limitedMode", "true")], true),
+        (&[(LIMITER, "true")], true),
+        (&[(LIMITER, "true"), (QUOTA, "8")], false),
+    ];
+    for (values, is_wide) in cases {
+        let values = [&[("wva.namespaceScoped", "true")], values].concat();
+        let objects = shipping.template(RELEASE, "default", &set(&values)).await?;
+        let wide = rules(&objects, "ClusterRole", "-manager").ok();
+        let wide = wide.map(|rules| granted(&[json!({ "rules": rules })]));
+        assert_eq!(wide, is_wide.then(|| of_nodes.clone()), "{values:?}");
+    }
     Ok(())
 }
 
@@ -151,6 +177,58 @@ pub(super) async fn settings_change_live(cx: &Cx) -> Result {
     let objects = apply_default(cx).await?;
     let namespace = &cx.system().await?.name;
     running::settings_change_live(cx, &objects, namespace).await
+}
+
+/// What is applied by itself from `deploy` reaches the controller of the default installation.
+pub(super) async fn reads_what_is_deployed(cx: &Cx) -> Result {
+    const SPARE: &str = "wva_config_kv_spare_threshold";
+    let mut objects = apply_default(cx).await?;
+    let namespace = &cx.system().await?.name;
+    for object in &mut objects {
+        if object["kind"] == "ConfigMap" && name_of(object).ends_with("-saturation-scaling-config")
+        {
+            object["data"]["default"] = json!("kvSpareTrigger: 0.3\n");
+            manifest::apply(&cx.world.client, object.clone(), None).await?;
+        }
+    }
+    let reader = running::metrics_reader(cx, &objects, namespace).await?;
+    let controller = running::start(cx, &objects, namespace, "wva-0")
+        .await?
+        .controller;
+    controller.ready().await?;
+    running::gauge(&controller, &reader, SPARE, 0.3).await?;
+    let generation = async || -> Result<f64> {
+        let (_, page) = reader
+            .get(&format!("https://{}/metrics", controller.metrics))
+            .await?;
+        let mut lines = page.lines();
+        let line = lines.find(|line| line.starts_with("wva_config_generation"));
+        let value = line.and_then(|line| line.rsplit(' ').next());
+        Ok(value.unwrap_or_default().parse()?)
+    };
+    for file in ["saturation-scaling", "queueing-model", "serviceclass"] {
+        let before = generation().await?;
+        let path = repository().join(format!("deploy/configmap-{file}.yaml"));
+        for object in manifest::read(&path)? {
+            manifest::apply(&cx.world.client, moved(object, namespace), None).await?;
+        }
+        eventually(format!("{file} is in force"), SOON, async || {
+            let now = generation().await?;
+            if now > before {
+                Ok(())
+            } else {
+                Err(Fault::new(format!("still {now}")))
+            }
+        })
+        .await?;
+    }
+    running::gauge(&controller, &reader, SPARE, 0.1).await?;
+    let (_, page) = reader
+        .get(&format!("https://{}/metrics", controller.metrics))
+        .await?;
+    assert!(page.contains("analyzer_name=\"queueing-model\""), "{page}");
+    assert_eq!(controller.stop().await?, Some(0));
+    running::nothing_was_refused(cx, namespace)
 }
 
 /// The samples of a workload, its variant and its ScaledObject belong together, and the controller of the

@@ -1,12 +1,16 @@
 //! The chart, the kustomize bases and the install script, on the real API server.
 
+mod arrival;
 mod documents;
 mod kustomize;
 mod observability;
 mod release;
 mod rendering;
 mod running;
+mod scoped;
 mod script;
+mod series;
+mod wrong;
 
 use std::time::Duration;
 
@@ -19,19 +23,20 @@ const RELEASE: &str = "wva";
 const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn cases() -> Vec<Case> {
+    // The longest first: the others run meanwhile.
+    [installed(), rendered(), kustomized(), told()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Releases of the chart, and controllers of them.
+fn installed() -> Vec<Case> {
     vec![
         Case::shared(
-            "install::every_set_of_values_is_accepted",
-            rendering::every_set_of_values_is_accepted,
+            "install::a_scoped_chart_asks_for_its_namespace_alone",
+            scoped::asks_for_its_namespace_alone,
         ),
-        Case::shared(
-            "install::wrong_values_are_refused_by_name",
-            rendering::wrong_values_are_refused_by_name,
-        ),
-        Case::shared("install::chart_renders_defaults", rendering::defaults),
-        Case::shared("install::chart_renders_client_only", rendering::client_only),
-        Case::shared("install::chart_renders_an_instance", rendering::instance),
-        Case::shared("install::chart_renders_choices", rendering::choices),
         Case::shared("install::every_set_installs", release::every_set_installs),
         Case::shared(
             "install::upgrade_rollback_uninstall",
@@ -49,6 +54,56 @@ pub(crate) fn cases() -> Vec<Case> {
             "install::chart_settings_change_live",
             running::chart_settings_change_live,
         ),
+        Case::with_own_servers(
+            "install::chart_scales_its_sample_through_its_hpa",
+            Setup::Whole,
+            running::chart_scales_its_sample_through_its_hpa,
+        ),
+    ]
+}
+
+/// What the chart renders.
+fn rendered() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "install::every_set_of_values_is_accepted",
+            rendering::every_set_of_values_is_accepted,
+        ),
+        Case::shared(
+            "install::wrong_values_are_refused_by_name",
+            wrong::wrong_values_are_refused_by_name,
+        ),
+        Case::shared("install::chart_renders_defaults", rendering::defaults),
+        Case::shared("install::chart_renders_client_only", rendering::client_only),
+        Case::shared("install::chart_renders_an_instance", rendering::instance),
+        Case::shared("install::chart_renders_choices", rendering::choices),
+        Case::shared(
+            "install::what_pods_mount_is_there",
+            arrival::what_pods_mount_is_there,
+        ),
+        Case::shared("install::long_names_fit", arrival::long_names_fit),
+        Case::shared(
+            "install::original_values_arrive",
+            arrival::original_values_arrive,
+        ),
+        Case::shared(
+            "install::monitors_are_labelled",
+            arrival::monitors_are_labelled,
+        ),
+        Case::shared(
+            "install::routers_are_asked_by_one_token",
+            arrival::routers_are_asked_by_one_token,
+        ),
+        Case::shared(
+            "install::development_values_act",
+            arrival::development_values_act,
+        ),
+    ]
+}
+
+/// The kustomize bases and overlays.
+fn kustomized() -> Vec<Case> {
+    vec![
         Case::shared(
             "install::kustomize_is_accepted",
             kustomize::every_folder_is_accepted,
@@ -58,13 +113,27 @@ pub(crate) fn cases() -> Vec<Case> {
             kustomize::grants_what_the_chart_grants,
         ),
         Case::shared(
+            "install::one_namespace_reads_the_cluster_for_limits_alone",
+            kustomize::grants_the_cluster_to_limits_alone,
+        ),
+        Case::shared(
             "install::kustomize_settings_change_live",
             kustomize::settings_change_live,
+        ),
+        Case::shared(
+            "install::kustomize_reads_what_is_deployed",
+            kustomize::reads_what_is_deployed,
         ),
         Case::shared(
             "install::kustomize_scales_the_samples",
             kustomize::scales_the_samples,
         ),
+    ]
+}
+
+/// Documentation, expressions, and the install script.
+fn told() -> Vec<Case> {
+    vec![
         Case::shared(
             "install::documentation_can_be_followed",
             documents::can_be_followed,
@@ -79,10 +148,13 @@ pub(crate) fn cases() -> Vec<Case> {
         ),
         Case::shared("install::script_installs", script::installs),
         Case::shared("install::script_refuses_by_name", script::refuses_by_name),
-        Case::with_own_servers(
-            "install::chart_scales_its_sample_through_its_hpa",
-            Setup::Whole,
-            running::chart_scales_its_sample_through_its_hpa,
+        Case::shared(
+            "install::script_prints_and_runs_nothing",
+            script::prints_and_runs_nothing,
+        ),
+        Case::shared(
+            "install::script_ranks_what_it_is_told",
+            script::ranks_what_it_is_told,
         ),
     ]
 }

@@ -13,19 +13,19 @@ use crate::harness::suite::Cx;
 use crate::harness::tools::repository;
 
 /// The rule groups that are shipped.
-fn groups() -> Result<Value> {
+pub(super) fn groups() -> Result<Value> {
     let file = repository().join("config/prometheus/alerts.yaml");
     let object = manifest::read(&file)?.into_iter().next();
     let object = object.ok_or_else(|| Fault::new("no rules"))?;
     Ok(json!({ "groups": object["spec"]["groups"] }))
 }
 
-fn rules(groups: &mut Value) -> impl Iterator<Item = &mut Value> {
+pub(super) fn rules(groups: &mut Value) -> impl Iterator<Item = &mut Value> {
     let groups = groups["groups"].as_array_mut().into_iter().flatten();
     groups.flat_map(|group| group["rules"].as_array_mut().into_iter().flatten())
 }
 
-fn read_yaml(file: &Path) -> Result<Value> {
+pub(super) fn read_yaml(file: &Path) -> Result<Value> {
     Ok(serde_yaml::from_str(&fs::read_to_string(file)?)?)
 }
 

@@ -10,7 +10,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::release::LATER;
-use super::{RELEASE, SOON, at_home, our_prometheus, values_file};
+use super::{RELEASE, SOON, at_home, our_prometheus, series, values_file};
 use crate::harness::audit::uses;
 use crate::harness::container::{Container, Running};
 use crate::harness::controller::Controller;
@@ -183,7 +183,8 @@ async fn grows(cx: &Cx, controller: &Controller) -> Result {
     variants.says(SAMPLE, &conditions, LATER).await.map(drop)
 }
 
-/// Limited to the namespace of the model, with Roles only, through Prometheus and KEDA.
+/// Limited to the namespace of the model, with Roles only, through Prometheus and KEDA; and at work it
+/// shows every series that somebody names.
 pub(super) async fn chart_scales_its_sample_through_keda(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
     let release = cx.system().await?.name.clone();
@@ -195,12 +196,14 @@ pub(super) async fn chart_scales_its_sample_through_keda(cx: &Cx) -> Result {
         ("wva.namespaceScoped", "true"),
         ("wva.watchNamespace", &cx.namespace.name),
         ("wva.metrics.secure", "false"),
+        ("wva.controllerInstance", &cx.namespace.name),
     ]));
     shipping.install(RELEASE, &release, &values).await?;
     let objects = shipping.manifest(RELEASE, &release).await?;
     let controller = start(cx, &objects, &release, "wva-0").await?.controller;
     controller.ready().await?;
     grows(cx, &controller).await?;
+    series::are_exposed(cx, &controller, &objects, &release).await?;
     drop(fleet);
     // Its rights go with the release.
     assert_eq!(controller.stop().await?, Some(0));

@@ -3,9 +3,9 @@
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::harness::fault::{Fault, Result};
+use crate::harness::fault::Result;
 use crate::harness::namespace::Namespace;
-use crate::harness::shipping::{Ended, Shipping};
+use crate::harness::shipping::{Ended, Shipping, find};
 use crate::harness::suite::Cx;
 use crate::harness::tools::repository;
 
@@ -114,43 +114,111 @@ type Variables = &'static [(&'static str, &'static str)];
 /// What the script cannot do it says, and then does nothing.
 pub(super) async fn refuses_by_name(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
-    let refused: [(&[&str], Variables, &str); 8] = [
-        (
-            &[],
-            &[("DEPLOY_PROMETHEUS", "true")],
-            "DEPLOY_PROMETHEUS=true",
-        ),
-        (
-            &[],
-            &[("DEPLOY_LLM_D", "true"), ("CREATE_CLUSTER", "true")],
-            "CREATE_CLUSTER=true",
-        ),
-        (
-            &[],
-            &[("KEDA_HELM_INSTALL", "true")],
-            "KEDA_HELM_INSTALL=true",
-        ),
-        (&["--no-such"], &[], "unknown flag --no-such"),
-        (&["-e", "mars"], &[], "environment mars"),
-        (&[], &[("SLO_TPOT", "fast")], "SLO_TPOT=fast"),
-        (&[], &[("DEPLOY_VA", "maybe")], "DEPLOY_VA=maybe"),
-        (
-            &[],
-            &[("PROM_CA_CERT_PATH", "/nowhere")],
-            "PROM_CA_CERT_PATH=/nowhere",
-        ),
+    let refused: [(&[&str], Variables); 16] = [
+        (&[], &[("DEPLOY_PROMETHEUS", "true")]),
+        (&[], &[("CREATE_CLUSTER", "yes"), ("DEPLOY_LLM_D", "false")]),
+        (&[], &[("KEDA_HELM_INSTALL", "1")]),
+        (&[], &[("BENCHMARK_MODE", "perhaps")]),
+        (&[], &[("LLM_D_RELEASE", "v0.3.0")]),
+        (&[], &[("SLO_TPOT", "fast")]),
+        (&[], &[("HPA_MIN_REPLICAS", "1.5")]),
+        (&[], &[("VLLM_SVC_PORT", "http")]),
+        (&[], &[("DEPLOY_VA", "maybe")]),
+        (&[], &[("SKIP_CHECKS", "maybe")]),
+        (&[], &[("INFRA_ONLY", "maybe")]),
+        (&[], &[("UNDEPLOY", "maybe")]),
+        (&["-u"], &[("DELETE_NAMESPACES", "maybe")]),
+        (&[], &[("SCALER_BACKEND", "magic")]),
+        (&[], &[("PROM_CA_CERT_PATH", "/nowhere")]),
+        (&[], &[("VALUES_FILE", "/nowhere")]),
     ];
-    for (arguments, environment, named) in refused {
+    for (arguments, environment) in refused {
         // Nothing runs here that could change the cluster.
         let arguments = [&["--print"], arguments].concat();
         let ended = run(&shipping, &arguments, environment).await?;
-        assert!(!ended.well && ended.text.contains(named), "{}", ended.text);
+        let (variable, value) = environment.first().copied().unwrap_or_default();
+        let named = format!("{variable}={value}");
+        assert!(
+            !ended.well && ended.text.contains(&named),
+            "{named}: {}",
+            ended.text
+        );
         assert!(!ended.text.contains("helm upgrade"), "{}", ended.text);
     }
-    // Every value that it makes is one of the chart.
-    let ended = run(&shipping, &["--print", "-e", "openshift"], &[]).await?;
-    if !ended.well || !ended.text.contains("values-openshift.yaml") {
-        return Err(Fault::new(ended.text));
+    for (arguments, named) in [
+        (["--no-such", ""], "unknown flag --no-such"),
+        (["-e", "mars"], "environment mars"),
+    ] {
+        let ended = run(&shipping, &[&["--print"], &arguments[..]].concat(), &[]).await?;
+        assert!(!ended.well && ended.text.contains(named), "{}", ended.text);
     }
+    Ok(())
+}
+
+/// `--print` shows what would be run, and runs nothing: no Secret is read, no namespace made.
+pub(super) async fn prints_and_runs_nothing(cx: &Cx) -> Result {
+    let shipping = Shipping::to(&cx.world)?;
+    let environment = [
+        ("LLMD_NS", "printed-and-not-made"),
+        ("PROMETHEUS_SECRET_NAME", "prometheus-web-tls"),
+        // What is not asked for may stand there.
+        ("DEPLOY_LLM_D", "no"),
+        ("DEPLOY_PROMETHEUS", "0"),
+        ("CREATE_CLUSTER", "False"),
+        // Nobody answers there.
+        ("KUBECONFIG", "/nowhere"),
+    ];
+    let ended = run(&shipping, &["--print", "-e", "openshift"], &environment).await?;
+    assert!(ended.well, "{}", ended.text);
+    for shown in [
+        "get secret prometheus-web-tls",
+        "kubectl create namespace printed-and-not-made",
+        "values-openshift.yaml",
+        "wva.prometheus.caCert=prometheus-ca.crt",
+    ] {
+        assert!(ended.text.contains(shown), "{shown}: {}", ended.text);
+    }
+    let gone = run(
+        &shipping,
+        &["--print", "-u"],
+        &[("DELETE_NAMESPACES", "yes")],
+    )
+    .await?;
+    assert!(
+        gone.text.contains("kubectl delete namespace"),
+        "{}",
+        gone.text
+    );
+    Ok(())
+}
+
+/// A variable beats the user's file, and the file beats what an environment presets.
+pub(super) async fn ranks_what_it_is_told(cx: &Cx) -> Result {
+    let shipping = Shipping::to(&cx.world)?;
+    let file = "wva: {prometheus: {baseURL: \"http://mine:9090\", allowHTTP: true}, logging: {level: warn}}\nva: {accelerator: L4}\n";
+    let file = cx.world.site.write("install-values.yaml", file)?;
+    let file = file.display().to_string();
+    let environment = [
+        ("VALUES_FILE", file.as_str()),
+        ("WVA_LOG_LEVEL", "trace"),
+        ("LLMD_NS", "llm-d"),
+    ];
+    let ended = run(&shipping, &["--print", "-e", "kind-emulator"], &environment).await?;
+    assert!(ended.well, "{}", ended.text);
+    // Rendered with the values of the command that is shown.
+    let words: Vec<&str> = ended.text.split_whitespace().collect();
+    let values = words
+        .windows(2)
+        .filter(|pair| ["--values", "--set", "--set-string"].contains(&pair[0]));
+    let values: Vec<String> = values.flatten().map(ToString::to_string).collect();
+    let objects = shipping.template("wva", "default", &values).await?;
+    let config = find(&objects, "ConfigMap", "-variantautoscaling-config")?;
+    assert_eq!(config["data"]["PROMETHEUS_BASE_URL"], "http://mine:9090");
+    assert_eq!(config["data"]["LOG_LEVEL"], "trace");
+    let va = find(&objects, "VariantAutoscaling", "-va")?;
+    let accelerator = &va["metadata"]["labels"]["inference.optimization/acceleratorName"];
+    assert_eq!(accelerator, "L4");
+    let classes = find(&objects, "ConfigMap", "-service-classes-config")?;
+    assert!(classes.to_string().contains("slo-tpot: 24"), "{classes}");
     Ok(())
 }

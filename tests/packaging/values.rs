@@ -1,35 +1,13 @@
-//! Rules about what is shipped: values and their schema, copies, alerts, dashboard, documentation. What
-//! needs helm or servers is in `tests/cluster/cases/install`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs,
-    reason = "test code"
-)]
+//! Values of the chart, their schema, and the page that is made of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use wva::metrics::Metrics;
+use wva::settings::schema::{Reach, all};
+use wva::settings::value::Kind;
 
-const CHART: &str = "charts/workload-variant-autoscaler";
-
-fn path(file: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)
-}
-
-fn text(file: &str) -> String {
-    fs::read_to_string(path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
-}
-
-fn yaml(file: &str) -> Value {
-    serde_yaml::from_str(&text(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
-}
+use super::{CHART, is_current, text, yaml};
 
 fn values() -> Value {
     yaml(&format!("{CHART}/values.yaml"))
@@ -68,6 +46,7 @@ wva.metrics.port 8443
 wva.metrics.secure true
 wva.metrics.serviceMonitor.enabled true
 wva.metrics.serviceMonitor.interval "10s"
+wva.metrics.serviceMonitor.labels {}
 wva.namespaceScoped false
 wva.watchNamespace ""
 wva.reconcileInterval "60s"
@@ -173,6 +152,7 @@ vllmService.targetPort 8200
 vllmService.nodePort 30000
 vllmService.interval "15s"
 vllmService.scheme "http"
+vllmService.labels {}
 "#;
 
 #[test]
@@ -197,20 +177,133 @@ fn every_value_has_its_default() {
     );
 }
 
+/// What the development values change, all of it, and nothing that is the default anyway but what is
+/// said on purpose.
 #[test]
 fn development_values_differ_where_they_say() {
-    let dev = yaml(&format!("{CHART}/values-dev.yaml"));
-    for (pointer, value) in [
-        ("/wva/replicaCount", json!(1)),
-        ("/wva/image/tag", json!("latest")),
-        ("/wva/reconcileInterval", json!("30s")),
-        ("/wva/logging/level", json!("debug")),
-        ("/wva/prometheus/tls/insecureSkipVerify", json!(true)),
-        ("/hpa/minReplicas", json!(1)),
-        ("/hpa/behavior/scaleUp/stabilizationWindowSeconds", json!(0)),
-    ] {
-        assert_eq!(dev.pointer(pointer), Some(&value), "{pointer}");
+    let mut found = BTreeMap::new();
+    leaves("", &yaml(&format!("{CHART}/values-dev.yaml")), &mut found);
+    let quick = json!([{ "type": "Pods", "value": 10, "periodSeconds": 15 }]);
+    let expected = [
+        ("wva.replicaCount", json!(1)),
+        ("wva.image.tag", json!("latest")),
+        ("wva.reconcileInterval", json!("30s")),
+        ("wva.logging.level", json!("debug")),
+        ("wva.prometheus.tls.insecureSkipVerify", json!(true)),
+        ("wva.capacityScaling.default.kvCacheThreshold", json!(0.7)),
+        ("wva.capacityScaling.default.queueLengthThreshold", json!(3)),
+        ("wva.capacityScaling.default.kvSpareTrigger", json!(0.2)),
+        ("wva.capacityScaling.default.queueSpareTrigger", json!(2)),
+        ("hpa.minReplicas", json!(1)),
+        ("hpa.behavior.scaleUp.stabilizationWindowSeconds", json!(0)),
+        ("hpa.behavior.scaleUp.policies", quick.clone()),
+        (
+            "hpa.behavior.scaleDown.stabilizationWindowSeconds",
+            json!(30),
+        ),
+        ("hpa.behavior.scaleDown.policies", quick),
+    ];
+    let expected: BTreeMap<String, Value> = expected
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
+    assert_eq!(found, expected);
+    let mut defaults = BTreeMap::new();
+    leaves("", &values(), &mut defaults);
+    for (key, value) in expected {
+        let is_default = defaults.get(&key) == Some(&value);
+        assert_eq!(is_default, key == "hpa.minReplicas", "{key}");
     }
+}
+
+/// What the schema says of a key of the main ConfigMap.
+fn schema_of(kind: Kind, duration: &Value) -> Value {
+    match kind {
+        Kind::Bool => json!({ "type": ["boolean", "string"], "pattern": "^(true|false)$" }),
+        Kind::Duration { .. } => duration.clone(),
+        Kind::Count { .. } => {
+            json!({ "type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0 })
+        }
+        Kind::LogFormat => json!({ "enum": ["json", "text"] }),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+/// `wva.config` takes every key that the controller reads from its ConfigMap, and no other.
+#[test]
+fn the_schema_knows_the_keys_that_the_controller_reads() {
+    let schema = schema();
+    let wva = &schema["properties"]["wva"]["properties"];
+    let duration = &wva["reconcileInterval"];
+    let mut wanted = BTreeMap::new();
+    for spec in all().filter(|spec| spec.reach == Reach::Everywhere) {
+        for name in spec.aliases.iter().chain([&spec.name]) {
+            wanted.insert((*name).to_owned(), schema_of(spec.kind, duration));
+        }
+    }
+    let found = wva["config"]["properties"].as_object().unwrap();
+    let found: BTreeMap<String, Value> = found.clone().into_iter().collect();
+    assert_eq!(found, wanted);
+    // A flag that the chart sets, by whatever name, is known to its check.
+    let check = text(&format!("{CHART}/templates/_check.tpl"));
+    let deployment = text(&format!("{CHART}/templates/deployment.yaml"));
+    let own = all().filter(|spec| {
+        let mut flags = spec.flags.iter();
+        flags.any(|flag| deployment.contains(&format!("- --{flag}=")))
+    });
+    let mut seen = 0;
+    for spec in own {
+        for flag in spec.flags {
+            let line = format!("{flag}: {}", spec.name);
+            assert!(check.contains(&line), "{line}");
+        }
+        assert!(
+            check.contains(&format!("\n{}: ", spec.name)),
+            "{}",
+            spec.name
+        );
+        seen += 1;
+    }
+    assert_eq!(seen, 7);
+}
+
+/// Objects and values below which null is a choice: it takes a default of ours or of Kubernetes away.
+const MAY_BE_NULL: [&str; 8] = [
+    "dashboard.labels.",
+    "hpa.behavior.",
+    "hpa.tolerance",
+    "wva.capacityScaling.default.",
+    "wva.queueingModel.default.",
+    "wva.resources",
+    "wva.resources.",
+    "wva.prometheus.metricsCache",
+];
+
+/// A value that has a default cannot be taken away by null, which templates would stumble over.
+#[test]
+fn the_schema_misses_what_is_taken_away() {
+    fn judge(at: &str, value: &Value, schema: &Value) {
+        let required = schema["required"].as_array();
+        let required: BTreeSet<&str> = required
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        for (key, child) in value.as_object().into_iter().flatten() {
+            let path = format!("{at}{key}");
+            let is_empty = [json!(""), json!({}), json!([]), Value::Null].contains(child);
+            let may_miss = MAY_BE_NULL
+                .iter()
+                .any(|known| path == *known || (known.ends_with('.') && path.starts_with(known)));
+            assert_eq!(
+                required.contains(&**key),
+                !is_empty && !may_miss,
+                "{path}: required"
+            );
+            judge(&format!("{path}."), child, &schema["properties"][key]);
+        }
+    }
+    judge("", &values(), &schema());
 }
 
 /// Whether a schema takes any key below it on purpose.
@@ -279,28 +372,6 @@ fn the_schema_knows_the_fields_that_the_controller_reads() {
     assert_eq!(keys(&wva["queueingModel"]["properties"]["default"]), fields);
 }
 
-/// What the chart holds of other files; a chart is one folder.
-#[test]
-fn copies_are_equal() {
-    for (original, copy) in [
-        ("config/rbac/role.yaml", "role.yaml"),
-        ("config/prometheus/alerts.yaml", "alerts.yaml"),
-        ("config/grafana/dashboard.json", "dashboard.json"),
-    ] {
-        let copy = format!("{CHART}/files/{copy}");
-        let original = text(original);
-        is_current(&copy, &original);
-    }
-}
-
-fn is_current(file: &str, wanted: &str) {
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(path(file), wanted).unwrap();
-    }
-    let found = fs::read_to_string(path(file)).unwrap_or_default();
-    assert!(found == wanted, "{file} is out of date: run with UPDATE=1");
-}
-
 /// `README.md` of the chart: each value with the comment before it.
 #[test]
 fn the_readme_of_the_chart_is_made_from_its_values() {
@@ -361,134 +432,4 @@ not in this table is refused. Uninstalling leaves the CustomResourceDefinition a
         }
     }
     is_current(&format!("{CHART}/README.md"), &page);
-}
-
-fn alerts() -> Vec<Value> {
-    let object = yaml("config/prometheus/alerts.yaml");
-    let groups = object["spec"]["groups"].as_array().unwrap();
-    let rules = groups
-        .iter()
-        .flat_map(|group| group["rules"].as_array().unwrap());
-    rules.cloned().collect()
-}
-
-#[test]
-fn every_alert_says_what_to_do_and_is_tested() {
-    let tests = yaml("tests/alerts.yaml").to_string();
-    let page = text("docs/operations.md");
-    for alert in alerts() {
-        let name = alert["alert"].as_str().unwrap();
-        for field in [
-            "/labels/severity",
-            "/annotations/summary",
-            "/annotations/description",
-        ] {
-            assert!(alert.pointer(field).is_some(), "{name}{field}");
-        }
-        assert!(
-            tests.contains(&format!("\"alertname\":\"{name}\"")),
-            "{name} has no test"
-        );
-        assert!(
-            page.contains(&format!("`{name}`")),
-            "{name} is not in docs/operations.md"
-        );
-    }
-}
-
-/// Every expression that is shipped, with where it stands.
-fn expressions() -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = alerts()
-        .iter()
-        .map(|alert| {
-            (
-                alert["alert"].to_string(),
-                alert["expr"].as_str().unwrap().to_owned(),
-            )
-        })
-        .collect();
-    let dashboard: Value = serde_json::from_str(&text("config/grafana/dashboard.json")).unwrap();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            let expression = target["expr"].as_str().unwrap().to_owned();
-            found.push((panel["title"].to_string(), expression));
-        }
-    }
-    for file in [
-        "config/samples/scalers/scaledobject.yaml",
-        "config/samples/scalers/hpa.yaml",
-        "config/samples/prometheus-adapter-values.yaml",
-        "config/samples/prometheus-adapter-values-ocp.yaml",
-        "config/external-metrics/hpa.yaml",
-    ] {
-        let code = text(file);
-        let code: Vec<&str> = code
-            .lines()
-            .filter(|line| !line.trim_start().starts_with('#'))
-            .collect();
-        found.push((file.to_owned(), code.join("\n")));
-    }
-    found
-}
-
-/// Names of series in an expression.
-fn series(expression: &str) -> BTreeSet<String> {
-    let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
-    let words = words.filter(|word| {
-        ["wva_", "vllm:", "process_"]
-            .iter()
-            .any(|prefix| word.starts_with(prefix))
-    });
-    words
-        .map(|word| word.trim_end_matches(':').to_owned())
-        .collect()
-}
-
-#[test]
-fn every_series_that_is_named_is_exposed_or_documented() {
-    let metrics = Metrics::new(None).unwrap();
-    let page = text("docs/metrics.md");
-    let mut exposed = BTreeSet::new();
-    for family in metrics.families() {
-        exposed.insert(family.name.clone());
-        if family.kind == "histogram" {
-            exposed
-                .extend(["_bucket", "_sum", "_count"].map(|part| format!("{}{part}", family.name)));
-        }
-    }
-    let mut named = 0;
-    for (place, expression) in expressions() {
-        for series in series(&expression) {
-            let is_foreign = !series.starts_with("wva_") && page.contains(&format!("`{series}`"));
-            assert!(
-                exposed.contains(&series) || is_foreign,
-                "{place}: nobody exposes {series}"
-            );
-            named += 1;
-        }
-    }
-    assert!(named > 70, "only {named}");
-}
-
-/// Pages whose blocks are run by the cluster tests, but for those that are marked as text.
-#[test]
-fn blocks_of_the_documentation_are_run_or_marked() {
-    for page in fs::read_to_string(path("tests/documents")).unwrap().lines() {
-        for line in text(page).lines().filter(|line| line.starts_with("```")) {
-            let kind = line.trim_start_matches('`');
-            assert!(
-                ["", "sh", "yaml", "text", "json"].contains(&kind),
-                "{page}: {line}"
-            );
-        }
-        // Code is no link.
-        let prose: String = text(page).split('`').step_by(2).collect();
-        for link in prose.split("](").skip(1) {
-            let target = link.split([')', '#']).next().unwrap();
-            if !target.is_empty() && !target.contains("://") {
-                let file = path(page).parent().unwrap().join(target);
-                assert!(file.exists(), "{page}: {target} is not there");
-            }
-        }
-    }
 }

@@ -1,0 +1,144 @@
+//! The documentation: what its blocks are, where its links lead, and which commands its sentences name.
+
+use std::process::Command;
+
+use super::{path, text, yaml};
+
+fn has_extension(file: &str, wanted: &str) -> bool {
+    path(file).extension().is_some_and(|found| found == wanted)
+}
+
+fn pages() -> Vec<String> {
+    let pages = text("tests/documents");
+    pages.lines().map(str::to_owned).collect()
+}
+
+/// Every page that people read.
+#[test]
+fn every_page_is_listed() {
+    let mut found = vec!["README.md".to_owned()];
+    let mut folders = vec!["docs".to_owned(), super::CHART.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(path(&folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let page = format!("{folder}/{name}");
+            if path(&page).is_dir() {
+                folders.push(page);
+            } else if has_extension(&name, "md") {
+                found.push(page);
+            }
+        }
+    }
+    let listed = pages();
+    for page in found {
+        assert!(listed.contains(&page), "{page} is not in tests/documents");
+    }
+}
+
+/// Pages whose blocks are run by the cluster tests, but for those that are marked as text.
+#[test]
+fn blocks_of_the_documentation_are_run_or_marked() {
+    for page in pages() {
+        let page = page.as_str();
+        for line in text(page).lines().filter(|line| line.starts_with("```")) {
+            let kind = line.trim_start_matches('`');
+            assert!(
+                ["", "sh", "yaml", "text", "json"].contains(&kind),
+                "{page}: {line}"
+            );
+        }
+        // Code is no link.
+        let prose: String = text(page).split('`').step_by(2).collect();
+        for link in prose.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap();
+            if !target.is_empty() && !target.contains("://") {
+                let file = path(page).parent().unwrap().join(target);
+                assert!(file.exists(), "{page}: {target} is not there");
+            }
+        }
+    }
+}
+
+/// Commands in the sentences of a page, without its blocks.
+fn inline_commands(page: &str) -> Vec<String> {
+    let prose: String = text(page).split("```").step_by(2).collect();
+    let code = prose.split('`').skip(1).step_by(2);
+    let code = code.map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
+    code.filter(|words| {
+        let mut words = words.split(' ');
+        let first = words.next().unwrap_or_default();
+        let is_command = ["kubectl", "helm", "cargo", "wva"].contains(&first)
+            || ["tests/", "image/", "deploy/"]
+                .iter()
+                .any(|folder| first.starts_with(folder));
+        is_command && words.next().is_some()
+    })
+    .collect()
+}
+
+/// Whether the program takes a command and its flags, by what it says of itself.
+fn is_known_to_wva(words: &[&str]) -> bool {
+    let help = |arguments: &[&str]| {
+        let mut wva = Command::new(env!("CARGO_BIN_EXE_wva"));
+        let said = wva.args(arguments).output().unwrap().stdout;
+        String::from_utf8_lossy(&said).into_owned()
+    };
+    let general = help(&["--help"]);
+    let own = help(&[words[0], "--help"]);
+    let mut flags = words.iter().filter(|word| word.starts_with('-'));
+    general.contains(&format!("\n  wva {}", words[0]))
+        && flags.all(|flag| own.contains(flag) || general.contains(flag))
+}
+
+/// Whether some source has a function, module or case of that name.
+fn is_in_sources(folder: &str, name: &str) -> bool {
+    std::fs::read_dir(path(folder)).unwrap().any(|entry| {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let file = format!("{folder}/{file}");
+        if path(&file).is_dir() {
+            return is_in_sources(&file, name);
+        }
+        let is_module = file.ends_with(&format!("/{name}.rs"));
+        is_module || (has_extension(&file, "rs") && text(&file).contains(&format!("fn {name}")))
+    })
+}
+
+/// What a command names is there: files, tests, benchmarks, commands and flags of the program.
+#[test]
+fn commands_in_sentences_name_what_is_there() {
+    let mut seen = 0;
+    for page in pages() {
+        for command in inline_commands(&page) {
+            let words: Vec<&str> = command.split(' ').collect();
+            let named = match &words[..] {
+                ["wva", rest @ ..] => is_known_to_wva(rest),
+                ["cargo", "bench", "--bench", name, ..] => {
+                    path(&format!("benches/{name}.rs")).exists()
+                }
+                ["cargo", "test", "--lib", name, ..] => {
+                    is_in_sources("src", name.rsplit("::").next().unwrap())
+                }
+                ["cargo", "test", "--test", _, "--", name] => is_in_sources("tests", name),
+                ["kubectl" | "helm", ..] => words.windows(2).all(|pair| match pair {
+                    ["-k", folder] => path(&format!("{folder}/kustomization.yaml")).exists(),
+                    ["-f", file] => path(file).exists(),
+                    _ => true,
+                }),
+                [script, ..] => path(script).exists(),
+                [] => false,
+            };
+            assert!(named, "{page}: {command}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 25, "only {seen}");
+}
+
+/// The sample can be served by everybody: it is the model of the chart, which nobody has to ask for.
+#[test]
+fn the_sample_serves_an_open_model() {
+    let sample = text("config/samples/workloads/vllm.yaml");
+    let model = yaml(&format!("{}/values.yaml", super::CHART))["llmd"]["modelID"].clone();
+    let argument = format!("- --model={}\n", model.as_str().unwrap());
+    assert!(sample.contains(&argument), "{argument}");
+}

@@ -1,0 +1,98 @@
+//! The image: what its build is given, and which steps it takes.
+
+use std::collections::BTreeSet;
+
+use super::{path, text};
+
+/// Arguments of each COPY of the Dockerfile that takes from the checkout.
+fn copied() -> Vec<String> {
+    let dockerfile = text("Dockerfile");
+    let copies = dockerfile
+        .lines()
+        .filter_map(|line| line.strip_prefix("COPY "));
+    let own = copies.filter(|copy| !copy.starts_with("--from="));
+    let sources = own.flat_map(|copy| {
+        let mut words: Vec<String> = copy.split_whitespace().map(str::to_owned).collect();
+        let target = words.pop();
+        assert!(target.is_some() && !words.is_empty(), "COPY {copy}");
+        words
+    });
+    sources.collect()
+}
+
+/// What `.dockerignore` lets through: it refuses everything, and names what is needed.
+fn let_through() -> Vec<String> {
+    let ignored = text(".dockerignore");
+    let mut lines = ignored.lines();
+    assert_eq!(lines.next(), Some("*"));
+    let kept = lines.map(|line| line.strip_prefix('!').unwrap().to_owned());
+    kept.collect()
+}
+
+#[test]
+fn the_build_is_given_what_it_copies() {
+    let through = let_through();
+    let copied = copied();
+    for source in &copied {
+        assert!(path(source).exists(), "{source} is copied and not there");
+        let is_through = through
+            .iter()
+            .any(|kept| source == kept || source.starts_with(&format!("{kept}/")));
+        assert!(is_through, ".dockerignore holds {source} back");
+    }
+    for kept in through {
+        assert!(copied.contains(&kept), "{kept} is sent and not copied");
+    }
+}
+
+/// Cargo wants the manifest of every package that the project's own names by path.
+#[test]
+fn the_build_is_given_every_package() {
+    let manifest = text("Cargo.toml");
+    let packages = manifest.lines().filter(|line| line.contains("{ path = \""));
+    let packages = packages.map(|line| line.split('"').nth(1).unwrap());
+    let copied = copied();
+    let mut seen = 0;
+    for package in packages {
+        assert!(
+            copied.iter().any(|source| source == package),
+            "the Dockerfile does not copy {package}"
+        );
+        seen += 1;
+    }
+    assert_eq!(seen, 1, "packages of our own");
+}
+
+/// The image is built by the steps of `image/build`, and by no other.
+#[test]
+fn the_image_takes_the_steps_of_its_script() {
+    let dockerfile = text("Dockerfile");
+    let runs = dockerfile
+        .lines()
+        .filter_map(|line| line.strip_prefix("RUN "));
+    let mut called = BTreeSet::new();
+    for run in runs {
+        let mut words = run.split_whitespace();
+        assert_eq!(words.next(), Some("image/build"), "RUN {run}");
+        called.insert(words.next().unwrap().to_owned());
+    }
+    let script = text("image/build");
+    let offered: BTreeSet<String> = script
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.strip_suffix(')'))
+        .filter(|step| step.chars().all(|letter| letter.is_ascii_lowercase()))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(called, offered);
+    // What the script puts into its folder is what the image starts.
+    let out = dockerfile
+        .lines()
+        .find(|line| line.contains("--from=build"));
+    assert_eq!(out, Some("COPY --from=build /root-of-image/ /"));
+    assert!(dockerfile.contains("RUN image/build root /root-of-image\n"));
+    assert!(dockerfile.contains("ENTRYPOINT [\"/wva\", \"controller\"]"));
+    for file in ["\"$out/wva\"", "\"$out/manager\""] {
+        assert!(script.contains(file), "{file}");
+    }
+    assert!(script.contains("--no-default-features --bin wva"));
+}

@@ -1,0 +1,56 @@
+//! Rules about what is shipped: values and their schema, copies, alerts, dashboard, documentation. What
+//! needs helm or servers is in `tests/cluster/cases/install`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod documents;
+mod image;
+mod observability;
+mod values;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+const CHART: &str = "charts/workload-variant-autoscaler";
+
+fn path(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)
+}
+
+fn text(file: &str) -> String {
+    fs::read_to_string(path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn yaml(file: &str) -> Value {
+    serde_yaml::from_str(&text(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// What the chart holds of other files; a chart is one folder.
+#[test]
+fn copies_are_equal() {
+    for (original, copy) in [
+        ("config/rbac/role.yaml", "role.yaml"),
+        ("config/prometheus/alerts.yaml", "alerts.yaml"),
+        ("config/grafana/dashboard.json", "dashboard.json"),
+    ] {
+        let copy = format!("{CHART}/files/{copy}");
+        let original = text(original);
+        is_current(&copy, &original);
+    }
+}
+
+fn is_current(file: &str, wanted: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(path(file), wanted).unwrap();
+    }
+    let found = fs::read_to_string(path(file)).unwrap_or_default();
+    assert!(found == wanted, "{file} is out of date: run with UPDATE=1");
+}
