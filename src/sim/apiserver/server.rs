@@ -52,10 +52,10 @@ impl Shared {
         let result = act(&mut state);
         let revision = state.store.revision();
         if revision != before {
-            let changes = state.store.all_changes(before).into_iter().flatten();
-            let mut changed: Vec<&str> = changes.map(|change| &*change.key.resource).collect();
-            changed.dedup();
-            self.versions.set(revision, &changed);
+            let since = state.store.all_changes(before).into_iter().flatten();
+            let mut touched: Vec<&str> = since.map(|change| &*change.key.resource).collect();
+            touched.dedup();
+            self.versions.set(revision, &touched);
         }
         result
     }

@@ -63,8 +63,8 @@ impl Flow {
 
     /// What requests are like now.
     fn mix(&self) -> Option<Mix> {
-        let begun = self.mixes.iter().filter(|(from, _)| *from <= self.now);
-        begun.last().map(|(_, mix)| *mix)
+        let mut begun = self.mixes.iter().filter(|(from, _)| *from <= self.now);
+        begun.next_back().map(|(_, mix)| *mix)
     }
 
     /// One stride, within which everything flows evenly.

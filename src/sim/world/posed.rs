@@ -39,8 +39,8 @@ impl Posed {
     }
 
     fn pose(&self) -> Option<Pose> {
-        let begun = self.poses.iter().filter(|(from, _)| *from <= self.now);
-        begun.last().map(|(_, pose)| *pose)
+        let mut begun = self.poses.iter().filter(|(from, _)| *from <= self.now);
+        begun.next_back().map(|(_, pose)| *pose)
     }
 }
 
