@@ -43,7 +43,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "rights::a_removed_rule_for_writing_is_named",
             a_removed_rule_for_writing_is_named,
-        ),
+        )
+        .within(SOON * 5),
         Case::shared(
             "rights::any_rule_that_is_removed_is_named",
             any_rule_that_is_removed_is_named,
@@ -117,7 +118,9 @@ async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
     .await?;
     gives_back(&account, "events").await?;
     variants.apply("lost-too", "nothing", json!({})).await?;
-    names(&controller, "[+] write/events: ", "accepted").await
+    names(&controller, "[+] write/events: ", "accepted").await?;
+    // That this right was missing can be told only now.
+    an_event_names(cx, "cannot create resource \"events\"", SOON * 2).await
 }
 
 /// What is neither watched nor written as a decision: scales of foreign kinds, readers of both doors,
