@@ -313,7 +313,8 @@ fn published(id: &str) -> Option<(String, u32)> {
     let is_name = family
         .chars()
         .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit());
-    (is_name && !family.is_empty()).then_some((family, digits.parse().ok()?))
+    let is_own = matches!(&*family, "OURS" | "OWN");
+    (is_name && !is_own && !family.is_empty()).then_some((family, digits.parse().ok()?))
 }
 
 /// Every case of a document with its fate.
