@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -66,7 +66,7 @@ const DEFINITIONS: (&str, &str, &str) = (
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 );
 
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 15] = [
     row(CORE, "ConfigMap", "configmaps", &["cm"], &[]),
     row(CORE, "Event", "events", &["ev"], &[]),
     row(CORE, "Namespace", "namespaces", &["ns"], &[Cluster, Status]),
@@ -94,6 +94,13 @@ const ROWS: [Row; 14] = [
         "ReplicaSet",
         "replicasets",
         &["rs"],
+        &[Status, Trait::Scale, Generation, All],
+    ),
+    row(
+        APPS,
+        "StatefulSet",
+        "statefulsets",
+        &["sts"],
         &[Status, Trait::Scale, Generation, All],
     ),
     row(
@@ -176,6 +183,7 @@ fn definitions() -> Map<String, Value> {
         generator.subschema_for::<CustomResourceDefinition>(),
         generator.subschema_for::<Deployment>(),
         generator.subschema_for::<ReplicaSet>(),
+        generator.subschema_for::<StatefulSet>(),
         generator.subschema_for::<HorizontalPodAutoscaler>(),
         generator.subschema_for::<Lease>(),
         generator.subschema_for::<Event>(),

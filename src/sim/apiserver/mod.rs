@@ -10,6 +10,7 @@
 )]
 
 mod builtin;
+mod dates;
 mod delete;
 mod discovery;
 mod faults;

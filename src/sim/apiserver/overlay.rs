@@ -234,6 +234,36 @@ pub(super) const OVERLAY: &[(&str, &str, &str)] = &[
         r#"{"default":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}}"#,
     ),
     (
+        "io.k8s.api.apps.v1.StatefulSetSpec",
+        "replicas",
+        r#"{"default":1}"#,
+    ),
+    (
+        "io.k8s.api.apps.v1.StatefulSetSpec",
+        "podManagementPolicy",
+        r#"{"default":"OrderedReady"}"#,
+    ),
+    (
+        "io.k8s.api.apps.v1.StatefulSetSpec",
+        "revisionHistoryLimit",
+        r#"{"default":10}"#,
+    ),
+    (
+        "io.k8s.api.apps.v1.StatefulSetSpec",
+        "updateStrategy",
+        r#"{"default":{"type":"RollingUpdate","rollingUpdate":{"partition":0}}}"#,
+    ),
+    (
+        "io.k8s.api.apps.v1.StatefulSetSpec",
+        "persistentVolumeClaimRetentionPolicy",
+        r#"{"default":{"whenDeleted":"Retain","whenScaled":"Retain"}}"#,
+    ),
+    (
+        "io.k8s.api.apps.v1.StatefulSetStatus",
+        "conditions",
+        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
+    ),
+    (
         "io.k8s.api.apps.v1.ReplicaSetSpec",
         "replicas",
         r#"{"default":1}"#,

@@ -17,6 +17,20 @@ const OURS: [&str; 5] = [
     "generation",
 ];
 
+/// What of a StatefulSet may change.
+const STATEFUL_SET_MOVES: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+const STATEFUL_SET_STAYS: &str = "updates to statefulset spec for fields other than 'replicas', \
+    'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
+    'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+
 /// Makes a body name its kind and namespace, or refuses another kind or namespace than the path's.
 pub(super) fn identify(target: &Target, object: &mut Value) -> Result<(), Refusal> {
     let kind = &*target.kind;
@@ -112,6 +126,9 @@ pub(super) fn newborn(kind: &Kind, object: &mut Value) {
     match &*kind.kind {
         "Pod" => object["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
         "Deployment" | "ReplicaSet" if !kind.is_custom() => object["status"] = json!({}),
+        "StatefulSet" if !kind.is_custom() => {
+            object["status"] = json!({"replicas": 0, "availableReplicas": 0});
+        }
         "Namespace" => {
             let name = object["metadata"]["name"].clone();
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
@@ -275,7 +292,7 @@ fn same_entries(live: &Value, next: &Value) -> bool {
 pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &mut Vec<Cause>) {
     let spec = &object["spec"];
     match (&*kind.group, &*kind.kind) {
-        ("apps", "Deployment" | "ReplicaSet") => {
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
             if spec["replicas"]
                 .as_i64()
                 .is_some_and(|replicas| replicas < 0)
@@ -290,7 +307,11 @@ pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &m
                 let why = "`selector` does not match template `labels`";
                 found.push(Cause::invalid("spec.template.metadata.labels", labels, why));
             }
-            if live.is_some_and(|live| live["spec"]["selector"] != spec["selector"]) {
+            if kind.kind == "StatefulSet" {
+                if live.is_some_and(|live| !same_apart(&live["spec"], spec, &STATEFUL_SET_MOVES)) {
+                    found.push(Cause::forbidden("spec", STATEFUL_SET_STAYS));
+                }
+            } else if live.is_some_and(|live| live["spec"]["selector"] != spec["selector"]) {
                 let why = "field is immutable";
                 found.push(Cause::invalid("spec.selector", &spec["selector"], why));
             }

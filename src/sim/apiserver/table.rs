@@ -170,6 +170,7 @@ fn columns(kind: &Kind) -> Vec<Built> {
             built("Up-to-date", 0, number, "/status/updatedReplicas"),
             built("Available", 0, number, "/status/availableReplicas"),
         ],
+        "StatefulSet" => vec![built("Ready", 0, replicas_ready, "")],
         "ReplicaSet" => vec![
             built("Desired", 0, number, "/spec/replicas"),
             built("Current", 0, number, "/status/replicas"),

@@ -111,7 +111,7 @@ impl Autoscalers {
             ),
             Ok((_, None)) => {
                 let message = "the HPA controller was unable to get the target's current scale: \
-                               the target is not a Deployment that exists";
+                               the target is not a Deployment or StatefulSet that exists";
                 sync.blind(
                     ("AbleToScale", "FailedGetScale"),
                     message.to_owned(),
@@ -126,14 +126,11 @@ impl Autoscalers {
     /// What the object asks for, and its target if that exists.
     fn read(&mut self, object: &Object) -> Result<(HpaSpec, Option<Object>), String> {
         let spec = self.spec(object)?;
-        let target = match object.text("/spec/scaleTargetRef/kind") {
-            "Deployment" => self.server.get(
-                "deployments.apps",
-                object.namespace(),
-                object.text("/spec/scaleTargetRef/name"),
-            ),
-            _ => None,
-        };
+        let target = plural(object).and_then(|plural| {
+            let name = object.text("/spec/scaleTargetRef/name");
+            let resource = format!("{plural}.apps");
+            self.server.get(&resource, object.namespace(), name)
+        });
         Ok((spec, target.map(Object)))
     }
 
@@ -181,7 +178,8 @@ impl Autoscalers {
         let desired = outcome.desired.unwrap_or(seen.wanted);
         let mut rescaled = false;
         if desired != seen.wanted {
-            let path = path("apps/v1", namespace, "deployments", target.name());
+            let plural = plural(sync.object).unwrap_or_default();
+            let path = path("apps/v1", namespace, plural, target.name());
             let scale = json!({"spec": {"replicas": desired}});
             self.server.merge(&format!("{path}/scale"), &scale).await?;
             history.rescaled(now, spec, seen.wanted, desired);
@@ -213,6 +211,15 @@ impl Autoscalers {
             self.server.create(&events, &event).await?;
         }
         Ok(())
+    }
+}
+
+/// The resource of the target.
+fn plural(object: &Object) -> Option<&'static str> {
+    match object.text("/spec/scaleTargetRef/kind") {
+        "Deployment" => Some("deployments"),
+        "StatefulSet" => Some("statefulsets"),
+        _ => None,
     }
 }
 

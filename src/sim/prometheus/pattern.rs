@@ -49,7 +49,12 @@ impl Pattern {
         let build = |pattern: &str| {
             let mut builder = RegexBuilder::new(pattern);
             let built = builder.nest_limit(DEPTH).size_limit(SIZE).build();
-            built.map_err(|error| InvalidPattern(error.to_string()))
+            built.map_err(|error| {
+                // Its last line says what is wrong, those before it draw where.
+                let text = error.to_string();
+                let line = text.lines().last().unwrap_or_default();
+                InvalidPattern(line.trim_start_matches("error: ").to_owned())
+            })
         };
         let pattern = as_in_go(text);
         // By itself first: the anchors would close and open what it leaves unbalanced.

@@ -72,7 +72,7 @@ fn share(value: &Value, desired: i64, up: bool) -> i64 {
 }
 
 /// A short name for a template: FNV-1a over its text, in letters that form no words.
-fn hash(template: &Value) -> String {
+pub(super) fn hash(template: &Value) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut hash = template
         .to_string()

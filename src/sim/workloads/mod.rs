@@ -18,6 +18,7 @@ mod nodes;
 pub(in crate::sim) mod object;
 mod replica_sets;
 mod scheduler;
+mod stateful_sets;
 #[cfg(test)]
 mod tests;
 
@@ -43,7 +44,13 @@ use crate::sim::apiserver::{ApiServer, Denied, Insider};
 
 /// The name as an owner of fields.
 const MANAGER: &str = "simulated-cluster";
-const RESOURCES: [&str; 4] = ["nodes.", "pods.", "replicasets.apps", "deployments.apps"];
+const RESOURCES: [&str; 5] = [
+    "nodes.",
+    "pods.",
+    "replicasets.apps",
+    "deployments.apps",
+    "statefulsets.apps",
+];
 /// How long an event is kept: `--event-ttl`.
 const EVENT_TTL: Duration = Duration::from_hours(1);
 /// How often old events are looked for.
@@ -99,6 +106,7 @@ struct Cluster {
     pods: Vec<Object>,
     sets: Vec<Object>,
     deployments: Vec<Object>,
+    stateful_sets: Vec<Object>,
 }
 
 /// What a pass did.
@@ -210,6 +218,7 @@ impl Workloads {
             pods: all("pods."),
             sets: all("replicasets.apps"),
             deployments: all("deployments.apps"),
+            stateful_sets: all("statefulsets.apps"),
         }
     }
 
@@ -238,6 +247,10 @@ impl Workloads {
             {
                 passed.wait_until(Some(WallTime(now.0.saturating_add(1_000))));
             }
+        }
+        for set in &cluster.stateful_sets {
+            let writes = stateful_sets::reconcile(set, &cluster.pods, now);
+            self.write(writes, &mut passed).await;
         }
         let cluster = self.look();
         let writes = scheduler::reconcile(&cluster.nodes, &cluster.pods, now);

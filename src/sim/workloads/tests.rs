@@ -288,3 +288,61 @@ async fn a_new_template_rolls_out_without_losing_availability() {
             .all(|pod| pod.label("release") == Some("2"))
     );
 }
+
+/// Pods of a StatefulSet have numbers, come one after the other, and go in the reverse order.
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_counts_its_pods() {
+    let stage = stage(&[h100(2)]).await;
+    let mut set = deployment(3);
+    set["spec"]["serviceName"] = "d".into();
+    let sets = "/apis/apps/v1/namespaces/default/statefulsets";
+    stage.server.create(sets, &set).await.unwrap();
+    let names = || -> Vec<String> {
+        let pods = stage.pods();
+        pods.iter().map(|pod| pod.name().to_owned()).collect()
+    };
+    pass(5).await;
+    assert_eq!(
+        names(),
+        ["d-0"],
+        "the next one waits until this one is ready"
+    );
+    pass(600).await;
+    assert_eq!(names(), ["d-0", "d-1", "d-2"]);
+    let status = || {
+        stage
+            .server
+            .get("statefulsets.apps", "default", "d")
+            .unwrap()["status"]
+            .clone()
+    };
+    assert_eq!(status()["readyReplicas"], 3);
+    assert_eq!(status()["currentRevision"], status()["updateRevision"]);
+
+    let scale = json!({"spec": {"replicas": 1}});
+    let path = format!("{sets}/d/scale");
+    stage.server.merge(&path, &scale).await.unwrap();
+    pass(1).await;
+    let leaving: Vec<String> = stage
+        .pods()
+        .iter()
+        .filter(|pod| pod.is_deleted())
+        .map(|pod| pod.name().to_owned())
+        .collect();
+    assert_eq!(leaving, ["d-2"], "the last one goes first, and alone");
+    pass(120).await;
+    assert_eq!(names(), ["d-0"]);
+
+    let before = stage.pods()[0].uid().to_owned();
+    let image = json!({"spec": {"template": {"metadata": {"labels": {"more": "x"}}}}});
+    stage
+        .server
+        .merge(&format!("{sets}/d"), &image)
+        .await
+        .unwrap();
+    pass(300).await;
+    let pods = stage.pods();
+    assert_ne!(pods[0].uid(), before, "replaced by one of the new template");
+    assert_eq!(pods[0].label("more"), Some("x"));
+    assert_eq!(status()["readyReplicas"], 1);
+}

@@ -36,7 +36,8 @@ pub struct ModelFrame {
     pub queue: f64,
     /// Share of the KV cache of ready servers in use, on average, 0 to 1.
     pub kv_usage: f64,
-    /// 95th percentile of the time to the first token over the last minute, in milliseconds.
+    /// 95th percentile of the time to the first token over the last minute, in milliseconds; like the
+    /// next one taken every five seconds.
     pub first_token_p95_ms: Option<f64>,
     /// 95th percentile of the mean time between tokens over the last minute, in milliseconds.
     pub per_token_p95_ms: Option<f64>,

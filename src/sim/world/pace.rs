@@ -24,6 +24,7 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use super::{Frame, Recording, Scenario, World, WorldError};
+use crate::env::Clock;
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::ApiServer;
 use crate::sim::prometheus::Prometheus;
@@ -68,6 +69,8 @@ type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 /// A request from outside.
 struct Call {
     request: Request<Full<Bytes>>,
+    /// The real date.
+    asked: WallTime,
     reply: oneshot::Sender<Answer>,
 }
 
@@ -265,7 +268,7 @@ impl Stage {
 
 /// Answers a call on this runtime, and hands the body over piece by piece.
 fn answer(server: &ApiServer, call: Call) {
-    let server = server.clone();
+    let server = server.read_at(call.asked);
     tokio::spawn(async move {
         let answer = match server.oneshot(call.request).await {
             Ok(answer) => answer,
@@ -313,7 +316,12 @@ where
             };
             let request = Request::from_parts(head, Full::new(body.to_bytes()));
             let (reply, replied) = oneshot::channel();
-            if calls.send(Call { request, reply }).is_err() {
+            let call = Call {
+                request,
+                asked: Clock::real().now().wall,
+                reply,
+            };
+            if calls.send(call).is_err() {
                 return Ok(refuse(StatusCode::SERVICE_UNAVAILABLE));
             }
             let answer = replied.await;

@@ -9,6 +9,8 @@ use crate::sim::router::{Served, Verdict};
 
 /// How far back a spectator looks.
 const WINDOW: Duration = Duration::from_mins(1);
+/// How often percentiles are taken.
+const PERCENTILES_EVERY: Duration = Duration::from_secs(5);
 /// Answers of the window that are kept.
 const KEPT: usize = 20_000;
 
@@ -38,6 +40,14 @@ pub(super) struct Batch {
     pub(super) per_token: Duration,
 }
 
+/// 95th percentiles in milliseconds, and when they were taken.
+#[derive(Debug, Clone, Copy, Default)]
+struct Percentiles {
+    taken: Option<Duration>,
+    first_token: Option<f64>,
+    per_token: Option<f64>,
+}
+
 /// Counts of one model.
 #[derive(Debug)]
 pub(super) struct Score {
@@ -48,6 +58,7 @@ pub(super) struct Score {
     arrivals: VecDeque<(Duration, u64)>,
     /// Requests among `arrivals`.
     arriving: u64,
+    percentiles: Percentiles,
     pub(super) requests: u64,
     pub(super) answered: u64,
     pub(super) failed: u64,
@@ -62,6 +73,7 @@ impl Score {
             recently: (0, 0),
             arrivals: VecDeque::new(),
             arriving: 0,
+            percentiles: Percentiles::default(),
             requests: 0,
             answered: 0,
             failed: 0,
@@ -160,6 +172,14 @@ impl Score {
         while self.recent.front().is_some_and(|ended| ended.at < oldest) {
             self.forget();
         }
+        let taken = self.percentiles.taken;
+        if taken.is_none_or(|taken| now >= taken.saturating_add(PERCENTILES_EVERY)) {
+            self.percentiles = Percentiles {
+                taken: Some(now),
+                first_token: p95(self.recent.iter(), |ended| ended.first_token),
+                per_token: p95(self.recent.iter(), |ended| ended.per_token),
+            };
+        }
     }
 
     /// Requests per second within the window, which may not be full yet.
@@ -175,11 +195,11 @@ impl Score {
     }
 
     pub(super) fn first_token_p95(&self) -> Option<f64> {
-        p95(self.recent.iter(), |ended| ended.first_token)
+        self.percentiles.first_token
     }
 
     pub(super) fn per_token_p95(&self) -> Option<f64> {
-        p95(self.recent.iter(), |ended| ended.per_token)
+        self.percentiles.per_token
     }
 }
 

@@ -4,8 +4,8 @@ mod actuation;
 mod closed_loop;
 mod conditions;
 mod contract;
-
 mod definition;
+mod demo;
 mod embedded;
 mod engines;
 mod event_writes;
@@ -67,6 +67,7 @@ pub(crate) fn all() -> Vec<Case> {
         outages::cases(),
         restarts::cases(),
         contract::cases(),
+        demo::cases(),
         embedded::cases(),
         process::cases(),
         prometheus::cases(),

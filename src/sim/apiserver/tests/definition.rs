@@ -123,3 +123,38 @@ fn patterns_match_as_written() {
         );
     }
 }
+
+/// Kinds of others are scaled where their definitions say.
+#[tokio::test(start_paused = true)]
+async fn a_leader_worker_set_has_a_scale() {
+    let server = server().await;
+    let text = include_str!("../../../../tests/cluster/crds/leaderworkersets.yaml");
+    let definition: Value = serde_yaml::from_str(text).unwrap();
+    let sets = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/ns/leaderworkersets";
+    let set = json!({"metadata": {"name": "l"}, "spec": {"leaderWorkerTemplate": {"size": 4}}});
+    assert_eq!(
+        ask(&server, "POST", sets, &set).await.0,
+        404,
+        "not yet defined"
+    );
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(ask(&server, "POST", definitions, &definition).await.0, 201);
+    let (code, made) = ask(&server, "POST", sets, &set).await;
+    assert_eq!(
+        (code, &made["spec"]["replicas"]),
+        (201, &json!(1)),
+        "{made}"
+    );
+    let counted = json!({"status": {"replicas": 1, "hpaPodSelector": "app=l"}});
+    let status = format!("{sets}/l/status");
+    assert_eq!(ask(&server, "PATCH", &status, &counted).await.0, 200);
+    let scale = format!("{sets}/l/scale");
+    let (code, shown) = ask(&server, "GET", &scale, &Value::Null).await;
+    assert_eq!(code, 200, "{shown}");
+    assert_eq!(shown["spec"]["replicas"], 1);
+    assert_eq!(shown["status"], json!({"replicas": 1, "selector": "app=l"}));
+    let more = json!({"spec": {"replicas": 3}});
+    assert_eq!(ask(&server, "PATCH", &scale, &more).await.0, 200);
+    let (_, stored) = ask(&server, "GET", &format!("{sets}/l"), &Value::Null).await;
+    assert_eq!(stored["spec"]["replicas"], 3, "{stored}");
+}

@@ -17,7 +17,7 @@ fn unreadable_expressions_say_where_and_why() {
         ("", "no expression found in input"),
         ("x{", "1:3: parse error: unexpected input in label matching"),
         ("x{a=1}", "1:5: parse error: unexpected number \"1\""),
-        ("x{a=~\"(\"}", "error parsing regexp: missing closing )"),
+        ("x{a=~\"(\"}", "error parsing regexp: unclosed group"),
         ("sum(x", "1:6: parse error: unexpected end of input"),
         ("x y", "1:3: parse error: unexpected identifier \"y\""),
         ("\n x +", "2:5: parse error"),
