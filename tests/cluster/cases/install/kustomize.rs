@@ -18,7 +18,7 @@ use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 13] = [
     "crd",
     "rbac",
     "manager",
@@ -30,6 +30,8 @@ const FOLDERS: [&str; 11] = [
     "samples",
     "samples/policies",
     "samples/scalers",
+    "samples/workloads",
+    "grafana",
 ];
 
 /// An object of a base in the namespace of a case. Bindings get a name of the case's own: cases that

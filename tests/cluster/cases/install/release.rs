@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -21,7 +22,7 @@ use crate::harness::wait::{eventually, seen};
 const MAIN: &str = "wva-workload-variant-autoscaler-variantautoscaling-config";
 const SATURATION: &str = "wva-workload-variant-autoscaler-wva-saturation-scaling-config";
 
-/// One after the other, as releases of one namespace. Fake kubelets make the pods ready. The cluster
+/// Beside each other, as releases of one namespace. Fake kubelets make the pods ready. The cluster
 /// has an APIService already, and that is respected.
 pub(super) async fn every_set_installs(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
@@ -37,22 +38,10 @@ pub(super) async fn every_set_installs(cx: &Cx) -> Result {
         "{text}"
     );
 
-    for (set, mut values) in rendering::sets() {
-        // Fake kubelets have no such registry, class or LeaderWorkerSet controller.
-        if set == "everything" {
-            continue;
-        }
-        values.extend(at_home(cx));
-        if set != "client" {
-            values.extend(["--wait", "--timeout=150s"].map(str::to_owned));
-        }
-        let notes = shipping.install(set, namespace, &values).await?;
-        let says_how = notes.contains("describe va") && notes.contains("ActuationReady");
-        assert!(says_how, "{set}: {notes}");
-        let warns = notes.contains("nobody\nmanages");
-        assert!(!warns, "{set}: {notes}");
-        shipping.uninstall(set, namespace).await?;
-    }
+    // Fake kubelets have no such registry, class or LeaderWorkerSet controller.
+    let sets = rendering::sets();
+    let sets = sets.into_iter().filter(|(set, _)| *set != "everything");
+    try_join_all(sets.map(|(set, values)| installs(cx, &shipping, set, values))).await?;
     // A sample that the controller does not watch.
     let elsewhere = set(&[
         ("llmd.namespace", namespace),
@@ -64,6 +53,21 @@ pub(super) async fn every_set_installs(cx: &Cx) -> Result {
     let notes = shipping.install("astray", namespace, &values).await?;
     assert!(notes.contains("nobody\nmanages"), "{notes}");
     shipping.uninstall("astray", namespace).await
+}
+
+/// Installs one set, waits until its pods are ready, reads its notes, and removes it.
+async fn installs(cx: &Cx, shipping: &Shipping, set: &str, mut values: Vec<String>) -> Result {
+    let namespace = &cx.namespace.name;
+    values.extend(at_home(cx));
+    if set != "client" {
+        values.extend(["--wait", "--timeout=150s"].map(str::to_owned));
+    }
+    let notes = shipping.install(set, namespace, &values).await?;
+    let says_how = notes.contains("describe va") && notes.contains("ActuationReady");
+    assert!(says_how, "{set}: {notes}");
+    let warns = notes.contains("nobody\nmanages");
+    assert!(!warns, "{set}: {notes}");
+    shipping.uninstall(set, namespace).await
 }
 
 fn config_maps(cx: &Cx) -> Api<ConfigMap> {
