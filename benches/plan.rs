@@ -197,6 +197,7 @@ fn snapshot(variants: u32) -> ClusterSnapshot {
         cycle: CycleId(1),
         variants: views,
         metrics: Arc::new(metrics),
+        direct: Arc::default(),
         gpus: None,
     }
 }

@@ -31,8 +31,10 @@ use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
 use crate::settings::problem::Findings;
 use crate::settings::sources::Sources;
-use crate::signals::{Namespace, PromApi};
+use crate::signals::{PromApi, RouterApi};
 use crate::telemetry::LevelHandle;
+
+mod engine;
 
 /// Longest lease request.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,6 +50,8 @@ pub struct Env {
     pub kube: Client,
     /// Prometheus.
     pub prometheus: Arc<dyn PromApi>,
+    /// Routers.
+    pub routers: Arc<dyn RouterApi>,
     /// Unique name of this process, usually that of its pod.
     pub identity: Arc<str>,
     /// The level of the log, where it can be changed.
@@ -258,7 +262,7 @@ impl Plant {
                     self.event_recorder(env),
                 ],
             ),
-            kit::supervisor(Role::Engine, vec![self.collector(env), self.optimizer()]),
+            kit::supervisor(Role::Engine, self.engine(env)),
             self.variants(),
             kit::supervisor(Role::Ingress, self.ingress(env)),
             self.http(env),
@@ -408,30 +412,6 @@ impl Plant {
                 EventRecorder::new(facts.clone(), events.clone(), denials.clone(), api.clone())
             },
         )
-    }
-
-    fn collector(&self, env: &Env) -> ChildSpec {
-        let (facts, prometheus) = (self.facts.clone(), Arc::clone(&env.prometheus));
-        let optimizer = self.addresses.optimizer.clone();
-        // Settings have validated it already.
-        let namespace = self.statics.scope.watch_namespace.as_deref();
-        let namespace = namespace.and_then(|namespace| Namespace::parse(namespace).ok());
-        kit::child(Role::Collector, &self.addresses.collector, move |_tenure| {
-            collector::Collector::new(
-                facts.clone(),
-                Arc::clone(&prometheus),
-                namespace.clone(),
-                optimizer.clone(),
-            )
-        })
-    }
-
-    fn optimizer(&self) -> ChildSpec {
-        let (facts, plans) = (self.facts.clone(), self.plans.clone());
-        let collector = self.addresses.collector.clone();
-        kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_tenure| {
-            optimizer::Optimizer::new(facts.clone(), plans.clone(), collector.clone())
-        })
     }
 
     fn variants(&self) -> ChildSpec {

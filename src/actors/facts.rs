@@ -26,6 +26,7 @@ use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::Plan;
 use crate::policy::readiness::{Reason, State};
 use crate::policy::rival::{Holding, Rivals, Standing};
+use crate::policy::router_queue::DirectQueues;
 use crate::policy::schedule::Schedule;
 use crate::policy::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, SignalName, VariantView,
@@ -76,6 +77,8 @@ pub struct Facts {
     pub settings: Cell<InForce>,
     /// The last collection.
     pub metrics: Cell<MetricsSnapshot>,
+    /// What routers said themselves of the requests that they hold.
+    pub direct: Cell<DirectQueues>,
     /// What was learned from all of them.
     pub learned: Cell<Learned>,
     /// The right to write.
@@ -116,6 +119,7 @@ impl Facts {
                 schedule,
             }),
             metrics: Cell::new(MetricsSnapshot::never()),
+            direct: Cell::new(DirectQueues::new()),
             learned: Cell::new(Learned::default()),
             claim: ClaimReader::new(),
             plan: Cell::new(None),
@@ -236,6 +240,7 @@ impl Facts {
             cycle,
             variants,
             metrics: self.metrics.load(),
+            direct: self.direct.load(),
             gpus: self.gpus(),
         }
     }

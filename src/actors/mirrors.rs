@@ -7,6 +7,7 @@ use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::pool::Pools;
 use crate::cluster::project::scaler::ScalerObject;
+use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::Scales;
@@ -23,11 +24,13 @@ use crate::policy::variant;
 use crate::settings::pool_group::PoolGroup;
 
 mod gpus;
+mod routers;
 mod targets;
 
 #[cfg(test)]
 pub(super) mod tests;
 
+pub use routers::NoRouter;
 pub use targets::Sighting;
 
 /// Kinds that settings depend on.
@@ -83,6 +86,8 @@ pub struct Mirrors {
     pub horizontal_pod_autoscalers: Mirror<ScalerObject>,
     /// KEDA's ScaledObjects, found by the target they scale.
     pub scaled_objects: Mirror<ScalerObject>,
+    /// Services with a port for metrics.
+    pub services: Mirror<ServiceObject>,
     /// ServiceMonitors.
     pub service_monitors: Mirror<ServiceMonitorObject>,
     /// The ConfigMap that says how the API server vouches for others, where external metrics are
@@ -120,6 +125,7 @@ impl Mirrors {
             pools: Pools::new(pool_group),
             horizontal_pod_autoscalers: Mirror::indexed(scaled),
             scaled_objects: Mirror::indexed(scaled),
+            services: Mirror::default(),
             service_monitors: Mirror::default(),
             authentication: Mirror::default(),
             scope,
@@ -273,6 +279,7 @@ impl Mirrors {
                 &self.horizontal_pod_autoscalers,
             ),
             contact(WatchedKind::ScaledObject, &self.scaled_objects),
+            contact(WatchedKind::Service, &self.services),
             contact(WatchedKind::ServiceMonitor, &self.service_monitors),
             contact(WatchedKind::AuthenticationConfigMap, &self.authentication),
         ]

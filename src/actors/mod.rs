@@ -14,6 +14,7 @@ pub mod mirrors;
 pub mod optimizer;
 pub mod records;
 pub mod requests;
+pub mod router_scraper;
 pub mod scale_reader;
 pub mod status;
 pub mod status_writer;

@@ -1,5 +1,5 @@
 //! Makes one plan per tick, as soon as the tick's snapshot is there or its deadline has passed, and
-//! an early one when a variant becomes resolved.
+//! an early one when a variant becomes resolved or requests come for a model at zero.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,6 +33,8 @@ pub enum Message {
     ClaimChanged,
     /// A variant became resolved: plan it without waiting for the tick.
     VariantResolved,
+    /// Requests wait in the router of a model at zero: start it without waiting for the tick.
+    RequestsHeld,
     /// To itself: the gap between early cycles is over.
     EarlyCycle,
 }
@@ -175,7 +177,9 @@ impl Duty for Optimizer {
                 }
             }
             Occasion::Message(Message::GenerationChanged) => self.arm(now, effects),
-            Occasion::Message(Message::VariantResolved) => self.ask_early(now, effects),
+            Occasion::Message(Message::VariantResolved | Message::RequestsHeld) => {
+                self.ask_early(now, effects);
+            }
             Occasion::Message(Message::EarlyCycle) => {
                 self.early = Early::NotAsked;
                 self.plan_early(now, effects);

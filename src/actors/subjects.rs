@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -32,6 +32,7 @@ use crate::cluster::mirror::{Changed, Mirror};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::scaler::ScalerObject;
+use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
@@ -129,6 +130,7 @@ pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
     ));
     children
         .push(wiring.scalers::<ScaledObject>(WatchedKind::ScaledObject, &mirrors.scaled_objects));
+    children.push(wiring.services());
     children.push(wiring.service_monitors());
     if mirrors.is_watched(WatchedKind::AuthenticationConfigMap) {
         children.push(wiring.authentication());
@@ -400,6 +402,16 @@ impl Wiring {
             News::Synced => dirty.ring(Dirty::Everything),
         };
         self.watcher(Self::subject::<K>(kind, self.api(), mirror, ring))
+    }
+
+    /// Nobody is told: they are read when a router is looked for. Which of them a pool names is asked
+    /// then, too, since the pool may come later.
+    fn services(&self) -> ChildSpec {
+        let mirror = &self.facts.mirrors.services;
+        self.watcher(Subject::<Service> {
+            wanted: Arc::new(ServiceObject::has_metrics),
+            ..Self::subject(WatchedKind::Service, self.api(), mirror, |_| {})
+        })
     }
 
     /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still. It lies

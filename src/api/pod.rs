@@ -31,10 +31,14 @@ pub struct SlimPodSpec {
 
 /// The state of a pod.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SlimPodStatus {
     /// How far it has come: `Pending`, `Running`, `Succeeded` or `Failed`.
     #[serde(default)]
     pub phase: Option<String>,
+    /// Its address in the cluster.
+    #[serde(default, rename = "podIP")]
+    pub pod_ip: Option<String>,
     /// What is judged of it.
     #[serde(default)]
     pub conditions: Vec<PodCondition>,

@@ -25,8 +25,8 @@ use crate::settings::schema;
 use crate::settings::statics::{PrometheusSettings, StaticSettings};
 use crate::settings::{Findings, Sources, Start, locate_main, start};
 use crate::signals::{
-    DEFAULT_RESPONSE_LIMIT, HttpPrometheus, PlainHttp, PromApi, Secret, TlsSettings, TokenSource,
-    Verification,
+    DEFAULT_RESPONSE_LIMIT, HttpPrometheus, HttpRouters, PlainHttp, PromApi, RouterApi, Secret,
+    TlsSettings, TokenSource, Verification,
 };
 use crate::telemetry;
 
@@ -146,6 +146,7 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
         kit,
         kube,
         prometheus,
+        routers: routers(&statics)?,
         identity,
         levels: Some(levels),
     };
@@ -176,6 +177,14 @@ fn missing_files(sources: &Sources) -> Vec<String> {
         ))
     });
     files.collect()
+}
+
+fn routers(statics: &StaticSettings) -> Result<Arc<dyn RouterApi>, Vec<String>> {
+    let token = statics.endpoint_picker_token.as_ref();
+    let token = token.map(|token| Secret::new(token.expose()));
+    let routers = HttpRouters::new(token);
+    let routers = routers.map_err(|why| vec![format!("no client for routers: {why}")])?;
+    Ok(Arc::new(routers))
 }
 
 fn texts<E: std::fmt::Display>(errors: &[E]) -> Vec<String> {

@@ -176,6 +176,7 @@ fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
         template: ReplicaTemplate::default(),
+        pod_labels: None,
         controller: None,
     }
 }

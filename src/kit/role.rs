@@ -27,6 +27,7 @@ pub enum WatchedKind {
     HorizontalPodAutoscaler,
     ScaledObject,
     ServiceMonitor,
+    Service,
     Pod,
     ReplicaSet,
     /// Nodes, where growth is limited to their GPUs.
@@ -37,7 +38,7 @@ pub enum WatchedKind {
 
 impl WatchedKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::VariantAutoscaling,
         Self::Deployment,
         Self::StatefulSet,
@@ -51,6 +52,7 @@ impl WatchedKind {
         Self::HorizontalPodAutoscaler,
         Self::ScaledObject,
         Self::ServiceMonitor,
+        Self::Service,
         Self::Pod,
         Self::ReplicaSet,
         Self::Node,
@@ -73,6 +75,7 @@ impl WatchedKind {
             Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
             Self::ScaledObject => "ScaledObject",
             Self::ServiceMonitor => "ServiceMonitor",
+            Self::Service => "Service",
             Self::Pod => "Pod",
             Self::ReplicaSet => "ReplicaSet",
             Self::Node => "Node",
@@ -104,6 +107,8 @@ pub enum Role {
     Collector,
     /// Plans every cycle.
     Optimizer,
+    /// Asks the routers of models at zero for the requests that they hold.
+    RouterScraper,
     /// Registry and supervisor of the variants.
     Variants,
     /// One variant.
@@ -177,6 +182,7 @@ impl Role {
             Self::Engine => "engine",
             Self::Collector => "collector",
             Self::Optimizer => "optimizer",
+            Self::RouterScraper => "router-scraper",
             Self::Variants => "variants",
             Self::Variant(_) => "variant",
             Self::Ingress => "ingress",
@@ -198,7 +204,7 @@ impl Role {
             | Self::Ingress
             | Self::Http => Some(Self::Root),
             Self::Emitter | Self::StatusWriter | Self::EventRecorder => Some(Self::Egress),
-            Self::Collector | Self::Optimizer => Some(Self::Engine),
+            Self::Collector | Self::Optimizer | Self::RouterScraper => Some(Self::Engine),
             Self::Variant(_) => Some(Self::Variants),
             Self::Watcher(_) | Self::ScaleReader => Some(Self::Ingress),
         }
@@ -226,7 +232,9 @@ impl Role {
                 ..pump(StopHow::Stop, Some(min(1)))
             },
             Self::EventRecorder => pump(StopHow::Stop, Some(min(1))),
-            Self::Collector | Self::ScaleReader => pump(StopHow::Kill, Some(min(1))),
+            Self::Collector | Self::RouterScraper | Self::ScaleReader => {
+                pump(StopHow::Kill, Some(min(1)))
+            }
             // A watcher's stream has an idle timeout of its own, and its next event may be hours
             // away. The one handler of the server serves for ever.
             Self::Watcher(_) | Self::Http => pump(StopHow::Kill, None),
@@ -322,7 +330,7 @@ impl FromStr for Role {
     }
 }
 
-const SINGLE_ROLES: [Role; 14] = [
+const SINGLE_ROLES: [Role; 15] = [
     Role::Root,
     Role::Config,
     Role::Leadership,
@@ -333,6 +341,7 @@ const SINGLE_ROLES: [Role; 14] = [
     Role::Engine,
     Role::Collector,
     Role::Optimizer,
+    Role::RouterScraper,
     Role::Variants,
     Role::Ingress,
     Role::ScaleReader,

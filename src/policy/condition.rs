@@ -434,6 +434,7 @@ fn detail(why: &Why) -> Option<&'static str> {
             Refusal::AtMaximum => "requests wait, and the maximum is 0",
             Refusal::NoPartner => "requests wait, and no variant to serve with can start",
         }),
+        Why::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
         Why::Zero(_) => Some("the boundary to zero decides"),
         Why::GrownElsewhere { .. } => Some("another variant of the model grows"),
         Why::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),

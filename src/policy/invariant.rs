@@ -128,7 +128,8 @@ pub fn check_plan(
         &settings.freshness,
         settings.cache.reuse,
         plan.at,
-    );
+    )
+    .with_routers(&snapshot.direct);
     for (key, view) in &snapshot.variants {
         let Some(decision) = plan.decisions.get(key) else {
             return Err(Violation::NotDecided { key: key.clone() });

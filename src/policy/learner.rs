@@ -29,7 +29,8 @@ pub fn learn(
         &settings.freshness,
         settings.cache.reuse,
         now,
-    );
+    )
+    .with_routers(&snapshot.direct);
     let reporting = snapshot
         .variants
         .iter()
@@ -56,12 +57,18 @@ pub fn learn(
     };
     let collected = snapshot.metrics.collected.map(|at| at.monotonic);
     let is_readable = !listener.has_failed() && !listener.has_expired();
-    if is_readable && collected != learned.collected {
-        let outlook = StartOutlook {
-            starts: &next.starts,
-            seed: settings.start_time,
-            now,
-        };
+    let outlook = StartOutlook {
+        starts: &next.starts,
+        seed: settings.start_time,
+        now,
+    };
+    if !is_readable {
+        // A model may be in use, and be started from zero, all the same.
+        let lesson = Lesson::unheard(snapshot, settings, outlook);
+        let mut next = next;
+        lesson.teach_use(&mut next, now);
+        next
+    } else if collected != learned.collected {
         let lesson = Lesson::of(snapshot, settings, listener, outlook);
         Learned {
             collected,

@@ -41,6 +41,20 @@ enum Presence {
 }
 
 impl Lesson {
+    /// What is known of use where nobody can be heard: nothing, so that every model may be in use.
+    pub(super) fn unheard(
+        snapshot: &ClusterSnapshot,
+        settings: &DynamicSettings,
+        outlook: StartOutlook<'_>,
+    ) -> Self {
+        let mut lesson = Self::default();
+        for (key, group) in group_by_model(snapshot) {
+            lesson.loads.insert(key.clone(), ModelLoad::default());
+            lesson.add_variants(key, &group, settings, outlook);
+        }
+        lesson
+    }
+
     pub(super) fn of(
         snapshot: &ClusterSnapshot,
         settings: &DynamicSettings,
@@ -73,10 +87,7 @@ impl Lesson {
                 BTreeMap::new()
             };
             lesson.postures.insert(key.clone(), roles);
-            let retention = settings.scale_to_zero.retention(key);
-            lesson.add_variants(key, &group, |variant| {
-                outlook.of(variant).pending_limit(retention)
-            });
+            lesson.add_variants(key, &group, settings, outlook);
         }
         lesson
     }
@@ -85,8 +96,11 @@ impl Lesson {
         &mut self,
         key: &ModelKey,
         group: &Group<'_>,
-        hold: impl Fn(&VariantKey) -> Duration,
+        settings: &DynamicSettings,
+        outlook: StartOutlook<'_>,
     ) {
+        let retention = settings.scale_to_zero.retention(key);
+        let hold = |variant| outlook.of(variant).pending_limit(retention);
         let resolved = group.resolved.iter().map(|(view, _)| *view);
         for view in resolved.chain(group.others.iter().copied()) {
             let entry = (key.clone(), hold(&view.key), presence(view));
@@ -138,7 +152,7 @@ impl Lesson {
     }
 
     /// Notes who is in use, and who was started from zero.
-    fn teach_use(self, next: &mut Learned, now: Moment) {
+    pub(super) fn teach_use(self, next: &mut Learned, now: Moment) {
         let started: BTreeSet<VariantKey> = self
             .variants
             .iter()

@@ -38,6 +38,7 @@ pub mod record;
 pub mod relapse;
 pub mod reuse;
 pub mod rival;
+pub mod router_queue;
 pub mod safety_net;
 pub mod samples;
 mod saturation;

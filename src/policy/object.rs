@@ -1,6 +1,7 @@
 //! What is kept of Kubernetes objects: the few fields that a decision rests on.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,9 @@ use super::moment::WallTime;
 use super::snapshot::Readiness;
 use super::units::Replicas;
 use super::workload::ReplicaTemplate;
+
+/// Labels of an object.
+pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Whether an object is on its way out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,6 +170,8 @@ pub struct TargetObject {
     pub placement: Placement,
     /// One replica, as its pod template describes it.
     pub template: ReplicaTemplate,
+    /// Labels of the pods that answer requests; `None` where nobody says.
+    pub pod_labels: Option<Arc<Labels>>,
     /// Who controls it: a custom kind may stand above.
     pub controller: Option<Controller>,
 }
@@ -223,6 +229,10 @@ pub struct PodObject {
     pub ready_since: Option<WallTime>,
     /// The node that it is bound to.
     pub node: Option<Arc<str>>,
+    /// Its labels; pods of one template share them.
+    pub labels: Arc<Labels>,
+    /// Its address in the cluster; `None` until it has one.
+    pub address: Option<IpAddr>,
     /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
 }

@@ -46,7 +46,8 @@ pub fn plan(
             &settings.freshness,
             settings.cache.reuse,
             now,
-        ),
+        )
+        .with_routers(&snapshot.direct),
         now,
     };
     let groups = group_by_model(snapshot);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::capacity::ServingRole;
 use super::engine_args::{ContainerCommand, essence};
-use super::object::Placement;
+use super::object::{Labels, Placement};
 use super::units::{Gpus, Replicas};
 use super::workload::ReplicaTemplate;
 
@@ -32,6 +32,8 @@ pub fn is_gpu(resource: &str) -> bool {
 pub struct PodTemplate {
     /// The value of [`ROLE_LABEL`].
     pub role: Option<Arc<str>>,
+    /// Its labels.
+    pub labels: Arc<Labels>,
     /// Its containers, without init containers.
     pub containers: Vec<TemplateContainer>,
     /// Where its pods may run.
@@ -91,6 +93,11 @@ impl ReplicaShape {
     /// Where the pod that answers requests may run.
     pub fn placement(&self) -> &Placement {
         &self.serving().placement
+    }
+
+    /// Labels of the pod that answers requests.
+    pub fn labels(&self) -> &Arc<Labels> {
+        &self.serving().labels
     }
 
     /// One replica.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::actuation::Scalers;
 use super::key::{ModelKey, TargetKey, VariantKey};
 use super::moment::{Moment, Since, WallTime};
+use super::router_queue::DirectQueues;
 use super::units::{Cost, Replicas};
 
 pub use super::samples::{PodSamples, RankSamples, RouterSamples, Sample};
@@ -24,6 +25,9 @@ pub struct ClusterSnapshot {
     pub variants: BTreeMap<VariantKey, Arc<VariantView>>,
     /// What the collector read last.
     pub metrics: Arc<MetricsSnapshot>,
+    /// What routers themselves said of the requests that they hold, where they were asked.
+    #[serde(default)]
+    pub direct: Arc<DirectQueues>,
     /// GPUs of the cluster; `None` if nobody looks.
     #[serde(default)]
     pub gpus: Option<Arc<GpuInventory>>,

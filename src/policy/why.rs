@@ -11,6 +11,7 @@ use super::key::VariantKey;
 use super::limit::{WhyLimited, WhyRescaled};
 use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
+use super::router_queue::QueueSource;
 use super::spare::{Spare, SpareTrigger};
 use super::units::Replicas;
 use super::zero::WhyZero;
@@ -157,6 +158,13 @@ pub enum Why {
     Woken {
         /// Requests that wait in the router; `None` where a decode variant gets its prefill.
         queued: Option<f64>,
+        /// Who told of them.
+        source: Option<QueueSource>,
+    },
+    /// It stays at zero, since nobody knows whether requests wait for it.
+    WakeSignalFailed {
+        /// Why its routers said nothing.
+        why: Arc<str>,
     },
     /// Saturation and the queueing model were arbitrated.
     Arbitrated {
@@ -408,9 +416,20 @@ impl Why {
             Self::Zero(why) => write!(f, "{why}"),
             Self::Woken {
                 queued: Some(queued),
+                source: Some(QueueSource::Router),
+            } => write!(
+                f,
+                "started from zero: {queued} requests wait in the router, as it says itself"
+            ),
+            Self::Woken {
+                queued: Some(queued),
+                ..
             } => write!(f, "started from zero: {queued} requests wait in the router"),
-            Self::Woken { queued: None } => {
+            Self::Woken { queued: None, .. } => {
                 f.write_str("started from zero: decode runs and needs prefill")
+            }
+            Self::WakeSignalFailed { why } => {
+                write!(f, "nobody knows whether requests wait for it: {why}")
             }
             Self::Arbitrated { reason, .. } => f.write_str(reason),
             Self::TargetUnusable { problem } => write!(f, "{problem}"),

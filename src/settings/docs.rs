@@ -29,8 +29,7 @@ such key, except a live one in the ConfigMap: it takes the layer below and is re
 a live value that is not accepted keeps the previous one. An edit of a setting that is not live is
 rejected with the event `ImmutableConfigChangeRejected`; the rest of the same edit is applied.
 
-State: **active**, **not yet** (read and checked; what it steers is still to come), **inert**
-(accepted for compatibility).
+State: **active** or **inert** (accepted for compatibility).
 ";
 
 const ENTRIES: &str = "
@@ -131,7 +130,6 @@ fn code(text: &str) -> String {
 fn word(state: State) -> &'static str {
     match state {
         State::Active => "active",
-        State::NotYetActive => "not yet",
         State::Inert => "inert",
     }
 }

@@ -186,11 +186,11 @@ pub enum Notice {
         /// Where.
         origin: Origin,
     },
-    /// A setting is set that does not act, or not yet.
+    /// A setting is set that does not act.
     WithoutEffect {
         /// The setting.
         key: &'static str,
-        /// Whether it will act.
+        /// Whether it acts.
         state: State,
     },
     /// A field that no entry of this kind has.

@@ -290,7 +290,7 @@ fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// An error and all its sources in one line; reqwest's own text stops at "error sending request".
-fn causes(error: &reqwest::Error) -> String {
+pub(super) fn causes(error: &reqwest::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut source = error.source();
     while let Some(inner) = source {

@@ -7,6 +7,7 @@ pub mod collect;
 mod credentials;
 pub mod decode;
 mod error;
+pub mod exposition;
 mod join;
 mod names;
 pub mod promql;
@@ -16,6 +17,8 @@ mod reading;
 mod recipe;
 mod resolver;
 mod result;
+pub mod router_client;
+pub mod router_page;
 mod routers;
 mod samples;
 mod settings;
@@ -31,6 +34,8 @@ pub use error::QueryError;
 pub use join::Ignored;
 pub use promql::Namespace;
 pub use result::{QueryResult, SampleRef};
+pub use router_client::{HttpRouters, RouterApi, RouterError};
+pub use router_page::HeldRequests;
 pub use settings::{
     DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, PlainHttp, PrometheusSettings, Secret,
     TlsSettings, TokenSource, Verification,

@@ -279,6 +279,13 @@ pub const ARRIVALS: RouterSignal = RouterSignal {
     ],
 };
 
+/// The series with the requests that a router holds, the preferred one first.
+pub fn router_queue() -> &'static [RouterSource] {
+    let mut rows = ROUTER.iter();
+    rows.find(|row| row.signal == SignalName::RouterQueueRequests)
+        .map_or(&[], |row| row.sources)
+}
+
 /// Signals of routers.
 pub const ROUTER: &[RouterSignal] = &[
     RouterSignal {

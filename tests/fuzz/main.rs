@@ -19,6 +19,7 @@ mod cluster;
 mod engine;
 mod mutate;
 mod prometheus;
+mod router;
 mod seeds;
 mod serve;
 mod settings;

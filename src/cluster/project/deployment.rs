@@ -1,5 +1,7 @@
 //! `Deployment`, a scale target.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::apps::v1::Deployment;
 
 use super::{
@@ -31,6 +33,7 @@ impl Projected for Deployment {
             ready_replicas: count(status.ready_replicas),
             placement: shape.placement().clone(),
             template: shape.replica(),
+            pod_labels: Some(Arc::clone(shape.labels())),
             controller: controller(&self.metadata, texts),
         }
     }

@@ -1,12 +1,16 @@
 //! Texts that many objects share, stored once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Hands out one allocation for equal texts. A watcher owns one and sweeps it after a list.
+use crate::policy::object::Labels;
+
+/// Hands out one allocation for equal texts and equal labels. A watcher owns one and sweeps it after
+/// a list.
 #[derive(Debug, Default)]
 pub struct Interner {
     texts: BTreeSet<Arc<str>>,
+    labels: BTreeSet<Arc<Labels>>,
 }
 
 impl Interner {
@@ -20,8 +24,23 @@ impl Interner {
         text
     }
 
-    /// Forgets the texts that nobody else holds any more.
+    /// The shared allocation of a set of labels: that of all pods of a template.
+    pub fn labels(&mut self, labels: &BTreeMap<String, String>) -> Arc<Labels> {
+        let pairs = labels.iter();
+        let labels: Labels = pairs
+            .map(|(key, value)| (self.intern(key), self.intern(value)))
+            .collect();
+        if let Some(known) = self.labels.get(&labels) {
+            return Arc::clone(known);
+        }
+        let labels = Arc::new(labels);
+        self.labels.insert(Arc::clone(&labels));
+        labels
+    }
+
+    /// Forgets what nobody else holds any more.
     pub fn sweep(&mut self) {
+        self.labels.retain(|labels| Arc::strong_count(labels) > 1);
         self.texts.retain(|text| Arc::strong_count(text) > 1);
     }
 }
@@ -42,5 +61,17 @@ mod tests {
         texts.sweep();
         assert_eq!(texts.texts.len(), 1);
         assert!(Arc::ptr_eq(&first, &texts.intern("a")));
+    }
+
+    #[test]
+    fn pods_of_a_template_share_their_labels() {
+        let labels = |app: &str| [("app".to_owned(), app.to_owned())].into();
+        let mut texts = Interner::default();
+        let (first, second) = (texts.labels(&labels("a")), texts.labels(&labels("a")));
+        assert!(Arc::ptr_eq(&first, &second));
+        drop(texts.labels(&labels("b")));
+        assert_eq!((texts.labels.len(), texts.texts.len()), (2, 3));
+        texts.sweep();
+        assert_eq!((texts.labels.len(), texts.texts.len()), (1, 2));
     }
 }

@@ -1,5 +1,7 @@
 //! `LeaderWorkerSet`, a scale target whose replicas are groups of pods.
 
+use std::sync::Arc;
+
 use super::{
     Interner, Projected, controller, lifecycle, name, namespace_of, pod_template, shared_key, uid,
 };
@@ -36,6 +38,7 @@ impl Projected for LeaderWorkerSet {
             ready_replicas: count(status.ready_replicas),
             placement: shape.placement().clone(),
             template: shape.replica(),
+            pod_labels: Some(Arc::clone(shape.labels())),
             controller: controller(&self.metadata, texts),
         }
     }

@@ -22,6 +22,7 @@ pub mod pool;
 mod quantity;
 pub mod replica_set;
 pub mod scaler;
+pub mod service;
 pub mod service_monitor;
 pub mod stateful_set;
 pub mod variant;

@@ -1,5 +1,7 @@
 //! `Pod`: to whom it belongs, and whether it serves.
 
+use std::sync::Arc;
+
 use super::{
     Interner, Projected, controller, lifecycle, name, namespace_of, shared_key, wall_time,
 };
@@ -30,6 +32,11 @@ impl Projected for SlimPod {
                 .map(|time| wall_time(Some(time))),
             node: self.spec.node_name.map(|node| texts.intern(&node)),
             created: wall_time(self.metadata.creation_timestamp.as_ref()),
+            labels: match &self.metadata.labels {
+                Some(labels) => texts.labels(labels),
+                None => Arc::default(),
+            },
+            address: self.status.pod_ip.and_then(|address| address.parse().ok()),
             lifecycle: match self.status.phase.as_deref() {
                 Some("Failed" | "Succeeded") => Lifecycle::Ended,
                 _ => lifecycle(&self.metadata),

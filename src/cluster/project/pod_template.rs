@@ -26,6 +26,9 @@ pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTe
     let spec = template.spec.as_ref();
     PodTemplate {
         role: role.map(|role| texts.intern(role)),
+        labels: labels
+            .map(|labels| texts.labels(labels))
+            .unwrap_or_default(),
         containers: spec
             .into_iter()
             .flat_map(|spec| &spec.containers)

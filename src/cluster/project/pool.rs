@@ -120,16 +120,23 @@ impl Pools {
             .filter(|pool| pool.lifecycle == Lifecycle::Live)
     }
 
+    /// The pools of a namespace that are not being deleted, by name.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<PoolObject>> {
+        let mut pools: BTreeMap<_, _> = self.v1alpha2.in_namespace(namespace).into_iter().collect();
+        pools.extend(self.v1.in_namespace(namespace));
+        let pools = pools.into_values();
+        pools
+            .filter(|pool| pool.lifecycle == Lifecycle::Live)
+            .collect()
+    }
+
     /// The first pool, by name, of the namespace that selects these labels.
     pub fn selecting(
         &self,
         namespace: &str,
         labels: &BTreeMap<Arc<str>, Arc<str>>,
     ) -> Option<Arc<PoolObject>> {
-        let mut pools: BTreeMap<_, _> = self.v1alpha2.in_namespace(namespace).into_iter().collect();
-        pools.extend(self.v1.in_namespace(namespace));
-        pools
-            .into_values()
-            .find(|pool| pool.lifecycle == Lifecycle::Live && pool.selects(labels))
+        let mut pools = self.in_namespace(namespace).into_iter();
+        pools.find(|pool| pool.selects(labels))
     }
 }

@@ -1,5 +1,7 @@
 //! `StatefulSet`, a scale target; also what stands between a LeaderWorkerSet and its leaders.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 
 use super::{
@@ -33,6 +35,7 @@ impl Projected for StatefulSet {
                 .unwrap_or_default(),
             placement: shape.placement().clone(),
             template: shape.replica(),
+            pod_labels: Some(Arc::clone(shape.labels())),
             controller: controller(&self.metadata, texts),
         }
     }

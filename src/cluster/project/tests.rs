@@ -41,6 +41,7 @@ macro_rules! vectors {
 mod gpus;
 mod pools;
 mod scalers;
+mod services;
 mod templates;
 
 #[test]
@@ -419,10 +420,11 @@ fn corrections(document: &Value, found: &mut BTreeMap<String, String>) {
 #[test]
 fn every_correction_is_listed_and_every_listed_one_is_made() {
     let listed: BTreeMap<String, String> = vectors!("corrections-cluster.yaml");
-    let documents: [Value; 4] = [
+    let documents: [Value; 5] = [
         vectors!("crd.yaml"),
         vectors!("filter.yaml"),
         vectors!("pool.yaml"),
+        vectors!("routers.yaml"),
         vectors!("target.yaml"),
     ];
     let mut made = BTreeMap::new();

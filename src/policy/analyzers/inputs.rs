@@ -177,11 +177,13 @@ pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelL
         }
         Some(sum)
     };
-    let router = subject.listener.router(key);
+    let queued = subject.listener.queued(key);
     ModelLoad {
         running: total(|pod| pod.running),
         waiting: total(|pod| pod.queue_length),
-        queued: router.and_then(|router| fresh(subject, router.queue_requests)),
+        queued: queued
+            .filter(|queue| !queue.is_stale)
+            .map(|queue| queue.requests),
         ended: total(|pod| pod.completion_rate),
     }
 }
@@ -299,12 +301,21 @@ impl<'a> Hearer<'a> {
         }
     }
 
+    /// Requests that wait in the router.
+    pub(super) fn queued(&mut self, key: &ModelKey) -> Option<f64> {
+        let queue = self.subject.listener.queued(key)?;
+        self.stale |= queue.is_stale;
+        Some(queue.requests)
+    }
+
     /// The router's queue. A model that no router says anything about has none.
     fn router(&mut self, key: &ModelKey) -> Option<tokens::RouterQueue> {
-        let router = self.subject.listener.router(key)?;
-        Some(tokens::RouterQueue {
-            requests: self.amount(router.queue_requests),
-            bytes: self.amount(router.queue_bytes),
+        let requests = self.queued(key);
+        let router = self.subject.listener.router(key);
+        let is_routed = router.is_some() || requests.is_some();
+        is_routed.then(|| tokens::RouterQueue {
+            requests,
+            bytes: self.amount(router.and_then(|router| router.queue_bytes)),
         })
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn model(
     ModelInput {
         params: Params::from(policy),
         arrivals: hearer.amount(router.and_then(|router| router.arrival_rate)),
-        router_queue: hearer.amount(router.and_then(|router| router.queue_requests)),
+        router_queue: hearer.queued(key),
         variants,
     }
 }

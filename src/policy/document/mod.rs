@@ -8,6 +8,7 @@ mod inventory;
 mod pod;
 mod quantity;
 mod read;
+mod read_router;
 mod read_variant;
 mod reading;
 mod scalar;
@@ -123,8 +124,24 @@ pub struct ModelDocument {
     pub namespace: Arc<str>,
     /// Its name, as its variants state it.
     pub model: Arc<str>,
-    /// The router in front of it.
-    pub router: RouterDocument,
+    /// What Prometheus says of the router in front of it. Left out: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router: Option<RouterDocument>,
+    /// What its routers said when they were asked themselves. Left out: they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_queue: Option<DirectQueueDocument>,
+}
+
+/// What routers said themselves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DirectQueueDocument {
+    /// Requests that wait in them. The age counts from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Reading>,
+    /// Why one of them said nothing when it was asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Arc<str>>,
 }
 
 /// The router in front of a model.

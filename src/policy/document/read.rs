@@ -14,7 +14,7 @@ use crate::policy::key::ModelKey;
 use crate::policy::learned::{LEARNED_VERSION, Learned};
 use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
 use crate::policy::moment::{Moment, WallTime};
-use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
+use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, VariantView,
@@ -101,6 +101,7 @@ impl SnapshotDocument {
         let mut reader = Reader::new(self, *bands);
         let variants = reader.variants(self);
         let metrics = reader.metrics(self, &variants);
+        let direct = reader.direct_queues(self);
         let gpus = self
             .inventory
             .as_ref()
@@ -126,6 +127,7 @@ impl SnapshotDocument {
                     .map(|view| (view.key.clone(), Arc::new(view)))
                     .collect(),
                 metrics: Arc::new(metrics),
+                direct: Arc::new(direct),
                 gpus: gpus.map(Arc::new),
             },
             learned,
@@ -177,7 +179,7 @@ impl Reader {
     }
 
     /// The moment so long before now.
-    fn before(&self, length: Duration) -> Moment {
+    pub(super) fn before(&self, length: Duration) -> Moment {
         Moment {
             monotonic: self.now.monotonic.saturating_sub(length),
             wall: self.wall_before(length),
@@ -220,6 +222,7 @@ impl Reader {
         document: &SnapshotDocument,
         variants: &[VariantView],
     ) -> MetricsSnapshot {
+        self.check_models(document, variants);
         if document.collection.state == CollectionState::Never {
             return MetricsSnapshot::never();
         }
@@ -241,65 +244,30 @@ impl Reader {
                 }
             }
         }
-        self.routers(document, variants, &mut metrics);
+        metrics.routers = self.routers(document);
         metrics
     }
 
-    fn routers(
-        &mut self,
-        document: &SnapshotDocument,
-        variants: &[VariantView],
-        metrics: &mut MetricsSnapshot,
-    ) {
-        let served: BTreeSet<&ModelKey> = variants.iter().map(|view| &view.model).collect();
-        for (index, entry) in document.models.iter().enumerate() {
-            let key = ModelKey::new(Arc::clone(&entry.namespace), Arc::clone(&entry.model));
-            let path = format!("models[{index}]");
-            if !served.contains(&key) {
-                let names: Vec<String> = served.iter().map(ToString::to_string).collect();
-                self.fault(
-                    path,
-                    format!(
-                        "no variant serves {key}; variants serve: {}",
-                        names.join(", ")
-                    ),
-                );
-                continue;
-            }
-            let router = RouterSamples {
-                queue_requests: self.sample(
-                    &path,
-                    "router.queueRequests",
-                    entry.router.queue_requests,
-                    Quantity::Requests,
-                ),
-                queue_bytes: self.sample(
-                    &path,
-                    "router.queueBytes",
-                    entry.router.queue_bytes,
-                    Quantity::Bytes,
-                ),
-                arrival_rate: self.sample(
-                    &path,
-                    "router.arrivalRate",
-                    entry.router.arrival_rate,
-                    Quantity::PerSecond,
-                ),
-            };
-            if metrics.routers.insert(key.clone(), router).is_some() {
-                self.fault(path, format!("{key} stands twice; write it once"));
-            }
-        }
-    }
-
-    fn sample(
+    pub(super) fn sample(
         &mut self,
         path: &str,
         field: &str,
         reading: Option<Reading>,
         quantity: Quantity,
     ) -> Option<Sample> {
-        let judged = reading?.sample(&self.bands, self.lag).and_then(|sample| {
+        self.sample_aged(path, field, reading, quantity, self.lag)
+    }
+
+    /// A sample whose age counts from so long ago.
+    pub(super) fn sample_aged(
+        &mut self,
+        path: &str,
+        field: &str,
+        reading: Option<Reading>,
+        quantity: Quantity,
+        lag: Duration,
+    ) -> Option<Sample> {
+        let judged = reading?.sample(&self.bands, lag).and_then(|sample| {
             sample.map_or(Ok(()), |sample| quantity.check(sample.value))?;
             Ok(sample)
         });

@@ -12,13 +12,14 @@ use super::variant::{
     BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
 };
 use super::{
-    CollectionDocument, CollectionState, DOCUMENT_VERSION, ModelDocument, RouterDocument,
-    SnapshotDocument, TimeDocument,
+    CollectionDocument, CollectionState, DOCUMENT_VERSION, DirectQueueDocument, ModelDocument,
+    RouterDocument, SnapshotDocument, TimeDocument,
 };
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::learned::Learned;
 use crate::policy::limit::{PodPhase, Scheduling};
 use crate::policy::moment::{Moment, Since};
+use crate::policy::router_queue::DirectQueue;
 use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
 use crate::policy::snapshot::{
     Accelerator, ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness,
@@ -34,11 +35,13 @@ impl SnapshotDocument {
         models.sort();
         models.dedup();
         let routers = models.into_iter().filter_map(|key| {
-            let samples = snapshot.metrics.routers.get(&key)?;
-            Some(ModelDocument {
+            let told = snapshot.metrics.routers.get(&key).map(router);
+            let direct_queue = snapshot.direct.get(&key).map(|queue| direct(queue, now));
+            (told.is_some() || direct_queue.is_some()).then_some(ModelDocument {
                 namespace: key.namespace,
                 model: key.model,
-                router: router(samples),
+                router: told,
+                direct_queue,
             })
         });
         Self {
@@ -256,6 +259,17 @@ fn router(samples: &RouterSamples) -> RouterDocument {
         queue_requests: reading(samples.queue_requests, Quantity::Requests),
         queue_bytes: reading(samples.queue_bytes, Quantity::Bytes),
         arrival_rate: reading(samples.arrival_rate, Quantity::PerSecond),
+    }
+}
+
+fn direct(queue: &DirectQueue, now: Moment) -> DirectQueueDocument {
+    let sample = queue.counted.map(|counted| Sample {
+        value: counted.requests,
+        age: now.since(counted.at),
+    });
+    DirectQueueDocument {
+        requests: reading(sample, Quantity::Requests),
+        failure: queue.failure.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The boundary between no replicas and some.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Cycle, Work};
 use crate::policy::analyzers::{Approach, load_of};
@@ -69,6 +70,10 @@ fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> b
             refuse(work, &refusals);
             return load.queued.is_some_and(|queued| queued > 0.0);
         }
+        Wake::NoSignal => {
+            say_blind(cycle, work);
+            return false;
+        }
         _ => return false,
     };
     // One that was started is on its way.
@@ -77,9 +82,11 @@ fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> b
     if queued.is_some() && waiting.any(|draft| draft.count() > Replicas::ZERO) {
         return true;
     }
+    let source = cycle.listener.queued(work.key).map(|queue| queue.source);
     for draft in &mut work.drafts {
         if draft.view.key == variant && draft.count() == Replicas::ZERO {
-            draft.step(Stage::Zero, Replicas::ONE, Why::Woken { queued });
+            let source = queued.and(source);
+            draft.step(Stage::Zero, Replicas::ONE, Why::Woken { queued, source });
             if let Some(pools) = pools {
                 let view = draft.view;
                 let gpus = view.template.gpus_per_replica();
@@ -97,6 +104,21 @@ fn refuse(work: &mut Work<'_>, refusals: &BTreeMap<VariantKey, Refusal>) {
         let refusal = refusals.get(&draft.view.key).copied();
         if let Some(refusal) = refusal.filter(|_| draft.count() == Replicas::ZERO) {
             draft.keep(Stage::Zero, Why::Zero(WhyZero::WakeRefused { refusal }));
+        }
+    }
+}
+
+/// Says of variants at zero that routers were asked for their requests and did not answer.
+fn say_blind(cycle: &Cycle<'_>, work: &mut Work<'_>) {
+    let Some(why) = cycle.listener.router_failure(work.key) else {
+        return;
+    };
+    let why = Why::WakeSignalFailed {
+        why: Arc::clone(why),
+    };
+    for draft in &mut work.drafts {
+        if draft.count() == Replicas::ZERO {
+            draft.keep(Stage::Zero, why.clone());
         }
     }
 }

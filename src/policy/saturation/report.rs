@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::policy::key::ModelKey;
 use crate::policy::moment::Moment;
 use crate::policy::reuse::Reuse;
+use crate::policy::router_queue::{DirectQueues, KnownQueue, QueueSource};
 use crate::policy::signal::{Failure, FreshnessBands, Signal, StaleBand};
 use crate::policy::snapshot::{
     MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample, SignalName, VariantView,
@@ -26,6 +27,8 @@ pub(in crate::policy) struct Listener<'a> {
     /// Time since the samples were collected, which adds to their age.
     lag: Duration,
     collection: Collection,
+    direct: Option<&'a DirectQueues>,
+    now: Moment,
 }
 
 /// Whether a collection can be read at all.
@@ -88,6 +91,16 @@ impl<'a> Listener<'a> {
             bands,
             lag,
             collection,
+            direct: None,
+            now,
+        }
+    }
+
+    /// The same, which listens to routers themselves as well.
+    pub(in crate::policy) fn with_routers(self, direct: &'a DirectQueues) -> Self {
+        Self {
+            direct: Some(direct),
+            ..self
         }
     }
 
@@ -145,6 +158,36 @@ impl<'a> Listener<'a> {
             Collection::Complete => self.metrics.routers.get(model),
             Collection::Failed | Collection::Expired => None,
         }
+    }
+
+    /// Requests that wait in the router of a model: the fresher of what Prometheus and the router
+    /// itself say. What one of them does not know, the other one may.
+    pub(in crate::policy) fn queued(self, model: &ModelKey) -> Option<KnownQueue> {
+        let told = self.router(model).and_then(|router| router.queue_requests);
+        let told = told.map(|sample| (sample.value, sample.age.saturating_add(self.lag)));
+        let seen = self.direct.and_then(|direct| direct.get(model)?.counted);
+        let seen = seen.map(|counted| (counted.requests, self.now.since(counted.at)));
+        let known = |reading: Option<(f64, Duration)>, source| {
+            let (value, age) = reading?;
+            let usable = usable(self.bands.judge(value, age, QUEUE_RANGE))?;
+            let queue = KnownQueue {
+                requests: usable.value,
+                is_stale: usable.stale,
+                source,
+            };
+            Some((age, queue))
+        };
+        let known = [
+            known(told, QueueSource::Prometheus),
+            known(seen, QueueSource::Router),
+        ];
+        let fresher = known.into_iter().flatten().min_by_key(|(age, _)| *age);
+        fresher.map(|(_, queue)| queue)
+    }
+
+    /// Why the routers of a model said nothing when they were asked themselves.
+    pub(in crate::policy) fn router_failure(self, model: &ModelKey) -> Option<&'a Arc<str>> {
+        self.direct?.get(model)?.failure.as_ref()
     }
 
     /// A value that may be acted on, and whether it is too old to shrink on.

@@ -3,6 +3,7 @@
 mod conditions;
 mod decisions;
 pub(super) mod fleet;
+mod from_zero;
 mod properties;
 mod records;
 mod reference;

@@ -208,11 +208,12 @@ impl Fleet {
         document.models.push(ModelDocument {
             namespace: "ns".into(),
             model: "m".into(),
-            router: RouterDocument {
+            router: Some(RouterDocument {
                 queue_requests: reading(0.0),
                 arrival_rate: reading(arrivals),
                 ..RouterDocument::default()
-            },
+            }),
+            direct_queue: None,
         });
         document
     }

@@ -87,6 +87,8 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
             created: WallTime(0),
             ready_since: None,
             node: None,
+            labels: Arc::default(),
+            address: None,
             lifecycle,
         })
     };

@@ -53,6 +53,7 @@ pub(super) fn deployment(replicas: u32, ready: u32) -> TargetObject {
         ready_replicas: Replicas(ready),
         placement: Placement::default(),
         template: ReplicaTemplate::default(),
+        pod_labels: None,
         controller: None,
     }
 }

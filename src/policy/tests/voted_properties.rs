@@ -167,11 +167,12 @@ fn fleet() -> impl Strategy<Value = SnapshotDocument> {
                 document.models.push(ModelDocument {
                     namespace: "ns".into(),
                     model: "m".into(),
-                    router: RouterDocument {
+                    router: Some(RouterDocument {
                         queue_requests: queue.and_then(reading),
                         arrival_rate: arrivals.and_then(reading),
                         ..RouterDocument::default()
-                    },
+                    }),
+                    direct_queue: None,
                 });
             }
             document
@@ -284,11 +285,12 @@ proptest! {
         for (pod, signal) in losses {
             lose(&mut poorer, pod, signal);
         }
-        if let Some(model) = poorer.models.first_mut() {
+        let told = poorer.models.first_mut();
+        if let Some(told) = told.and_then(|model| model.router.as_mut()) {
             match router {
-                0 => model.router.queue_requests = None,
-                1 => model.router.arrival_rate = None,
-                2 => model.router = RouterDocument::default(),
+                0 => told.queue_requests = None,
+                1 => told.arrival_rate = None,
+                2 => *told = RouterDocument::default(),
                 _ => {}
             }
         }

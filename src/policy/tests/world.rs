@@ -263,6 +263,7 @@ impl World {
             cycle: CycleId(1),
             variants,
             metrics: Arc::new(metrics),
+            direct: Arc::default(),
             gpus: None,
         }
     }

@@ -82,8 +82,6 @@ pub enum Reach {
 pub enum State {
     /// It does what its row says.
     Active,
-    /// It is read and checked; what it steers is still to come.
-    NotYetActive,
     /// It is accepted for compatibility and steers nothing.
     Inert,
 }
@@ -92,7 +90,6 @@ impl fmt::Display for State {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Active => "active",
-            Self::NotYetActive => "accepted, not yet active",
             Self::Inert => "accepted, inert",
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Group, Spec, State};
+use super::{Group, Spec};
 use crate::settings::value::Kind;
 
 const CAUSE_LIMIT: Kind = Kind::Duration {
@@ -141,10 +141,9 @@ pub const SCALE_FROM_ZERO_CONCURRENCY: Spec = Spec::live(
     },
 )
 .default("10")
-.state(State::NotYetActive)
 .means(
-    "Most inactive variants that are examined at a time.",
-    "bounds the requests of scale from zero",
+    "Most routers that are asked at a time for the requests that they hold for models at zero.",
+    "bounds the scrapes of scale from zero",
 );
 
 /// Bearer token for the endpoint pickers' metrics.
@@ -154,10 +153,9 @@ pub const EPP_METRIC_READER_BEARER_TOKEN: Spec = Spec::fixed(
     "Endpoint picker bearer token",
     Kind::Secret,
 )
-.state(State::NotYetActive)
 .means(
     "Bearer token for the metrics of endpoint pickers; beats the mounted token.",
-    "sent when their queues are read",
+    "sent, without TLS, when their queues are read while a model is at zero",
 );
 
 /// The rows of this file.

@@ -7,6 +7,7 @@ mod fields;
 mod http;
 mod pki;
 mod promql;
+mod router_client;
 mod routers;
 mod settings;
 mod stub;

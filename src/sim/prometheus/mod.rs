@@ -17,7 +17,6 @@ mod scrape;
 mod server;
 mod store;
 mod target;
-mod text;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::store::{Point, SeriesId, Store};
 use super::target::Target;
-use super::text::{self, Line};
+use crate::signals::exposition::{self as text, Line};
 use crate::sim::exposition::{Family, Kind, Page};
 use crate::sim::number::length;
 

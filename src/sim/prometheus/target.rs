@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::labels::{Labels, NAME};
 use super::number::milliseconds;
-use super::text;
+use crate::signals::exposition as text;
 
 /// A page that is scraped on an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]

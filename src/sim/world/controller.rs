@@ -1,9 +1,11 @@
 //! The controller inside the world, unmodified, and what the world reads of it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt;
 
@@ -16,7 +18,7 @@ use crate::kit::{Census, Kit};
 use crate::serve::connection::Routes;
 use crate::serve::routes::MetricsRoutes;
 use crate::settings::{Findings, Sources, start};
-use crate::signals::PromApi;
+use crate::signals::{HeldRequests, PromApi, RouterApi, RouterError};
 use crate::sim::apiserver::ApiServer;
 
 /// The name of the controller's pod.
@@ -49,6 +51,21 @@ impl Door {
     }
 }
 
+/// The routers of the world, which only Prometheus reaches.
+#[derive(Debug)]
+struct Unreachable;
+
+impl RouterApi for Unreachable {
+    fn held(
+        &self,
+        _router: SocketAddr,
+        _deadline: Duration,
+    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
+        let cause = "no route to host".to_owned();
+        Box::pin(async { Err(RouterError::Unreachable { cause }) })
+    }
+}
+
 /// Puts a controller together that uses this server and this Prometheus.
 pub(super) fn controller(
     server: &ApiServer,
@@ -75,6 +92,7 @@ pub(super) fn controller(
         },
         kube: server.client(),
         prometheus,
+        routers: Arc::new(Unreachable),
         identity: Arc::from(format!("{POD}_simulated")),
         levels: None,
     };

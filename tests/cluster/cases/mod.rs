@@ -6,12 +6,14 @@ mod conditions;
 mod contract;
 mod definition;
 mod demo;
+mod desk;
 mod embedded;
 mod engines;
 mod event_writes;
 mod external_metrics;
 mod external_metrics_door;
 mod filters;
+mod from_zero;
 mod install;
 mod inventory;
 mod keys;
@@ -52,6 +54,8 @@ pub(crate) fn all() -> Vec<Case> {
         servers::cases(),
         workloads::cases(),
         targets::cases(),
+        from_zero::cases(),
+        desk::cases(),
         inventory::cases(),
         external_metrics::cases(),
         engines::cases(),

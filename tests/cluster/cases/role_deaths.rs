@@ -17,7 +17,7 @@ const LOAD_OF_3: f64 = 2.0;
 const VARIANT: &str = "variant";
 const HTTP: &str = "http";
 /// Every role but the root, whose death ends the process.
-const ROLES: [&str; 29] = [
+const ROLES: [&str; 31] = [
     "config",
     "leadership",
     "egress",
@@ -27,6 +27,7 @@ const ROLES: [&str; 29] = [
     "engine",
     "collector",
     "optimizer",
+    "router-scraper",
     "variants",
     VARIANT,
     "ingress",
@@ -40,6 +41,7 @@ const ROLES: [&str; 29] = [
     "watcher/InferencePool.v1alpha2",
     "watcher/HorizontalPodAutoscaler",
     "watcher/ScaledObject",
+    "watcher/Service",
     "watcher/ServiceMonitor",
     "watcher/Pod",
     "watcher/ReplicaSet",

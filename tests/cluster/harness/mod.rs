@@ -21,6 +21,7 @@ pub(crate) mod pki;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod reader;
+pub(crate) mod router;
 mod run;
 pub(crate) mod scaled_object;
 pub(crate) mod scaling_loop;

@@ -159,6 +159,13 @@ impl<'a> Variants<'a> {
         }
     }
 
+    /// The number of the newest planning cycle.
+    pub(crate) async fn plan_cycle(self) -> Result<i64> {
+        let plan = self.controller.debug("decisions").await?;
+        let cycle = plan["cycle"].as_i64();
+        cycle.ok_or_else(|| Fault::new(format!("no cycle yet: {plan}")))
+    }
+
     /// Waits until the decision about a variant holds these values, by JSON pointer.
     #[track_caller]
     pub(crate) fn decides(

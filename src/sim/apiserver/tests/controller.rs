@@ -1,6 +1,7 @@
 //! The whole controller, unmodified, on this server.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::env::{Clock, SeedTree};
 use crate::kit::{Census, Kit};
 use crate::policy::moment::WallTime;
 use crate::settings::{Findings, Sources, start};
-use crate::signals::{PromApi, QueryError, QueryResult};
+use crate::signals::{HeldRequests, PromApi, QueryError, QueryResult, RouterApi, RouterError};
 
 /// Cannot be reached.
 #[derive(Debug)]
@@ -29,6 +30,17 @@ impl PromApi for Nobody {
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
         let cause = "nobody is there".to_owned();
         async { Err(QueryError::Unreachable { cause }) }.boxed()
+    }
+}
+
+impl RouterApi for Nobody {
+    fn held(
+        &self,
+        _router: SocketAddr,
+        _deadline: Duration,
+    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
+        let cause = "nobody is there".to_owned();
+        async { Err(RouterError::Unreachable { cause }) }.boxed()
     }
 }
 
@@ -85,6 +97,7 @@ async fn a_controller_takes_the_lease_and_writes_status() {
         },
         kube: server.client(),
         prometheus: Arc::new(Nobody),
+        routers: Arc::new(Nobody),
         identity: Arc::from("me"),
         levels: None,
     };

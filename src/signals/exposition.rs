@@ -3,47 +3,66 @@
 
 use std::borrow::Cow;
 
+/// How much of a line is shown in an error.
+const EXCERPT: usize = 120;
+
 /// One line with a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line<'p> {
+pub struct Line<'p> {
     /// Name and labels as they stand there: equal texts mean equal series.
-    pub(super) series: &'p str,
+    pub series: &'p str,
     /// The value.
-    pub(super) value: f64,
+    pub value: f64,
     /// Milliseconds since the Unix epoch, where the page says so.
-    pub(super) time: Option<i64>,
+    pub time: Option<i64>,
 }
 
 /// A page that cannot be read; Prometheus then takes nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the page, {text:?}: {problem}")]
-pub(super) struct InvalidPage {
+pub struct InvalidPage {
     line: usize,
     text: String,
     problem: &'static str,
+}
+
+impl InvalidPage {
+    /// What is wrong with the line of this number.
+    pub(super) fn at(line: usize, text: &str, problem: &'static str) -> Self {
+        Self {
+            line,
+            text: text.chars().take(EXCERPT).collect(),
+            problem,
+        }
+    }
 }
 
 /// The samples of a page, in order.
 ///
 /// # Errors
 /// The first line that is neither sample nor comment.
-pub(super) fn read(page: &str) -> Result<Vec<Line<'_>>, InvalidPage> {
-    let mut lines = Vec::new();
-    for (number, text) in page.lines().enumerate() {
-        let trimmed = text.trim_matches([' ', '\t']);
-        if trimmed.is_empty() || trimmed.starts_with('#') {
-            continue;
-        }
-        lines.push(line(trimmed).map_err(|problem| InvalidPage {
-            line: number + 1,
-            text: text.chars().take(120).collect(),
-            problem,
-        })?);
-    }
-    Ok(lines)
+pub fn read(page: &str) -> Result<Vec<Line<'_>>, InvalidPage> {
+    let lines = page.lines().enumerate();
+    lines
+        .filter_map(|(number, text)| line(number + 1, text).transpose())
+        .collect()
 }
 
-fn line(text: &str) -> Result<Line<'_>, &'static str> {
+/// The sample of the line with this number; `None` for a comment or an empty one.
+///
+/// # Errors
+/// The line is neither.
+pub fn line(number: usize, text: &str) -> Result<Option<Line<'_>>, InvalidPage> {
+    let trimmed = text.trim_matches([' ', '\t']);
+    if trimmed.is_empty() || trimmed.starts_with('#') {
+        return Ok(None);
+    }
+    sample(trimmed)
+        .map(Some)
+        .map_err(|problem| InvalidPage::at(number, text, problem))
+}
+
+fn sample(text: &str) -> Result<Line<'_>, &'static str> {
     let end = end_of_series(text)?;
     let (series, rest) = text.split_at_checked(end).ok_or("it breaks off")?;
     let series = series.trim_end();
@@ -98,13 +117,19 @@ fn end_of_series(text: &str) -> Result<usize, &'static str> {
 }
 
 /// Name and labels of a series.
-pub(super) struct Named<'p> {
-    pub(super) name: &'p str,
-    pub(super) labels: Vec<(&'p str, Cow<'p, str>)>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named<'p> {
+    /// The name.
+    pub name: &'p str,
+    /// The labels, in the order in which they stand there.
+    pub labels: Vec<(&'p str, Cow<'p, str>)>,
 }
 
 /// Reads the name and the labels of a series.
-pub(super) fn labels(series: &str) -> Result<Named<'_>, &'static str> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn labels(series: &str) -> Result<Named<'_>, &'static str> {
     let (name, inside) = match series.split_once('{') {
         Some((name, rest)) => (name.trim_end(), rest.strip_suffix('}').unwrap_or(rest)),
         None => (series, ""),
@@ -168,6 +193,6 @@ fn is_name(text: &str, of_series: bool) -> bool {
 }
 
 /// The name at the start of a series.
-pub(super) fn name(series: &str) -> &str {
+pub fn name(series: &str) -> &str {
     series.split(['{', ' ']).next().unwrap_or(series)
 }

@@ -1,0 +1,89 @@
+//! Routers: from scale targets to pools, and from pools to the pods that route.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::Mirrors;
+use crate::cluster::mirror::ObjectKey;
+use crate::cluster::project::pool::PoolObject;
+use crate::policy::key::TargetKey;
+use crate::policy::object::Lifecycle;
+use crate::policy::snapshot::Readiness;
+
+/// Why a pool has no router that could be asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoRouter {
+    /// The pool names none.
+    #[error("the pool names no endpoint picker")]
+    NoPicker,
+    /// Its service is missing, or hides its metrics.
+    #[error("there is no Service {service} that has a port with \"metric\" in its name")]
+    NoService {
+        /// The service that the pool names.
+        service: Arc<str>,
+    },
+    /// Nothing is behind the service.
+    #[error("Service {service} has no ready pod")]
+    NoPod {
+        /// The service that the pool names.
+        service: Arc<str>,
+    },
+}
+
+impl Mirrors {
+    /// The pools in front of a target: the one that selects its pods, or all of the namespace where
+    /// nobody says what labels those carry.
+    pub fn pools_of(&self, target: &TargetKey) -> Vec<ObjectKey> {
+        let sighting = self.sight(target);
+        let Some(found) = sighting.found() else {
+            return Vec::new();
+        };
+        let key =
+            |pool: &PoolObject| ObjectKey::new(Arc::clone(&pool.namespace), Arc::clone(&pool.name));
+        let pools = if let Some(labels) = &found.pod_labels {
+            let pool = self.pools.selecting(&target.namespace, labels);
+            pool.into_iter().collect()
+        } else {
+            self.pools.in_namespace(&target.namespace)
+        };
+        pools.iter().map(|pool| key(pool)).collect()
+    }
+
+    /// Where the ready routers of a pool serve their metrics, in the order of their names.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn routers(&self, pool: &PoolObject) -> Result<Vec<SocketAddr>, NoRouter> {
+        let name = pool.picker.as_ref().ok_or(NoRouter::NoPicker)?;
+        let key = ObjectKey::new(Arc::clone(&pool.namespace), Arc::clone(name));
+        let service = self.services.get(&key);
+        let service = service.filter(|service| service.lifecycle == Lifecycle::Live);
+        let port = service.as_ref().and_then(|service| service.metrics_port);
+        let (Some(service), Some(port)) = (service, port) else {
+            return Err(NoRouter::NoService {
+                service: Arc::clone(name),
+            });
+        };
+        let pods = self.pods.in_namespace(&pool.namespace).into_iter();
+        let routers: BTreeMap<Arc<str>, SocketAddr> = pods
+            .filter(|(_, pod)| {
+                pod.readiness == Readiness::Ready
+                    && pod.lifecycle == Lifecycle::Live
+                    && service.selects(&pod.labels)
+            })
+            .filter_map(|(_, pod)| {
+                Some((Arc::clone(&pod.name), SocketAddr::new(pod.address?, port)))
+            })
+            .collect();
+        if routers.is_empty() {
+            return Err(NoRouter::NoPod {
+                service: Arc::clone(name),
+            });
+        }
+        Ok(routers.into_values().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! Asks the routers of models at zero for the requests that they hold: what Prometheus says is old by
+//! a scrape and a query, and it may not say anything.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+
+use crate::actors::facts::Facts;
+use crate::actors::optimizer;
+use crate::cluster::mirror::ObjectKey;
+use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
+use crate::policy::capacity::ServingRole;
+use crate::policy::key::{ModelKey, TargetKey};
+use crate::policy::moment::Moment;
+use crate::policy::router_queue::{CountedQueue, DirectQueue, DirectQueues};
+use crate::policy::units::Replicas;
+use crate::signals::{HeldRequests, RouterApi, RouterError};
+
+/// From one round to the next, where there are few pools.
+const ROUND: Duration = Duration::from_secs(1);
+/// Least time of a round for each pool: 100 scrapes a second.
+const ROUND_PER_POOL: Duration = Duration::from_millis(10);
+/// For one scrape.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How often the width of scrapes fits into one handled message: well below the limit on silence.
+const DEPTH: usize = 6;
+/// Most routers of one pool.
+const ROUTERS: usize = 4;
+
+/// Messages of the router scraper.
+#[derive(Debug)]
+pub enum Message {
+    /// To itself: time for the next round.
+    Round,
+    /// To itself: go on with the pools that are waiting.
+    Scrape,
+}
+
+/// The pump behind the role.
+#[derive(Debug)]
+pub struct RouterScraper {
+    facts: Facts,
+    routers: Arc<dyn RouterApi>,
+    optimizer: Address<optimizer::Message>,
+    waiting: VecDeque<ObjectKey>,
+    asked: BTreeMap<ObjectKey, Asked>,
+}
+
+/// A pool with models at zero, and what its routers said.
+#[derive(Debug, Default)]
+struct Asked {
+    models: BTreeSet<ModelKey>,
+    heard: Option<Heard>,
+    /// Why one of them was not heard when it was asked last.
+    failure: Option<Arc<str>>,
+}
+
+impl Asked {
+    /// Takes an answer in. What was heard before stays, and ages, while nothing else is known.
+    fn hear(&mut self, answer: Answer) {
+        self.failure = answer.failure.map(|silence| Arc::from(silence.why));
+        let Some(at) = answer.at else {
+            return;
+        };
+        let mut held = answer.held;
+        held.retain(|name, _| self.models.iter().any(|model| model.model == *name));
+        let is_whole = answer.is_whole && self.failure.is_none();
+        if is_whole || held.values().any(|requests| *requests > 0.0) {
+            self.heard = Some(Heard { held, at, is_whole });
+        }
+    }
+}
+
+/// What the routers of a pool held when they were last heard.
+#[derive(Debug)]
+struct Heard {
+    held: HeldRequests,
+    at: Moment,
+    /// Whether all of them were heard: what they do not name, none of them holds.
+    is_whole: bool,
+}
+
+impl RouterScraper {
+    /// A new life of the role.
+    pub fn new(
+        facts: Facts,
+        routers: Arc<dyn RouterApi>,
+        optimizer: Address<optimizer::Message>,
+    ) -> Self {
+        Self {
+            facts,
+            routers,
+            optimizer,
+            waiting: VecDeque::new(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// Models that nothing serves, with their targets. Prefill alone serves nothing.
+    fn at_zero(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
+        let mut models: BTreeMap<ModelKey, Vec<TargetKey>> = BTreeMap::new();
+        let mut served = BTreeSet::new();
+        for view in self.facts.board.snapshot().values() {
+            let Some(target) = view.target.resolved() else {
+                continue;
+            };
+            if target.current > Replicas::ZERO && view.template.role != ServingRole::Prefill {
+                served.insert(view.model.clone());
+            }
+            let targets = models.entry(view.model.clone()).or_default();
+            targets.push(target.key.clone());
+        }
+        models.retain(|model, _| !served.contains(model));
+        models
+    }
+
+    /// Pools to ask, with the models at zero behind them. Nobody needs to know where nobody decides.
+    fn pools(&self, now: Moment) -> BTreeMap<ObjectKey, BTreeSet<ModelKey>> {
+        let mut pools: BTreeMap<ObjectKey, BTreeSet<ModelKey>> = BTreeMap::new();
+        if !self.facts.claim.may_write(now) {
+            return pools;
+        }
+        for (model, targets) in self.at_zero() {
+            let keys = targets.iter();
+            for pool in keys.flat_map(|target| self.facts.mirrors.pools_of(target)) {
+                pools.entry(pool).or_default().insert(model.clone());
+            }
+        }
+        pools
+    }
+
+    fn begin_round(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+        let pools = self.pools(cx.now());
+        self.waiting = pools.keys().cloned().collect();
+        self.asked.retain(|pool, _| pools.contains_key(pool));
+        for (pool, models) in pools {
+            self.asked.entry(pool).or_default().models = models;
+        }
+        let count = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        let round = ROUND.max(ROUND_PER_POOL.saturating_mul(count));
+        cx.arm(round, Message::Round);
+        self.publish(cx)
+    }
+
+    /// Asks the routers of the first pools waiting, and publishes what they say.
+    async fn scrape(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+        let dynamic = &self.facts.settings.load().generation.dynamic;
+        let width = dynamic.scale_from_zero_concurrency.max(1);
+        let mut answers = BTreeMap::new();
+        let mut scrapes = Vec::new();
+        while scrapes.len() < width.saturating_mul(DEPTH)
+            && let Some(pool) = self.waiting.pop_front()
+        {
+            let mut answer = Answer::default();
+            match self.routers_of(&pool) {
+                Ok(routers) => {
+                    answer.is_whole = routers.len() <= ROUTERS;
+                    let routers = routers.into_iter().take(ROUTERS);
+                    scrapes.extend(routers.map(|router| self.ask(pool.clone(), router)));
+                }
+                Err(silence) => answer.fail(silence),
+            }
+            answers.insert(pool, answer);
+        }
+        let heard: Vec<_> = stream::iter(scrapes).buffered(width).collect().await;
+        for (pool, held) in heard {
+            answers.entry(pool).or_default().add(held);
+        }
+        for (pool, answer) in answers {
+            self.take(&pool, answer);
+        }
+        if !self.waiting.is_empty() {
+            cx.tell_self(Message::Scrape);
+        }
+        self.publish(cx)
+    }
+
+    fn routers_of(&self, pool: &ObjectKey) -> Result<Vec<SocketAddr>, Silence> {
+        let pool = self.facts.mirrors.pools.get(pool);
+        let pool = pool.ok_or_else(|| Silence::new("no_router", "it is gone"))?;
+        let routers = self.facts.mirrors.routers(&pool);
+        routers.map_err(|why| Silence::new("no_router", &why.to_string()))
+    }
+
+    fn ask(
+        &self,
+        pool: ObjectKey,
+        router: SocketAddr,
+    ) -> impl Future<Output = (ObjectKey, Held)> + use<> {
+        let (routers, clock) = (Arc::clone(&self.routers), self.facts.clock.clone());
+        async move {
+            let held = routers.held(router, DEADLINE).await;
+            let held = held.map_err(|error| Silence::of(router, &error));
+            (pool, held.map(|held| (held, clock.now())))
+        }
+    }
+
+    fn take(&mut self, pool: &ObjectKey, mut answer: Answer) {
+        let Some(asked) = self.asked.get_mut(pool) else {
+            return;
+        };
+        if let Some(silence) = &mut answer.failure {
+            let errors = &self.facts.series.process.errors;
+            let labels = ["router-scraper", silence.reason];
+            errors.with_label_values(&labels).inc();
+            silence.why = format!("InferencePool {pool}: {}", silence.why);
+        }
+        let before = asked.failure.clone();
+        asked.hear(answer);
+        if asked.failure != before {
+            if let Some(why) = &asked.failure {
+                tracing::warn!(why = &**why, "router is not heard");
+            } else {
+                tracing::info!(%pool, "router is heard");
+            }
+        }
+    }
+
+    /// Publishes what is known of each model, and has a cycle decide where requests have come.
+    fn publish(&self, cx: &Context<Message>) -> Result<(), Trouble> {
+        let mut pools: BTreeMap<&ModelKey, Vec<&Asked>> = BTreeMap::new();
+        for asked in self.asked.values() {
+            for model in &asked.models {
+                pools.entry(model).or_default().push(asked);
+            }
+        }
+        let after: DirectQueues = pools
+            .into_iter()
+            .map(|(model, asked)| (model.clone(), together(model, &asked)))
+            .collect();
+        let before = self.facts.direct.load();
+        if *before == after {
+            return Ok(());
+        }
+        let waits = |queue: &DirectQueue| queue.counted.is_some_and(|queue| queue.requests > 0.0);
+        let has_come = after
+            .iter()
+            .any(|(model, queue)| waits(queue) && !before.get(model).is_some_and(waits));
+        self.facts.direct.publish(cx.tenure(), Arc::new(after))?;
+        if has_come {
+            // An absent optimizer finds the queue when it is back.
+            self.optimizer.hint(optimizer::Message::RequestsHeld);
+        }
+        Ok(())
+    }
+}
+
+/// What one router answered.
+type Held = Result<(HeldRequests, Moment), Silence>;
+
+/// What the routers of one pool answered together.
+#[derive(Debug, Default)]
+struct Answer {
+    held: HeldRequests,
+    /// The oldest of the answers.
+    at: Option<Moment>,
+    /// Whether every router was asked.
+    is_whole: bool,
+    failure: Option<Silence>,
+}
+
+impl Answer {
+    fn add(&mut self, held: Held) {
+        match held {
+            Ok((held, at)) => {
+                self.at = Some(self.at.map_or(at, |oldest| oldest.min(at)));
+                for (model, requests) in held {
+                    *self.held.entry(model).or_default() += requests;
+                }
+            }
+            Err(silence) => self.fail(silence),
+        }
+    }
+
+    fn fail(&mut self, silence: Silence) {
+        self.failure.get_or_insert(silence);
+    }
+}
+
+/// What the pools in front of one model say together. A model that a page does not name has no
+/// requests there. While not all is heard, requests are known, and not that there are none.
+fn together(model: &ModelKey, asked: &[&Asked]) -> DirectQueue {
+    let heard: Vec<&Heard> = asked
+        .iter()
+        .filter_map(|asked| asked.heard.as_ref())
+        .collect();
+    let held = |heard: &&Heard| heard.held.get(&model.model).copied().unwrap_or_default();
+    let requests: f64 = heard.iter().map(held).sum();
+    let is_whole = heard.len() == asked.len() && heard.iter().all(|heard| heard.is_whole);
+    let oldest = heard.iter().map(|heard| heard.at).min();
+    DirectQueue {
+        counted: oldest
+            .filter(|_| is_whole || requests > 0.0)
+            .map(|at| CountedQueue { requests, at }),
+        failure: asked.iter().find_map(|asked| asked.failure.clone()),
+    }
+}
+
+/// Why a router was not heard.
+#[derive(Debug)]
+struct Silence {
+    reason: &'static str,
+    why: String,
+}
+
+impl Silence {
+    fn new(reason: &'static str, why: &str) -> Self {
+        let why = why.to_owned();
+        Self { reason, why }
+    }
+
+    fn of(router: SocketAddr, error: &RouterError) -> Self {
+        Self::new(error.reason(), &format!("router {router}: {error}"))
+    }
+}
+
+impl Behaviour for RouterScraper {
+    type Msg = Message;
+
+    async fn handle(
+        &mut self,
+        cx: &Context<Message>,
+        occasion: Occasion<Message>,
+    ) -> Result<(), Trouble> {
+        match occasion {
+            Occasion::Wake | Occasion::Message(Message::Round) => self.begin_round(cx)?,
+            Occasion::Message(Message::Scrape) => {}
+        }
+        self.scrape(cx).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

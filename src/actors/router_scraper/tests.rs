@@ -1,0 +1,145 @@
+//! What routers say together.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::*;
+use crate::policy::moment::WallTime;
+use crate::signals::router_page::PageReader;
+
+const NOW: u64 = 100;
+
+#[derive(Deserialize)]
+struct Vectors {
+    pages: Vec<Pages>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pages {
+    id: String,
+    #[serde(rename = "corrected")]
+    _corrected: Option<String>,
+    pages: Vec<Option<String>>,
+    ages: Vec<u64>,
+    expect: Option<f64>,
+    age: Option<u64>,
+}
+
+fn at(seconds: u64) -> Moment {
+    Moment {
+        monotonic: Duration::from_secs(seconds),
+        wall: WallTime(0),
+    }
+}
+
+fn held(page: Option<&str>, age: u64) -> Held {
+    let broken = |why: &str| Silence::new("test", why);
+    let page = page.ok_or_else(|| broken("no page"))?;
+    let mut reader = PageReader::default();
+    let read = reader.feed(page.as_bytes());
+    let read = read.and_then(|()| reader.finish());
+    let held = read.map_err(|error| broken(&error.to_string()))?;
+    Ok((held, at(NOW - age)))
+}
+
+#[test]
+fn routers_of_a_pool_say_together_what_the_vectors_say() {
+    let text = include_str!("../../../tests/vectors/routers.yaml");
+    let vectors: Vectors = serde_yaml::from_str(text).unwrap();
+    assert!(vectors.pages.len() > 5);
+    let model = ModelKey::new("ns", "m");
+    for vector in vectors.pages {
+        let mut answer = Answer {
+            is_whole: true,
+            ..Answer::default()
+        };
+        for (page, age) in vector.pages.iter().zip(&vector.ages) {
+            answer.add(held(page.as_deref(), *age));
+        }
+        let mut asked = Asked {
+            models: BTreeSet::from([model.clone()]),
+            ..Asked::default()
+        };
+        let has_failed = answer.failure.is_some();
+        asked.hear(answer);
+        let queue = together(&model, &[&asked]);
+        let found = queue.counted.map(|counted| counted.requests);
+        assert_eq!(found, vector.expect, "{}", vector.id);
+        let age = queue
+            .counted
+            .map(|counted| at(NOW).since(counted.at).as_secs());
+        assert!(vector.age.is_none() || age == vector.age, "{}", vector.id);
+        assert_eq!(queue.failure.is_some(), has_failed, "{}", vector.id);
+    }
+}
+
+#[test]
+fn requests_behind_several_pools_add_up_and_none_is_known_of_all_alone() {
+    let model = ModelKey::new("ns", "m");
+    let asked = |requests: Option<f64>, age: u64| Asked {
+        heard: requests.map(|requests| Heard {
+            held: HeldRequests::from([(Arc::from("m"), requests)]),
+            at: at(NOW - age),
+            is_whole: true,
+        }),
+        failure: requests.is_none().then(|| Arc::from("down")),
+        ..Asked::default()
+    };
+    let counted = |asked: &[&Asked]| {
+        let queue = together(&model, asked);
+        queue
+            .counted
+            .map(|counted| (counted.requests, at(NOW).since(counted.at).as_secs()))
+    };
+    let (two, three, zero, silent) = (
+        asked(Some(2.0), 1),
+        asked(Some(3.0), 5),
+        asked(Some(0.0), 1),
+        asked(None, 0),
+    );
+    assert_eq!(counted(&[&two, &three]), Some((5.0, 5)));
+    assert_eq!(counted(&[&zero]), Some((0.0, 1)));
+    assert_eq!(counted(&[&zero, &silent]), None);
+    assert_eq!(counted(&[&two, &silent]), Some((2.0, 1)));
+    assert_eq!(counted(&[&silent]), None);
+}
+
+#[test]
+fn what_was_heard_stays_and_ages_until_something_else_is_known() {
+    let model = ModelKey::new("ns", "m");
+    let mut asked = Asked {
+        models: BTreeSet::from([model.clone()]),
+        ..Asked::default()
+    };
+    let page =
+        |requests: u32| format!("llm_d_epp_flow_control_queue_size{{model_name=\"m\"}} {requests}");
+    let mut hear = |pages: &[(Option<String>, u64)]| {
+        let mut answer = Answer {
+            is_whole: true,
+            ..Answer::default()
+        };
+        for (page, age) in pages {
+            answer.add(held(page.as_deref(), *age));
+        }
+        asked.hear(answer);
+        let queue = together(&model, &[&asked]);
+        let counted = queue.counted;
+        (
+            counted.map(|counted| (counted.requests, counted.at)),
+            queue.failure,
+        )
+    };
+    let (three, none) = (Some(page(3)), Some(page(0)));
+    assert_eq!(hear(&[(three.clone(), 9)]), (Some((3.0, at(91))), None));
+    let down = Some(Arc::from("no page"));
+    assert_eq!(hear(&[(None, 5)]), (Some((3.0, at(91))), down.clone()));
+    // Half of an answer is enough for requests, and not for their absence.
+    assert_eq!(
+        hear(&[(none.clone(), 4), (None, 4)]),
+        (Some((3.0, at(91))), down.clone())
+    );
+    assert_eq!(hear(&[(three, 3), (None, 3)]), (Some((3.0, at(97))), down));
+    assert_eq!(hear(&[(none, 2)]), (Some((0.0, at(98))), None));
+}

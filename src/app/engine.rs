@@ -1,0 +1,54 @@
+//! The part of the tree that measures and decides.
+
+use std::sync::Arc;
+
+use super::{Env, Plant};
+use crate::actors::{collector, optimizer, router_scraper};
+use crate::kit::{self, Address, ChildSpec, Role};
+use crate::signals::Namespace;
+
+impl Plant {
+    pub(super) fn engine(&self, env: &Env) -> Vec<ChildSpec> {
+        vec![
+            self.collector(env),
+            self.optimizer(),
+            self.router_scraper(env),
+        ]
+    }
+
+    fn collector(&self, env: &Env) -> ChildSpec {
+        let (facts, prometheus) = (self.facts.clone(), Arc::clone(&env.prometheus));
+        let optimizer = self.addresses.optimizer.clone();
+        // Settings have validated it already.
+        let namespace = self.statics.scope.watch_namespace.as_deref();
+        let namespace = namespace.and_then(|namespace| Namespace::parse(namespace).ok());
+        kit::child(Role::Collector, &self.addresses.collector, move |_tenure| {
+            collector::Collector::new(
+                facts.clone(),
+                Arc::clone(&prometheus),
+                namespace.clone(),
+                optimizer.clone(),
+            )
+        })
+    }
+
+    fn optimizer(&self) -> ChildSpec {
+        let (facts, plans) = (self.facts.clone(), self.plans.clone());
+        let collector = self.addresses.collector.clone();
+        kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_tenure| {
+            optimizer::Optimizer::new(facts.clone(), plans.clone(), collector.clone())
+        })
+    }
+
+    fn router_scraper(&self, env: &Env) -> ChildSpec {
+        let (facts, routers) = (self.facts.clone(), Arc::clone(&env.routers));
+        let optimizer = self.addresses.optimizer.clone();
+        kit::child(Role::RouterScraper, &Address::vacant(), move |_tenure| {
+            router_scraper::RouterScraper::new(
+                facts.clone(),
+                Arc::clone(&routers),
+                optimizer.clone(),
+            )
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! What routers themselves say of the requests that they hold, apart from Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::ModelKey;
+use super::moment::Moment;
+
+/// What routers said, by model. A model without an entry was not asked about.
+pub type DirectQueues = BTreeMap<ModelKey, DirectQueue>;
+
+/// What the routers of one model said when they were asked themselves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DirectQueue {
+    /// The last count; `None` before the first one.
+    pub counted: Option<CountedQueue>,
+    /// Why a router said nothing when it was asked last; `None` where all did.
+    pub failure: Option<Arc<str>>,
+}
+
+/// Requests that wait in the routers of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CountedQueue {
+    /// As read; may be no number.
+    pub requests: f64,
+    /// When they were counted; the oldest count where there are several routers.
+    pub at: Moment,
+}
+
+/// Who told how many requests wait in a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum QueueSource {
+    /// Prometheus.
+    Prometheus,
+    /// The router itself.
+    Router,
+}
+
+impl fmt::Display for QueueSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Prometheus => "Prometheus",
+            Self::Router => "the router itself",
+        })
+    }
+}
+
+/// Requests that are known to wait in a router.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct KnownQueue {
+    pub(super) requests: f64,
+    /// Whether it is too old to shrink on.
+    pub(super) is_stale: bool,
+    pub(super) source: QueueSource,
+}

@@ -1,0 +1,167 @@
+//! Models at zero, what Prometheus and routers themselves say of their requests, and what is learned
+//! while nobody can be heard.
+
+use std::time::Duration;
+
+use super::voted::planned;
+use crate::policy::document::{Situation, SnapshotDocument};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::learn;
+use crate::policy::learned::Learned;
+use crate::policy::moment::Moment;
+use crate::policy::plan::{Plan, Why};
+use crate::policy::router_queue::QueueSource;
+use crate::policy::units::Replicas;
+use crate::settings::bundle::read_bundle;
+
+const PERCENTAGES: &str = "scaleToZero: {default: {enable_scale_to_zero: true}}";
+const TOKENS: &str = "
+saturation: {default: {analyzerName: saturation}}
+scaleToZero: {default: {enable_scale_to_zero: true}}
+";
+const DOWN: &str =
+    "collection: {failures: {kvUsage: down, queueLength: down, routerQueueRequests: down}}";
+const NEVER: &str = "collection: {state: never}";
+const OLD: &str = "collection: {ago: 1h}";
+const GOOD: &str = "";
+
+fn document(desired: u32, collection: &str, model: &str) -> String {
+    let models = if model.is_empty() {
+        String::new()
+    } else {
+        format!("models: [{{namespace: ns, model: m, {model}}}]\n")
+    };
+    format!(
+        "version: 1\n{collection}\nvariants:\n- {{namespace: ns, name: a, model: m, cost: 10, desired: {desired}, target: {{current: 0}}}}\n{models}"
+    )
+}
+
+/// The count of variant `a`, who was believed, and what was said of routers that are not heard.
+fn outcome(plan: &Plan) -> (Option<Replicas>, Option<QueueSource>, Option<String>) {
+    let decision = &plan.decisions[&VariantKey::new("ns", "a")];
+    let mut source = None;
+    let mut failure = None;
+    for step in &decision.steps {
+        match &step.why {
+            Why::Woken { source: by, .. } => source = *by,
+            Why::WakeSignalFailed { why } => failure = Some(why.to_string()),
+            _ => {}
+        }
+    }
+    (decision.target, source, failure)
+}
+
+#[test]
+fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
+    use QueueSource::{Prometheus, Router};
+    let told = |requests: u32, age: &str| {
+        format!("router: {{queueRequests: {{value: {requests}, age: {age}}}}}")
+    };
+    let said = |requests: u32, age: &str| {
+        format!("directQueue: {{requests: {{value: {requests}, age: {age}}}}}")
+    };
+    let both = |told: String, said: String| format!("{told}, {said}");
+    let failed = "directQueue: {failure: refused}".to_owned();
+    let faltering = "directQueue: {requests: {value: 2, age: 5s}, failure: refused}".to_owned();
+    for (collection, model, source, failure) in [
+        (GOOD, String::new(), None, None),
+        (GOOD, told(3, "5s"), Some(Prometheus), None),
+        (GOOD, said(3, "5s"), Some(Router), None),
+        (DOWN, told(3, "5s"), None, None),
+        (DOWN, said(3, "5s"), Some(Router), None),
+        (NEVER, said(3, "5s"), Some(Router), None),
+        (OLD, said(3, "5s"), Some(Router), None),
+        (DOWN, said(0, "1s"), None, None),
+        (DOWN, said(3, "61s"), None, None),
+        (GOOD, both(told(3, "9s"), said(0, "1s")), None, None),
+        (GOOD, both(told(0, "9s"), said(3, "1s")), Some(Router), None),
+        (
+            GOOD,
+            both(told(3, "1s"), said(0, "9s")),
+            Some(Prometheus),
+            None,
+        ),
+        (GOOD, both(told(0, "1s"), said(3, "9s")), None, None),
+        (DOWN, failed.clone(), None, Some("refused".to_owned())),
+        (GOOD, both(told(3, "5s"), failed), Some(Prometheus), None),
+        (DOWN, faltering, Some(Router), None),
+    ] {
+        for settings in [PERCENTAGES, TOKENS] {
+            let text = document(0, collection, &model);
+            let target = Replicas(u32::from(source.is_some()));
+            let expected = (Some(target), source, failure.clone());
+            assert_eq!(
+                outcome(&planned(&text, settings)),
+                expected,
+                "{text}{settings}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_routers_say_is_written_down_and_read_back() {
+    let model = "directQueue: {requests: {value: 2, age: 5s}, failure: refused}";
+    let settings = read_bundle(PERCENTAGES).unwrap();
+    let read = |text: &str| {
+        let document = SnapshotDocument::parse(text).unwrap();
+        document.situation(&settings.freshness).unwrap()
+    };
+    let Situation { snapshot, now, .. } = read(&document(0, DOWN, model));
+    let queue = &snapshot.direct[&ModelKey::new("ns", "m")];
+    assert_eq!(
+        queue.counted.map(|counted| now.since(counted.at).as_secs()),
+        Some(5)
+    );
+    let written = SnapshotDocument::of(&snapshot, &Learned::default(), now);
+    let again = read(&serde_json::to_string(&written).unwrap()).snapshot;
+    assert_eq!(again.direct, snapshot.direct);
+    assert_eq!(again.metrics.routers, snapshot.metrics.routers);
+
+    let negative = document(0, DOWN, "directQueue: {requests: -1}");
+    let fault = SnapshotDocument::parse(&negative)
+        .unwrap()
+        .situation(&settings.freshness)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        fault.starts_with("models[0].directQueue.requests: "),
+        "{fault}"
+    );
+}
+
+/// Learns from a document so many seconds after the last one.
+fn taught(learned: &Learned, text: &str, seconds: u64) -> (Learned, Moment) {
+    let settings = read_bundle(PERCENTAGES).unwrap();
+    let text = format!("{text}time: {{uptime: {}s}}\n", 86_400 + seconds);
+    let document = SnapshotDocument::parse(&text).unwrap();
+    let situation = document.situation(&settings.freshness).unwrap();
+    let (snapshot, now) = (situation.snapshot, situation.now);
+    (learn(&snapshot, learned, &settings, now), now)
+}
+
+#[test]
+fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
+    let (model, variant) = (ModelKey::new("ns", "m"), VariantKey::new("ns", "a"));
+    let hold = Duration::from_mins(10);
+    let idle = "router: {queueRequests: 0}";
+    let (learned, _) = taught(&Learned::default(), &document(0, GOOD, idle), 0);
+    let (learned, now) = taught(&learned, &document(0, GOOD, idle), 60);
+    assert_eq!(
+        learned.activity.idle_for(&model, now),
+        Some(Duration::from_secs(60))
+    );
+    assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ZERO);
+
+    let (learned, now) = taught(&learned, &document(1, DOWN, ""), 120);
+    assert_eq!(learned.activity.idle_for(&model, now), Some(Duration::ZERO));
+    assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ONE);
+
+    // It goes on being held where it was not noticed twice.
+    let (learned, now) = taught(&learned, &document(1, GOOD, idle), 180);
+    assert_eq!(
+        learned.activity.idle_for(&model, now),
+        Some(Duration::from_secs(60))
+    );
+    assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ONE);
+}
