@@ -2,7 +2,9 @@
 //! seeded.
 
 mod clock;
+mod flaw;
 mod seed;
 
 pub use clock::Clock;
+pub use flaw::{Flaw, Flaws};
 pub use seed::{Generator, SeedTree};

@@ -10,11 +10,12 @@ use crate::actors::{collector, optimizer};
 use crate::cluster::event::{Notice as EventNotice, Regarding, Severity};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
+use crate::env::Flaw;
 use crate::kit::{Address, Context, Doorbell, Duty, Occasion, Tenure};
 use crate::policy::filter::{ConfigReach, Scope, Tracking};
 use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
-use crate::settings::generation::{Change, Generation, Transition, transition};
+use crate::settings::generation::{Change, Generation, Transition, start, transition};
 use crate::settings::problem::{Findings, Notice, Problem};
 use crate::settings::rejection::{
     REJECTION_LOG, REJECTION_REASON, Rejected, rejection_error, rejection_event,
@@ -187,7 +188,16 @@ impl Config {
             mut findings,
         } = transition(&current.generation, &sources);
         findings.notices.extend(notices);
-        if let Some(next) = next {
+        let again = self.facts.flaws.has(Flaw::GenerationRepeated);
+        let again = again.then(|| {
+            let mut again = current.generation.clone();
+            again.number += 1;
+            again
+        });
+        if let Some(mut next) = next.or(again) {
+            if self.facts.flaws.has(Flaw::StaticsFollow) {
+                next.statics = start(&sources).map_or(next.statics, |new| new.generation.statics);
+            }
             effects.push(Effect::Publish(next, changes));
         }
         effects.push(Effect::Refuse(rejected));

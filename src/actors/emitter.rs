@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
+use crate::env::Flaw;
 use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
 use crate::metrics::{Trouble, VariantLabels};
 use crate::policy::condition::{self, ConditionStatus};
@@ -161,7 +162,8 @@ impl Emitter {
         let may_write = self.facts.claim.may_write(now);
         let views = self.facts.board.snapshot();
         for (key, record) in self.facts.records.snapshot() {
-            if !may_write || !views.contains_key(&key) {
+            let stays = self.facts.flaws.has(Flaw::FollowerShows);
+            if (!may_write && !stays) || !views.contains_key(&key) {
                 effects.push(Effect::Forget { previous: record });
             }
         }
@@ -419,6 +421,7 @@ impl Duty for Emitter {
                     .records
                     .put(&self.tenure, &previous.key, None)
                     .is_ok()
+                    && !self.facts.flaws.has(Flaw::SeriesKept)
                 {
                     let series = &self.facts.series;
                     series.withdraw(&labels(&previous));

@@ -63,7 +63,7 @@ impl EventRecorder {
         if self.denials.are_on(about) {
             return Some(self.facts.claim.permit_about_itself());
         }
-        self.facts.claim.permit(now, self.api.timeout)
+        self.facts.permit(now, self.api.timeout)
     }
 
     async fn deliver(&mut self, now: Moment, occurrence: Occurrence) {

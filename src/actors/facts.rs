@@ -15,7 +15,13 @@ use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
 use crate::cluster::mirror::SyncState;
 use crate::cluster::project::pool::PoolObject;
+use std::time::Duration;
+
+use crate::cluster::permit::WritePermit;
 use crate::env::Clock;
+#[cfg(feature = "sim")]
+use crate::env::Flaw;
+use crate::env::Flaws;
 use crate::kit::{Cell, Census, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::actuation::Scalers;
@@ -97,6 +103,8 @@ pub struct Facts {
     told: Arc<Mutex<Told>>,
     /// Number of the last planning cycle.
     pub cycles: Arc<AtomicU64>,
+    /// The defect of this process, if one is planted.
+    pub flaws: Flaws,
     /// Variants whose actor keeps failing, with the reason.
     pub quarantined: Arc<RwLock<BTreeMap<VariantKey, Arc<str>>>>,
 }
@@ -126,6 +134,7 @@ impl Facts {
             series,
             told: Arc::default(),
             cycles: Arc::default(),
+            flaws: Flaws::default(),
             quarantined: Arc::default(),
             requests: Requests::default(),
             manager: Arc::from(""),
@@ -145,6 +154,16 @@ impl Facts {
     pub fn told_at_start(self, findings: &Findings) -> Self {
         *self.told() = Told::at_start(findings);
         self
+    }
+
+    /// The right to write, for requests that take no longer than this together.
+    pub fn permit(&self, now: Moment, timeout: Duration) -> Option<WritePermit> {
+        #[cfg(feature = "sim")]
+        if self.flaws.has(Flaw::PermitUnasked) {
+            let until = tokio::time::Instant::now() + Duration::from_hours(1);
+            return Some(WritePermit::for_test(0, until));
+        }
+        self.claim.permit(now, timeout)
     }
 
     /// How this controller stands towards others that claim a variant.

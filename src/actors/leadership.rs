@@ -1,6 +1,7 @@
 //! Publishes the right to write: for ever without leader election, else as long as the lease is
 //! renewed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::denials::Denials;
@@ -8,7 +9,7 @@ use crate::actors::requests::{Asker, Requests};
 use crate::actors::{emitter, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
-use crate::env::Generator;
+use crate::env::{Flaw, Generator};
 use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy::lease::{LeaseMove, LeaseRules, LeaseState, claim_end, next_look};
 
@@ -98,17 +99,27 @@ impl Leadership {
         api: &LeaseApi,
     ) -> Result<Look, LeaseError> {
         let record = api.read().await?;
-        let lease_move = state.observe(rules, record, cx.now());
+        let mut lease_move = state.observe(rules, record, cx.now());
         if let LeaseMove::Wait { free_at } = lease_move {
             return Ok(Look {
                 hold: Hold::NotOurs,
                 free_at: Some(free_at),
             });
         }
+        if let LeaseMove::Replace { version, .. } = &mut lease_move
+            && cx.flaws().has(Flaw::LeaseUnversioned)
+        {
+            *version = Arc::from("");
+        }
         let sent = cx.now();
         api.carry_out(rules, &lease_move, sent.wall).await?;
+        let overlong = if cx.flaws().has(Flaw::ClaimOverlong) {
+            rules.duration * 2
+        } else {
+            Duration::ZERO
+        };
         Ok(Look {
-            hold: Hold::Until(claim_end(rules, sent)),
+            hold: Hold::Until(claim_end(rules, sent) + overlong),
             free_at: None,
         })
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::actors::collector;
 use crate::actors::facts::Facts;
+use crate::actors::{collector, flaws};
+use crate::env::Flaw;
 use crate::kit::{Address, Context, Duty, Occasion, Slot};
 use crate::policy;
 use crate::policy::moment::Moment;
@@ -105,18 +106,18 @@ impl Optimizer {
         let timer = duration.start_timer();
         let in_force = self.facts.settings.load();
         let cycle = self.facts.cycles.fetch_add(1, Ordering::Relaxed) + 1;
+        let cycle = if self.facts.flaws.has(Flaw::CyclesFromOne) {
+            self.epoch + 1
+        } else {
+            cycle
+        };
         let cycle = CycleId(cycle);
         let _entered = in_cycle(Some(cycle)).entered();
         let snapshot = self.facts.snapshot(cycle);
         let settings = &in_force.generation.dynamic;
         let learned = self.facts.learned.load();
-        let plan = policy::plan(
-            &snapshot,
-            &learned,
-            settings,
-            in_force.generation.number,
-            now,
-        );
+        let seen = flaws::snapshot(&self.facts.flaws, &snapshot);
+        let plan = policy::plan(&seen, &learned, settings, in_force.generation.number, now);
         if let Err(violation) = policy::check_plan(&snapshot, settings, &plan) {
             tracing::error!(cycle = %plan.cycle, %violation, "plan breaks an invariant");
             let counter = &self.facts.series.engine.invariant_violations;
@@ -124,6 +125,7 @@ impl Optimizer {
         }
         timer.observe_duration();
         self.planned = Some(now);
+        let plan = flaws::plan(&self.facts.flaws, plan);
         effects.push(Effect::Publish(Arc::new(plan)));
     }
 
@@ -171,7 +173,7 @@ impl Duty for Optimizer {
                 self.arm(now, effects);
             }
             Occasion::Message(Message::Deadline { epoch }) => {
-                if epoch == self.epoch {
+                if epoch == self.epoch || self.facts.flaws.has(Flaw::DeadlineUnchecked) {
                     self.plan(now, effects);
                     self.arm(now, effects);
                 }

@@ -16,7 +16,7 @@ use crate::actors::requests::Asker;
 use crate::actors::status::{self, Difference};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
-use crate::env::Generator;
+use crate::env::{Flaw, Generator};
 use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
 use crate::policy::backoff::Backoff;
 use crate::policy::key::VariantKey;
@@ -180,7 +180,7 @@ impl StatusWriter {
                 return Outcome::Later(due);
             }
         }
-        let Some(permit) = self.facts.claim.permit(now, self.api.timeout * REQUESTS) else {
+        let Some(permit) = self.facts.permit(now, self.api.timeout * REQUESTS) else {
             return Outcome::NoClaim;
         };
         let retired = self.dead(&object, now);
@@ -252,7 +252,9 @@ impl StatusWriter {
             failures,
             not_before,
         };
-        self.intents.put_back(key, intent);
+        if !self.facts.flaws.has(Flaw::IntentDropped) {
+            self.intents.put_back(key, intent);
+        }
     }
 
     /// A claim that is too short for a request may be renewed, which is no change of term. Without a

@@ -14,6 +14,7 @@ use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
     Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
+use crate::env::Flaw;
 use crate::kit::{Behaviour, Context, Occasion, Trouble, WatchedKind};
 
 /// Messages of a watcher.
@@ -152,6 +153,7 @@ where
                 let view = object.project(&mut self.texts);
                 self.apply(cx, key, view)?;
             }
+            WatchEvent::Deleted(_) if self.facts.flaws.has(Flaw::DeletionsIgnored) => {}
             WatchEvent::Deleted(key) => self.delete(cx, &key)?,
             WatchEvent::Malformed(malformed) => self.malformed(cx, &malformed)?,
             WatchEvent::Alive => {}
@@ -209,6 +211,9 @@ where
         };
         let first = !self.subject.mirror.synced();
         for changed in self.subject.mirror.replace(cx.tenure(), relist)? {
+            if changed.after.is_none() && self.facts.flaws.has(Flaw::DeletionsUntold) {
+                continue;
+            }
             (self.subject.ring)(News::Changed(&changed));
         }
         self.texts.sweep();

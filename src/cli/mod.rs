@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub mod args;
+#[cfg(feature = "sim")]
+pub mod chaos;
 pub mod controller;
 pub mod crds;
 #[cfg(feature = "sim")]
@@ -24,6 +26,7 @@ commands:
   wva controller --print-config[=json]    show every setting, its value and where it comes from
   wva plan --snapshot FILE                show what the controller would decide, from a file
   wva demo [FLAGS]                        play the controller in a simulated cluster
+  wva chaos [FLAGS]                       break everything around the controller, by seed
   wva crds                                print the custom resource definition
 ";
 
@@ -48,6 +51,8 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
         Some("plan") => plan::run(rest),
         #[cfg(feature = "sim")]
         Some("demo") => demo::run(rest),
+        #[cfg(feature = "sim")]
+        Some("chaos") => chaos::run(rest),
         Some("crds") => match (rest.next(), crds::text()) {
             (Some(extra), _) => {
                 complain(&format!("wva crds takes no argument, and got {extra:?}\n"));

@@ -12,7 +12,7 @@ use super::role::Role;
 use super::root::Kit;
 use super::tenure::Tenure;
 use super::timers::Timers;
-use crate::env::SeedTree;
+use crate::env::{Flaws, SeedTree};
 use crate::policy::moment::Moment;
 
 /// Why a handler is called.
@@ -112,6 +112,11 @@ impl<M: Send + 'static> Context<M> {
     /// The source of this process's randomness.
     pub fn seed(&self) -> &SeedTree {
         &self.kit.seed
+    }
+
+    /// The defect of this process, if one is planted.
+    pub fn flaws(&self) -> &Flaws {
+        self.kit.census.flaws()
     }
 
     /// Puts a message at the end of the own mailbox. Without progress in the outside world in

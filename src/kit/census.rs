@@ -14,10 +14,11 @@ use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
 #[cfg(feature = "sim")]
-use super::chaos::{KillAt, KillHooks};
+use super::chaos::{Gate, KillAt, KillHooks, Mishap};
 use super::life::Life;
 use super::role::{Role, Shape};
 use super::tenure::Tenure;
+use crate::env::Flaws;
 use crate::policy::moment::Moment;
 
 /// How long a supervisor may go without finishing a sweep, of which it makes one a second.
@@ -36,13 +37,18 @@ struct Inner {
     /// Lives that have not ended.
     living: watch::Sender<usize>,
     overdue: AtomicU64,
+    flaws: Flaws,
     #[cfg(feature = "sim")]
     hooks: Mutex<BTreeMap<Role, Arc<KillHooks>>>,
+    #[cfg(feature = "sim")]
+    gate: Gate,
 }
 
 struct Entry {
     life: Arc<Life>,
     cell: Option<ActorCell>,
+    #[cfg(feature = "sim")]
+    task: Option<tokio::task::AbortHandle>,
     alive: bool,
     restarts: u64,
     past: Past,
@@ -164,6 +170,66 @@ impl Census {
     #[cfg(feature = "sim")]
     pub fn kill_at(&self, role: &Role, moment: KillAt) {
         self.hooks(role).add(moment);
+    }
+
+    /// Kills a role once, before or after the next occasion that it handles.
+    #[cfg(feature = "sim")]
+    pub fn kill_next(&self, role: &Role, moment: fn(u64) -> KillAt) {
+        let hooks = self.hooks(role);
+        hooks.add(moment(hooks.begun() + 1));
+    }
+
+    /// Lets something befall a role at the next occasion that it handles.
+    #[cfg(feature = "sim")]
+    pub fn befall(&self, role: &Role, mishap: Mishap) {
+        self.hooks(role).await_mishap(mishap);
+    }
+
+    /// Whether a kill or a mishap of this role has yet to come.
+    #[cfg(feature = "sim")]
+    pub fn is_armed(&self, role: &Role) -> bool {
+        self.hooks(role).is_armed()
+    }
+
+    /// No kill and no mishap is to come any more.
+    #[cfg(feature = "sim")]
+    pub fn disarm(&self) {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.values().for_each(|hooks| hooks.disarm());
+    }
+
+    /// Aborts the task of a role's present life; `false` if there is none.
+    #[cfg(feature = "sim")]
+    pub fn abort(&self, role: &Role) -> bool {
+        let table = self.table();
+        let entry = table.get(role).filter(|entry| entry.alive);
+        let task = entry.and_then(|entry| entry.task.clone());
+        drop(table);
+        task.inspect(tokio::task::AbortHandle::abort).is_some()
+    }
+
+    /// Lets no handler begin, or lets them begin again: the process is paused, or goes on.
+    #[cfg(feature = "sim")]
+    pub fn pause(&self, paused: bool) {
+        self.0.gate.close(paused);
+    }
+
+    #[cfg(feature = "sim")]
+    pub(super) async fn pass(&self) {
+        self.0.gate.pass().await;
+    }
+
+    /// Notes by which task the present life of a role can be aborted.
+    #[cfg(feature = "sim")]
+    pub(super) fn hold(&self, role: &Role, task: tokio::task::AbortHandle) {
+        if let Some(entry) = self.table().get_mut(role) {
+            entry.task = Some(task);
+        }
+    }
+
+    /// The defect of this process, if one is planted.
+    pub fn flaws(&self) -> &Flaws {
+        &self.0.flaws
     }
 
     /// Begins a life; it ends when the guard is dropped.
@@ -317,6 +383,8 @@ impl Entry {
         Self {
             life: Arc::clone(life),
             cell: None,
+            #[cfg(feature = "sim")]
+            task: None,
             alive: true,
             restarts: 0,
             past: Past::default(),

@@ -1,8 +1,11 @@
-//! Kills at a chosen point, for tests that try every point.
+//! Kills at a chosen point and other mishaps, for tests that try every point.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
 
 /// When a role is killed, counted in the occasions of all its lives, the first being 1. A
 /// supervisor counts its own chores: starts, sweeps, settlements of exits.
@@ -14,19 +17,90 @@ pub enum KillAt {
     After(u64),
 }
 
-/// Kills that one role still has before it.
+/// What befalls a role while it handles its next occasion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mishap {
+    /// Its handler panics.
+    Panic,
+    /// Its handler never ends.
+    Hang,
+}
+
+/// Kills and mishaps that one role still has before it.
 #[derive(Debug, Default)]
 pub(super) struct KillHooks {
     begun: AtomicU64,
     pending: Mutex<BTreeSet<KillAt>>,
+    mishap: Mutex<Option<Mishap>>,
+}
+
+/// Stands between all handlers of a process and their work: a process that is paused begins none.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    closed: AtomicBool,
+    moved: Notify,
+}
+
+impl Gate {
+    pub(super) fn close(&self, closed: bool) {
+        self.closed.store(closed, Ordering::Release);
+        self.moved.notify_waiters();
+    }
+
+    pub(super) async fn pass(&self) {
+        loop {
+            let mut moved = pin!(self.moved.notified());
+            // Before the look, so that no move is lost between look and wait.
+            moved.as_mut().enable();
+            if !self.closed.load(Ordering::Acquire) {
+                return;
+            }
+            moved.await;
+        }
+    }
 }
 
 impl KillHooks {
     pub(super) fn add(&self, moment: KillAt) {
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(moment);
+        self.pending().insert(moment);
+    }
+
+    /// Number of the last occasion that began.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// Whether a kill or a mishap has yet to come.
+    pub(super) fn is_armed(&self) -> bool {
+        !self.pending().is_empty() || self.mishap().is_some()
+    }
+
+    /// Nothing more is to come.
+    pub(super) fn disarm(&self) {
+        self.pending().clear();
+        *self.mishap() = None;
+    }
+
+    pub(super) fn await_mishap(&self, mishap: Mishap) {
+        *self.mishap() = Some(mishap);
+    }
+
+    /// Lets happen what was asked for.
+    pub(super) async fn befall(&self) {
+        let mishap = self.mishap().take();
+        match mishap {
+            Some(Mishap::Panic) => std::panic::resume_unwind(Box::new("a planted panic")),
+            Some(Mishap::Hang) => std::future::pending().await,
+            None => {}
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, BTreeSet<KillAt>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mishap(&self) -> MutexGuard<'_, Option<Mishap>> {
+        self.mishap.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Number of the occasion that begins.
@@ -36,9 +110,6 @@ impl KillHooks {
 
     /// Whether the role dies now; each kill strikes once.
     pub(super) fn strikes(&self, moment: KillAt) -> bool {
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&moment)
+        self.pending().remove(&moment)
     }
 }

@@ -50,10 +50,19 @@ pub(super) async fn spawn<A: Actor<Arguments = Boarding>>(
     boarding: Boarding,
     supervisor: Option<ActorCell>,
 ) -> Result<ActorRef<A::Msg>, SpawnErr> {
-    let (actor, _task) = match supervisor {
+    #[cfg(feature = "sim")]
+    let (census, life) = (
+        boarding.kit.census.clone(),
+        Arc::clone(boarding.guard.life()),
+    );
+    let (actor, task) = match supervisor {
         Some(supervisor) => Actor::spawn_linked(None, actor, boarding, supervisor).await?,
         None => Actor::spawn(None, actor, boarding).await?,
     };
+    #[cfg(feature = "sim")]
+    census.hold(life.role(), task.abort_handle());
+    #[cfg(not(feature = "sim"))]
+    drop(task);
     Ok(actor)
 }
 

@@ -123,12 +123,16 @@ impl Life {
 /// Runs one handler: in the span of its life, counted, and struck by the kills that tests ask for.
 pub(super) async fn attend<T>(kit: &Kit, life: &Life, work: impl Future<Output = T>) -> T {
     #[cfg(feature = "sim")]
+    kit.census.pass().await;
+    #[cfg(feature = "sim")]
     let turn = life.hooks.begin();
     #[cfg(feature = "sim")]
     if life.hooks.strikes(super::chaos::KillAt::Before(turn)) {
         kit.census.fell(life.role());
         std::future::pending::<()>().await;
     }
+    #[cfg(feature = "sim")]
+    life.hooks.befall().await;
     let outcome = work.instrument(life.span()).await;
     life.count_handled(kit.clock.now());
     #[cfg(feature = "sim")]

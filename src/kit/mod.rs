@@ -32,7 +32,7 @@ pub use bell::Doorbell;
 pub use cell::Cell;
 pub use census::{Aliveness, Census, RoleReport, RoleState};
 #[cfg(feature = "sim")]
-pub use chaos::KillAt;
+pub use chaos::{KillAt, Mishap};
 pub use child::ChildSpec;
 pub use keyed::{Order, Registry, keyed};
 pub use machine::{Duty, Machine};

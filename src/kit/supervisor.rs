@@ -17,7 +17,7 @@ use super::life::attend;
 use super::role::{ChildrenPolicy, Role, Shape};
 use super::root::Kit;
 use super::timers::Timers;
-use crate::env::Generator;
+use crate::env::{Flaw, Generator};
 use crate::policy::ledger::{RestartLedger, RestartPolicy, Verdict};
 
 /// Grace that is kept for each child still to be stopped, however long the others take.
@@ -186,7 +186,8 @@ impl Desk {
             }
             Chore::Sweep => {
                 let now = self.kit.clock.now().monotonic;
-                for live in self.slots.iter_mut().filter_map(|slot| slot.live.as_mut()) {
+                let lives = self.slots.iter_mut().filter_map(|slot| slot.live.as_mut());
+                for live in lives.filter(|_| !self.kit.census.flaws().has(Flaw::SweepForgotten)) {
                     live.sweep(&self.kit, now);
                 }
                 self.arm(SWEEP_EVERY, Chore::Sweep);
@@ -231,7 +232,14 @@ impl Desk {
         let role = slot.spec.role().clone();
         self.kit.census.failed(&role, why);
         let now = self.kit.clock.now().monotonic;
-        match slot.ledger.record_exit(now, &self.policy) {
+        let flaws = self.kit.census.flaws();
+        let verdict = match slot.ledger.record_exit(now, &self.policy) {
+            Verdict::Escalate if flaws.has(Flaw::BudgetIgnored) => {
+                Verdict::RestartAfter(self.policy.delay_base)
+            }
+            verdict => verdict,
+        };
+        match verdict {
             Verdict::RestartAfter(delay) => {
                 slot.generation += 1;
                 let generation = slot.generation;
@@ -241,7 +249,9 @@ impl Desk {
                     .census
                     .set_state(&role, RoleState::Restarting { after });
                 let slot = index;
-                self.arm(after, Chore::Start { slot, generation });
+                if !flaws.has(Flaw::RestartForgotten) {
+                    self.arm(after, Chore::Start { slot, generation });
+                }
                 Ok(())
             }
             Verdict::Escalate => {

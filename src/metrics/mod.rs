@@ -11,6 +11,7 @@ use prometheus::{Registry, TextEncoder};
 
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
 use self::families::{Registrar, VariantSeries};
+use crate::env::{Flaw, Flaws};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::plan::{Action, Decision, Stage, VariantFigures, Why};
@@ -37,6 +38,8 @@ pub struct Metrics {
     exposition: RwLock<()>,
     variants: VariantSeries,
     families: Vec<Family>,
+    /// The defect of this process, if one is planted.
+    pub flaws: Flaws,
     /// Collection and planning.
     pub engine: EngineSeries,
     /// Settings.
@@ -96,6 +99,7 @@ impl Metrics {
             config,
             process,
             families: noted.into_inner(),
+            flaws: Flaws::default(),
             exposition: RwLock::new(()),
             pipeline,
             process_wide,
@@ -126,10 +130,11 @@ impl Metrics {
             .current
             .with_label_values(&label_values)
             .set(values.current.to_f64());
-        self.variants
-            .ratio
-            .with_label_values(&label_values)
-            .set(values.ratio);
+        let ratio = self.variants.ratio.with_label_values(&label_values);
+        ratio.set(values.ratio);
+        if self.flaws.has(Flaw::RatioUnchecked) {
+            ratio.set(values.desired.to_f64() / values.current.to_f64());
+        }
     }
 
     /// Shows whether the last cycle decided on usable metrics.

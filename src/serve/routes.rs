@@ -11,6 +11,7 @@ use super::answer::{self, Answer, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
 use crate::actors::facts::Facts;
+use crate::env::Flaw;
 use crate::kit::{Aliveness, Census, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness::{self, Reason};
@@ -31,7 +32,8 @@ impl MetricsRoutes {
     fn metrics(&self) -> Answer {
         let now = self.facts.clock.now();
         self.facts.refresh_process_series(&self.census, now);
-        let visibility = if self.facts.claim.may_write(now) {
+        let may_write = self.facts.claim.may_write(now);
+        let visibility = if may_write || self.facts.flaws.has(Flaw::FollowerShows) {
             Visibility::Shown
         } else {
             Visibility::Hidden

@@ -1,6 +1,7 @@
 //! The embedded world: what surrounds a controller, in virtual or real time.
 
 pub mod apiserver;
+pub mod chaos;
 pub mod engine;
 pub mod exposition;
 pub mod hpa;

@@ -104,6 +104,29 @@ impl Insider {
         })
     }
 
+    /// Changes the specification of a stored object without asking any rule, as it would have been
+    /// stored before there was one; `false` if there is no such object.
+    pub fn bend(&self, resource: &str, namespace: &str, name: &str, spec: &Value) -> bool {
+        let key = Key {
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        self.server.shared.with(|state| {
+            let Some(stored) = state.store.get(&key) else {
+                return false;
+            };
+            let mut object = Value::clone(stored);
+            for (field, value) in spec.as_object().into_iter().flatten() {
+                object["spec"][field] = value.clone();
+            }
+            let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+            object["metadata"]["generation"] = (generation + 1).into();
+            state.store.put(key.clone(), object);
+            true
+        })
+    }
+
     /// Creates an object in a collection.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt;
+use kube::Client;
 
 use super::WorldError;
 use super::objects::SYSTEM;
@@ -21,19 +22,34 @@ use crate::settings::{Findings, Sources, start};
 use crate::signals::{HeldRequests, PromApi, RouterApi, RouterError};
 use crate::sim::apiserver::ApiServer;
 
-/// The name of the controller's pod.
+/// The name of the controller's pod, where there is one.
 pub(super) const POD: &str = "wva-controller-0";
 
 /// What the world reads of a running controller.
 #[derive(Debug)]
-pub(super) struct Door {
-    pub(super) facts: Facts,
+pub(in crate::sim) struct Door {
+    pub(in crate::sim) facts: Facts,
+    pub(in crate::sim) census: Census,
     routes: MetricsRoutes,
+}
+
+/// What a process of the controller begins with.
+pub(in crate::sim) struct Casting {
+    pub(in crate::sim) clock: Clock,
+    pub(in crate::sim) seed: SeedTree,
+    pub(in crate::sim) kube: Client,
+    pub(in crate::sim) prometheus: Arc<dyn PromApi>,
+    /// Unique name of the process.
+    pub(in crate::sim) identity: Arc<str>,
+    /// Flags, environment and file.
+    pub(in crate::sim) fixed: Sources,
+    /// The same with what is read of the cluster before the tree stands.
+    pub(in crate::sim) sources: Sources,
 }
 
 impl Door {
     /// What the controller shows at `/metrics`.
-    pub(super) async fn metrics(&self) -> Option<String> {
+    pub(in crate::sim) async fn metrics(&self) -> Option<String> {
         let (head, ()) = Request::builder()
             .uri("/metrics")
             .body(())
@@ -74,45 +90,62 @@ pub(super) fn controller(
     interval: Duration,
 ) -> Result<(Controller, Door), WorldError> {
     let fixed = Sources {
-        environment: environment(interval),
+        environment: environment(POD, interval),
         ..Sources::default()
     };
-    let generation = start(&fixed)
-        .map_err(|errors| {
-            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            WorldError::Controller(texts.join("; "))
-        })?
-        .generation;
-    let census = Census::new();
-    let env = Env {
-        kit: Kit {
-            clock: clock.clone(),
-            seed: SeedTree::new(seed.child("controller").next_u64()),
-            census: census.clone(),
-        },
+    cast(Casting {
+        clock: clock.clone(),
+        seed: SeedTree::new(seed.child("controller").next_u64()),
         kube: server.client(),
         prometheus,
         routers: Arc::new(Unreachable),
         identity: Arc::from(format!("{POD}_simulated")),
+        sources: fixed.clone(),
+        fixed,
+    })
+}
+
+/// Puts a controller together as its process does at its start.
+pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), WorldError> {
+    let started = start(&casting.sources).map_err(|errors| {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        WorldError::Controller(texts.join("; "))
+    })?;
+    let census = Census::new();
+    let env = Env {
+        kit: Kit {
+            clock: casting.clock,
+            seed: casting.seed,
+            census: census.clone(),
+        },
+        kube: casting.kube,
+        prometheus: casting.prometheus,
+        identity: casting.identity,
         levels: None,
     };
     let startup = Startup {
-        generation,
-        fixed,
+        generation: started.generation,
+        fixed: casting.fixed,
         findings: Findings::default(),
     };
     let controller =
         Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;
     let facts = controller.facts();
-    let routes = MetricsRoutes::new(facts.clone(), census);
-    Ok((controller, Door { facts, routes }))
+    let routes = MetricsRoutes::new(facts.clone(), census.clone());
+    let door = Door {
+        facts,
+        census,
+        routes,
+    };
+    Ok((controller, door))
 }
 
-fn environment(interval: Duration) -> BTreeMap<String, String> {
+/// The environment of a controller's process.
+pub(in crate::sim) fn environment(pod: &str, interval: Duration) -> BTreeMap<String, String> {
     let interval = format!("{}s", interval.as_secs());
     let pairs = [
         ("POD_NAMESPACE", SYSTEM),
-        ("POD_NAME", POD),
+        ("POD_NAME", pod),
         // Asked in this process, whatever the address says.
         ("PROMETHEUS_BASE_URL", "http://prometheus.monitoring:9090"),
         ("PROMETHEUS_ALLOW_HTTP", "true"),

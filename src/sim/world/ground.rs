@@ -11,7 +11,7 @@ use futures::future::{Either, select};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::controller::{Door, POD};
+use super::doors::Doors;
 use super::frame::{Frame, ModelFrame, Totals, VariantFrame};
 use super::objects::{SYSTEM, VARIANT};
 use super::record::Recorder;
@@ -39,7 +39,7 @@ pub(super) struct Ground {
     pub(super) workloads: Workloads,
     pub(super) outages: Outages,
     pub(super) prometheus: Arc<Mutex<Prometheus>>,
-    pub(super) door: Door,
+    pub(super) doors: Doors,
     pub(super) plans: watch::Receiver<Arc<Option<Arc<Plan>>>>,
     pub(super) services: Vec<Service>,
     pub(super) recorder: Option<Recorder>,
@@ -259,14 +259,12 @@ impl Ground {
             let address = format!("router/{}", service.model.name);
             target("epp", namespace, &pod, address, Conflicts::Exported)
         });
-        let controller = target(
-            "workload-variant-autoscaler",
-            SYSTEM,
-            POD,
-            "controller".to_owned(),
-            Conflicts::Exported,
-        );
-        servers.chain(routers).chain([controller]).collect()
+        let controllers = self.doors.pods().into_iter().map(|pod| {
+            let address = format!("controller/{pod}");
+            let job = "workload-variant-autoscaler";
+            target(job, SYSTEM, &pod, address, Conflicts::Exported)
+        });
+        servers.chain(routers).chain(controllers).collect()
     }
 
     async fn scrape(&mut self, now: Moment) {
@@ -277,8 +275,8 @@ impl Ground {
                 .target(id)
                 .map(|target| target.address.clone());
             let address = address.unwrap_or_default();
-            if address == "controller" {
-                let text = self.door.metrics().await;
+            if let Some(pod) = address.strip_prefix("controller/") {
+                let text = self.doors.metrics(pod).await;
                 let scraped = text.as_deref().map_or(Scraped::Failed, Scraped::Text);
                 self.prometheus().scraped(id, at, scraped);
                 continue;
@@ -416,9 +414,7 @@ impl Ground {
             gpus: variant.gpus,
             cost: variant.cost,
             desired: self
-                .door
-                .facts
-                .records
+                .doors
                 .desired(&key)
                 .map(|desired| number::rounded(desired.to_f64())),
             scaled_to: sizes.get(variant.name).copied().unwrap_or(0),

@@ -6,13 +6,14 @@
 
 mod backend;
 mod catalogue;
-mod controller;
+pub(in crate::sim) mod controller;
 mod crew;
+mod doors;
 mod external;
 mod flow;
 mod frame;
 mod ground;
-mod objects;
+pub(in crate::sim) mod objects;
 pub mod pace;
 mod posed;
 mod record;
@@ -29,6 +30,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+pub(in crate::sim) use doors::Doors;
+
 pub use catalogue::{scenario, scenarios};
 pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
 pub use record::Record;
@@ -38,6 +41,7 @@ use self::ground::{Ground, State};
 use self::record::Recorder;
 use self::service::Service;
 use crate::env::{Clock, SeedTree};
+use crate::kit::Cell;
 use crate::policy::moment::WallTime;
 use crate::policy::plan::Plan;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
@@ -97,7 +101,8 @@ pub struct World {
     plans: watch::Receiver<Arc<Option<Arc<Plan>>>>,
     records: watch::Receiver<Option<Record>>,
     stop: watch::Sender<bool>,
-    controller: tokio::task::JoinHandle<crate::kit::ExitReason>,
+    controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
+    pub(in crate::sim) workloads: Workloads,
     tasks: JoinSet<std::convert::Infallible>,
 }
 
@@ -121,29 +126,61 @@ impl World {
         date: WallTime,
         recording: Recording,
     ) -> Result<Self, WorldError> {
+        Self::found(scenario, seed, date, recording, None).await
+    }
+
+    /// Builds a world whose controllers others start and end; they answer at these doors.
+    ///
+    /// # Errors
+    /// When the scenario or its trace makes no sense.
+    pub(in crate::sim) async fn staffed(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        doors: Doors,
+    ) -> Result<Self, WorldError> {
+        Self::found(scenario, seed, date, Recording::Off, Some(doors)).await
+    }
+
+    async fn found(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        recording: Recording,
+        staff: Option<Doors>,
+    ) -> Result<Self, WorldError> {
         let seed = SeedTree::new(seed);
         let clock = Clock::at(date);
         let server = ApiServer::new(clock.clone(), &seed);
         let creator = Insider::new(server.clone(), "wva-demo");
         objects::create(&creator, scenario, date).await?;
         let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
-        let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
-        let weather = weather::Weather::of(scenario, &clock);
-        let reached = server.with_faults(Arc::new(weather));
-        let (controller, door) =
-            controller::controller(&reached, asked, (&clock, &seed), scenario.interval)?;
         let services = scenario
             .models
             .iter()
             .map(|model| Service::new(scenario.namespace, model, &seed))
             .collect::<Result<Vec<_>, _>>()?;
+        let is_staffed = staff.is_some();
+        let doors = staff.unwrap_or_default();
+        // Without one of its own the world hears of no plan.
+        let mut plans = Cell::new(None).subscribe();
+        let mut own = None;
+        if !is_staffed {
+            let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
+            let weather = weather::Weather::of(scenario, &clock);
+            let reached = server.with_faults(Arc::new(weather));
+            let (controller, door) =
+                controller::controller(&reached, asked, (&clock, &seed), scenario.interval)?;
+            plans = door.facts.plan.subscribe();
+            doors.set(controller::POD, Some(Arc::new(door)));
+            own = Some(controller);
+        }
         let workloads = Workloads::new(server.clone(), clock.clone(), seed.clone());
         let adapter = external::Adapter::new(Arc::clone(&prometheus), clock.clone());
         let autoscalers = Autoscalers::new(server.clone(), clock.clone(), Arc::new(adapter));
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
         let (record_sender, records) = watch::channel(None);
         let recorder = (recording == Recording::On).then(|| Recorder::new(creator.clone()));
-        let plans = door.facts.plan.subscribe();
         let ground = Ground {
             scenario: scenario.clone(),
             clock: clock.clone(),
@@ -152,7 +189,7 @@ impl World {
             workloads: workloads.clone(),
             prometheus: Arc::clone(&prometheus),
             plans: plans.clone(),
-            door,
+            doors,
             services,
             recorder,
             records: record_sender,
@@ -161,14 +198,16 @@ impl World {
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(workloads.clone().run());
-        tasks.spawn(workloads.sweep());
+        tasks.spawn(workloads.clone().sweep());
         tasks.spawn(ground.run());
         tasks.spawn(autoscalers.run());
         let (stop, mut stopped) = watch::channel(false);
-        let controller = tokio::spawn(controller.run(async move {
-            // An error means that the world is gone, which is as good a reason.
-            drop(stopped.wait_for(|stop| *stop).await);
-        }));
+        let controller = own.map(|controller| {
+            tokio::spawn(controller.run(async move {
+                // An error means that the world is gone, which is as good a reason.
+                drop(stopped.wait_for(|stop| *stop).await);
+            }))
+        });
         Ok(Self {
             server,
             prometheus,
@@ -178,6 +217,7 @@ impl World {
             records,
             stop,
             controller,
+            workloads,
             tasks,
         })
     }
@@ -200,10 +240,13 @@ impl World {
     /// Lets the controller end in order, then the rest of the world.
     pub async fn end(mut self) {
         self.stop.send_replace(true);
-        let ended = tokio::time::timeout(FAREWELL, &mut self.controller).await;
-        if ended.is_err() {
+        if let Some(controller) = &mut self.controller
+            && tokio::time::timeout(FAREWELL, &mut *controller)
+                .await
+                .is_err()
+        {
             tracing::warn!("the controller did not end in time");
-            self.controller.abort();
+            controller.abort();
         }
         self.tasks.shutdown().await;
     }

@@ -15,7 +15,7 @@ use crate::sim::workloads::{IMAGE_PULL, START_UP, START_UP_P95};
 /// The label of a pod that names the variant it serves.
 pub(super) const VARIANT: &str = "llm-d.ai/variant";
 /// The namespace of the controller.
-pub(super) const SYSTEM: &str = "wva-system";
+pub(in crate::sim) const SYSTEM: &str = "wva-system";
 /// Written by whoever applies manifests.
 const DEFINITION: &str = include_str!("../../../config/crd/bases/llmd.ai_variantautoscalings.yaml");
 
@@ -68,7 +68,7 @@ pub(super) async fn create(
     Ok(())
 }
 
-fn deployment(model: &Model, variant: &Variant) -> Value {
+pub(in crate::sim) fn deployment(model: &Model, variant: &Variant) -> Value {
     let labels = json!({
         "app": variant.name, VARIANT: variant.name, "llm-d.ai/model": model.name,
         ROLE_LABEL: variant.role.to_string(),
@@ -134,7 +134,7 @@ fn arguments(model: &Model, variant: &Variant) -> Vec<String> {
     }
 }
 
-fn autoscaling(model: &Model, variant: &Variant) -> Value {
+pub(in crate::sim) fn autoscaling(model: &Model, variant: &Variant) -> Value {
     json!({
         "metadata": {"name": variant.name, "labels": {
             "inference.optimization/acceleratorName": variant.accelerator,
@@ -147,7 +147,7 @@ fn autoscaling(model: &Model, variant: &Variant) -> Value {
     })
 }
 
-fn autoscaler(namespace: &str, variant: &Variant) -> Value {
+pub(in crate::sim) fn autoscaler(namespace: &str, variant: &Variant) -> Value {
     let rules = |window: u32| json!({"stabilizationWindowSeconds": window, "tolerance": "0"});
     json!({
         "metadata": {"name": variant.name},

@@ -1,0 +1,73 @@
+//! What planted defects make of snapshots and plans.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::env::{Flaw, Flaws};
+use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
+use crate::policy::snapshot::{ClusterSnapshot, GenerationState, TargetView, VariantView};
+use crate::policy::units::Replicas;
+
+/// The snapshot as a flawed controller sees it.
+pub(super) fn snapshot<'a>(
+    flaws: &Flaws,
+    snapshot: &'a ClusterSnapshot,
+) -> Cow<'a, ClusterSnapshot> {
+    if !flaws.has(Flaw::PendingIgnored) {
+        return Cow::Borrowed(snapshot);
+    }
+    let mut seen = snapshot.clone();
+    for view in seen.variants.values_mut() {
+        if let TargetView::Resolved(target) = &view.target {
+            let mut target = target.clone();
+            target.ready = target.current;
+            target.generation = GenerationState::Observed;
+            *view = Arc::new(VariantView {
+                target: TargetView::Resolved(target),
+                pending_since: None,
+                ..(**view).clone()
+            });
+        }
+    }
+    Cow::Owned(seen)
+}
+
+/// The plan as a flawed controller publishes it.
+pub(super) fn plan(flaws: &Flaws, mut plan: Plan) -> Plan {
+    for decision in plan.decisions.values_mut() {
+        if flaws.has(Flaw::BoundsUndone) {
+            undo_bounds(decision);
+        }
+        let is_silent = decision.outcome == Outcome::SafetyNet;
+        if flaws.has(Flaw::SilenceLowers) && is_silent && decision.target > Some(Replicas::ONE) {
+            lower(decision, Stage::SafetyNet);
+        }
+        if flaws.has(Flaw::ZeroUnasked) && decision.target == Some(Replicas::ONE) {
+            lower(decision, Stage::Zero);
+        }
+    }
+    plan
+}
+
+fn undo_bounds(decision: &mut Decision) {
+    let last = decision.steps.last_mut();
+    if let Some(step) = last.filter(|step| step.stage == Stage::Bounds) {
+        step.to = step.from;
+        decision.target = Some(step.from);
+    }
+}
+
+fn lower(decision: &mut Decision, stage: Stage) {
+    let (Some(from), Some(last)) = (decision.target, decision.steps.last()) else {
+        return;
+    };
+    let to = from.minus_one();
+    let why = last.why.clone();
+    decision.target = Some(to);
+    decision.steps.push(Step {
+        stage,
+        from,
+        to,
+        why,
+    });
+}

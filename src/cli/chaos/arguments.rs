@@ -1,0 +1,223 @@
+//! The arguments of `wva chaos`.
+
+use std::ops::Range;
+
+use crate::sim::chaos::PLOTS;
+
+/// The help.
+pub(super) const USAGE: &str = "\
+wva chaos: the controller in a simulated cluster in which everything goes wrong
+
+  wva chaos [FLAGS]
+
+  --seeds NUMBER    how many seeds to play (default 10)
+  --from SEED       the first of them (default 1)
+  --scenario NAME   what to play (default storm); --list names all
+  --jobs NUMBER     how many at once, each on a thread of its own (default 1)
+  --replay SEED     play one seed, and print everything that happens in it
+  --only IDS        with --replay: these faults of its schedule alone, as in 3,17
+  --mutants         plant one defect after another, and say how many seeds find it
+  --list            list the scenarios
+
+Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
+is printed with the end of its trace and the fewest faults that still break it.
+Exit code: 0 where every invariant held, 1 where one was broken, 2 where the arguments are not accepted.
+";
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Show the help.
+    Help,
+    /// List the scenarios.
+    List,
+    /// Play many seeds.
+    Play {
+        scenario: &'static str,
+        seeds: Range<u64>,
+        jobs: usize,
+    },
+    /// Plant defects, each for so many seeds at most.
+    Mutants {
+        scenario: &'static str,
+        seeds: Range<u64>,
+        jobs: usize,
+    },
+    /// Play one, and show it.
+    Replay {
+        scenario: &'static str,
+        seed: u64,
+        only: Option<Vec<usize>>,
+    },
+}
+
+/// An argument that is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error("unknown argument {0:?}; wva chaos --help lists them")]
+    Unknown(String),
+    #[error("{flag} needs a value, such as {flag} {example}")]
+    Missing {
+        flag: &'static str,
+        example: &'static str,
+    },
+    #[error("{flag} is {value:?}; give {wanted}")]
+    Value {
+        flag: &'static str,
+        value: String,
+        wanted: String,
+    },
+    #[error("--only chooses faults of one seed; name it with --replay")]
+    OnlyWithoutReplay,
+}
+
+/// Reads the arguments.
+pub(super) fn parse(mut rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
+    let (mut count, mut from, mut jobs) = (10, 1, 1);
+    let (mut replay, mut only) = (None, None);
+    let mut scenario = "storm";
+    let mut mutants = false;
+    while let Some(argument) = rest.next() {
+        let (flag, inline) = match argument.split_once('=') {
+            Some((flag, value)) => (flag, Some(value.to_owned())),
+            None => (&*argument, None),
+        };
+        let mut value = |flag, example| {
+            let value = inline.clone().or_else(|| rest.next());
+            value.ok_or(Unusable::Missing { flag, example })
+        };
+        match flag {
+            "--help" | "-h" => return Ok(Command::Help),
+            "--list" => return Ok(Command::List),
+            "--mutants" => mutants = true,
+            "--seeds" => count = number("--seeds", value("--seeds", "100")?, 1, 10_000_000)?,
+            "--from" => from = number("--from", value("--from", "1")?, 0, u64::MAX)?,
+            "--jobs" => jobs = number("--jobs", value("--jobs", "2")?, 1, 256)?,
+            "--replay" => {
+                replay = Some(number("--replay", value("--replay", "17")?, 0, u64::MAX)?);
+            }
+            "--only" => only = Some(ids(value("--only", "3,17")?)?),
+            "--scenario" => scenario = named(value("--scenario", "storm")?)?,
+            _ => return Err(Unusable::Unknown(argument)),
+        }
+    }
+    let seeds = from..from.saturating_add(count);
+    let jobs = usize::try_from(jobs).unwrap_or(1);
+    match (replay, only) {
+        (Some(seed), only) => Ok(Command::Replay {
+            scenario,
+            seed,
+            only,
+        }),
+        (None, Some(_)) => Err(Unusable::OnlyWithoutReplay),
+        (None, None) if mutants => Ok(Command::Mutants {
+            scenario,
+            seeds,
+            jobs,
+        }),
+        (None, None) => Ok(Command::Play {
+            scenario,
+            seeds,
+            jobs,
+        }),
+    }
+}
+
+fn number(flag: &'static str, value: String, least: u64, most: u64) -> Result<u64, Unusable> {
+    let number = value.parse().ok();
+    let number = number.filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| Unusable::Value {
+        flag,
+        value,
+        wanted: match most {
+            u64::MAX => format!("a whole number from {least}"),
+            most => format!("a whole number from {least} to {most}"),
+        },
+    })
+}
+
+fn ids(value: String) -> Result<Vec<usize>, Unusable> {
+    let numbers: Result<Vec<usize>, _> = value.split(',').map(str::parse).collect();
+    numbers.map_err(|_parse| Unusable::Value {
+        flag: "--only",
+        value,
+        wanted: "numbers of faults with commas between them, as a failure prints them".to_owned(),
+    })
+}
+
+fn named(value: String) -> Result<&'static str, Unusable> {
+    let known = PLOTS.iter().find(|(name, _)| *name == value);
+    known.map(|(name, _)| *name).ok_or_else(|| {
+        let names = PLOTS.map(|(name, _)| name);
+        Unusable::Value {
+            flag: "--scenario",
+            value,
+            wanted: format!("one of {}", names.join(", ")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &str) -> Result<Command, Unusable> {
+        parse(arguments.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn defaults_and_flags() {
+        assert_eq!(
+            read(""),
+            Ok(Command::Play {
+                scenario: "storm",
+                seeds: 1..11,
+                jobs: 1
+            })
+        );
+        assert_eq!(
+            read("--seeds=3 --from 100 --jobs 2 --scenario leaders"),
+            Ok(Command::Play {
+                scenario: "leaders",
+                seeds: 100..103,
+                jobs: 2
+            })
+        );
+        assert_eq!(
+            read("--replay 9 --only 3,4"),
+            Ok(Command::Replay {
+                scenario: "storm",
+                seed: 9,
+                only: Some(vec![3, 4])
+            })
+        );
+        assert_eq!(read("--list"), Ok(Command::List));
+        assert_eq!(read("-h"), Ok(Command::Help));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_remedy() {
+        for (arguments, expected) in [
+            ("--sedes 3", "unknown argument \"--sedes\""),
+            ("--seeds", "--seeds needs a value, such as --seeds 100"),
+            (
+                "--seeds 0",
+                "--seeds is \"0\"; give a whole number from 1 to 10000000",
+            ),
+            (
+                "--jobs many",
+                "--jobs is \"many\"; give a whole number from 1 to 256",
+            ),
+            ("--from -1", "--from is \"-1\"; give a whole number from 0"),
+            (
+                "--scenario calm",
+                "--scenario is \"calm\"; give one of storm, ",
+            ),
+            ("--only 3", "--only chooses faults of one seed"),
+            ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
+        ] {
+            let error = read(arguments).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{arguments}: {error}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `wva chaos`: everything around the controller is broken, by seed.
+
+mod arguments;
+mod table;
+
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use self::arguments::{Command, USAGE};
+use super::{complain, fail, print};
+use crate::sim::chaos::{Done, Keep, PLOTS, Schedule, campaign, hunt, minimise, plot, survive};
+
+/// The commit that this was built from.
+const COMMIT: &str = match option_env!("WVA_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+/// Violations after which a campaign ends.
+const ENOUGH: usize = 20;
+/// Violations that are printed with everything about them.
+const SHOWN: usize = 3;
+/// Runs that making a schedule smaller may take.
+const REDUCTION: usize = 40;
+/// Time between two lines of progress, where nobody watches them.
+const QUIET: Duration = Duration::from_secs(30);
+
+/// Runs the command.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    match arguments::parse(arguments) {
+        Ok(Command::Help) => print(USAGE),
+        Ok(Command::List) => {
+            let lines = PLOTS.map(|(name, about)| format!("{name:<10} {about}\n"));
+            print(&lines.concat())
+        }
+        Ok(Command::Play {
+            scenario,
+            seeds,
+            jobs,
+        }) => many(scenario, seeds, jobs),
+        Ok(Command::Mutants {
+            scenario,
+            seeds,
+            jobs,
+        }) => mutants(scenario, seeds, jobs),
+        Ok(Command::Replay {
+            scenario,
+            seed,
+            only,
+        }) => replay(scenario, seed, only.as_deref()),
+        Err(error) => {
+            complain(&format!("error: {error}\n"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a campaign takes in the real world is asked of no simulated clock"
+)]
+fn real() -> Instant {
+    Instant::now()
+}
+
+/// Says how far a campaign is.
+struct Progress {
+    began: Instant,
+    total: u64,
+    state: Mutex<(u64, u64, Option<Instant>)>,
+}
+
+impl Progress {
+    fn step(&self, done: &Done) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (played, failed, told) = &mut *state;
+        *played += 1;
+        let watched = std::io::stderr().is_terminal();
+        if let Some((at, violation)) = &done.outcome.violation {
+            *failed += 1;
+            let (line, at) = (if watched { "\r" } else { "" }, at.as_secs_f64());
+            complain(&format!(
+                "{line}seed {} at {at:.3} s: {violation}\n",
+                done.seed
+            ));
+        }
+        let due = told.is_none_or(|told| told.elapsed() >= QUIET);
+        if !watched && !due && *played < self.total {
+            return;
+        }
+        *told = Some(real());
+        let share = *played * 30 / self.total.max(1);
+        let bar: String = (0..30)
+            .map(|at| if at < share { '#' } else { '.' })
+            .collect();
+        let line = format!(
+            "[{bar}] {played}/{} seeds, {failed} with violations, {} s",
+            self.total,
+            self.began.elapsed().as_secs()
+        );
+        let (before, after) = if watched { ("\r", "") } else { ("", "\n") };
+        complain(&format!("{before}{line}{after}"));
+    }
+}
+
+fn mutants(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
+    let hunts = hunt(scenario, seeds, jobs, |hunt| {
+        complain(&format!("{}\n", table::hunt(hunt)));
+    });
+    let hunts = match hunts {
+        Ok(hunts) => hunts,
+        Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
+    };
+    let lines: Vec<String> = hunts.iter().map(table::hunt).collect();
+    let printed = print(&format!("{}\n", lines.join("\n")));
+    if hunts.iter().all(|hunt| hunt.found.is_some()) {
+        printed
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
+    let progress = Progress {
+        began: real(),
+        total: seeds.end - seeds.start,
+        state: Mutex::new((0, 0, None)),
+    };
+    let played = campaign(scenario, seeds, jobs, ENOUGH, |done| progress.step(done));
+    let mut summary = match played {
+        Ok(summary) => summary,
+        Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
+    };
+    complain("\n");
+    let took = progress.began.elapsed();
+    summary.failed.sort_by_key(|done| done.seed);
+    let mut text = table::summary(scenario, &summary, took);
+    for done in summary.failed.iter().take(SHOWN) {
+        text.push_str(&failure(scenario, done));
+    }
+    let printed = print(&text);
+    if summary.failed.is_empty() {
+        printed
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Everything about a run that broke an invariant.
+fn failure(scenario: &str, done: &Done) -> String {
+    let (seed, Some((at, violation))) = (done.seed, &done.outcome.violation) else {
+        return String::new();
+    };
+    let Some(plot) = plot(scenario, seed) else {
+        return String::new();
+    };
+    let schedule = plot.schedule(seed);
+    let smallest = minimise(&plot, seed, &schedule, (violation, *at), REDUCTION);
+    let ids: Vec<String> = smallest.ids().iter().map(ToString::to_string).collect();
+    let at = at.as_secs_f64();
+    let trace = done.outcome.lines.join("\n");
+    let (all, enough) = (schedule.0.len(), faults(&smallest));
+    let ids = ids.join(",");
+    format!(
+        "\nseed {seed}  commit {COMMIT}  scenario {scenario}  at {at:.3} s\n{violation}\n\n\
+         last lines of its trace:\n{trace}\n\n\
+         of {all} faults these are enough, as far as {REDUCTION} runs tell:\n{enough}\n\
+         replay:  wva chaos --scenario {scenario} --replay {seed}\n\
+         smaller: wva chaos --scenario {scenario} --replay {seed} --only {ids}\n"
+    )
+}
+
+fn faults(schedule: &Schedule) -> String {
+    let lines = schedule.0.iter().map(|strike| format!("{strike}\n"));
+    lines.collect()
+}
+
+fn replay(scenario: &str, seed: u64, only: Option<&[usize]>) -> ExitCode {
+    let Some(plot) = plot(scenario, seed) else {
+        return fail([format!("no scenario is called {scenario:?}")]);
+    };
+    let mut schedule = plot.schedule(seed);
+    if let Some(only) = only {
+        schedule = schedule.only(only);
+    }
+    let outcome = survive(&plot, seed, &schedule, Keep::All);
+    let end = match &outcome.violation {
+        Some((at, violation)) => format!("{violation} at {:.3} s", at.as_secs_f64()),
+        None => "every invariant held".to_owned(),
+    };
+    let text = format!(
+        "seed {seed}  commit {COMMIT}  scenario {scenario}  controllers {}  faults {}\n{}\n{}\n\n\
+         {} events, hash {:016x}: {end}\n",
+        plot.controllers,
+        schedule.0.len(),
+        faults(&schedule),
+        outcome.lines.join("\n"),
+        outcome.events,
+        outcome.hash
+    );
+    let printed = print(&text);
+    if outcome.violation.is_none() {
+        printed
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,100 @@
+//! Defects that can be planted in a running controller, to see whether chaos finds them. Without the
+//! feature `sim` there are none.
+
+#[cfg(feature = "sim")]
+use std::sync::{Arc, OnceLock};
+
+/// A defect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flaw {
+    /// Writes do not ask for a permit.
+    PermitUnasked,
+    /// The claim outlasts the lease.
+    ClaimOverlong,
+    /// The lease is replaced whatever its version is.
+    LeaseUnversioned,
+    /// Decisions are shown, and go on being shown, without a claim.
+    FollowerShows,
+    /// The series of a variant that is gone stay.
+    SeriesKept,
+    /// Deletions that are seen in a list alone are not told.
+    DeletionsUntold,
+    /// Deletions that a watch tells are not followed.
+    DeletionsIgnored,
+    /// A timer of an older epoch counts.
+    DeadlineUnchecked,
+    /// Replicas that are not ready count as ready.
+    PendingIgnored,
+    /// Bounds are not applied.
+    BoundsUndone,
+    /// A variant without metrics is lowered.
+    SilenceLowers,
+    /// A variant goes to zero without being allowed to.
+    ZeroUnasked,
+    /// Every life of the optimizer counts cycles from one.
+    CyclesFromOne,
+    /// Every look at the settings makes a generation.
+    GenerationRepeated,
+    /// Static settings follow edits.
+    StaticsFollow,
+    /// A status that could not be written is forgotten.
+    IntentDropped,
+    /// A role that ends too often is started again all the same.
+    BudgetIgnored,
+    /// A role that has ended is not started again.
+    RestartForgotten,
+    /// Nobody looks for roles that stand still.
+    SweepForgotten,
+    /// The ratio of a variant without replicas is no number.
+    RatioUnchecked,
+}
+
+impl Flaw {
+    /// Every defect, in order.
+    pub const ALL: [Self; 20] = [
+        Self::PermitUnasked,
+        Self::ClaimOverlong,
+        Self::LeaseUnversioned,
+        Self::FollowerShows,
+        Self::SeriesKept,
+        Self::DeletionsUntold,
+        Self::DeletionsIgnored,
+        Self::DeadlineUnchecked,
+        Self::PendingIgnored,
+        Self::BoundsUndone,
+        Self::SilenceLowers,
+        Self::ZeroUnasked,
+        Self::CyclesFromOne,
+        Self::GenerationRepeated,
+        Self::StaticsFollow,
+        Self::IntentDropped,
+        Self::BudgetIgnored,
+        Self::RestartForgotten,
+        Self::SweepForgotten,
+        Self::RatioUnchecked,
+    ];
+}
+
+/// The defect that is planted in one process, if one is. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Flaws(#[cfg(feature = "sim")] Arc<OnceLock<Flaw>>);
+
+impl Flaws {
+    /// Plants a defect; the first one stays.
+    #[cfg(feature = "sim")]
+    pub fn plant(&self, flaw: Flaw) {
+        self.0.get_or_init(|| flaw);
+    }
+
+    /// Whether this defect is planted.
+    #[cfg(feature = "sim")]
+    pub fn has(&self, flaw: Flaw) -> bool {
+        self.0.get() == Some(&flaw)
+    }
+
+    /// Whether this defect is planted: never.
+    #[cfg(not(feature = "sim"))]
+    pub fn has(&self, _flaw: Flaw) -> bool {
+        false
+    }
+}

@@ -1,0 +1,202 @@
+//! Many seeds, on several threads, each run on a runtime of its own.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use super::check::Violation;
+use super::fault::Class;
+use super::judge::Counts;
+use super::plot::{Plot, plot};
+use super::run::{Outcome, Tally, play};
+use super::schedule::Schedule;
+use super::trace::Keep;
+use crate::env::Flaw;
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct Done {
+    /// Its seed.
+    pub seed: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What all runs came to.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Runs.
+    pub seeds: u64,
+    /// Virtual time.
+    pub lasted: Duration,
+    /// Lines of all traces.
+    pub events: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Plans.
+    pub plans: u64,
+    /// Faults by class and kind.
+    pub tally: BTreeMap<(Class, String), Tally>,
+    /// Occasions handled by a role while faults of a kind were in force.
+    pub coverage: BTreeMap<(String, String), u64>,
+    /// The longest time to rest after the last fault.
+    pub slowest: Option<Duration>,
+    /// Runs with a violation.
+    pub failed: Vec<Done>,
+}
+
+impl Summary {
+    /// Takes a run in.
+    pub fn add(&mut self, done: Done) {
+        let outcome = &done.outcome;
+        self.seeds += 1;
+        self.lasted += outcome.lasted;
+        self.events += outcome.events;
+        let Counts { writes, plans } = outcome.counts;
+        self.writes += writes;
+        self.plans += plans;
+        for (key, tally) in &outcome.tally {
+            let sum = self.tally.entry(key.clone()).or_default();
+            sum.injected += tally.injected;
+            sum.effective += tally.effective;
+        }
+        for (key, count) in &outcome.coverage {
+            *self.coverage.entry(key.clone()).or_default() += count;
+        }
+        self.slowest = self.slowest.max(outcome.settled);
+        if outcome.violation.is_some() {
+            self.failed.push(done);
+        }
+    }
+}
+
+/// Plays one seed; what goes wrong with the play itself counts as a violation as well.
+pub fn survive(plot: &Plot, seed: u64, schedule: &Schedule, keep: Keep) -> Outcome {
+    let played = catch_unwind(AssertUnwindSafe(|| play(plot, seed, schedule, keep)));
+    let why = match played {
+        Ok(Ok(outcome)) => return outcome,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            format!("the play panics: {}", text.unwrap_or_default())
+        }
+    };
+    Outcome::broken(Violation::new("play", why))
+}
+
+/// A planted defect, and what became of it.
+#[derive(Debug, Clone)]
+pub struct Hunt {
+    /// The defect.
+    pub flaw: Flaw,
+    /// Seeds that were played.
+    pub seeds: u64,
+    /// The last of them, if it found the defect, with the invariant that it broke.
+    pub found: Option<(u64, Duration, Violation)>,
+}
+
+/// Plants every defect in turn, and plays seeds until one finds it; `done` hears of each.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn hunt(
+    name: &str,
+    seeds: std::ops::Range<u64>,
+    jobs: usize,
+    done: impl Fn(&Hunt) + Sync,
+) -> std::io::Result<Vec<Hunt>> {
+    let waiting = Mutex::new(Flaw::ALL.into_iter());
+    let hunts = Mutex::new(Vec::new());
+    let next = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+    };
+    let work = || {
+        while let Some(flaw) = next() {
+            let hunt = seek(name, seeds.clone(), flaw);
+            done(&hunt);
+            let mut hunts = hunts.lock().unwrap_or_else(PoisonError::into_inner);
+            hunts.push(hunt);
+        }
+    };
+    on_threads(jobs, work)?;
+    let mut hunts = hunts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    hunts.sort_by_key(|hunt| hunt.flaw);
+    Ok(hunts)
+}
+
+fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw) -> Hunt {
+    let mut hunt = Hunt {
+        flaw,
+        seeds: 0,
+        found: None,
+    };
+    for seed in seeds {
+        let Some(mut plot) = plot(name, seed) else {
+            break;
+        };
+        plot.flaw = Some(flaw);
+        let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
+        hunt.seeds += 1;
+        if let Some((at, violation)) = outcome.violation {
+            hunt.found = Some((seed, at, violation));
+            break;
+        }
+    }
+    hunt
+}
+
+fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result<()> {
+    std::thread::scope(|scope| {
+        for number in 0..jobs {
+            let name = format!("chaos-{number}");
+            Builder::new().name(name).spawn_scoped(scope, &work)?;
+        }
+        Ok(())
+    })
+}
+
+/// Plays these seeds on so many threads; `done` hears of each in the order in which they end. Stops after
+/// so many violations.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn campaign(
+    name: &str,
+    seeds: std::ops::Range<u64>,
+    jobs: usize,
+    patience: usize,
+    done: impl Fn(&Done) + Sync,
+) -> std::io::Result<Summary> {
+    let next = AtomicU64::new(seeds.start);
+    let enough = AtomicBool::new(false);
+    let summary = Mutex::new(Summary::default());
+    let work = || {
+        while !enough.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let Some(plot) = plot(name, seed) else {
+                return;
+            };
+            let schedule = plot.schedule(seed);
+            let outcome = survive(&plot, seed, &schedule, Keep::Tail);
+            let one = Done { seed, outcome };
+            done(&one);
+            let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+            summary.add(one);
+            if summary.failed.len() >= patience {
+                enough.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    on_threads(jobs, work)?;
+    Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
+}

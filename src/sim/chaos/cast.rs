@@ -1,0 +1,407 @@
+//! The processes of the controller: started, ended, paused, and started again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::fault::Process;
+use super::ills::Ills;
+use super::judge::{Judge, Witness};
+use super::lens::{Heard, Lens};
+use super::life::Life;
+use super::line::Line;
+use super::plot::Probe;
+use super::trace::Trace;
+use crate::app::Controller;
+use crate::env::{Clock, Flaw, SeedTree};
+use crate::kit::ExitReason;
+use crate::settings::Sources;
+use crate::settings::sources::MainConfigMap;
+use crate::sim::apiserver::{ApiServer, Insider};
+use crate::sim::prometheus::{InProcess, Prometheus};
+use crate::sim::world::Doors;
+use crate::sim::world::controller::{Casting, Door, cast, environment};
+use crate::sim::world::objects::SYSTEM;
+
+/// How long a container that has ended waits before it is started again.
+const BACK: Duration = Duration::from_secs(2);
+/// How long an orderly end may take.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The main ConfigMap.
+pub(super) const MAIN: &str = "wva-variantautoscaling-config";
+
+/// What processes are started in.
+#[derive(Debug, Clone)]
+pub(super) struct Stage {
+    pub(super) clock: Clock,
+    pub(super) server: ApiServer,
+    pub(super) insider: Insider,
+    pub(super) prometheus: Arc<Mutex<Prometheus>>,
+    pub(super) seed: SeedTree,
+    pub(super) doors: Doors,
+    pub(super) judge: Judge,
+    pub(super) trace: Trace,
+    /// The defect that is planted in every process.
+    pub(super) flaw: Option<Flaw>,
+    /// What ends the first process, or a role of it.
+    pub(super) probe: Option<Probe>,
+    /// Told when a process has ended by itself.
+    pub(super) ended: Arc<Notify>,
+}
+
+/// One place for a process.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) pod: String,
+    pub(super) ills: Ills,
+    heard: Heard,
+    lives: u64,
+    running: Option<Running>,
+    /// When the next process is started.
+    back_at: Option<Duration>,
+    /// When it goes on.
+    thaw_at: Option<Duration>,
+    /// Settings of its own, as during a rollout.
+    extra: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Running {
+    life: Life,
+    door: Arc<Door>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<ExitReason>,
+    plans: JoinHandle<()>,
+}
+
+/// All places.
+#[derive(Debug)]
+pub(super) struct Cast {
+    stage: Stage,
+    pub(super) members: Vec<Member>,
+}
+
+impl Cast {
+    pub(super) fn new(stage: Stage, size: usize) -> Self {
+        let members = (0..size).map(|number| Member {
+            pod: format!("wva-controller-{number}"),
+            ills: Ills::default(),
+            heard: Heard::default(),
+            lives: 0,
+            running: None,
+            back_at: Some(Duration::ZERO),
+            thaw_at: None,
+            extra: BTreeMap::new(),
+        });
+        Self {
+            members: members.collect(),
+            stage,
+        }
+    }
+
+    /// The running process at a place.
+    pub(super) fn door(&self, place: usize) -> Option<&Arc<Door>> {
+        let running = self.members.get(place)?.running.as_ref()?;
+        Some(&running.door)
+    }
+
+    /// Starts what is due, and clears up after those that have ended.
+    pub(super) async fn turn(&mut self, now: Duration) {
+        for place in 0..self.members.len() {
+            self.clear(place, now).await;
+            let Some(member) = self.members.get_mut(place) else {
+                continue;
+            };
+            if member.thaw_at.is_some_and(|at| at <= now) {
+                self.pause(place, None);
+            }
+            let Some(member) = self.members.get_mut(place) else {
+                continue;
+            };
+            if member.running.is_none() && member.back_at.is_some_and(|at| at <= now) {
+                self.start(place, now);
+            }
+        }
+    }
+
+    /// The next time at which [`Cast::turn`] has something to do.
+    pub(super) fn next(&self) -> Option<Duration> {
+        let members = self.members.iter();
+        members
+            .flat_map(|member| [member.back_at, member.thaw_at])
+            .flatten()
+            .min()
+    }
+
+    async fn clear(&mut self, place: usize, now: Duration) {
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        let over = |running: &mut Running| running.life.is_dead() || running.task.is_finished();
+        let Some(mut running) = member.running.take_if(over) else {
+            return;
+        };
+        let why = if running.life.is_dead() {
+            running.task.abort();
+            "crashed".to_owned()
+        } else {
+            running.life.end();
+            match (&mut running.task).await {
+                Ok(reason) => format!("{reason:?}"),
+                Err(error) => error.to_string(),
+            }
+        };
+        member.back_at.get_or_insert(now + BACK);
+        member.thaw_at = None;
+        self.gone(place, &running, &why);
+    }
+
+    fn gone(&self, place: usize, running: &Running, why: &str) {
+        running.plans.abort();
+        if let Some(member) = self.members.get(place) {
+            self.stage.doors.set(&member.pod, None);
+        }
+        self.stage.judge.left(place);
+        self.stage
+            .trace
+            .note(&format!("c{place}"), "process", &format!("ended: {why}"));
+    }
+
+    fn start(&mut self, place: usize, now: Duration) {
+        let stage = self.stage.clone();
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        member.lives += 1;
+        member.back_at = None;
+        let life = Life::new(Arc::clone(&stage.ended));
+        let witness = Witness {
+            judge: stage.judge.clone(),
+            place,
+        };
+        let way = Line {
+            server: stage.server.clone(),
+            insider: stage.insider.clone(),
+            ills: member.ills.clone(),
+            life: life.clone(),
+            listener: Arc::new(witness),
+        };
+        let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
+        let ways = (member.ills.clone(), life.clone());
+        let lens = Lens::new(
+            inner,
+            ways.0,
+            ways.1,
+            stage.clock.clone(),
+            member.heard.clone(),
+        );
+        let name = format!("{}_{}", member.pod, member.lives);
+        let (fixed, sources) = stage.sources(member);
+        let casting = Casting {
+            clock: stage.clock.clone(),
+            seed: SeedTree::new(stage.seed.child(&name).next_u64()),
+            kube: Client::new(way, "default"),
+            prometheus: Arc::new(lens),
+            identity: Arc::from(&*name),
+            fixed,
+            sources,
+        };
+        let who = format!("c{place}");
+        match cast(casting) {
+            Ok((controller, door)) => {
+                let door = Arc::new(door);
+                stage.plant(&door);
+                if place == 0 && member.lives == 1 {
+                    stage.aim(&door, &life);
+                }
+                let begins = format!("begins as {name}");
+                stage.trace.note(&who, "process", &begins);
+                stage.doors.set(&member.pod, Some(Arc::clone(&door)));
+                let heard = member.heard.clone();
+                stage.judge.came(place, Arc::clone(&door), heard);
+                member.running = Some(stage.run(place, controller, door, life));
+            }
+            Err(error) => {
+                let why = format!("cannot begin: {error}");
+                stage.trace.note(&who, "process", &why);
+                member.back_at = Some(now + BACK * 5);
+            }
+        }
+    }
+
+    /// Does something to a process; `false` if none runs there.
+    pub(super) async fn strike(
+        &mut self,
+        place: usize,
+        how: Process,
+        now: Duration,
+        lasts: Duration,
+    ) -> bool {
+        let Some(member) = self.members.get_mut(place) else {
+            return false;
+        };
+        let Some(running) = &member.running else {
+            return false;
+        };
+        match how {
+            Process::Crash => {
+                running.life.end();
+                member.back_at = Some(now + lasts.min(Duration::from_mins(1)));
+            }
+            Process::BeforeWrite | Process::DuringWrite | Process::AfterWrite => {
+                running.life.end_at_write(0, how);
+            }
+            Process::Pause => self.pause(place, Some(now + lasts)),
+            Process::Restart => self.stop(place, now + BACK).await,
+            Process::Rollout => {
+                let seconds = if member.extra.is_empty() { "7s" } else { "" };
+                member.extra.clear();
+                if !seconds.is_empty() {
+                    let name = "GLOBAL_OPT_INTERVAL".to_owned();
+                    member.extra.insert(name, seconds.to_owned());
+                }
+                self.stop(place, now + BACK).await;
+            }
+        }
+        true
+    }
+
+    fn pause(&mut self, place: usize, until: Option<Duration>) {
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        member.thaw_at = until;
+        if let Some(running) = &member.running {
+            running.life.freeze(until.is_some());
+            running.door.census.pause(until.is_some());
+            let door = until.is_none().then(|| Arc::clone(&running.door));
+            self.stage.doors.set(&member.pod, door);
+            let text = until.map_or_else(
+                || "goes on".to_owned(),
+                |at| format!("stands still until {:.3}", at.as_secs_f64()),
+            );
+            self.stage
+                .trace
+                .note(&format!("c{place}"), "process", &text);
+            self.stage.judge.paused(place, until.is_some());
+        }
+    }
+
+    /// Ends a process in order; the next one comes at this time.
+    pub(super) async fn stop(&mut self, place: usize, back_at: Duration) {
+        self.pause(place, None);
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        member.back_at = Some(back_at);
+        let Some(mut running) = member.running.take() else {
+            return;
+        };
+        self.stage.judge.leaves(place);
+        running.stop.send_replace(true);
+        let ended = timeout(FAREWELL, &mut running.task).await;
+        if ended.is_err() {
+            running.task.abort();
+            self.stage.judge.overdue(place);
+        }
+        running.life.end();
+        self.stage.judge.ended(place, &running.door);
+        self.gone(place, &running, "asked to");
+    }
+
+    /// Nothing is wrong with any process any more.
+    pub(super) fn calm(&mut self, now: Duration) {
+        for place in 0..self.members.len() {
+            self.pause(place, None);
+            if let Some(door) = self.door(place) {
+                door.census.disarm();
+            }
+            if let Some(member) = self.members.get_mut(place) {
+                if let Some(running) = &member.running {
+                    running.life.forgive();
+                }
+                member.back_at = member.back_at.map(|at| at.min(now + BACK));
+            }
+        }
+    }
+
+    /// Ends every process in order.
+    pub(super) async fn end(&mut self) {
+        for place in 0..self.members.len() {
+            self.stop(place, Duration::MAX).await;
+        }
+    }
+}
+
+impl Stage {
+    fn plant(&self, door: &Door) {
+        if let Some(flaw) = self.flaw {
+            door.census.flaws().plant(flaw);
+            door.facts.flaws.plant(flaw);
+            door.facts.series.flaws.plant(flaw);
+        }
+    }
+
+    fn run(&self, place: usize, controller: Controller, door: Arc<Door>, life: Life) -> Running {
+        let (stop, mut stopped) = watch::channel(false);
+        Running {
+            life,
+            plans: tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
+            door,
+            stop,
+            task: tokio::spawn(controller.run(async move {
+                // An error means that the place is gone, which is as good a reason.
+                drop(stopped.wait_for(|stop| *stop).await);
+            })),
+        }
+    }
+
+    fn aim(&self, door: &Door, life: &Life) {
+        match &self.probe {
+            Some(Probe::Role(role, moment)) => door.census.kill_at(role, *moment),
+            Some(Probe::Write(number, how)) => life.end_at_write(number.saturating_sub(1), *how),
+            None => {}
+        }
+    }
+
+    /// What a process reads before its tree stands: without the cluster, and with it.
+    fn sources(&self, member: &Member) -> (Sources, Sources) {
+        let mut environment = environment(&member.pod, Duration::from_secs(10));
+        // It would win against the ConfigMap.
+        environment.remove("GLOBAL_OPT_INTERVAL");
+        for (name, value) in [
+            ("LEADER_ELECTION_LEASE_DURATION", "20s"),
+            ("LEADER_ELECTION_RENEW_DEADLINE", "15s"),
+            ("LEADER_ELECTION_RETRY_PERIOD", "4s"),
+        ] {
+            environment.insert(name.to_owned(), value.to_owned());
+        }
+        environment.extend(member.extra.clone());
+        let fixed = Sources {
+            environment,
+            ..Sources::default()
+        };
+        let stored = self.insider.get("configmaps.", SYSTEM, MAIN);
+        let data = stored.as_ref().and_then(|object| object.get("data"));
+        let main = match data.and_then(|data| data.as_object()) {
+            Some(data) => MainConfigMap::Present(
+                data.iter()
+                    .map(|(key, value)| {
+                        (key.clone(), value.as_str().unwrap_or_default().to_owned())
+                    })
+                    .collect(),
+            ),
+            None => MainConfigMap::Absent,
+        };
+        let sources = Sources {
+            main,
+            ..fixed.clone()
+        };
+        (fixed, sources)
+    }
+}

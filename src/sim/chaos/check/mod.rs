@@ -1,0 +1,36 @@
+//! What must hold at every moment, each by the number that it has in the list of invariants. What can be
+//! judged from values alone is a function of them.
+
+pub(super) mod claims;
+pub(super) mod mirrors;
+pub(super) mod patience;
+pub(super) mod plans;
+pub(super) mod series;
+pub(super) mod settings;
+pub(super) mod tree;
+
+use std::fmt;
+
+/// Something that must not be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The number of the invariant.
+    pub invariant: &'static str,
+    /// What is, in words.
+    pub text: String,
+}
+
+impl Violation {
+    pub(super) fn new(invariant: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            invariant,
+            text: text.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.invariant, self.text)
+    }
+}

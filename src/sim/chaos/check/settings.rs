@@ -1,0 +1,85 @@
+//! C: generations of the settings.
+
+use super::Violation;
+use crate::settings::Generation;
+
+/// The generations of one process.
+#[derive(Debug, Default)]
+pub(in crate::sim::chaos) struct Generations(Option<Generation>);
+
+impl Generations {
+    /// Takes in the settings that are in force.
+    pub(in crate::sim::chaos) fn judge(&mut self, now: &Generation) -> Option<Violation> {
+        let before = self.0.replace(now.clone())?;
+        let (was, is) = (before.number, now.number);
+        if before.statics != now.statics {
+            let text = format!("static settings differ between generations {was} and {is}");
+            return Some(Violation::new("C1", text));
+        }
+        if is < was {
+            let text = format!("generation {is} follows {was}");
+            return Some(Violation::new("C3", text));
+        }
+        let is_same = before.dynamic == now.dynamic && before.values == now.values;
+        if is == was && !is_same {
+            let text = format!("generation {is} has changed its content");
+            return Some(Violation::new("C3", text));
+        }
+        if is == was + 1 && is_same {
+            let text = format!("generation {is} has the content of {was}");
+            return Some(Violation::new("C4", text));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Sources, start};
+
+    fn generation(interval: &str) -> Generation {
+        let mut sources = Sources::default();
+        for (name, value) in [
+            ("POD_NAMESPACE", "wva-system"),
+            ("PROMETHEUS_BASE_URL", "https://prometheus"),
+            ("GLOBAL_OPT_INTERVAL", interval),
+        ] {
+            sources
+                .environment
+                .insert(name.to_owned(), value.to_owned());
+        }
+        start(&sources).unwrap().generation
+    }
+
+    #[test]
+    fn numbers_grow_with_content_alone() {
+        let first = generation("30s");
+        let numbered = |generation: &Generation, number| {
+            let mut numbered = generation.clone();
+            numbered.number = number;
+            numbered
+        };
+        let other = generation("60s");
+        for (next, expected) in [
+            (first.clone(), None),
+            (numbered(&other, 2), None),
+            (other.clone(), Some("C3")),
+            (numbered(&first, 2), Some("C4")),
+            (numbered(&first, 0), Some("C3")),
+        ] {
+            let mut generations = Generations::default();
+            assert_eq!(generations.judge(&first), None);
+            let found = generations.judge(&next).map(|found| found.invariant);
+            assert_eq!(found, expected, "{}", next.number);
+        }
+        let mut moved = (*first.statics).clone();
+        moved.scope.system_namespace = "elsewhere".to_owned();
+        let mut elsewhere = first.clone();
+        elsewhere.statics = std::sync::Arc::new(moved);
+        let moved = elsewhere;
+        let mut generations = Generations::default();
+        assert_eq!(generations.judge(&first), None);
+        assert_eq!(generations.judge(&moved).unwrap().invariant, "C1");
+    }
+}

@@ -1,0 +1,175 @@
+//! T: actors and their mailboxes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::Violation;
+use crate::kit::{ChildrenPolicy, Role, RoleReport, RoleState};
+
+/// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
+pub(in crate::sim::chaos) const MAILBOX: u64 = 40;
+/// Occasions that a role may handle within a second.
+pub(in crate::sim::chaos) const PER_SECOND: u64 = 2_000;
+/// How long a role may be without a life before its restart is arranged.
+const ARRANGEMENT: Duration = Duration::from_secs(3);
+/// How much later than its limit a role that stands still is ended at most.
+const SWEEPS: Duration = Duration::from_secs(4);
+
+/// The roles of one process, as they were last seen.
+#[derive(Debug, Default)]
+pub(in crate::sim::chaos) struct Tree {
+    seen: BTreeMap<Role, Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    incarnation: u64,
+    handled: u64,
+    /// Since when it has no life and none is planned.
+    stopped: Option<Duration>,
+    /// Since when it is to be started again.
+    waiting: Option<Duration>,
+    /// Since when occasions wait without one being finished.
+    still: Option<Duration>,
+    /// When its lives began after the first, under the present life of its supervisor.
+    restarts: VecDeque<Duration>,
+    parent: u64,
+}
+
+impl Tree {
+    /// What every role has handled since it was last seen.
+    pub(in crate::sim::chaos) fn progress(&self, report: &[RoleReport]) -> Vec<(Role, u64)> {
+        let passed = |one: &RoleReport| {
+            let before = self.seen.get(&one.role).map_or(0, |seen| seen.handled);
+            (one.role.clone(), one.handled.saturating_sub(before))
+        };
+        report.iter().map(passed).collect()
+    }
+
+    /// Whether every role has the life that it had when last seen.
+    pub(in crate::sim::chaos) fn is_whole(&self, report: &[RoleReport]) -> bool {
+        report.iter().all(|one| {
+            let seen = self.seen.get(&one.role);
+            one.state == RoleState::Running
+                && seen.is_none_or(|seen| seen.incarnation == one.incarnation)
+        })
+    }
+
+    /// Takes in the roles as they are now.
+    pub(in crate::sim::chaos) fn judge(
+        &mut self,
+        report: &[RoleReport],
+        now: Duration,
+    ) -> Vec<Violation> {
+        let lives: BTreeMap<&Role, (u64, bool)> = report
+            .iter()
+            .map(|one| {
+                (
+                    &one.role,
+                    (one.incarnation, one.state == RoleState::Running),
+                )
+            })
+            .collect();
+        let mut found = Vec::new();
+        let mut next = BTreeMap::new();
+        for one in report {
+            let parent = one.parent.as_ref().and_then(|parent| lives.get(parent));
+            let (parent, supervised) = parent.copied().unwrap_or((0, false));
+            let before = self.seen.remove(&one.role);
+            let per_second = before
+                .as_ref()
+                .map_or(0, |seen| one.handled.saturating_sub(seen.handled));
+            let mut seen = before.unwrap_or_else(|| Seen::first(one, parent));
+            seen.note(one, parent, now);
+            let waiting = one.told.saturating_sub(one.handled);
+            if waiting > MAILBOX || per_second > PER_SECOND {
+                let text = format!(
+                    "{} has {waiting} occasions waiting and handled {per_second} in a second",
+                    one.role
+                );
+                found.push(Violation::new("T2", text));
+            }
+            found.extend(seen.judge(one, supervised, now));
+            next.insert(one.role.clone(), seen);
+        }
+        self.seen = next;
+        found
+    }
+}
+
+impl Seen {
+    fn first(one: &RoleReport, parent: u64) -> Self {
+        Self {
+            incarnation: one.incarnation,
+            handled: one.handled,
+            stopped: None,
+            waiting: None,
+            still: None,
+            restarts: VecDeque::new(),
+            parent,
+        }
+    }
+
+    fn note(&mut self, one: &RoleReport, parent: u64, now: Duration) {
+        if self.parent != parent {
+            self.restarts.clear();
+        } else if self.incarnation != one.incarnation {
+            self.restarts.push_back(now);
+        }
+        let waits = one.told > one.handled && one.state == RoleState::Running;
+        let stands = waits && self.handled == one.handled && self.incarnation == one.incarnation;
+        self.still = stands.then(|| self.still.unwrap_or(now));
+        let is_stopped = one.state == RoleState::Stopped;
+        self.stopped = is_stopped.then(|| self.stopped.unwrap_or(now));
+        let is_waiting = matches!(one.state, RoleState::Restarting { .. });
+        self.waiting = is_waiting.then(|| self.waiting.unwrap_or(now));
+        self.parent = parent;
+        self.incarnation = one.incarnation;
+        self.handled = one.handled;
+    }
+
+    fn judge(&mut self, one: &RoleReport, supervised: bool, now: Duration) -> Option<Violation> {
+        let role = &one.role;
+        let for_long = |since: Option<Duration>, limit| {
+            since.is_some_and(|since| now.saturating_sub(since) > limit)
+        };
+        if supervised && for_long(self.stopped, ARRANGEMENT) {
+            let text = format!("{role} has ended and nobody starts it again");
+            return Some(Violation::new("T1", text));
+        }
+        let planned = match one.state {
+            RoleState::Restarting { after } => Some(after + ARRANGEMENT),
+            _ => None,
+        };
+        if let Some(planned) = planned.filter(|_| supervised)
+            && for_long(self.waiting, planned)
+        {
+            let text = format!("{role} was to be started again, and is not");
+            return Some(Violation::new("T1", text));
+        }
+        let limit = role.policy().stall_after;
+        if let Some(limit) = limit.filter(|_| supervised)
+            && for_long(self.still, limit + SWEEPS)
+        {
+            let text = format!("{role} stands still with occasions waiting, and is not ended");
+            return Some(Violation::new("T1", text));
+        }
+        let policy = role.parent().and_then(|parent| parent.policy().children);
+        if let Some(ChildrenPolicy::Restart(policy)) = policy {
+            let oldest = now.saturating_sub(policy.window);
+            while self.restarts.front().is_some_and(|at| *at < oldest) {
+                self.restarts.pop_front();
+            }
+            // Delays shift restarts against the exits that are counted by one at most.
+            if self.restarts.len() > policy.max_restarts + 1 {
+                let text = format!(
+                    "{role} was started again {} times within {} s",
+                    self.restarts.len(),
+                    policy.window.as_secs()
+                );
+                return Some(Violation::new("T3", text));
+            }
+        }
+        None
+    }
+}

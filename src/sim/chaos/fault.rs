@@ -1,0 +1,329 @@
+//! Everything that can be made to go wrong, by class.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::kit::Role;
+
+/// What is made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// The way to the API server.
+    ApiServer,
+    /// The way to Prometheus.
+    Prometheus,
+    /// Actors within a process.
+    Actors,
+    /// Whole processes of the controller.
+    Controllers,
+    /// Objects that people and other controllers own.
+    Objects,
+    /// ConfigMaps with settings.
+    Settings,
+    /// Pods and nodes.
+    Workloads,
+}
+
+impl Class {
+    /// Every class, in order.
+    pub const ALL: [Self; 7] = [
+        Self::ApiServer,
+        Self::Prometheus,
+        Self::Actors,
+        Self::Controllers,
+        Self::Objects,
+        Self::Settings,
+        Self::Workloads,
+    ];
+
+    /// The name in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ApiServer => "api",
+            Self::Prometheus => "prometheus",
+            Self::Actors => "actors",
+            Self::Controllers => "controllers",
+            Self::Objects => "objects",
+            Self::Settings => "settings",
+            Self::Workloads => "workloads",
+        }
+    }
+}
+
+/// Something that goes wrong. Where it names a controller, that is its number.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// Between one controller and the API server.
+    Api(usize, Api),
+    /// Between one controller and Prometheus.
+    Prometheus(usize, Prom),
+    /// Within one controller.
+    Actor(usize, Actor),
+    /// One controller as a whole.
+    Controller(usize, Process),
+    /// An object of a variant, by the number of the variant.
+    Object(usize, Object),
+    /// Settings.
+    Settings(Edit),
+    /// Workloads of a variant, by its number, or a node.
+    Workload(usize, Load),
+}
+
+/// What happens on the way to the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// Requests take so much longer.
+    Latency(Duration),
+    /// Requests are answered with this status, and so many seconds to wait.
+    Refuse(u16, Option<u64>),
+    /// Writes are answered with 409.
+    Conflict,
+    /// Requests are never answered.
+    Hang,
+    /// Nobody can be reached.
+    Partition,
+    /// Writes are carried out, and never answered.
+    Lost,
+    /// Watches tell nothing any more, and do not end.
+    Silent,
+    /// Watches send no bookmarks.
+    NoBookmarks,
+    /// Watches tell everything twice.
+    Doubled,
+    /// Watches tell late.
+    Delayed(Duration),
+    /// Watches tell only the last of several changes of an object.
+    Coalesced(Duration),
+    /// Lists are older by so many changes.
+    StaleList(u64),
+    /// All that is read comes from a server that stands still this many changes back.
+    Older(u64),
+    /// History is forgotten: watches end with 410.
+    Compact,
+    /// Every watch is cut.
+    Cut,
+}
+
+/// What happens on the way to Prometheus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prom {
+    /// Nobody can be reached.
+    Down,
+    /// Requests are answered with this status.
+    Status(u16),
+    /// Answers take so long.
+    Slow(Duration),
+    /// Answers never come.
+    Hang,
+    /// Answers are too large to be read.
+    Endless,
+    /// Some of the series are missing.
+    Partial,
+    /// Nothing is found.
+    Empty,
+    /// Answers are those of the first question.
+    Old,
+    /// Every series is there twice.
+    Doubled,
+    /// Values are no numbers.
+    NotANumber,
+    /// Values are infinite.
+    Infinite,
+    /// Pods that are gone still report.
+    Ghosts,
+    /// Labels are called otherwise.
+    WrongLabels,
+    /// Values begin at nothing again.
+    Reset,
+    /// Its clock is ahead.
+    Ahead(Duration),
+    /// Its clock is behind.
+    Behind(Duration),
+    /// Nothing is scraped.
+    Gap,
+    /// What is scraped is seen late.
+    Lag(Duration),
+}
+
+/// What happens to actors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// One ends now, with everything below it.
+    Kill(Role),
+    /// One ends before its next occasion.
+    Before(Role),
+    /// One ends after its next occasion.
+    After(Role),
+    /// One fails with a panic at its next occasion.
+    Panic(Role),
+    /// One never finishes its next occasion.
+    Hang(Role),
+    /// The task of one is aborted.
+    Abort(Role),
+    /// Several end at once.
+    Several(Vec<Role>),
+    /// One ends again and again, beyond what its supervisor puts up with.
+    Storm(Role),
+}
+
+/// What happens to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Process {
+    /// It ends without a word.
+    Crash,
+    /// It ends in order, and another one comes.
+    Restart,
+    /// It stands still.
+    Pause,
+    /// It ends before its next write is sent.
+    BeforeWrite,
+    /// It ends when its next write has been carried out, before the answer.
+    DuringWrite,
+    /// It ends after the answer to its next write.
+    AfterWrite,
+    /// It ends in order, and one with other settings comes.
+    Rollout,
+}
+
+/// What happens to objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    /// The target is deleted, and another one of its name comes.
+    TargetReplaced,
+    /// Somebody scales the target by hand.
+    ScaledTo(u32),
+    /// A second HPA scales the target.
+    SecondScaler,
+    /// Bounds that contradict each other.
+    MinAboveMax,
+    /// Other bounds.
+    Bounds(u32, u32),
+    /// A specification that makes no sense.
+    Malformed,
+    /// The object is removed, and another one of its name comes.
+    Removed,
+    /// It serves a model of another name.
+    Renamed,
+    /// It belongs to another instance.
+    Moved,
+    /// Its accelerator has another name.
+    Relabelled,
+    /// Another object names the same target.
+    Contested,
+    /// So many objects come at once.
+    Crowd(u32),
+}
+
+/// What happens to settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edit {
+    /// Another interval.
+    Interval(u64),
+    /// Other thresholds.
+    Thresholds(u64),
+    /// An immutable key.
+    Immutable,
+    /// Text that is no YAML.
+    BrokenYaml,
+    /// A value that does not parse.
+    BadValue,
+    /// The ConfigMaps are deleted.
+    Deleted,
+    /// So many edits, one after another.
+    Storm(u64),
+}
+
+/// What happens to workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// Containers die.
+    Crash(usize),
+    /// Pods are evicted.
+    Evict(usize),
+    /// A node does not answer; the number is that of the node.
+    NodeLost,
+    /// New pods are never ready.
+    NeverReady,
+    /// New pods take ten times as long.
+    SlowStart,
+    /// Pods die again and again.
+    Flapping,
+    /// Nodes take no pods.
+    Shortage,
+}
+
+impl Fault {
+    /// Its class.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Api(..) => Class::ApiServer,
+            Self::Prometheus(..) => Class::Prometheus,
+            Self::Actor(..) => Class::Actors,
+            Self::Controller(..) => Class::Controllers,
+            Self::Object(..) => Class::Objects,
+            Self::Settings(_) => Class::Settings,
+            Self::Workload(..) => Class::Workloads,
+        }
+    }
+
+    /// Its kind, for tables: without numbers.
+    pub fn kind(&self) -> String {
+        let text = match self {
+            Self::Api(_, fault) => format!("{fault:?}"),
+            Self::Prometheus(_, fault) => format!("{fault:?}"),
+            Self::Actor(_, fault) => format!("{fault:?}"),
+            Self::Controller(_, fault) => format!("{fault:?}"),
+            Self::Object(_, fault) => format!("{fault:?}"),
+            Self::Settings(fault) => format!("{fault:?}"),
+            Self::Workload(_, fault) => format!("{fault:?}"),
+        };
+        let name = text.split(['(', ' ', '{']).next().unwrap_or_default();
+        format!("{}/{}", self.class().as_str(), kebab(name))
+    }
+}
+
+/// `NoBookmarks` as `no-bookmarks`.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for (place, letter) in name.chars().enumerate() {
+        if letter.is_ascii_uppercase() && place > 0 {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}
+
+/// Its kind, with its numbers.
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.kind())?;
+        match self {
+            Self::Api(whom, fault) => write!(formatter, " c{whom} {fault:?}"),
+            Self::Prometheus(whom, fault) => write!(formatter, " c{whom} {fault:?}"),
+            Self::Actor(whom, fault) => write!(formatter, " c{whom} {fault}"),
+            Self::Controller(whom, _) => write!(formatter, " c{whom}"),
+            Self::Object(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
+            Self::Settings(fault) => write!(formatter, " {fault:?}"),
+            Self::Workload(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Several(roles) => {
+                let names: Vec<String> = roles.iter().map(ToString::to_string).collect();
+                formatter.write_str(&names.join(","))
+            }
+            Self::Kill(role)
+            | Self::Before(role)
+            | Self::After(role)
+            | Self::Panic(role)
+            | Self::Hang(role)
+            | Self::Abort(role)
+            | Self::Storm(role) => role.fmt(formatter),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is wrong at present with the ways of one controller, over all its lives.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::fault::{Api, Prom};
+
+/// What is wrong. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ills(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<State>,
+    cut: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    api: BTreeMap<usize, (Api, u64)>,
+    prometheus: BTreeMap<usize, Prom>,
+    /// How often each fault hit something.
+    hits: BTreeMap<usize, u64>,
+}
+
+impl Ills {
+    /// A fault of the way to the API server begins. `version` is that of the server now.
+    pub(super) fn ail_api(&self, id: usize, fault: Api, version: u64) {
+        match fault {
+            Api::Cut => self.0.cut.notify_waiters(),
+            _ => drop(self.state().api.insert(id, (fault, version))),
+        }
+    }
+
+    /// A fault of the way to Prometheus begins.
+    pub(super) fn ail_prometheus(&self, id: usize, fault: Prom) {
+        self.state().prometheus.insert(id, fault);
+    }
+
+    /// A fault ends.
+    pub(super) fn heal(&self, id: usize) {
+        let mut state = self.state();
+        state.api.remove(&id);
+        state.prometheus.remove(&id);
+    }
+
+    /// The faults of the way to the API server, each with the version of its beginning.
+    pub(super) fn api(&self) -> Vec<(usize, Api, u64)> {
+        let state = self.state();
+        let all = state.api.iter();
+        all.map(|(id, (fault, version))| (*id, *fault, *version))
+            .collect()
+    }
+
+    /// The faults of the way to Prometheus.
+    pub(super) fn prometheus(&self) -> Vec<(usize, Prom)> {
+        let state = self.state();
+        let all = state.prometheus.iter();
+        all.map(|(id, fault)| (*id, *fault)).collect()
+    }
+
+    /// Whether nothing is wrong on the way to the API server.
+    pub(super) fn reaches_api(&self) -> bool {
+        self.state().api.is_empty()
+    }
+
+    /// A fault has hit something.
+    pub(super) fn hit(&self, id: usize) {
+        *self.state().hits.entry(id).or_default() += 1;
+    }
+
+    /// How often it did.
+    pub(super) fn hits(&self, id: usize) -> u64 {
+        self.state().hits.get(&id).copied().unwrap_or(0)
+    }
+
+    /// Resolves when watches are cut.
+    pub(super) async fn cut(&self) {
+        self.0.cut.notified().await;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,380 @@
+//! Breaks objects, settings and workloads, and puts them back.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::cast::MAIN;
+use super::fault::{Edit, Load, Object as Broken};
+use crate::sim::apiserver::{Denied, Insider};
+use crate::sim::workloads::object::{Object, path};
+use crate::sim::workloads::{Fault, START_UP, START_UP_P95, Workloads};
+use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, deployment};
+use crate::sim::world::{Model, Scenario, Variant};
+
+const SATURATION: &str = "wva-saturation-scaling-config";
+const VARIANTS: &str = "variantautoscalings";
+const GROUP: &str = "llmd.ai/v1alpha1";
+const SCALERS: &str = "horizontalpodautoscalers";
+
+/// Breaks things in a world.
+#[derive(Debug, Clone)]
+pub(super) struct Injector {
+    pub(super) server: Insider,
+    pub(super) workloads: Workloads,
+    pub(super) scenario: Scenario,
+}
+
+impl Injector {
+    fn variant(&self, number: usize) -> Option<(&Model, &Variant)> {
+        let models = self.scenario.models.iter();
+        let mut all = models.flat_map(|model| model.variants.iter().map(move |one| (model, one)));
+        all.nth(number)
+    }
+
+    fn at(&self, group: &str, plural: &str, name: &str) -> String {
+        path(group, self.scenario.namespace, plural, name)
+    }
+
+    /// The settings that a world begins with.
+    pub(super) async fn settle(&self) -> Result<(), Denied> {
+        let main = self.main();
+        let maps = path("v1", SYSTEM, "configmaps", "");
+        self.server.create(&maps, &main).await.map(drop)
+    }
+
+    fn main(&self) -> Value {
+        let interval = format!("{}s", self.scenario.interval.as_secs());
+        json!({"metadata": {"name": MAIN}, "data": {"GLOBAL_OPT_INTERVAL": interval}})
+    }
+
+    /// Breaks an object; whether that worked.
+    pub(super) async fn break_object(&self, number: usize, how: Broken) -> bool {
+        let Some((model, variant)) = self.variant(number) else {
+            return false;
+        };
+        let name = variant.name;
+        let object = self.at(GROUP, VARIANTS, name);
+        let target = self.at("apps/v1", "deployments", name);
+        let spec = |spec: Value| json!({"spec": spec});
+        let label = |label: &str, text: &str| json!({"metadata": {"labels": {label: text}}});
+        let background = json!({"propagationPolicy": "Background"});
+        let done = match how {
+            Broken::TargetReplaced => self.server.delete(&target, &background).await,
+            Broken::Removed => self.server.delete(&object, &json!({})).await,
+            Broken::ScaledTo(count) => {
+                self.server
+                    .merge(&target, &spec(json!({"replicas": count})))
+                    .await
+            }
+            Broken::SecondScaler => {
+                let mut second = autoscaler(self.scenario.namespace, variant);
+                second = renamed(second, &format!("{name}-second"));
+                self.server
+                    .create(&self.at("autoscaling/v2", SCALERS, ""), &second)
+                    .await
+            }
+            Broken::Contested => {
+                let rival = renamed(autoscaling(model, variant), &format!("{name}-rival"));
+                self.server
+                    .create(&self.at(GROUP, VARIANTS, ""), &rival)
+                    .await
+            }
+            Broken::Crowd(count) => return self.crowd(model, variant, count).await,
+            Broken::MinAboveMax => {
+                return self.bend(name, &json!({"minReplicas": 5, "maxReplicas": 2}));
+            }
+            Broken::Malformed => return self.bend(name, &json!({"scaleTargetRef": 7})),
+            Broken::Bounds(min, max) => {
+                let bounds = json!({"minReplicas": min, "maxReplicas": max});
+                self.server.merge(&object, &spec(bounds)).await
+            }
+            Broken::Renamed => {
+                let model = format!("{}-renamed", model.id);
+                self.server
+                    .merge(&object, &spec(json!({"modelID": model})))
+                    .await
+            }
+            Broken::Moved => {
+                let moved = label(crate::api::INSTANCE_LABEL, "elsewhere");
+                self.server.merge(&object, &moved).await
+            }
+            Broken::Relabelled => {
+                let relabelled = label(crate::api::ACCELERATOR_LABEL, "MI300X");
+                self.server.merge(&object, &relabelled).await
+            }
+        };
+        done.is_ok()
+    }
+
+    fn bend(&self, name: &str, spec: &Value) -> bool {
+        let resource = "variantautoscalings.llmd.ai";
+        self.server
+            .bend(resource, self.scenario.namespace, name, spec)
+    }
+
+    async fn crowd(&self, model: &Model, variant: &Variant, count: u32) -> bool {
+        let collection = self.at(GROUP, VARIANTS, "");
+        let mut made = 0;
+        for number in 0..count {
+            let mut one = renamed(autoscaling(model, variant), &format!("crowd-{number}"));
+            if let Some(target) = one.pointer_mut("/spec/scaleTargetRef/name") {
+                *target = format!("crowd-{number}").into();
+            }
+            made += u32::from(self.server.create(&collection, &one).await.is_ok());
+        }
+        made > 0
+    }
+
+    /// Puts back what belongs to a variant, as it was at first.
+    pub(super) async fn restore(&self, number: usize) {
+        let Some((model, variant)) = self.variant(number) else {
+            return;
+        };
+        let (namespace, name) = (self.scenario.namespace, variant.name);
+        for extra in [
+            self.at(GROUP, VARIANTS, &format!("{name}-rival")),
+            self.at("autoscaling/v2", SCALERS, &format!("{name}-second")),
+        ] {
+            // Not there is as good.
+            drop(self.server.delete(&extra, &json!({})).await);
+        }
+        let original = autoscaling(model, variant);
+        let mut wanted = original.clone();
+        let resource = "variantautoscalings.llmd.ai";
+        if self.server.get(resource, namespace, name).is_some() {
+            if let Some(labels) = wanted
+                .pointer_mut("/metadata/labels")
+                .and_then(Value::as_object_mut)
+            {
+                labels.insert(crate::api::INSTANCE_LABEL.to_owned(), Value::Null);
+            }
+            // A malformed object takes no merge before it makes sense again.
+            if let Some(spec) = original.get("spec") {
+                self.mend(name, spec);
+            }
+            drop(
+                self.server
+                    .merge(&self.at(GROUP, VARIANTS, name), &wanted)
+                    .await,
+            );
+        } else {
+            drop(
+                self.server
+                    .create(&self.at(GROUP, VARIANTS, ""), &original)
+                    .await,
+            );
+        }
+        let target = deployment(model, variant);
+        let deployments = self.at("apps/v1", "deployments", "");
+        if self
+            .server
+            .get("deployments.apps", namespace, name)
+            .is_none()
+        {
+            drop(self.server.create(&deployments, &target).await);
+        } else if let Some(template) = target.pointer("/spec/template") {
+            let path = self.at("apps/v1", "deployments", name);
+            drop(
+                self.server
+                    .merge(&path, &json!({"spec": {"template": template}}))
+                    .await,
+            );
+        }
+    }
+
+    fn mend(&self, name: &str, spec: &Value) {
+        let namespace = self.scenario.namespace;
+        let stored = self
+            .server
+            .get("variantautoscalings.llmd.ai", namespace, name);
+        let differs = stored.is_some_and(|stored| stored.get("spec") != Some(spec));
+        if differs {
+            self.bend(name, spec);
+        }
+    }
+
+    /// Removes a crowd.
+    pub(super) async fn disperse(&self) {
+        let all = self.server.list("variantautoscalings.llmd.ai");
+        for one in all.into_iter().map(Object) {
+            if one.name().starts_with("crowd-") {
+                drop(
+                    self.server
+                        .delete(&self.at(GROUP, VARIANTS, one.name()), &json!({}))
+                        .await,
+                );
+            }
+        }
+    }
+
+    /// Edits settings; whether that worked.
+    pub(super) async fn edit(&self, how: Edit) -> bool {
+        match how {
+            Edit::Interval(seconds) => {
+                self.set_main("GLOBAL_OPT_INTERVAL", &format!("{seconds}s"))
+                    .await
+            }
+            Edit::Immutable => self.set_main("WVA_LIMITED_MODE", "true").await,
+            Edit::BadValue => self.set_main("GLOBAL_OPT_INTERVAL", "soon").await,
+            Edit::BrokenYaml => self.set_saturation("kvCacheThreshold: [0.8").await,
+            Edit::Thresholds(percent) => {
+                let text = format!(
+                    "kvCacheThreshold: 0.{percent}\nqueueLengthThreshold: 4\nkvSpareTrigger: 0.1\nqueueSpareTrigger: 2\n"
+                );
+                self.set_saturation(&text).await
+            }
+            Edit::Deleted => {
+                let main = path("v1", SYSTEM, "configmaps", MAIN);
+                self.server.delete(&main, &json!({})).await.is_ok()
+            }
+            Edit::Storm(count) => {
+                let mut done = false;
+                for number in 0..count {
+                    let seconds = format!("{}s", 5 + number % 9);
+                    done |= self.set_main("GLOBAL_OPT_INTERVAL", &seconds).await;
+                }
+                done
+            }
+        }
+    }
+
+    async fn set_main(&self, key: &str, value: &str) -> bool {
+        let main = path("v1", SYSTEM, "configmaps", MAIN);
+        self.server
+            .merge(&main, &json!({"data": {key: value}}))
+            .await
+            .is_ok()
+    }
+
+    async fn set_saturation(&self, text: &str) -> bool {
+        let map = json!({"metadata": {"name": SATURATION}, "data": {"default": text}});
+        let maps = path("v1", SYSTEM, "configmaps", "");
+        if self.server.create(&maps, &map).await.is_ok() {
+            return true;
+        }
+        let one = path("v1", SYSTEM, "configmaps", SATURATION);
+        self.server
+            .merge(&one, &json!({"data": {"default": text}}))
+            .await
+            .is_ok()
+    }
+
+    /// Puts the settings back as they were at first.
+    pub(super) async fn restore_settings(&self) {
+        let saturation = path("v1", SYSTEM, "configmaps", SATURATION);
+        drop(self.server.delete(&saturation, &json!({})).await);
+        let mut main = self.main();
+        if let Some(data) = main.get_mut("data").and_then(Value::as_object_mut) {
+            data.insert("WVA_LIMITED_MODE".to_owned(), Value::Null);
+        }
+        let one = path("v1", SYSTEM, "configmaps", MAIN);
+        if self.server.merge(&one, &main).await.is_err() {
+            drop(self.settle().await);
+        }
+    }
+
+    /// Breaks workloads; whether anything was there to be broken.
+    pub(super) async fn burden(&self, number: usize, how: Load) -> bool {
+        let Some((_, variant)) = self.variant(number) else {
+            return false;
+        };
+        let (namespace, name) = (self.scenario.namespace.to_owned(), variant.name.to_owned());
+        let running = self
+            .server
+            .list("pods.")
+            .into_iter()
+            .map(Object)
+            .any(|pod| {
+                pod.label("app") == Some(variant.name) && pod.holds("Ready") && !pod.is_deleted()
+            });
+        let (fault, effective) = match how {
+            Load::Crash(pods) => (
+                Fault::Crash {
+                    namespace,
+                    deployment: name,
+                    pods,
+                },
+                running,
+            ),
+            Load::Flapping => (
+                Fault::Crash {
+                    namespace,
+                    deployment: name,
+                    pods: 8,
+                },
+                running,
+            ),
+            Load::Evict(pods) => (
+                Fault::Evict {
+                    namespace,
+                    deployment: name,
+                    pods,
+                },
+                running,
+            ),
+            Load::NodeLost => {
+                let node = self.node(variant, number);
+                (Fault::NodeLost { node }, true)
+            }
+            Load::NeverReady => return self.start_up(variant, Duration::from_hours(30)).await,
+            Load::SlowStart => return self.start_up(variant, variant.start_up.median * 10).await,
+            Load::Shortage => return self.cordon(variant, true).await,
+        };
+        self.workloads.strike(&fault).await.is_ok() && effective
+    }
+
+    /// Puts workloads back.
+    pub(super) async fn relieve(&self, number: usize, how: Load) {
+        let Some((_, variant)) = self.variant(number) else {
+            return;
+        };
+        match how {
+            Load::NodeLost => {
+                let node = self.node(variant, number);
+                drop(self.workloads.strike(&Fault::NodeBack { node }).await);
+            }
+            Load::NeverReady | Load::SlowStart => self.restore(number).await,
+            Load::Shortage => {
+                let _changed = self.cordon(variant, false).await;
+            }
+            Load::Crash(_) | Load::Evict(_) | Load::Flapping => {}
+        }
+    }
+
+    fn node(&self, variant: &Variant, number: usize) -> String {
+        let groups = self.scenario.nodes.iter();
+        let mut fitting = groups.filter(|group| group.product == variant.product);
+        fitting.next().map_or_else(String::new, |group| {
+            let count = usize::try_from(group.count).unwrap_or(1).max(1);
+            format!("{}-{}", group.name, number % count)
+        })
+    }
+
+    async fn cordon(&self, variant: &Variant, cordoned: bool) -> bool {
+        let mut done = false;
+        for node in self.server.list("nodes.").into_iter().map(Object) {
+            if node.label("nvidia.com/gpu.product") == Some(variant.product) {
+                let at = format!("/api/v1/nodes/{}", node.name());
+                let change = json!({"spec": {"unschedulable": cordoned.then_some(true)}});
+                done |= self.server.merge(&at, &change).await.is_ok();
+            }
+        }
+        done
+    }
+
+    async fn start_up(&self, variant: &Variant, time: Duration) -> bool {
+        let seconds = time.as_secs().to_string();
+        let annotations = json!({START_UP: seconds, START_UP_P95: seconds});
+        let change = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+        let at = self.at("apps/v1", "deployments", variant.name);
+        self.server.merge(&at, &change).await.is_ok()
+    }
+}
+
+fn renamed(mut object: Value, name: &str) -> Value {
+    if let Some(place) = object.pointer_mut("/metadata/name") {
+        *place = name.into();
+    }
+    object
+}

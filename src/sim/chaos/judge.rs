@@ -1,0 +1,306 @@
+//! Looks at every process after every event, and remembers the first thing that must not be.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+
+use super::check::claims;
+use super::check::plans::Circumstances;
+use super::check::{Violation, series};
+use super::lens::Heard;
+use super::line::{Listener, is_write};
+use super::seat::{Seat, Surroundings};
+use super::trace::Trace;
+use crate::env::Clock;
+use crate::policy::key::VariantKey;
+use crate::policy::plan::Plan;
+use crate::sim::apiserver::Insider;
+use crate::sim::world::controller::Door;
+
+/// How long after a permission to go to zero has ended somebody may still act on it: mirrors are listed
+/// afresh every ten minutes.
+const AFTERGLOW: Duration = Duration::from_mins(12);
+
+/// The judge. Clones share it.
+#[derive(Clone)]
+pub(super) struct Judge(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    insider: Insider,
+    trace: Trace,
+    bench: Mutex<Bench>,
+}
+
+#[derive(Default)]
+struct Bench {
+    seats: BTreeMap<usize, Seat>,
+    found: Vec<(Duration, Violation)>,
+    /// When each variant was last allowed to have no replicas.
+    zero: BTreeMap<VariantKey, Duration>,
+    writes: u64,
+    plans: u64,
+    /// Occasions handled, by role.
+    handled: BTreeMap<String, u64>,
+}
+
+/// What a judge has counted.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// Writes of controllers.
+    pub writes: u64,
+    /// Plans that were published.
+    pub plans: u64,
+}
+
+impl std::fmt::Debug for Judge {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Judge")
+            .field("found", &self.bench().found)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hears of the requests of one process.
+#[derive(Debug, Clone)]
+pub(super) struct Witness {
+    pub(super) judge: Judge,
+    pub(super) place: usize,
+}
+
+impl Listener for Witness {
+    fn called(&self, method: &Method, path: &str) {
+        self.judge.called(self.place, method, path);
+    }
+}
+
+impl Judge {
+    pub(super) fn new(clock: Clock, insider: Insider, trace: Trace) -> Self {
+        Self(Arc::new(Inner {
+            clock,
+            insider,
+            trace,
+            bench: Mutex::default(),
+        }))
+    }
+
+    /// What was found, the first first.
+    pub(super) fn found(&self) -> Option<(Duration, Violation)> {
+        self.bench().found.first().cloned()
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let bench = self.bench();
+        Counts {
+            writes: bench.writes,
+            plans: bench.plans,
+        }
+    }
+
+    /// Notes something that must not be.
+    pub(super) fn report(&self, violation: Violation) {
+        self.0
+            .trace
+            .note("judge", "VIOLATION", &violation.to_string());
+        let now = self.now();
+        self.bench().found.push((now, violation));
+    }
+
+    fn report_all(&self, violations: impl IntoIterator<Item = Violation>) {
+        for violation in violations {
+            self.report(violation);
+        }
+    }
+
+    /// A process begins.
+    pub(super) fn came(&self, place: usize, door: Arc<Door>, heard: Heard) {
+        let seat = Seat::new(door, heard, self.now());
+        self.bench().seats.insert(place, seat);
+    }
+
+    /// A process has ended.
+    pub(super) fn left(&self, place: usize) {
+        self.bench().seats.remove(&place);
+    }
+
+    /// A process was asked to end.
+    pub(super) fn leaves(&self, place: usize) {
+        if let Some(seat) = self.bench().seats.get_mut(&place) {
+            seat.leaving = true;
+        }
+    }
+
+    /// A process stands still, or goes on.
+    pub(super) fn paused(&self, place: usize, paused: bool) {
+        if let Some(seat) = self.bench().seats.get_mut(&place) {
+            seat.paused = paused;
+        }
+    }
+
+    /// T4: an orderly end took too long.
+    pub(super) fn overdue(&self, place: usize) {
+        let text = format!("c{place} did not end within its grace");
+        self.report(Violation::new("T4", text));
+    }
+
+    /// T4: nothing is left after an orderly end.
+    pub(super) fn ended(&self, place: usize, door: &Door) {
+        for one in door.census.report() {
+            if one.state == crate::kit::RoleState::Running {
+                let text = format!("{} of c{place} is left after the end", one.role);
+                self.report(Violation::new("T4", text));
+            }
+        }
+    }
+
+    /// Follows the plans that a process publishes.
+    pub(super) async fn follow(self, place: usize, door: Arc<Door>) {
+        let mut plans = door.facts.plan.subscribe();
+        while plans.changed().await.is_ok() {
+            let plan = Option::clone(&plans.borrow_and_update());
+            if let Some(plan) = plan {
+                self.planned(place, &plan);
+            }
+        }
+    }
+
+    fn planned(&self, place: usize, plan: &Plan) {
+        let now = self.now();
+        let targets: Vec<String> = plan
+            .decisions
+            .values()
+            .map(|one| {
+                one.target
+                    .map_or_else(|| "-".to_owned(), |count| count.to_string())
+            })
+            .collect();
+        let text = format!(
+            "cycle {:<5} generation {:<3} {}",
+            plan.cycle,
+            plan.generation,
+            targets.join(" ")
+        );
+        self.0.trace.note(&format!("c{place}"), "plan", &text);
+        let found = {
+            let mut bench = self.bench();
+            bench.plans += 1;
+            let Bench { seats, zero, .. } = &mut *bench;
+            let may_be_zero = |key: &VariantKey| {
+                zero.get(key)
+                    .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
+            };
+            let Some(seat) = seats.get_mut(&place) else {
+                return;
+            };
+            let in_force = seat.door.facts.settings.load();
+            let dynamic = &in_force.generation.dynamic;
+            let circumstances = Circumstances {
+                generation: in_force.generation.number,
+                unheard: now.saturating_sub(seat.heard.last().max(seat.since)),
+                usable: dynamic.freshness.unavailable,
+                may_be_zero: &may_be_zero,
+            };
+            seat.plans.judge(plan, &circumstances)
+        };
+        self.report_all(found);
+        self.claims();
+    }
+
+    /// A process makes a request.
+    fn called(&self, place: usize, method: &Method, path: &str) {
+        if !is_write(method) {
+            return;
+        }
+        let short = path.rsplit("/namespaces/").next().unwrap_or(path);
+        self.0.trace.note(
+            &format!("c{place}"),
+            "write",
+            &format!("{method:<6} {short}"),
+        );
+        let now = self.0.clock.now();
+        let found = {
+            let mut bench = self.bench();
+            bench.writes += 1;
+            bench.seats.get_mut(&place).and_then(|seat| {
+                let leads = seat.door.facts.claim.may_write(now);
+                seat.ever_led |= leads;
+                claims::write(place, method, path, leads, seat.ever_led)
+            })
+        };
+        self.report_all(found);
+        self.claims();
+    }
+
+    /// W1.
+    fn claims(&self) {
+        let now = self.0.clock.now();
+        let found = {
+            let bench = self.bench();
+            let all = bench.seats.iter();
+            let holders = all.filter(|(_, seat)| seat.door.facts.claim.may_write(now));
+            claims::overlap(&holders.map(|(place, _)| *place).collect::<Vec<_>>())
+        };
+        self.report_all(found);
+    }
+
+    /// Looks at everything, once a second. `way` says whether the way of a process to the API server is
+    /// free, and whether the server went back in time for it.
+    pub(super) async fn second(&self, ways: &[(bool, bool)]) {
+        let now = self.now();
+        self.claims();
+        let around = Surroundings::look(&self.0.insider, now);
+        let mut pages = Vec::new();
+        {
+            let mut bench = self.bench();
+            for (key, variant) in &around.variants {
+                if variant.allows_zero {
+                    bench.zero.insert(key.clone(), now);
+                }
+            }
+            for (place, seat) in &bench.seats {
+                if !seat.paused {
+                    pages.push((*place, Arc::clone(&seat.door)));
+                }
+            }
+        }
+        let mut shown = BTreeMap::new();
+        if now.as_secs().is_multiple_of(3) {
+            for (place, door) in pages {
+                let page = door.metrics().await.unwrap_or_default();
+                shown.insert(place, series::read(&page));
+            }
+        }
+        let found = {
+            let mut bench = self.bench();
+            let Bench { seats, handled, .. } = &mut *bench;
+            let mut found = Vec::new();
+            for (place, seat) in seats {
+                let way = ways.get(*place).copied().unwrap_or((true, false));
+                let page = shown.get(place);
+                for (role, passed) in seat.progress() {
+                    *handled.entry(role).or_default() += passed;
+                }
+                let moment = self.0.clock.now();
+                found.extend(seat.second(*place, moment, way, page, &around));
+            }
+            found
+        };
+        self.report_all(found);
+    }
+
+    /// Occasions that roles have handled since this was last asked, by the label of the role.
+    pub(super) fn take_handled(&self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.bench().handled)
+    }
+
+    fn now(&self) -> Duration {
+        self.0.clock.now().monotonic
+    }
+
+    fn bench(&self) -> MutexGuard<'_, Bench> {
+        self.0.bench.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

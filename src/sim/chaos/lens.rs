@@ -1,0 +1,228 @@
+//! The way from one process to Prometheus, with everything that can be wrong with it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::time::{sleep, timeout};
+
+use super::fault::Prom;
+use super::ills::Ills;
+use super::life::Life;
+use crate::env::Clock;
+use crate::signals::{PromApi, QueryError, QueryResult};
+use crate::sim::prometheus::InProcess;
+
+/// Answers that are remembered, by question.
+type Known = BTreeMap<String, QueryResult>;
+
+/// The way of one process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Lens {
+    pub(super) inner: InProcess,
+    pub(super) ills: Ills,
+    pub(super) life: Life,
+    pub(super) clock: Clock,
+    pub(super) heard: Heard,
+    /// The first answer to each question since a fault began, and all pods that ever reported.
+    memory: Arc<Mutex<Memory>>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    old: BTreeMap<usize, Known>,
+    ghosts: Known,
+}
+
+/// When answers that hold anything were last heard.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Heard(Arc<Mutex<Duration>>);
+
+impl Heard {
+    pub(super) fn last(&self) -> Duration {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self, now: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+}
+
+impl Lens {
+    pub(super) fn new(
+        inner: InProcess,
+        ills: Ills,
+        life: Life,
+        clock: Clock,
+        heard: Heard,
+    ) -> Self {
+        Self {
+            inner,
+            ills,
+            life,
+            clock,
+            heard,
+            memory: Arc::default(),
+        }
+    }
+
+    async fn ask(&self, promql: &str, deadline: Duration) -> Result<QueryResult, QueryError> {
+        self.life.gate().await;
+        for (id, fault) in self.ills.prometheus() {
+            if let Some(failure) = self.fail(fault).await {
+                self.ills.hit(id);
+                return Err(failure);
+            }
+        }
+        let mut answer = self.inner.query(promql, deadline).await?;
+        for (id, fault) in self.ills.prometheus() {
+            let (bent, hit) = self.bend(id, fault, promql, answer);
+            if hit {
+                self.ills.hit(id);
+            }
+            answer = bent;
+        }
+        self.life.gate().await;
+        if !answer.is_empty() {
+            self.heard.now(self.clock.now().monotonic);
+        }
+        Ok(answer)
+    }
+
+    /// Why there is no answer.
+    async fn fail(&self, fault: Prom) -> Option<QueryError> {
+        Some(match fault {
+            Prom::Down => QueryError::Unreachable {
+                cause: "connection refused".to_owned(),
+            },
+            Prom::Status(401) => QueryError::Unauthorized {
+                detail: String::new(),
+            },
+            Prom::Status(403) => QueryError::Forbidden {
+                detail: String::new(),
+            },
+            Prom::Status(status) => QueryError::ServerError {
+                status,
+                message: String::new(),
+            },
+            Prom::Endless => QueryError::TooLarge { limit: 268_435_456 },
+            Prom::Hang => std::future::pending().await,
+            Prom::Slow(time) => {
+                sleep(time).await;
+                return None;
+            }
+            _ => return None,
+        })
+    }
+
+    /// The answer as it arrives, and whether it is another one.
+    fn bend(
+        &self,
+        id: usize,
+        fault: Prom,
+        promql: &str,
+        answer: QueryResult,
+    ) -> (QueryResult, bool) {
+        let is_time = promql.contains("timestamp(");
+        let held = !answer.is_empty();
+        let seconds = |time: Duration| time.as_secs_f64();
+        let shifted = |by: f64| {
+            let value = move |value: f64| if is_time { value + by } else { value };
+            copy(&answer, |time| time + by, value)
+        };
+        let bent = match fault {
+            Prom::Slow(_) => return (answer, true),
+            Prom::Empty => QueryResult::default(),
+            Prom::Partial => every(&answer, |place| place % 2 == 0),
+            Prom::Old => return (self.old(id, promql, answer), held),
+            Prom::Ghosts => return self.haunted(promql, &answer),
+            Prom::Doubled => {
+                let mut doubled = copy(&answer, |time| time, |value| value);
+                append(&mut doubled, &answer, |name| name);
+                doubled
+            }
+            Prom::NotANumber => copy(&answer, |time| time, |_| f64::NAN),
+            Prom::Infinite => copy(&answer, |time| time, |_| f64::INFINITY),
+            Prom::Reset => copy(
+                &answer,
+                |time| time,
+                |value| if is_time { value } else { 0.0 },
+            ),
+            Prom::WrongLabels => {
+                let mut renamed = QueryResult::default();
+                append(&mut renamed, &answer, |name| match name {
+                    "pod" => "instance",
+                    "model_name" => "model",
+                    name => name,
+                });
+                renamed
+            }
+            Prom::Ahead(time) => shifted(seconds(time)),
+            Prom::Behind(time) => shifted(-seconds(time)),
+            _ => return (answer, false),
+        };
+        (bent, held)
+    }
+
+    /// The answer that was the first since the fault began.
+    fn old(&self, id: usize, promql: &str, answer: QueryResult) -> QueryResult {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = memory.old.entry(id).or_default();
+        known.entry(promql.to_owned()).or_insert(answer).clone()
+    }
+
+    /// The answer with what reported when it was asked first.
+    fn haunted(&self, promql: &str, answer: &QueryResult) -> (QueryResult, bool) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let ghosts = memory.ghosts.entry(promql.to_owned());
+        let ghosts = ghosts.or_insert_with(|| answer.clone());
+        let mut haunted = copy(answer, |time| time, |value| value);
+        append(&mut haunted, ghosts, |name| name);
+        let hit = haunted.len() > answer.len();
+        (haunted, hit)
+    }
+}
+
+fn append<'a>(
+    to: &mut QueryResult,
+    from: &'a QueryResult,
+    name: impl Fn(&'a str) -> &'a str + Copy,
+) {
+    for sample in from.samples() {
+        let labels = sample.labels();
+        let labels = labels.map(|(label, text)| (name(label), &**text));
+        to.push(labels, sample.time, sample.value);
+    }
+}
+
+fn copy(from: &QueryResult, time: impl Fn(f64) -> f64, value: impl Fn(f64) -> f64) -> QueryResult {
+    let mut to = QueryResult::default();
+    for sample in from.samples() {
+        let labels = sample.labels().map(|(name, text)| (&**name, &**text));
+        to.push(labels, time(sample.time), value(sample.value));
+    }
+    to
+}
+
+fn every(from: &QueryResult, kept: impl Fn(usize) -> bool) -> QueryResult {
+    let mut to = QueryResult::default();
+    for (_, sample) in from.samples().enumerate().filter(|(place, _)| kept(*place)) {
+        let labels = sample.labels().map(|(name, text)| (&**name, &**text));
+        to.push(labels, sample.time, sample.value);
+    }
+    to
+}
+
+impl PromApi for Lens {
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(async move {
+            let answer = timeout(deadline, self.ask(promql, deadline)).await;
+            answer.unwrap_or(Err(QueryError::Timeout { deadline }))
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! The way from one process to the API server, with everything that can be wrong with it.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use http::{Method, Request, Response, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes};
+use serde_json::json;
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use super::fault::{Api, Process};
+use super::ills::Ills;
+use super::life::Life;
+use super::stream;
+use crate::sim::apiserver::{ApiServer, Insider, Wire};
+
+/// What the library of clients makes of anything.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Hears of every request at the moment at which a process makes it.
+pub(super) trait Listener: Send + Sync {
+    /// A request is made.
+    fn called(&self, method: &Method, path: &str);
+}
+
+/// The way of one process. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) server: ApiServer,
+    pub(super) insider: Insider,
+    pub(super) ills: Ills,
+    pub(super) life: Life,
+    pub(super) listener: Arc<dyn Listener>,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Line")
+            .field("life", &self.life)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What becomes of one request.
+#[derive(Debug, Default)]
+struct Fate {
+    latency: Duration,
+    refuse: Option<(u16, Option<u64>)>,
+    hang: bool,
+    unreachable: bool,
+    lost: bool,
+    /// Read as it was at this version.
+    version: Option<u64>,
+    /// What becomes of the process.
+    end: Option<Process>,
+}
+
+impl Line {
+    /// What becomes of a request; the faults that hit it are counted.
+    fn fate(&self, method: &Method, uri: &Uri) -> Fate {
+        let query = uri.query().unwrap_or_default();
+        let is_watch = query.contains("watch=");
+        let is_list = !is_watch && query.contains("limit=") && !query.contains("continue=");
+        let is_write = is_write(method);
+        let mut fate = Fate::default();
+        if is_write {
+            fate.end = self.life.take_at_write();
+        }
+        for (id, fault, then) in self.ills.api() {
+            let current = self.insider.version();
+            match fault {
+                Api::Latency(time) => fate.latency += time,
+                Api::Refuse(code, after) => fate.refuse = Some((code, after)),
+                Api::Conflict if is_write => fate.refuse = Some((409, None)),
+                Api::Hang => fate.hang = true,
+                Api::Partition => fate.unreachable = true,
+                Api::Lost if is_write => fate.lost = true,
+                Api::StaleList(back) if is_list => {
+                    fate.version = Some(current.saturating_sub(back).max(1));
+                }
+                Api::Older(back) if is_list => {
+                    fate.version = Some(then.saturating_sub(back).max(1));
+                }
+                _ => continue,
+            }
+            self.ills.hit(id);
+        }
+        fate
+    }
+
+    async fn carry<B>(self, request: Request<B>) -> Result<Response<Wire>, Failure>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Failure>,
+    {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        if !self.life.is_dead() {
+            self.listener.called(&method, uri.path());
+        }
+        self.life.gate().await;
+        let fate = self.fate(&method, &uri);
+        if fate.end == Some(Process::BeforeWrite) {
+            self.perish().await;
+        }
+        if fate.unreachable {
+            return Err("connection refused".into());
+        }
+        sleep(fate.latency).await;
+        if fate.hang {
+            std::future::pending::<()>().await;
+        }
+        if let Some((code, after)) = fate.refuse {
+            return Ok(refusal(code, after));
+        }
+        let request = aged(request, fate.version);
+        let answer = match self.server.clone().oneshot(request).await {
+            Ok(answer) => answer,
+            Err(never) => match never {},
+        };
+        if fate.end == Some(Process::DuringWrite) {
+            self.perish().await;
+        }
+        if fate.lost {
+            std::future::pending::<()>().await;
+        }
+        self.life.gate().await;
+        if fate.end == Some(Process::AfterWrite) {
+            let life = self.life.clone();
+            // As soon as whoever wrote has had its answer.
+            tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                life.end();
+            });
+        }
+        let is_watch = uri.query().unwrap_or_default().contains("watch=");
+        Ok(if is_watch {
+            answer.map(|body| stream::ailing(body, self))
+        } else {
+            answer
+        })
+    }
+
+    /// The process ends here.
+    async fn perish(&self) {
+        self.life.end();
+        std::future::pending::<()>().await;
+    }
+
+    /// The next part of a body, or nothing where the watch is cut.
+    pub(super) async fn next(&self, body: &mut Wire) -> Option<Bytes> {
+        let frame = {
+            let cut = pin!(self.ills.cut());
+            match select(body.frame(), cut).await {
+                Either::Left((frame, _)) => frame,
+                Either::Right(_) => return None,
+            }
+        };
+        match frame? {
+            Ok(frame) => frame.into_data().ok(),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Whether a request changes something. Reviews only ask.
+pub(super) fn is_write(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// A list as it was at an earlier version.
+fn aged<B>(mut request: Request<B>, version: Option<u64>) -> Request<B> {
+    let Some(version) = version else {
+        return request;
+    };
+    let text = format!(
+        "{}&resourceVersion={version}&resourceVersionMatch=Exact",
+        request.uri()
+    );
+    if let Ok(uri) = text.parse() {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+fn refusal(code: u16, after: Option<u64>) -> Response<Wire> {
+    let reason = match code {
+        409 => "Conflict",
+        429 => "TooManyRequests",
+        504 => "Timeout",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let mut status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "the way to the server is disturbed", "reason": reason, "code": code,
+    });
+    let mut builder = Response::builder()
+        .status(code)
+        .header("content-type", "application/json");
+    if let Some(seconds) = after {
+        builder = builder.header("retry-after", seconds);
+        if let Some(status) = status.as_object_mut() {
+            status.insert("details".to_owned(), json!({"retryAfterSeconds": seconds}));
+        }
+    }
+    let body = |text: String| Full::new(Bytes::from(text)).boxed_unsync();
+    let answer = builder.body(body(status.to_string()));
+    answer.unwrap_or_else(|_header| Response::new(body(String::new())))
+}
+
+impl<B> tower::Service<Request<B>> for Line
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Failure>,
+{
+    type Response = Response<Wire>;
+    type Error = Failure;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Failure>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(self.clone().carry(request))
+    }
+}
+
+/// Nothing that is never.
+pub(super) type Never = Infallible;

@@ -1,0 +1,113 @@
+//! L1: after the faults everything comes to rest, where it would have come without them.
+
+use std::time::Duration;
+
+use super::cast::Cast;
+use super::check::Violation;
+use super::judge::Judge;
+use crate::kit::RoleState;
+use crate::policy::key::VariantKey;
+use crate::sim::apiserver::Insider;
+use crate::sim::workloads::object::Object;
+use crate::sim::world::Scenario;
+
+/// Whether everything is at rest, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Stand {
+    since: Option<Duration>,
+    why: String,
+}
+
+impl Stand {
+    /// Looks once a second.
+    pub(super) fn look(
+        &mut self,
+        cast: &Cast,
+        scenario: &Scenario,
+        server: &Insider,
+        now: Duration,
+    ) {
+        match unrest(cast, scenario, server) {
+            Some(why) => {
+                self.since = None;
+                self.why = why;
+            }
+            None => self.since = Some(self.since.unwrap_or(now)),
+        }
+    }
+
+    /// Since when everything is at rest.
+    pub(super) fn since(&self) -> Option<Duration> {
+        self.since
+    }
+
+    /// Judges at the end.
+    pub(super) fn judge(&self, calm: Duration, rest: Duration, judge: &Judge) {
+        match self.since {
+            Some(since) if since <= calm + rest => {}
+            Some(since) => {
+                let late = since.saturating_sub(calm).as_secs();
+                let text = format!(
+                    "at rest only {late} s after the last fault: before, {}",
+                    self.why
+                );
+                judge.report(Violation::new("L1", text));
+            }
+            None => {
+                let text = format!("not at rest: {}", self.why);
+                judge.report(Violation::new("L1", text));
+            }
+        }
+    }
+}
+
+/// Why everything is not at rest.
+fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> {
+    let mut leaders = Vec::new();
+    for place in 0..cast.members.len() {
+        let Some(door) = cast.door(place) else {
+            return Some(format!("c{place} does not run"));
+        };
+        for one in door.census.report() {
+            if one.state != RoleState::Running {
+                return Some(format!("{} of c{place} is {:?}", one.role, one.state));
+            }
+        }
+        if door.facts.claim.may_write(door.facts.clock.now()) {
+            leaders.push(door);
+        }
+    }
+    let [leader] = leaders.as_slice() else {
+        return Some(format!("{} processes lead", leaders.len()));
+    };
+    let namespace = scenario.namespace;
+    for variant in scenario.models.iter().flat_map(|model| &model.variants) {
+        let name = variant.name;
+        let least = Some(variant.bounds.0);
+        let key = VariantKey::new(namespace, name);
+        let desired = leader.facts.records.desired(&key).map(|count| count.0);
+        let object = server
+            .get("variantautoscalings.llmd.ai", namespace, name)
+            .map(Object);
+        let target = server.get("deployments.apps", namespace, name).map(Object);
+        let count = |object: Option<&Object>, pointer: &str| {
+            let count = object?.at(pointer).as_u64()?;
+            u32::try_from(count).ok()
+        };
+        let stored = count(object.as_ref(), "/status/desiredOptimizedAlloc/numReplicas");
+        let replicas = count(target.as_ref(), "/spec/replicas");
+        let ready = count(target.as_ref(), "/status/readyReplicas");
+        let counts = [desired, stored, replicas, ready];
+        if counts != [least; 4] {
+            let show = |count: Option<u32>| {
+                count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+            };
+            let counts = counts.map(show).join("/");
+            return Some(format!(
+                "{name} has {counts} as shown/stored/replicas/ready instead of {}",
+                variant.bounds.0
+            ));
+        }
+    }
+    None
+}

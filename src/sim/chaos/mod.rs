@@ -1,0 +1,34 @@
+//! Chaos in virtual time: the whole controller lives through every fault that there is a name for,
+//! drawn from a seed, while a judge looks whether anything happens that must not.
+
+mod campaign;
+mod cast;
+mod check;
+mod dice;
+mod fault;
+mod ills;
+mod injector;
+mod judge;
+mod lens;
+mod life;
+mod line;
+mod liveness;
+mod minimise;
+mod plot;
+mod run;
+mod schedule;
+mod seat;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use campaign::{Done, Hunt, Summary, campaign, hunt, survive};
+pub use check::Violation;
+pub use fault::{Class, Fault, Process};
+pub use judge::Counts;
+pub use minimise::minimise;
+pub use plot::{PLOTS, Plot, Probe, plot};
+pub use run::{Outcome, Tally, play};
+pub use schedule::{Schedule, Strike};
+pub use trace::{Keep, TAIL};

@@ -1,0 +1,180 @@
+//! What chaos is played in: a scenario with so many controllers, and which faults it draws.
+
+use std::time::Duration;
+
+use super::dice::Dice;
+use super::fault::{Class, Process};
+use super::schedule::{Schedule, Terrain};
+use crate::env::{Flaw, SeedTree};
+use crate::kit::{KillAt, Role};
+use crate::policy::key::VariantKey;
+use crate::sim::engine::StartUp;
+use crate::sim::load::{Shape, Stage};
+use crate::sim::world::{Load, Scenario, scenario};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// A scenario for chaos.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    /// The world.
+    pub scenario: Scenario,
+    /// Number of controllers.
+    pub controllers: usize,
+    /// When the last fault has ended and everything is put back.
+    pub faults_until: Duration,
+    /// How long after that everything is at rest at the latest.
+    pub rest: Duration,
+    /// How long it is.
+    pub lasts: Duration,
+    /// The defect that is planted in every controller.
+    pub flaw: Option<Flaw>,
+    /// What ends the first process of the first controller, or one of its roles.
+    pub probe: Option<Probe>,
+    /// Classes, each with how far its faults are from each other on average.
+    rates: Vec<(Class, Duration)>,
+}
+
+/// One end at one point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// Of a role, at an occasion.
+    Role(Role, KillAt),
+    /// Of the process, at the write of this number, the first being 1.
+    Write(u64, Process),
+}
+
+/// The names of all plots, each with what it is about; the first is the default.
+pub const PLOTS: [(&str, &str); 5] = [
+    (
+        "storm",
+        "Three models, one to three controllers, faults of every class.",
+    ),
+    (
+        "leaders",
+        "Three controllers; faults of processes, actors and the API server above all.",
+    ),
+    (
+        "brief",
+        "As storm, in half an hour with as many faults: for a first look.",
+    ),
+    ("quiet", "As storm, without faults."),
+    (
+        "probe",
+        "One model and one controller for a quarter of an hour, without faults.",
+    ),
+];
+
+/// The plot of this name for a seed.
+pub fn plot(name: &str, seed: u64) -> Option<Plot> {
+    let (name, about) = PLOTS.iter().find(|(known, _)| *known == name)?;
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
+    let (faults_until, rest) = match *name {
+        "brief" => (MINUTE * 14, MINUTE * 22),
+        "probe" => (MINUTE * 3, MINUTE * 9),
+        _ => (MINUTE * 95, MINUTE * 22),
+    };
+    let controllers = match *name {
+        "leaders" => 3,
+        "probe" => 1,
+        _ => dice.place(3) + 1,
+    };
+    let mean = |class| match (*name, class) {
+        ("quiet" | "probe", _) => None,
+        ("leaders", Class::Controllers | Class::Actors | Class::ApiServer) => Some(MINUTE * 2),
+        ("leaders", _) => Some(MINUTE * 15),
+        ("brief", _) => Some(MINUTE),
+        (_, Class::Settings | Class::Workloads) => Some(MINUTE * 8),
+        _ => Some(MINUTE * 5),
+    };
+    let rates = Class::ALL.into_iter();
+    Some(Plot {
+        name,
+        about,
+        scenario: match *name {
+            "probe" => small(faults_until)?,
+            _ => stage(faults_until)?,
+        },
+        controllers,
+        faults_until,
+        rest,
+        lasts: faults_until + rest + MINUTE * 3,
+        flaw: None,
+        probe: None,
+        rates: rates
+            .filter_map(|class| Some((class, mean(class)?)))
+            .collect(),
+    })
+}
+
+/// Three models whose load ends with the faults: then everything has one resting point.
+fn stage(until: Duration) -> Option<Scenario> {
+    let mut scenario = scenario("days")?;
+    scenario.interval = Duration::from_secs(10);
+    scenario.scrape_interval = Duration::from_secs(10);
+    // Nothing may go to zero, so that whatever does is an error.
+    scenario.config.clear();
+    for model in &mut scenario.models {
+        if let Load::Flow { shape, .. } = &mut model.load {
+            *shape = steps(shape, until);
+        }
+        for variant in &mut model.variants {
+            variant.bounds.0 = variant.bounds.0.max(1);
+        }
+    }
+    Some(scenario)
+}
+
+/// One model in two variants, whose servers start within seconds.
+fn small(until: Duration) -> Option<Scenario> {
+    let mut scenario = scenario("quiet")?.coarse();
+    scenario.interval = Duration::from_secs(10);
+    scenario.scrape_interval = Duration::from_secs(10);
+    for model in &mut scenario.models {
+        if let Load::Flow { shape, .. } = &mut model.load {
+            *shape = steps(&Shape::Constant { rate: 9.0 }, until);
+        }
+        for variant in &mut model.variants {
+            variant.start_up = StartUp::WAKING;
+            variant.limits.max_num_seqs = 4;
+        }
+    }
+    Some(scenario)
+}
+
+/// A shape as steps of a minute up to the end, then nothing.
+fn steps(shape: &Shape, until: Duration) -> Shape {
+    let minutes = u32::try_from(until.as_secs() / 60).unwrap_or(0);
+    let stage = |minute: u32| Stage {
+        lasts: MINUTE,
+        rate: shape.rate(MINUTE * minute),
+    };
+    Shape::Stages((0..minutes).map(stage).collect())
+}
+
+impl Plot {
+    /// The variants, in the order in which faults number them.
+    pub fn variants(&self) -> Vec<VariantKey> {
+        let models = self.scenario.models.iter();
+        let variants = models.flat_map(|model| &model.variants);
+        variants
+            .map(|variant| VariantKey::new(self.scenario.namespace, variant.name))
+            .collect()
+    }
+
+    /// The faults that a seed draws.
+    pub fn schedule(&self, seed: u64) -> Schedule {
+        let terrain = Terrain {
+            controllers: self.controllers,
+            variants: self.variants(),
+            from: MINUTE * 3,
+            until: self.faults_until,
+            rates: self.rates.clone(),
+        };
+        Schedule::draw(seed, &terrain)
+    }
+}

@@ -1,0 +1,476 @@
+//! One run: a world, its controllers, a schedule of faults, and the judge.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use futures::future::select;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::cast::{Cast, Stage};
+use super::check::Violation;
+use super::fault::{Actor, Api, Class, Fault, Load, Object, Prom};
+use super::injector::Injector;
+use super::judge::{Counts, Judge};
+use super::liveness;
+use super::plot::Plot;
+use super::schedule::{Schedule, Strike};
+use super::trace::{Keep, Trace};
+use crate::env::SeedTree;
+use crate::kit::{KillAt, Mishap};
+use crate::policy::moment::WallTime;
+use crate::sim::apiserver::Insider;
+use crate::sim::prometheus::Outage;
+use crate::sim::world::{Doors, World, WorldError};
+
+/// The date at which every run begins.
+const DATE: WallTime = WallTime(1_767_225_600_000);
+/// How far from each other the kills of a storm are, and the crashes of pods that flap.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// How often faults of one kind happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many were injected.
+    pub injected: u64,
+    /// How many of them hit something.
+    pub effective: u64,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The first thing that must not be, and when.
+    pub violation: Option<(Duration, Violation)>,
+    /// Of all that happened, in its order.
+    pub hash: u64,
+    /// Lines of the trace.
+    pub events: u64,
+    /// The lines that were kept.
+    pub lines: Vec<String>,
+    /// Virtual time.
+    pub lasted: Duration,
+    /// How long after the last fault everything stood still, where it did.
+    pub settled: Option<Duration>,
+    /// Faults by class and kind.
+    pub tally: BTreeMap<(Class, String), Tally>,
+    /// Occasions that a role has handled while faults of a kind were in force.
+    pub coverage: BTreeMap<(String, String), u64>,
+    /// Writes and plans.
+    pub counts: Counts,
+}
+
+impl Outcome {
+    /// Of a run of which nothing but this is known.
+    pub(super) fn broken(violation: Violation) -> Self {
+        Self {
+            violation: Some((Duration::ZERO, violation)),
+            ..Self::new()
+        }
+    }
+
+    fn new() -> Self {
+        Self {
+            violation: None,
+            hash: 0,
+            events: 0,
+            lines: Vec::new(),
+            lasted: Duration::ZERO,
+            settled: None,
+            tally: BTreeMap::new(),
+            coverage: BTreeMap::new(),
+            counts: Counts::default(),
+        }
+    }
+}
+
+/// Plays a plot with these faults to its end, or to the first violation.
+///
+/// # Errors
+/// When there is no world.
+pub fn play(
+    plot: &Plot,
+    seed: u64,
+    schedule: &Schedule,
+    keep: Keep,
+) -> Result<Outcome, WorldError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| WorldError::Controller(error.to_string()))?;
+    let mut outcome = runtime.block_on(async {
+        Box::pin(Run::begin(plot, seed, schedule, keep))
+            .await?
+            .play()
+            .await
+    })?;
+    let left = runtime.metrics().num_alive_tasks();
+    if left > 0 && outcome.violation.is_none() {
+        let text = format!("{left} tasks are left after the end of everything");
+        outcome.violation = Some((outcome.lasted, Violation::new("T4", text)));
+    }
+    Ok(outcome)
+}
+
+struct Run<'a> {
+    plot: &'a Plot,
+    schedule: &'a Schedule,
+    world: World,
+    cast: Cast,
+    judge: Judge,
+    trace: Trace,
+    insider: Insider,
+    injector: Injector,
+    ended: Arc<Notify>,
+    /// Faults in force.
+    active: Vec<Strike>,
+    next: usize,
+    outcome: Outcome,
+}
+
+impl<'a> Run<'a> {
+    async fn begin(
+        plot: &'a Plot,
+        seed: u64,
+        schedule: &'a Schedule,
+        keep: Keep,
+    ) -> Result<Self, WorldError> {
+        let doors = Doors::default();
+        let world = World::staffed(&plot.scenario, seed, DATE, doors.clone()).await?;
+        let trace = Trace::new(world.clock.clone(), keep);
+        let insider = Insider::new(world.server.clone(), "somebody");
+        let judge = Judge::new(world.clock.clone(), insider.clone(), trace.clone());
+        let ended = Arc::new(Notify::new());
+        let injector = Injector {
+            server: insider.clone(),
+            workloads: world.workloads.clone(),
+            scenario: plot.scenario.clone(),
+        };
+        injector.settle().await?;
+        let stage = Stage {
+            clock: world.clock.clone(),
+            server: world.server.clone(),
+            insider: insider.clone(),
+            prometheus: Arc::clone(&world.prometheus),
+            seed: SeedTree::new(seed),
+            doors,
+            judge: judge.clone(),
+            trace: trace.clone(),
+            flaw: plot.flaw,
+            probe: plot.probe.clone(),
+            ended: Arc::clone(&ended),
+        };
+        Ok(Self {
+            plot,
+            schedule,
+            cast: Cast::new(stage, plot.controllers),
+            world,
+            judge,
+            trace,
+            insider,
+            injector,
+            ended,
+            active: Vec::new(),
+            next: 0,
+            outcome: Outcome::new(),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.world.clock.now().monotonic
+    }
+
+    async fn play(mut self) -> Result<Outcome, WorldError> {
+        let mut second = Duration::ZERO;
+        let mut calm = false;
+        let mut stand = liveness::Stand::default();
+        while self.now() < self.plot.lasts && self.judge.found().is_none() {
+            let now = self.now();
+            self.end_faults(now).await;
+            if !calm && now >= self.plot.faults_until {
+                calm = true;
+                self.calm(now).await;
+            }
+            self.begin_faults(now).await;
+            self.cast.turn(now).await;
+            if now >= second {
+                second = Duration::from_secs(now.as_secs() + 1);
+                self.second(now).await;
+                if calm {
+                    stand.look(&self.cast, &self.plot.scenario, &self.insider, now);
+                }
+            }
+            self.rest(now, second).await;
+        }
+        if self.judge.found().is_none() {
+            self.outcome.settled = stand
+                .since()
+                .map(|at| at.saturating_sub(self.plot.faults_until));
+            stand.judge(self.plot.faults_until, self.plot.rest, &self.judge);
+        }
+        Ok(self.close().await)
+    }
+
+    async fn close(mut self) -> Outcome {
+        self.outcome.lasted = self.now();
+        for strike in std::mem::take(&mut self.active) {
+            self.count(&strike);
+        }
+        if self.judge.found().is_none() {
+            self.cast.end().await;
+        }
+        let mut outcome = self.outcome;
+        outcome.violation = self.judge.found();
+        outcome.counts = self.judge.counts();
+        drop((self.cast, self.injector));
+        self.world.end().await;
+        sleep(Duration::from_secs(1)).await;
+        outcome.hash = self.trace.hash();
+        outcome.events = self.trace.count();
+        outcome.lines = self.trace.take();
+        outcome
+    }
+
+    /// Waits for whatever comes next.
+    async fn rest(&self, now: Duration, second: Duration) {
+        let strike = self.schedule.0.get(self.next).map(|strike| strike.at);
+        let ends = self.active.iter().map(|strike| strike.at + strike.lasts);
+        let next = ends.chain(strike).chain(self.cast.next()).chain([second]);
+        let wait = next.min().unwrap_or(second).saturating_sub(now);
+        let over = std::pin::pin!(sleep(wait.max(Duration::from_millis(1))));
+        let ended = std::pin::pin!(self.ended.notified());
+        let _which = select(over, ended).await;
+    }
+
+    async fn second(&mut self, now: Duration) {
+        let ways: Vec<(bool, bool)> =
+            self.cast
+                .members
+                .iter()
+                .map(|member| {
+                    let younger =
+                        member.ills.api().iter().any(|(_, fault, _)| {
+                            matches!(fault, Api::StaleList(_) | Api::Older(_))
+                        });
+                    (member.ills.reaches_api(), younger)
+                })
+                .collect();
+        self.judge.second(&ways).await;
+        for (role, handled) in self.judge.take_handled() {
+            if handled == 0 {
+                continue;
+            }
+            for strike in &self.active {
+                let place = (role.clone(), strike.fault.kind());
+                *self.outcome.coverage.entry(place).or_default() += handled;
+            }
+        }
+        if now.as_secs().is_multiple_of(AGAIN.as_secs()) {
+            self.strike_again().await;
+        }
+    }
+
+    /// What is a fault by being repeated.
+    async fn strike_again(&mut self) {
+        for strike in &self.active {
+            match &strike.fault {
+                Fault::Actor(place, Actor::Storm(role)) => {
+                    if let Some(door) = self.cast.door(*place) {
+                        door.census.kill(role);
+                    }
+                }
+                Fault::Workload(number, Load::Flapping) => {
+                    // Whether it hits was counted at its beginning.
+                    let _hit = self.injector.burden(*number, Load::Flapping).await;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn begin_faults(&mut self, now: Duration) {
+        while let Some(strike) = self
+            .schedule
+            .0
+            .get(self.next)
+            .filter(|strike| strike.at <= now)
+        {
+            self.next += 1;
+            let strike = strike.clone();
+            self.trace.note(
+                "fault",
+                "begins",
+                &format!(
+                    "#{} {} for {:.3} s",
+                    strike.id,
+                    strike.fault,
+                    strike.lasts.as_secs_f64()
+                ),
+            );
+            let hit = self.inject(&strike, now).await;
+            let key = (strike.fault.class(), strike.fault.kind());
+            let tally = self.outcome.tally.entry(key).or_default();
+            tally.injected += 1;
+            tally.effective += u64::from(hit);
+            self.active.push(strike);
+        }
+    }
+
+    async fn end_faults(&mut self, now: Duration) {
+        let over = |strike: &mut Strike| strike.at + strike.lasts <= now;
+        let ended: Vec<Strike> = self.active.extract_if(.., over).collect();
+        for strike in ended {
+            self.heal(&strike).await;
+        }
+    }
+
+    async fn heal(&mut self, strike: &Strike) {
+        self.trace
+            .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
+        self.count(strike);
+        match &strike.fault {
+            Fault::Api(place, _) => self.ills(*place, |ills| ills.heal(strike.id)),
+            Fault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.heal(strike.id));
+                self.shake(*fault, strike, false);
+            }
+            Fault::Object(_, Object::Crowd(_)) => self.injector.disperse().await,
+            Fault::Object(number, _) => self.injector.restore(*number).await,
+            Fault::Settings(_) => self.injector.restore_settings().await,
+            Fault::Workload(number, how) => self.injector.relieve(*number, *how).await,
+            Fault::Actor(..) | Fault::Controller(..) => {}
+        }
+    }
+
+    /// Counts a fault that was effective if it hit something while it lasted.
+    fn count(&mut self, strike: &Strike) {
+        let hit = match &strike.fault {
+            Fault::Api(place, _) | Fault::Prometheus(place, _) => self.hits(*place, strike.id) > 0,
+
+            Fault::Actor(
+                place,
+                Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
+            ) => {
+                let door = self.cast.door(*place);
+                door.is_some_and(|door| !door.census.is_armed(role))
+            }
+            _ => false,
+        };
+        let key = (strike.fault.class(), strike.fault.kind());
+        self.outcome.tally.entry(key).or_default().effective += u64::from(hit);
+    }
+
+    fn hits(&self, place: usize, id: usize) -> u64 {
+        let member = self.cast.members.get(place);
+        member.map_or(0, |member| member.ills.hits(id))
+    }
+
+    fn ills(&self, place: usize, act: impl FnOnce(&super::ills::Ills)) {
+        if let Some(member) = self.cast.members.get(place) {
+            act(&member.ills);
+        }
+    }
+
+    /// Lets a fault begin; whether it has hit something by that alone.
+    async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
+        match &strike.fault {
+            Fault::Api(_, Api::Compact) => {
+                self.world.server.compact();
+                true
+            }
+            Fault::Api(place, fault) => {
+                let version = self.insider.version();
+                self.ills(*place, |ills| ills.ail_api(strike.id, *fault, version));
+                *fault == Api::Cut
+            }
+            Fault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.ail_prometheus(strike.id, *fault));
+                self.shake(*fault, strike, true)
+            }
+            Fault::Actor(place, fault) => self.afflict(*place, fault),
+            Fault::Controller(place, how) => {
+                self.cast.strike(*place, *how, now, strike.lasts).await
+            }
+            Fault::Object(number, how) => self.injector.break_object(*number, *how).await,
+            Fault::Settings(how) => self.injector.edit(*how).await,
+            Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
+        }
+    }
+
+    fn afflict(&self, place: usize, fault: &Actor) -> bool {
+        let Some(door) = self.cast.door(place) else {
+            return false;
+        };
+        let census = &door.census;
+        match fault {
+            Actor::Kill(role) | Actor::Storm(role) => census.kill(role),
+            Actor::Several(roles) => {
+                roles
+                    .iter()
+                    .map(|role| census.kill(role))
+                    .filter(|hit| *hit)
+                    .count()
+                    > 0
+            }
+            Actor::Abort(role) => census.abort(role),
+            Actor::Before(role) => {
+                census.kill_next(role, KillAt::Before);
+                false
+            }
+            Actor::After(role) => {
+                census.kill_next(role, KillAt::After);
+                false
+            }
+            Actor::Panic(role) => {
+                census.befall(role, Mishap::Panic);
+                false
+            }
+            Actor::Hang(role) => {
+                census.befall(role, Mishap::Hang);
+                false
+            }
+        }
+    }
+
+    /// Faults of Prometheus itself, which everybody sees.
+    fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {
+        let mut prometheus = self
+            .world
+            .prometheus
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match fault {
+            Prom::Down => {
+                prometheus.set_outage(begins.then_some(Outage::Unreachable));
+                false
+            }
+            Prom::Gap => {
+                let until = strike.at + strike.lasts;
+                let until = i64::try_from(until.as_millis()).unwrap_or(i64::MAX);
+                prometheus.set_gap(begins.then_some(WallTime(DATE.0.saturating_add(until))));
+                begins
+            }
+            Prom::Lag(time) => {
+                prometheus.set_lag(if begins { time } else { Duration::ZERO });
+                begins
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends every fault and puts everything back.
+    async fn calm(&mut self, now: Duration) {
+        for strike in std::mem::take(&mut self.active) {
+            self.heal(&strike).await;
+        }
+        for number in 0..self.plot.variants().len() {
+            self.injector.restore(number).await;
+        }
+        self.injector.disperse().await;
+        self.injector.restore_settings().await;
+        self.cast.calm(now);
+        self.trace.note("fault", "calm", "everything is put back");
+    }
+}

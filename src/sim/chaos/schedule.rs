@@ -1,0 +1,272 @@
+//! Which faults happen when: drawn from a seed, and a plain list from then on.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::dice::Dice;
+use super::fault::{Actor, Api, Class, Edit, Fault, Load, Object, Process, Prom};
+use crate::env::SeedTree;
+use crate::kit::{Role, WatchedKind};
+use crate::policy::key::VariantKey;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// One fault at its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Strike {
+    /// Its number within the schedule, which it keeps when others are left out.
+    pub id: usize,
+    /// When it begins.
+    pub at: Duration,
+    /// How long it lasts, or how long it takes until what it broke is put back.
+    pub lasts: Duration,
+    /// What it is.
+    pub fault: Fault,
+}
+
+/// Faults in the order of their times.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Schedule(pub Vec<Strike>);
+
+/// What there is to be broken.
+#[derive(Debug, Clone)]
+pub struct Terrain {
+    /// Number of controllers.
+    pub controllers: usize,
+    /// The variants.
+    pub variants: Vec<VariantKey>,
+    /// When the first fault may happen.
+    pub from: Duration,
+    /// When the last one has ended.
+    pub until: Duration,
+    /// Classes, each with how far its faults are from each other on average.
+    pub rates: Vec<(Class, Duration)>,
+}
+
+impl Schedule {
+    /// Draws a schedule.
+    pub fn draw(seed: u64, terrain: &Terrain) -> Self {
+        let tree = SeedTree::new(seed);
+        let mut strikes = Vec::new();
+        for (class, mean) in &terrain.rates {
+            let mut dice = Dice::new(tree.child(&format!("chaos/{}", class.as_str())));
+            let mut at = terrain.from;
+            loop {
+                at += dice.gap(*mean);
+                if at >= terrain.until {
+                    break;
+                }
+                let (fault, longest) = draw(*class, terrain, &mut dice);
+                let lasts = dice
+                    .time(SECOND, longest)
+                    .min(terrain.until.saturating_sub(at));
+                strikes.push(Strike {
+                    id: 0,
+                    at,
+                    lasts,
+                    fault,
+                });
+            }
+        }
+        strikes.sort_by_key(|strike| strike.at);
+        for (id, strike) in strikes.iter_mut().enumerate() {
+            strike.id = id;
+        }
+        Self(strikes)
+    }
+
+    /// The faults with these numbers.
+    #[must_use]
+    pub fn only(&self, ids: &[usize]) -> Self {
+        let kept = self.0.iter().filter(|strike| ids.contains(&strike.id));
+        Self(kept.cloned().collect())
+    }
+
+    /// The numbers of all faults.
+    pub fn ids(&self) -> Vec<usize> {
+        self.0.iter().map(|strike| strike.id).collect()
+    }
+}
+
+impl fmt::Display for Strike {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "#{:<4} {:>11.3} s  for {:>8.3} s  {}",
+            self.id,
+            self.at.as_secs_f64(),
+            self.lasts.as_secs_f64(),
+            self.fault
+        )
+    }
+}
+
+/// A fault, and how long it may last.
+fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
+    let controller = dice.place(terrain.controllers);
+    let variant = dice.place(terrain.variants.len());
+    match class {
+        Class::ApiServer => (Fault::Api(controller, api(dice)), MINUTE * 4),
+        Class::Prometheus => {
+            let fault = prometheus(dice);
+            (Fault::Prometheus(controller, fault), MINUTE * 9)
+        }
+        Class::Actors => (Fault::Actor(controller, actor(terrain, dice)), MINUTE),
+        Class::Controllers => (Fault::Controller(controller, process(dice)), MINUTE * 3),
+        Class::Objects => (Fault::Object(variant, object(dice)), MINUTE * 5),
+        Class::Settings => (Fault::Settings(edit(dice)), MINUTE * 5),
+        Class::Workloads => (Fault::Workload(variant, load(dice)), MINUTE * 6),
+    }
+}
+
+fn api(dice: &mut Dice) -> Api {
+    let latency = dice.time(Duration::from_millis(20), SECOND * 8);
+    let back = dice.below(60) + 1;
+    let code = dice.pick(&[500, 502, 503, 504]).copied().unwrap_or(503);
+    let after = dice.chance(50).then(|| dice.below(10) + 1);
+    match dice.below(16) {
+        0 | 1 => Api::Latency(latency),
+        2 => Api::Refuse(429, Some(dice.below(20) + 1)),
+        3 => Api::Refuse(code, after),
+        4 => Api::Conflict,
+        5 => Api::Hang,
+        6 => Api::Partition,
+        7 => Api::Lost,
+        8 => Api::Silent,
+        9 => Api::NoBookmarks,
+        10 => Api::Doubled,
+        11 => Api::Delayed(latency),
+        12 => Api::Coalesced(latency),
+        13 => Api::StaleList(back),
+        14 => Api::Older(back),
+        _ if dice.chance(50) => Api::Compact,
+        _ => Api::Cut,
+    }
+}
+
+fn prometheus(dice: &mut Dice) -> Prom {
+    let time = dice.time(SECOND, MINUTE * 4);
+    let code = dice
+        .pick(&[401, 403, 429, 500, 503])
+        .copied()
+        .unwrap_or(503);
+    match dice.below(18) {
+        0 => Prom::Down,
+        1 => Prom::Status(code),
+        2 => Prom::Slow(time.min(SECOND * 20)),
+        3 => Prom::Hang,
+        4 => Prom::Endless,
+        5 => Prom::Partial,
+        6 => Prom::Empty,
+        7 => Prom::Old,
+        8 => Prom::Doubled,
+        9 => Prom::NotANumber,
+        10 => Prom::Infinite,
+        11 => Prom::Ghosts,
+        12 => Prom::WrongLabels,
+        13 => Prom::Reset,
+        14 => Prom::Ahead(time),
+        15 => Prom::Behind(time),
+        16 => Prom::Gap,
+        _ => Prom::Lag(time),
+    }
+}
+
+/// Roles that every controller has, but for the root, whose end is that of the process.
+fn roles(terrain: &Terrain) -> Vec<Role> {
+    let fixed = [
+        Role::Config,
+        Role::Leadership,
+        Role::Egress,
+        Role::Emitter,
+        Role::StatusWriter,
+        Role::EventRecorder,
+        Role::Engine,
+        Role::Collector,
+        Role::Optimizer,
+        Role::Variants,
+        Role::Ingress,
+        Role::ScaleReader,
+        Role::Http,
+        Role::Watcher(WatchedKind::VariantAutoscaling),
+        Role::Watcher(WatchedKind::Deployment),
+        Role::Watcher(WatchedKind::ConfigMap),
+        Role::Watcher(WatchedKind::Namespace),
+        Role::Watcher(WatchedKind::Pod),
+        Role::Watcher(WatchedKind::ReplicaSet),
+        Role::Watcher(WatchedKind::HorizontalPodAutoscaler),
+    ];
+    let variants = terrain.variants.iter().cloned().map(Role::Variant);
+    fixed.into_iter().chain(variants).collect()
+}
+
+fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
+    let roles = roles(terrain);
+    let mut role = || dice.pick(&roles).cloned().unwrap_or(Role::Optimizer);
+    let (one, two, three) = (role(), role(), role());
+    match dice.below(12) {
+        0..=2 => Actor::Kill(one),
+        3 | 4 => Actor::Before(one),
+        5 | 6 => Actor::After(one),
+        7 => Actor::Panic(one),
+        8 => Actor::Hang(one),
+        9 => Actor::Abort(one),
+        10 => Actor::Several(vec![one, two, three]),
+        _ => Actor::Storm(one),
+    }
+}
+
+fn process(dice: &mut Dice) -> Process {
+    match dice.below(8) {
+        0 => Process::Crash,
+        1 => Process::Restart,
+        2 | 3 => Process::Pause,
+        4 => Process::BeforeWrite,
+        5 => Process::DuringWrite,
+        6 => Process::AfterWrite,
+        _ => Process::Rollout,
+    }
+}
+
+fn object(dice: &mut Dice) -> Object {
+    let small = u32::try_from(dice.below(7)).unwrap_or(1);
+    match dice.below(14) {
+        0 | 1 => Object::TargetReplaced,
+        2 | 3 => Object::ScaledTo(small),
+        4 => Object::SecondScaler,
+        5 => Object::MinAboveMax,
+        6 => Object::Bounds(small % 3 + 1, small % 3 + 2),
+        7 => Object::Malformed,
+        8 | 9 => Object::Removed,
+        10 => Object::Renamed,
+        11 => Object::Moved,
+        12 => Object::Relabelled,
+        _ => Object::Contested,
+    }
+}
+
+fn edit(dice: &mut Dice) -> Edit {
+    match dice.below(8) {
+        0 | 1 => Edit::Interval(dice.below(20) + 5),
+        2 | 3 => Edit::Thresholds(dice.below(60) + 30),
+        4 => Edit::Immutable,
+        5 => Edit::BrokenYaml,
+        6 if dice.chance(50) => Edit::BadValue,
+        6 => Edit::Deleted,
+        _ => Edit::Storm(dice.below(40) + 2),
+    }
+}
+
+fn load(dice: &mut Dice) -> Load {
+    let pods = dice.place(3) + 1;
+    match dice.below(8) {
+        0 | 1 => Load::Crash(pods),
+        2 => Load::Evict(pods),
+        3 => Load::NodeLost,
+        4 => Load::NeverReady,
+        5 => Load::SlowStart,
+        6 => Load::Flapping,
+        _ => Load::Shortage,
+    }
+}

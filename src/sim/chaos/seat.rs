@@ -1,0 +1,334 @@
+//! One process as the judge sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::check::Violation;
+use super::check::mirrors::Versions;
+use super::check::patience::Patience;
+use super::check::plans::Plans;
+use super::check::series::Shown;
+use super::check::settings::Generations;
+use super::check::tree::Tree;
+use super::lens::Heard;
+use crate::kit::RoleReport;
+use crate::policy::key::VariantKey;
+use crate::policy::moment::Moment;
+use crate::policy::rival::Standing;
+use crate::policy::units::Replicas;
+use crate::sim::apiserver::Insider;
+use crate::sim::workloads::object::Object;
+use crate::sim::world::controller::Door;
+
+/// Age of a mirror that is being followed, at most: a bookmark comes every minute.
+const FOLLOWED: Duration = Duration::from_secs(70);
+/// After a server went back in time, until every list is new.
+const RELISTED: Duration = Duration::from_mins(12);
+/// How soon what the API server stores is known.
+const KNOWN: Duration = Duration::from_secs(15);
+/// How soon a variant that is resolved has series, and one that is gone has none.
+const SHOWN: Duration = Duration::from_secs(3);
+/// How late a status is after its gauge at most: the longest pause between two attempts, and one.
+const STORED: Duration = Duration::from_secs(80);
+
+/// One process.
+pub(super) struct Seat {
+    pub(super) door: Arc<Door>,
+    pub(super) heard: Heard,
+    pub(super) since: Duration,
+    pub(super) paused: bool,
+    pub(super) leaving: bool,
+    pub(super) ever_led: bool,
+    pub(super) plans: Plans,
+    generations: Generations,
+    tree: Tree,
+    versions: Versions,
+    patience: Patience,
+    report: Vec<RoleReport>,
+    /// Since when nothing disturbs it.
+    calm: Option<Duration>,
+    /// When a server last went back in time for it.
+    younger: Option<Duration>,
+    counted: BTreeMap<String, f64>,
+}
+
+/// A variant as the API server stores it.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) bounds: (Option<u32>, Option<u32>),
+    pub(super) desired: Option<u32>,
+    pub(super) allows_zero: bool,
+    /// Whether it names no other controller.
+    ours: bool,
+}
+
+/// What the API server holds.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    pub(super) variants: BTreeMap<VariantKey, Stored>,
+    deployments: BTreeSet<String>,
+    pods: BTreeSet<String>,
+}
+
+impl Surroundings {
+    pub(super) fn look(insider: &Insider, _now: Duration) -> Self {
+        let names = |resource: &str| -> BTreeSet<String> {
+            let all = insider.list(resource).into_iter().map(Object);
+            all.map(|one| format!("{}/{}", one.namespace(), one.name()))
+                .collect()
+        };
+        let variants = insider.list("variantautoscalings.llmd.ai");
+        let variants = variants.into_iter().map(Object).map(|one| {
+            let count = |pointer: &str| {
+                let value = one.at(pointer).as_u64()?;
+                u32::try_from(value).ok()
+            };
+            let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
+            let stored = Stored {
+                bounds,
+                desired: count("/status/desiredOptimizedAlloc/numReplicas"),
+                ours: one.label(crate::api::INSTANCE_LABEL).is_none(),
+                allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
+            };
+            (VariantKey::new(one.namespace(), one.name()), stored)
+        });
+        Self {
+            variants: variants.collect(),
+            deployments: names("deployments.apps"),
+            pods: names("pods."),
+        }
+    }
+}
+
+impl Seat {
+    pub(super) fn new(door: Arc<Door>, heard: Heard, since: Duration) -> Self {
+        Self {
+            door,
+            heard,
+            since,
+            paused: false,
+            leaving: false,
+            ever_led: false,
+            plans: Plans::default(),
+            generations: Generations::default(),
+            tree: Tree::default(),
+            versions: Versions::default(),
+            patience: Patience::default(),
+            report: Vec::new(),
+            calm: None,
+            younger: None,
+            counted: BTreeMap::new(),
+        }
+    }
+
+    /// What every role has handled since the last look.
+    pub(super) fn progress(&mut self) -> Vec<(String, u64)> {
+        self.report = self.door.census.report();
+        let progress = self.tree.progress(&self.report);
+        let labelled = progress.into_iter();
+        labelled
+            .map(|(role, passed)| (role.label().to_owned(), passed))
+            .collect()
+    }
+
+    /// Looks at everything.
+    pub(super) fn second(
+        &mut self,
+        place: usize,
+        now: Moment,
+        (free, younger): (bool, bool),
+        page: Option<&Shown>,
+        around: &Surroundings,
+    ) -> Vec<Violation> {
+        if younger {
+            self.younger = Some(now.monotonic);
+        }
+        if self.paused || self.leaving {
+            self.calm = None;
+            return Vec::new();
+        }
+        let is_calm = free && self.tree.is_whole(&self.report) && self.is_following(now);
+        self.calm = is_calm.then(|| self.calm.unwrap_or(now.monotonic));
+        let mut found = self.tree.judge(&self.report, now.monotonic);
+        let generation = &self.door.facts.settings.load().generation;
+        found.extend(self.generations.judge(generation));
+        found.extend(self.mirrors(now, around));
+        if let Some(page) = page {
+            found.extend(self.page(now, page, around));
+        }
+        for violation in &mut found {
+            violation.text = format!("c{place}: {}", violation.text);
+        }
+        found
+    }
+
+    /// Whether every mirror that decisions rest on is being followed.
+    fn is_following(&self, now: Moment) -> bool {
+        let mirrors = &self.door.facts.mirrors;
+        let contacts = [
+            mirrors.variants.last_contact(),
+            mirrors.deployments.last_contact(),
+            mirrors.pods.last_contact(),
+            mirrors.namespaces.last_contact(),
+            mirrors.replica_sets.last_contact(),
+        ];
+        contacts
+            .iter()
+            .all(|at| at.is_some_and(|at| now.since(at) < FOLLOWED))
+    }
+
+    fn lasting(
+        &mut self,
+        group: &str,
+        present: Vec<String>,
+        now: Moment,
+        limit: Duration,
+    ) -> Vec<String> {
+        let times = (now.monotonic, self.calm);
+        self.patience.lasting(group, present, times, limit)
+    }
+
+    fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
+        let door = Arc::clone(&self.door);
+        let mirrors = &door.facts.mirrors;
+        let records = mirrors.variants.all();
+        let known = records.iter().map(|(_, record)| {
+            let version = record.resource_version.parse().unwrap_or(0);
+            let object = &record.object;
+            (object.key.clone(), Arc::clone(&object.uid), version)
+        });
+        let younger = self.younger;
+        let excused = younger.is_some_and(|at| now.monotonic.saturating_sub(at) < RELISTED);
+        let mut found = self.versions.judge(known, excused);
+        let stored: BTreeSet<String> = around.variants.keys().map(ToString::to_string).collect();
+        let here = |keys: Vec<String>| keys.into_iter().collect::<BTreeSet<String>>();
+        let kinds = [
+            ("variants", here(names(&mirrors.variants)), &stored),
+            (
+                "deployments",
+                here(names(&mirrors.deployments)),
+                &around.deployments,
+            ),
+            ("pods", here(names(&mirrors.pods)), &around.pods),
+        ];
+        for (kind, known, stored) in kinds {
+            let ghosts = known.difference(stored).cloned().collect();
+            let group = format!("ghosts/{kind}");
+            for ghost in self.lasting(&group, ghosts, now, KNOWN) {
+                let text = format!("{ghost} is gone, and still among the {kind} that are known");
+                found.push(Violation::new("M2", text));
+            }
+            let missing = stored.difference(&known).cloned().collect();
+            let group = format!("missing/{kind}");
+            for missing in self.lasting(&group, missing, now, KNOWN) {
+                let text = format!("{missing} is not among the {kind} that are known");
+                found.push(Violation::new("M1", text));
+            }
+        }
+        found
+    }
+
+    fn page(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
+        let mut found = page.broken.clone();
+        for (number, count) in &page.counted {
+            if *count > self.counted.get(number).copied().unwrap_or(0.0) {
+                let text = format!("{number} was counted by the controller itself");
+                found.push(Violation::new("D", text));
+            }
+        }
+        self.counted.clone_from(&page.counted);
+        let leads = self.door.facts.claim.may_write(now);
+        if !leads {
+            if !page.desired.is_empty() {
+                let text = "decisions are shown without a claim";
+                found.push(Violation::new("E5", text));
+            }
+            return found;
+        }
+        let is_ours = |key: &VariantKey| around.variants.get(key).is_some_and(|one| one.ours);
+        let gone = page.desired.keys().filter(|key| !is_ours(key));
+        let gone = gone.map(ToString::to_string).collect();
+        for key in self.lasting("gone", gone, now, SHOWN) {
+            let text = format!("{key} is gone and still shown");
+            found.push(Violation::new("E4", text));
+        }
+        let absent = self.absent(page, around);
+        for key in self.lasting("absent", absent, now, SHOWN) {
+            let text = format!("{key} is resolved and not shown");
+            found.push(Violation::new("E2", text));
+        }
+        found.extend(self.counts(now, page, around));
+        found.extend(self.idle(now));
+        found
+    }
+
+    /// Who leads decides at every tick.
+    fn idle(&mut self, now: Moment) -> Option<Violation> {
+        let interval = self.door.facts.settings.load().generation.dynamic.interval;
+        let last = self.plans.last_at().unwrap_or_default();
+        let is_idle = now.monotonic.saturating_sub(last) > interval * 2;
+        let idle = is_idle.then(|| "plans".to_owned());
+        let lasting = self.lasting(
+            "idle",
+            idle.into_iter().collect(),
+            now,
+            interval * 2 + KNOWN,
+        );
+        let since = now.monotonic.saturating_sub(last).as_secs();
+        let text = format!("leads, and has published no plan for {since} s");
+        (!lasting.is_empty()).then(|| Violation::new("L1", text))
+    }
+
+    /// Variants that should be shown and are not.
+    fn absent(&self, page: &Shown, around: &Surroundings) -> Vec<String> {
+        let facts = &self.door.facts;
+        let views = facts.board.snapshot();
+        let resolved = views.iter().filter(|(key, view)| {
+            view.target.resolved().is_some()
+                && around.variants.contains_key(*key)
+                && !page.desired.contains_key(*key)
+                && !matches!(facts.standing(key), Standing::Behind { .. })
+        });
+        resolved.map(|(key, _)| key.to_string()).collect()
+    }
+
+    /// What is shown, against what is stored.
+    fn counts(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let interval = self.door.facts.settings.load().generation.dynamic.interval;
+        let (mut outside, mut unstored) = (Vec::new(), Vec::new());
+        for (key, desired) in &page.desired {
+            let Some(stored) = around.variants.get(key) else {
+                continue;
+            };
+            let desired = Replicas(crate::sim::number::rounded(*desired));
+            let above = stored.bounds.1.is_some_and(|max| desired.0 > max);
+            let crossed = stored
+                .bounds
+                .1
+                .is_some_and(|max| stored.bounds.0 > Some(max));
+            let below = !crossed && stored.bounds.0.is_some_and(|min| desired.0 < min);
+            if above || below {
+                outside.push(key.to_string());
+            }
+            if stored.desired != Some(desired.0) {
+                unstored.push(key.to_string());
+            }
+        }
+        for key in self.lasting("outside", outside, now, interval * 3 + KNOWN) {
+            let text = format!("{key} is shown outside its bounds");
+            found.push(Violation::new("D2", text));
+        }
+        for key in self.lasting("unstored", unstored, now, STORED) {
+            let text = format!("{key} is shown with another count than is stored");
+            found.push(Violation::new("E6", text));
+        }
+        found
+    }
+}
+
+fn names<V>(mirror: &crate::cluster::mirror::Mirror<V>) -> Vec<String> {
+    let all = mirror.all();
+    all.iter().map(|(key, _)| key.to_string()).collect()
+}

@@ -1,0 +1,174 @@
+//! The events of a watch on a way that is disturbed.
+
+use std::collections::VecDeque;
+
+use futures::StreamExt;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Bytes, Frame};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::fault::Api;
+use super::line::{Line, Never};
+use crate::sim::apiserver::Wire;
+
+/// A watch that nobody hears of again once it has fallen silent.
+struct Ailing {
+    body: Wire,
+    line: Line,
+    ready: VecDeque<Bytes>,
+    /// Opened on a server that stands still.
+    mute: bool,
+}
+
+/// The body of a watch as it arrives.
+pub(super) fn ailing(body: Wire, line: Line) -> Wire {
+    let faults = line.ills.api();
+    let older = faults
+        .iter()
+        .find(|(_, fault, _)| matches!(fault, Api::Older(_)));
+    let ailing = Ailing {
+        body,
+        mute: older.is_some(),
+        line,
+        ready: VecDeque::new(),
+    };
+    let frames = futures::stream::unfold(ailing, |mut ailing| async move {
+        let bytes = ailing.next().await?;
+        Some((Ok::<_, Never>(Frame::data(bytes)), ailing))
+    });
+    StreamBody::new(frames.boxed()).boxed_unsync()
+}
+
+impl Ailing {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(ready);
+            }
+            let mut bytes = self.line.next(&mut self.body).await?;
+            self.line.life.gate().await;
+            if self.mute {
+                std::future::pending::<()>().await;
+            }
+            for (id, fault, _) in self.line.ills.api() {
+                let hit = match fault {
+                    Api::Silent => {
+                        self.line.ills.hit(id);
+                        return std::future::pending().await;
+                    }
+                    Api::NoBookmarks => {
+                        let kept = without_bookmarks(&bytes);
+                        let hit = kept.len() != bytes.len();
+                        bytes = kept;
+                        hit
+                    }
+                    Api::Doubled => {
+                        self.ready.push_back(bytes.clone());
+                        true
+                    }
+                    Api::Delayed(time) => {
+                        sleep(time).await;
+                        true
+                    }
+                    Api::Coalesced(time) => {
+                        bytes = self.gather(bytes, Instant::now() + time).await;
+                        true
+                    }
+                    _ => false,
+                };
+                if hit {
+                    self.line.ills.hit(id);
+                }
+            }
+            self.line.life.gate().await;
+            if !bytes.is_empty() {
+                return Some(bytes);
+            }
+        }
+    }
+
+    /// Everything until then; of several changes of an object the last.
+    async fn gather(&mut self, first: Bytes, until: Instant) -> Bytes {
+        let mut all = first.to_vec();
+        while let Ok(Some(more)) = timeout_at(until, self.line.next(&mut self.body)).await {
+            all.extend_from_slice(&more);
+        }
+        coalesced(&String::from_utf8_lossy(&all))
+    }
+}
+
+fn without_bookmarks(bytes: &Bytes) -> Bytes {
+    let text = String::from_utf8_lossy(bytes);
+    let mut kept = String::new();
+    for line in text.lines() {
+        if !line.contains("\"type\":\"BOOKMARK\"") {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    Bytes::from(kept)
+}
+
+/// The events without changes that a later change of the same object makes void.
+fn coalesced(text: &str) -> Bytes {
+    let identity = |line: &str| -> Option<(String, String)> {
+        let event: Value = serde_json::from_str(line).ok()?;
+        let word = |pointer: &str| Some(event.pointer(pointer)?.as_str()?.to_owned());
+        Some((word("/type")?, word("/object/metadata/uid")?))
+    };
+    let lines: Vec<(&str, Option<(String, String)>)> =
+        text.lines().map(|line| (line, identity(line))).collect();
+    let mut kept = String::new();
+    for (place, (line, identity)) in lines.iter().enumerate() {
+        let next = identity.as_ref().and_then(|(_, uid)| {
+            let later = lines.iter().skip(place + 1);
+            later
+                .filter_map(|(_, other)| other.as_ref())
+                .find(|(_, other)| other == uid)
+        });
+        let is_change = |one: &Option<(String, String)>| {
+            one.as_ref().is_some_and(|(kind, _)| kind == "MODIFIED")
+        };
+        let void = is_change(identity) && next.is_some_and(|(kind, _)| kind == "MODIFIED");
+        if !void {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    Bytes::from(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, uid: &str, version: u64) -> String {
+        let object = serde_json::json!({"metadata": {"uid": uid, "resourceVersion": version}});
+        serde_json::json!({"type": kind, "object": object}).to_string() + "\n"
+    }
+
+    #[test]
+    fn of_several_changes_the_last_is_told() {
+        let told = [
+            event("ADDED", "a", 1),
+            event("MODIFIED", "a", 2),
+            event("MODIFIED", "b", 3),
+            event("MODIFIED", "a", 4),
+            event("DELETED", "b", 5),
+        ];
+        let kept = coalesced(&told.concat());
+        let expected = [&told[0], &told[2], &told[3], &told[4]];
+        let expected: String = expected.into_iter().cloned().collect();
+        assert_eq!(String::from_utf8_lossy(&kept), expected);
+    }
+
+    #[test]
+    fn bookmarks_alone_are_left_out() {
+        let told = Bytes::from(event("BOOKMARK", "", 1) + &event("ADDED", "a", 2));
+        assert_eq!(
+            without_bookmarks(&told),
+            Bytes::from(event("ADDED", "a", 2))
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Chaos itself under test. Seeds by the hundred are played by `wva chaos`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::env::Flaw;
+use crate::kit::{KillAt, Role};
+
+/// Plays a seed, and fails with everything that is known.
+fn held(plot: &Plot, seed: u64) -> Outcome {
+    let outcome = survive(plot, seed, &plot.schedule(seed), Keep::Tail);
+    if let Some((at, violation)) = &outcome.violation {
+        let lines = outcome.lines.join("\n");
+        panic!(
+            "{} seed {seed} probe {:?} at {at:?}: {violation}\n{lines}",
+            plot.name, plot.probe
+        );
+    }
+    outcome
+}
+
+#[test]
+fn a_schedule_is_drawn_from_its_seed_alone_and_holds_every_class() {
+    let drawn = |seed| plot("storm", seed).unwrap().schedule(seed);
+    assert_eq!(drawn(7), drawn(7));
+    assert_ne!(drawn(7), drawn(8));
+    let mut kinds: BTreeMap<Class, BTreeSet<String>> = BTreeMap::new();
+    for seed in 0..200 {
+        let schedule = drawn(seed);
+        let classes: BTreeSet<Class> = schedule.0.iter().map(|one| one.fault.class()).collect();
+        assert!(classes.len() >= 5, "seed {seed}: {classes:?}");
+        for strike in schedule.0 {
+            let kind = strike.fault.kind();
+            kinds.entry(strike.fault.class()).or_default().insert(kind);
+        }
+    }
+    let counts: Vec<usize> = kinds.values().map(BTreeSet::len).collect();
+    assert_eq!(counts, [15, 18, 8, 7, 11, 7, 7], "{kinds:#?}");
+}
+
+#[test]
+fn a_schedule_without_faults_comes_to_rest() {
+    let outcome = held(&plot("probe", 1).unwrap(), 1);
+    assert!(outcome.settled.is_some(), "{outcome:?}");
+    assert!(outcome.counts.plans > 50, "{:?}", outcome.counts);
+}
+
+#[test]
+fn same_seed_same_trace() {
+    let mut plot = plot("brief", 3).unwrap();
+    plot.faults_until = std::time::Duration::from_mins(9);
+    plot.lasts = plot.faults_until;
+    let schedule = plot.schedule(3);
+    let first = survive(&plot, 3, &schedule, Keep::Tail);
+    let second = survive(&plot, 3, &schedule, Keep::Tail);
+    assert_eq!(first.lines, second.lines);
+    assert_eq!((first.hash, first.events), (second.hash, second.events));
+    assert!(first.events > 200, "{}", first.events);
+}
+
+/// Every role that the small scenario has, killed before and after an occasion: it comes to rest where
+/// it does without.
+#[test]
+fn kill_once_everywhere() {
+    let occasions = [1, 2, 5, 13];
+    for role in roles() {
+        for number in occasions {
+            // Before and after in turn; `wva chaos` has time for all.
+            let moment = if number % 2 == 1 {
+                KillAt::Before(number)
+            } else {
+                KillAt::After(number)
+            };
+            let mut plot = plot("probe", 1).unwrap();
+            plot.probe = Some(Probe::Role(role.clone(), moment));
+            held(&plot, 1);
+        }
+    }
+}
+
+/// The process ends before, during and after one of its writes, and another one takes over.
+#[test]
+fn crash_at_every_write() {
+    for number in [1, 2, 3, 5, 9, 17, 40] {
+        for how in [
+            Process::BeforeWrite,
+            Process::DuringWrite,
+            Process::AfterWrite,
+        ] {
+            let mut plot = plot("probe", 1).unwrap();
+            plot.probe = Some(Probe::Write(number, how));
+            held(&plot, 1);
+        }
+    }
+}
+
+#[test]
+fn a_planted_defect_is_found() {
+    for flaw in [Flaw::ZeroUnasked, Flaw::RatioUnchecked] {
+        let mut plot = plot("probe", 1).unwrap();
+        plot.flaw = Some(flaw);
+        let outcome = survive(&plot, 1, &plot.schedule(1), Keep::Tail);
+        assert!(outcome.violation.is_some(), "{flaw:?}");
+    }
+}
+
+fn roles() -> Vec<Role> {
+    let names = [
+        "config",
+        "leadership",
+        "egress",
+        "emitter",
+        "status-writer",
+        "event-recorder",
+        "engine",
+        "collector",
+        "optimizer",
+        "variants",
+        "variant/llm-d/qwen3-8b-fp8",
+        "ingress",
+        "watcher/VariantAutoscaling",
+        "watcher/Deployment",
+        "watcher/ConfigMap",
+        "watcher/Namespace",
+        "watcher/Pod",
+        "watcher/ReplicaSet",
+        "watcher/HorizontalPodAutoscaler",
+        "scale-reader",
+        "http",
+    ];
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}

@@ -1,0 +1,87 @@
+//! What happened, one dense line per event, and one number for all of it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::env::Clock;
+
+/// Lines that a report shows.
+pub const TAIL: usize = 100;
+
+/// Takes down what happens. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Trace {
+    clock: Clock,
+    lines: Arc<Mutex<Lines>>,
+}
+
+#[derive(Debug)]
+struct Lines {
+    count: u64,
+    hash: u64,
+    tail: VecDeque<String>,
+    whole: Option<Vec<String>>,
+}
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The last hundred lines.
+    Tail,
+    /// Every line.
+    All,
+}
+
+impl Trace {
+    pub(super) fn new(clock: Clock, keep: Keep) -> Self {
+        let lines = Lines {
+            count: 0,
+            hash: 0xcbf2_9ce4_8422_2325,
+            tail: VecDeque::with_capacity(TAIL),
+            whole: (keep == Keep::All).then(Vec::new),
+        };
+        Self {
+            clock,
+            lines: Arc::new(Mutex::new(lines)),
+        }
+    }
+
+    /// Takes a line down: who did what to whom. Columns are fixed.
+    pub(super) fn note(&self, who: &str, what: &str, text: &str) {
+        let now = self.clock.now().monotonic;
+        let mut lines = self.lines();
+        lines.count += 1;
+        let (seconds, count) = (now.as_secs_f64(), lines.count);
+        let line = format!("{seconds:>11.3} {count:>7} {who:<5} {what:<12} {text}");
+        for byte in line.bytes().chain([0xff]) {
+            lines.hash = (lines.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if let Some(whole) = &mut lines.whole {
+            whole.push(line.clone());
+        }
+        if lines.tail.len() == TAIL {
+            lines.tail.pop_front();
+        }
+        lines.tail.push_back(line);
+    }
+
+    /// Of all lines so far.
+    pub(super) fn hash(&self) -> u64 {
+        self.lines().hash
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.lines().count
+    }
+
+    /// The lines that were kept.
+    pub(super) fn take(&self) -> Vec<String> {
+        let mut lines = self.lines();
+        let whole = lines.whole.take();
+        whole.unwrap_or_else(|| lines.tail.drain(..).collect())
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
