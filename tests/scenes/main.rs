@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::unchecked_time_subtraction,
     missing_docs,
     reason = "test code"
 )]

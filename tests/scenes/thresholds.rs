@@ -34,7 +34,7 @@ async fn tokens_grow_and_shrink_with_the_thresholds_at_one_occupancy() {
     let world = begin(&scenario).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(1)).await;
     throughout(&world, MINUTE * 3, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1))
+        assert_eq!(desired(frame, "v"), Some(1));
     })
     .await;
 
@@ -65,7 +65,7 @@ async fn tokens_grow_and_shrink_with_the_thresholds_at_one_occupancy() {
     until(&world, MINUTE * 5, |frame| desired(frame, "v") == Some(1)).await;
     until(&world, MINUTE * 5, |frame| ready(frame, "v") == 1).await;
     throughout(&world, MINUTE * 3, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1))
+        assert_eq!(desired(frame, "v"), Some(1));
     })
     .await;
     world.end().await;

@@ -12,12 +12,12 @@ const NOW: u64 = 100;
 
 #[derive(Deserialize)]
 struct Vectors {
-    pages: Vec<Pages>,
+    pages: Vec<Pool>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pages {
+struct Pool {
     id: String,
     #[serde(rename = "corrected")]
     _corrected: Option<String>,

@@ -149,7 +149,7 @@ fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
     let (learned, now) = taught(&learned, &document(0, GOOD, idle), 60);
     assert_eq!(
         learned.activity.idle_for(&model, now),
-        Some(Duration::from_secs(60))
+        Some(Duration::from_mins(1))
     );
     assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ZERO);
 
@@ -161,7 +161,7 @@ fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
     let (learned, now) = taught(&learned, &document(1, GOOD, idle), 180);
     assert_eq!(
         learned.activity.idle_for(&model, now),
-        Some(Duration::from_secs(60))
+        Some(Duration::from_mins(1))
     );
     assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ONE);
 }

@@ -98,7 +98,6 @@ pub(super) fn controller(
         seed: SeedTree::new(seed.child("controller").next_u64()),
         kube: server.client(),
         prometheus,
-        routers: Arc::new(Unreachable),
         identity: Arc::from(format!("{POD}_simulated")),
         sources: fixed.clone(),
         fixed,
@@ -120,6 +119,7 @@ pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), World
         },
         kube: casting.kube,
         prometheus: casting.prometheus,
+        routers: Arc::new(Unreachable),
         identity: casting.identity,
         levels: None,
     };

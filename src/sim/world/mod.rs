@@ -115,6 +115,13 @@ impl std::fmt::Debug for World {
     }
 }
 
+fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<Service>, WorldError> {
+    let models = scenario.models.iter();
+    models
+        .map(|model| Service::new(scenario.namespace, model, seed))
+        .collect()
+}
+
 impl World {
     /// Builds a world that begins at this date, and sets it going.
     ///
@@ -155,11 +162,7 @@ impl World {
         let creator = Insider::new(server.clone(), "wva-demo");
         objects::create(&creator, scenario, date).await?;
         let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
-        let services = scenario
-            .models
-            .iter()
-            .map(|model| Service::new(scenario.namespace, model, &seed))
-            .collect::<Result<Vec<_>, _>>()?;
+        let services = services(scenario, &seed)?;
         let is_staffed = staff.is_some();
         let doors = staff.unwrap_or_default();
         // Without one of its own the world hears of no plan.
