@@ -16,7 +16,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::plan::{Action, Decision, Stage, VariantFigures, Why};
 use crate::policy::record::Values;
-use crate::policy::zero::{Refusal, WhyZero};
+use crate::policy::zero::Obstacle;
 use crate::settings::queueing_model::ANALYZER_NAME;
 use crate::settings::saturation::Analysis;
 use crate::settings::{DynamicSettings, Generation};
@@ -177,10 +177,11 @@ impl Metrics {
             (step.stage == Stage::Limit && step.to < step.from)
                 || matches!(
                     step.why,
-                    Why::Shared(WhyShared::Scarce { .. })
-                        | Why::Zero(WhyZero::WakeRefused {
-                            refusal: Refusal::NoGpus { .. }
-                        })
+                    Why::Shared(WhyShared::Limited { .. })
+                        | Why::WakeRefused {
+                            obstacle: Obstacle::NoGpus,
+                            ..
+                        }
                 )
         });
         for (gauge, holds) in [

@@ -48,7 +48,7 @@ pub enum AnalyzerName {
 
 impl AnalyzerName {
     /// The name in settings and texts.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Saturation => "saturation",
             Self::Throughput => "throughput",

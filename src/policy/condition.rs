@@ -9,13 +9,14 @@ pub use conflict::conflict;
 
 use serde::Serialize;
 
+use super::limit::Budget;
 use super::limit::WhyLimited;
 use super::optimize::WhyShared;
 use super::plan::{Decision, MetricsState, Outcome, Stage, Step, TargetProblem, Why};
 use super::snapshot::{TargetView, VariantView};
 use super::units::Replicas;
 use super::why::listed;
-use super::zero::{Refusal, WhyZero};
+use super::zero::Obstacle;
 
 /// Types of condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -415,24 +416,26 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::ShrinkOnStale { .. } => Some("metrics are too old to shrink on"),
         Why::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
         Why::ShrinkOnSilent { .. } => Some("not every replica reports"),
+        Why::NoView { .. } => Some("a signal is missing that its analyzers need"),
         Why::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
         Why::NoReplicas => Some("there are no replicas"),
-        Why::Shared(WhyShared::Scarce { .. }) | Why::Limited(WhyLimited::Limited { .. }) => {
+        Why::Shared(WhyShared::Limited { .. }) | Why::Limited(WhyLimited::Limited { .. }) => {
             Some("GPUs or quotas limit growth")
         }
-        Why::Shared(WhyShared::BudgetUnknown) | Why::Limited(WhyLimited::BudgetUnknown { .. }) => {
+        Why::Shared(WhyShared::BudgetUnknown { .. })
+        | Why::Limited(WhyLimited::BudgetUnknown { .. }) => {
             Some("BudgetUnknown: nobody knows what GPUs allow")
         }
         Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
         Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
         Why::Woken { .. } => Some("started from zero"),
-        Why::Zero(WhyZero::WakeRefused { refusal }) => Some(match refusal {
-            Refusal::NoGpus { .. } => "requests wait, and no GPUs are free to start",
-            Refusal::BudgetUnknown => {
+        Why::WakeRefused { obstacle, by, .. } => Some(match obstacle {
+            Obstacle::NoGpus if by.iter().any(|pool| pool.left == Budget::Unknown) => {
                 "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
             }
-            Refusal::AtMaximum => "requests wait, and the maximum is 0",
-            Refusal::NoPartner => "requests wait, and no variant to serve with can start",
+            Obstacle::NoGpus => "requests wait, and GPUs or quotas refuse a start from zero",
+            Obstacle::AtMaximum => "requests wait, and the maximum is 0",
+            Obstacle::NoPartner => "requests wait, and no variant to serve with can start",
         }),
         Why::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
         Why::Zero(_) => Some("the boundary to zero decides"),

@@ -1,7 +1,7 @@
 //! A decision in the making: one resolved variant on its way through the stages.
 
 use super::bounds::Bounds;
-use super::plan::{Decision, MetricsState, Outcome, Stage, Step, VariantFigures, Why};
+use super::plan::{Decision, MetricsState, Outcome, Stage, Step, Transition, VariantFigures, Why};
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::transition::Transitions;
 use super::units::Replicas;
@@ -19,6 +19,8 @@ pub(super) struct Draft<'a> {
     pub(super) bounds: Bounds,
     pub(super) outcome: Outcome,
     pub(super) metrics: MetricsState,
+    /// Replicas beyond those that exist whose GPUs are taken from the pools already.
+    pub(super) reserved: Replicas,
     count: Replicas,
     steps: Vec<Step>,
 }
@@ -44,6 +46,7 @@ impl<'a> Draft<'a> {
             bounds,
             outcome: Outcome::Analyzed,
             metrics: MetricsState::Available,
+            reserved: Replicas::ZERO,
             count: base,
             steps: Vec::with_capacity(USUAL_STEPS),
         };
@@ -58,9 +61,40 @@ impl<'a> Draft<'a> {
 
     /// Whether it got its share of GPUs already.
     pub(super) fn is_shared(&self) -> bool {
-        self.steps
+        self.steps.iter().any(|step| {
+            matches!(
+                step.why,
+                Why::Shared(_) | Why::Rescaled(_) | Why::Limited(_)
+            )
+        })
+    }
+
+    /// The replicas that it will have whatever else is decided: those that exist, its minimum, and
+    /// what was published, unless nobody has applied that for too long.
+    pub(super) fn standing(&self) -> Replicas {
+        let is_ignored = self
+            .transitions
+            .expired
             .iter()
-            .any(|step| matches!(step.why, Why::Shared(_) | Why::Rescaled(_)))
+            .any(|cause| matches!(cause, Transition::Unapplied { .. }));
+        let asked = if is_ignored {
+            self.scale.current
+        } else {
+            self.base()
+        };
+        self.bounds.clamp(asked).0.max(self.scale.current)
+    }
+
+    /// The replicas that it will have if nothing of its growth is granted.
+    pub(super) fn owed(&self) -> Replicas {
+        let kept = self.base().min(self.count);
+        self.bounds.clamp(kept).0.max(self.scale.current)
+    }
+
+    /// One, if it was started from zero in this cycle.
+    pub(super) fn started(&self) -> Replicas {
+        let is_start = |step: &Step| matches!(step.why, Why::Woken { .. });
+        Replicas(u32::from(self.steps.iter().any(is_start)))
     }
 
     /// The count so far.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::capacity::ServingRole;
 use super::combine::Consensus;
 use super::key::{ModelKey, VariantKey};
-use super::limit::HeadroomShare;
+use super::limit::{HeadroomShare, PoolFigures};
 use super::moment::Moment;
 use super::queueing::assess as queueing;
 use super::snapshot::{Accelerator, CycleId};
@@ -17,10 +17,9 @@ use super::startup::StartEstimate;
 use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
-use super::zero::WhyZero;
 
 pub use super::spare::{Spare, SpareTrigger};
-pub use super::why::{BoundSource, TargetProblem, Transition, Why};
+pub use super::why::{BoundSource, MissingSignal, TargetProblem, Transition, Why};
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +34,9 @@ pub struct Plan {
     pub decisions: BTreeMap<VariantKey, Decision>,
     /// Figures of each model that was analysed.
     pub models: BTreeMap<ModelKey, ModelFigures>,
+    /// The pools of GPUs that the variants draw from, where they limit growth.
+    #[serde(default)]
+    pub pools: Vec<PoolFigures>,
 }
 
 /// The decision for one variant.
@@ -88,7 +90,7 @@ impl Decision {
 
     /// Whether requests wait for it and it may not start.
     pub fn is_refused_wake(&self) -> bool {
-        let refused = |step: &Step| matches!(step.why, Why::Zero(WhyZero::WakeRefused { .. }));
+        let refused = |step: &Step| matches!(step.why, Why::WakeRefused { .. });
         self.steps.iter().any(refused)
     }
 

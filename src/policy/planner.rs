@@ -56,15 +56,14 @@ pub fn plan(
         .map(|(model, group)| cycle.open(model, group))
         .collect();
     let mut pools = limits::apply(&cycle, snapshot, &mut works);
-    for work in &mut works {
-        boundary::cross(&cycle, work, pools.as_mut());
-    }
+    boundary::cross(&cycle, &mut works, pools.as_mut());
     let mut plan = Plan {
         cycle: snapshot.cycle,
         generation,
         at: now,
         decisions: BTreeMap::new(),
         models: BTreeMap::new(),
+        pools: pools.map_or_else(Vec::new, |pools| limits::figures(&works, &pools)),
     };
     for work in works {
         work.finish(cycle.outlook(), &mut plan);

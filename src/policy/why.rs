@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::capacity::ServingRole;
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::{WhyLimited, WhyRescaled};
+use super::limit::{Budget, PoolFigures, WhyLimited, WhyRescaled};
 use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
 use super::router_queue::QueueSource;
+use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
-use super::units::Replicas;
-use super::zero::WhyZero;
+use super::units::{Gpus, Replicas};
+use super::zero::{Obstacle, WhyZero};
 
 /// How many names a text lists before it counts the rest.
 const LISTED: usize = 5;
@@ -109,6 +111,13 @@ pub enum Why {
         /// What is wrong with them.
         state: MetricsState,
     },
+    /// No analyzer can say what the role of the variant needs.
+    NoView {
+        /// The role.
+        role: ServingRole,
+        /// What its instances do not say.
+        missing: Vec<MissingSignal>,
+    },
     /// Raised to the minimum.
     RaisedToMinimum {
         /// The minimum.
@@ -166,6 +175,17 @@ pub enum Why {
         /// Why its routers said nothing.
         why: Arc<str>,
     },
+    /// Somebody asks for a model at zero, and nothing that serves it may start.
+    WakeRefused {
+        /// Requests that wait in the router; `None` where a decode variant lacks its prefill.
+        queued: Option<f64>,
+        /// What keeps this variant.
+        obstacle: Obstacle,
+        /// GPUs of one replica.
+        gpus: Gpus,
+        /// The pools that cannot grant them, or that nobody knows.
+        by: Vec<PoolFigures>,
+    },
     /// Saturation and the queueing model were arbitrated.
     Arbitrated {
         /// Whose opinion was followed.
@@ -186,6 +206,21 @@ pub enum Why {
         /// What is wrong with it.
         problem: TargetProblem,
     },
+}
+
+/// A signal that an engine instance does not say, or that nobody heard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingSignal {
+    /// The instance: a pod, or a rank of one.
+    pub instance: Arc<str>,
+    /// The signal.
+    pub signal: SignalName,
+}
+
+impl fmt::Display for MissingSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.signal.as_str(), self.instance)
+    }
 }
 
 /// Where a bound comes from.
@@ -431,11 +466,51 @@ impl Why {
             Self::WakeSignalFailed { why } => {
                 write!(f, "nobody knows whether requests wait for it: {why}")
             }
+            Self::NoView { role, missing } => {
+                write!(f, "no analyzer has a view on role {role}, missing: ")?;
+                listed(f, missing)
+            }
+            Self::WakeRefused {
+                queued,
+                obstacle,
+                gpus,
+                by,
+            } => {
+                wake_refused(f, *obstacle, *gpus, by)?;
+                match queued {
+                    Some(queued) => write!(f, "{queued} requests wait in the router"),
+                    None => f.write_str("decode runs and needs prefill"),
+                }
+            }
             Self::Arbitrated { reason, .. } => f.write_str(reason),
             Self::TargetUnusable { problem } => write!(f, "{problem}"),
             _ => Ok(()),
         }
     }
+}
+
+fn wake_refused(
+    f: &mut fmt::Formatter<'_>,
+    obstacle: Obstacle,
+    gpus: Gpus,
+    by: &[PoolFigures],
+) -> fmt::Result {
+    for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
+        write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
+    }
+    f.write_str("wake refused: ")?;
+    match obstacle {
+        Obstacle::AtMaximum => return f.write_str("maxReplicas is 0; "),
+        Obstacle::NoPartner => return f.write_str("nothing that it would serve with can start; "),
+        Obstacle::NoGpus => {}
+    }
+    for pool in by {
+        if let Budget::Finite(left) = pool.left {
+            let kind = &pool.kind;
+            write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
+        }
+    }
+    write!(f, "one replica takes {gpus}; ")
 }
 
 /// Writes the first names of a list and counts the others.

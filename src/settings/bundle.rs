@@ -69,7 +69,10 @@ fn texts<E: ToString>(errors: &[E]) -> Vec<BundleError> {
 fn is_mistake(notice: &Notice) -> bool {
     matches!(
         notice,
-        Notice::UnknownKey { .. } | Notice::UnknownField { .. } | Notice::OutOfReach { .. }
+        Notice::UnknownKey { .. }
+            | Notice::UnknownField { .. }
+            | Notice::OutOfReach { .. }
+            | Notice::WithoutMeaning { .. }
     )
 }
 
@@ -299,6 +302,34 @@ namespaces:
                 "unknown section \"serviceClasses\"",
             ),
             ("namespaces: 7", "write each namespace"),
+            (
+                "saturaton: {default: {}}",
+                "unknown section \"saturaton\"; did you mean \"saturation\"?",
+            ),
+            (
+                "saturation: {default: {kvCacheThreshold: 0.05}}",
+                "should be >= kvSpareTrigger (0.10)",
+            ),
+            (
+                "saturation: {default: {queueLengthThreshold: 2}}",
+                "should be >= queueSpareTrigger (3.0)",
+            ),
+            (
+                "saturation: {default: {priority: 1e300}}",
+                "priority must be 0 or between",
+            ),
+            (
+                "saturation: {default: {analyzerName: saturaton}}",
+                "did you mean \"saturation\"?",
+            ),
+            (
+                "saturation: {default: {analyzers: [{type: thoughput}]}}",
+                "analyzers[0].type",
+            ),
+            (
+                "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 3m",
+                "write at most 2m0s",
+            ),
             ("[1, 2]", "not a list of keys"),
             ("a: [", "line"),
         ] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::logging::LogLevel;
-use super::problem::{Findings, Notice};
+use super::problem::{Findings, Instead, Problem, SettingError};
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
 use super::saturation::SaturationLayers;
 use super::scale_to_zero::ScaleToZeroLayers;
@@ -12,7 +12,8 @@ use super::selector::LabelSelector;
 use super::service_class::ServiceClasses;
 use super::sources::Sources;
 use super::statics::StaticSettings;
-use super::values::Values;
+use super::value::Refusal;
+use super::values::{Resolved, Values};
 use crate::policy::key::ModelKey;
 use crate::policy::reuse::Reuse;
 use crate::policy::signal::FreshnessBands;
@@ -123,12 +124,7 @@ impl DynamicSettings {
         previous: Option<&Self>,
         findings: &mut Findings,
     ) -> Self {
-        let freshness = FreshnessBands {
-            fresh: values.duration(&schema::CACHE_FRESH_THRESHOLD),
-            stale: values.duration(&schema::CACHE_STALE_THRESHOLD),
-            unavailable: values.duration(&schema::CACHE_UNAVAILABLE_THRESHOLD),
-        };
-        mention_band_order(freshness, findings);
+        let freshness = freshness(values, previous.map(|before| before.freshness), findings);
         Self {
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness,
@@ -268,30 +264,49 @@ fn log_level(values: &Values) -> LogLevel {
     }
 }
 
-/// Each threshold does what its row says in any order, but a band may then be empty.
-fn mention_band_order(bands: FreshnessBands, findings: &mut Findings) {
-    let fresh = schema::CACHE_FRESH_THRESHOLD.name;
-    let stale = schema::CACHE_STALE_THRESHOLD.name;
-    let unavailable = schema::CACHE_UNAVAILABLE_THRESHOLD.name;
-    for (lower, upper, wrong, effect) in [
-        (
+/// The ages that samples are judged by. Out of order they would leave a band empty: they are refused
+/// together, and those in force before stay.
+fn freshness(
+    values: &Values,
+    previous: Option<FreshnessBands>,
+    findings: &mut Findings,
+) -> FreshnessBands {
+    let ordered = [
+        &schema::CACHE_FRESH_THRESHOLD,
+        &schema::CACHE_STALE_THRESHOLD,
+        &schema::CACHE_UNAVAILABLE_THRESHOLD,
+    ];
+    let [fresh, stale, unavailable] = ordered.map(|spec| values.duration(spec));
+    let mut is_ordered = true;
+    for (lower, upper) in ordered.iter().zip(ordered.iter().skip(1)) {
+        if values.duration(lower) <= values.duration(upper) {
+            continue;
+        }
+        is_ordered = false;
+        let Resolved { value, origin } = values.get(lower);
+        let limit = values.get(upper).value;
+        let error = SettingError {
+            key: lower.name,
+            value: value.to_string(),
+            origin,
+            refusal: Refusal::new(
+                format!("it is above {}, which is {limit}", upper.name),
+                format!("write at most {limit}, or raise {}", upper.name),
+            ),
+        };
+        let instead = match previous {
+            Some(_) => Instead::Previous,
+            None => Instead::Below,
+        };
+        findings.problems.push(Problem::Setting { error, instead });
+    }
+    if is_ordered {
+        FreshnessBands {
             fresh,
             stale,
-            bands.fresh > bands.stale,
-            "no sample is kept from shrinking only",
-        ),
-        (
-            stale,
             unavailable,
-            bands.stale > bands.unavailable,
-            "no sample holds its variant",
-        ),
-    ] {
-        if wrong {
-            findings.notices.push(Notice::Advice {
-                subject: lower.to_owned(),
-                text: format!("it is above {upper}, so that {effect}"),
-            });
         }
+    } else {
+        previous.unwrap_or_default()
     }
 }

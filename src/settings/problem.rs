@@ -217,6 +217,13 @@ pub enum Notice {
     },
     /// The configuration file takes the place of a main ConfigMap that exists.
     FileInPlaceOfConfigMap,
+    /// A value of an entry that is accepted and means nothing.
+    WithoutMeaning {
+        /// The entry.
+        place: EntryPlace,
+        /// The value, with its path, and what to write instead.
+        text: String,
+    },
     /// Anything else about settings as a whole.
     Advice {
         /// What is set.
@@ -271,7 +278,9 @@ impl fmt::Display for Notice {
                  drop the flag to change settings while running",
             ),
             Self::Advice { subject, text } => write!(formatter, "{subject}: {text}"),
-            Self::EntryAdvice { place, text } => write!(formatter, "{place}: {text}"),
+            Self::EntryAdvice { place, text } | Self::WithoutMeaning { place, text } => {
+                write!(formatter, "{place}: {text}")
+            }
         }
     }
 }

@@ -82,7 +82,9 @@ impl Entry for QueueingModelEntry {
         // Zero is documented as "not set".
         let slo_multiplier = document.slo_multiplier.filter(|factor| *factor != 0.0);
         if let Some(factor) = slo_multiplier.filter(|factor| *factor <= 1.0) {
-            faults.push(format!("sloMultiplier must be > 1.0, got {factor:.2}"));
+            faults.push(format!(
+                "sloMultiplier must be > 1.0, got {factor:.2}: write a factor such as 3.0"
+            ));
         }
         let targets = targets(
             ("targetTTFT", document.target_ttft),

@@ -1,6 +1,7 @@
 //! `wva plan`: repeats a decision at a desk, from a file, without a cluster.
 
 mod arguments;
+mod check;
 mod render;
 
 #[cfg(test)]
@@ -15,7 +16,7 @@ use schemars::schema_for;
 use self::arguments::{Arguments, Command};
 use self::render::render;
 use super::{complain, print};
-use crate::policy::document::SnapshotDocument;
+use crate::policy::document::{DocumentError, SnapshotDocument};
 use crate::policy::{check_plan, learn, plan};
 use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
@@ -71,15 +72,18 @@ fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<Strin
             .map(|error| format!("{settings_name}: {error}"))
             .collect::<Vec<_>>()
     })?;
-    let refused = |error: crate::policy::document::DocumentError| -> Vec<String> {
+    let refused = |error: DocumentError| -> Vec<String> {
         let text = error.to_string();
         text.lines()
             .map(|line| format!("{}: {line}", arguments.snapshot))
             .collect()
     };
-    let situation = SnapshotDocument::parse(snapshot)
-        .and_then(|document| document.situation(&settings.freshness))
-        .map_err(refused)?;
+    let document = SnapshotDocument::parse(snapshot).map_err(refused)?;
+    let situation = document.situation(&settings.freshness).map_err(refused)?;
+    let contradictions = check::contradictions(&document, &settings);
+    if !contradictions.is_empty() {
+        return Err(refused(DocumentError::Faults(contradictions)));
+    }
     let before = situation.learned.unwrap_or_default();
     let learned = learn(&situation.snapshot, &before, &settings, situation.now);
     let plan = plan(

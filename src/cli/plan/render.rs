@@ -9,6 +9,7 @@ use super::arguments::{Arguments, Detail, Format};
 use crate::policy::invariant::Violation;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
+use crate::policy::limit::PoolFigures;
 use crate::policy::plan::{
     Decision, MetricsState, ModelFigures, Outcome, Plan, Stage, VariantFigures, Why,
 };
@@ -26,6 +27,9 @@ struct Answer<'a> {
     /// Intermediate figures of each model that was analysed.
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<&'a BTreeMap<ModelKey, ModelFigures>>,
+    /// The pools of GPUs that the variants draw from, where they limit growth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pools: Option<&'a [PoolFigures]>,
     /// What is known after this collection; a next snapshot may hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     learned: Option<&'a Learned>,
@@ -102,6 +106,7 @@ fn answer<'a>(
             .map(|(key, decision)| (key, row(decision, explained)))
             .collect(),
         models: explained.then_some(&plan.models),
+        pools: explained.then_some(&plan.pools),
         learned: explained.then_some(learned),
     }
 }
@@ -167,6 +172,12 @@ fn table(plan: &Plan, violation: Option<&Violation>, detail: Detail) -> String {
             if detail == Detail::Everything {
                 steps(&mut text, decision);
             }
+        }
+    }
+    if detail == Detail::Everything && !plan.pools.is_empty() {
+        text.write_str("\npools\n").unwrap_or_default();
+        for pool in &plan.pools {
+            writeln!(text, "    {pool}").unwrap_or_default();
         }
     }
     if let Some(violation) = violation {

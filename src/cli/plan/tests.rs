@@ -177,3 +177,107 @@ fn the_schema_names_every_part_of_a_snapshot() {
     let signals = &schema["$defs"]["SignalsDocument"]["properties"];
     assert!(signals.get("kvUsage").is_some() && signals.get("ranks").is_some());
 }
+
+/// What cannot be, each with a part of its message.
+const REFUSED: [(&str, &str, &str); 16] = [
+    (
+        "- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}",
+        "",
+        "variants[0].bounds: max 2 is below the minimum of 3 (minReplicas); raise max",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, bounds: {max: 0}, target: {current: 1}}",
+        "",
+        "variants[0].bounds: max 0 is below the minimum of 1",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p}]}\n- {namespace: ns, name: b, model: m, target: {current: 1}, pods: [{name: p}]}",
+        "",
+        "variants[1].pods: p is a pod of variants[0], too; leave it in one of them",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, target: {name: t, current: 1}}\n- {namespace: ns, name: b, model: m, target: {name: t, current: 1}}",
+        "",
+        "variants[1].target: variants[0] scales it, too",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, age: 1m, readyFor: 2m}]}",
+        "",
+        "variants[0].pods[0].readyFor: it is longer than age",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, ready: false, age: 3m, readyFor: 2m}]}",
+        "",
+        "variants[0].pods[0].readyFor: a pod that is not ready",
+    ),
+    (
+        "- {namespace: Team_A, name: a, model: m, target: {current: 1}}",
+        "",
+        "variants[0].namespace: \"Team_A\" is not a namespace",
+    ),
+    (
+        "- {namespace: ns, name: A b, model: m, target: {current: 1}}",
+        "",
+        "variants[0].name: \"A b\" is not an object name",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, signals: {kvCapacity: 0.5}}]}",
+        "",
+        "variants[0].pods[0].signals.kvCapacity: 0.5 is no size of a KV cache; write a whole number",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, target: {current: 1, claimants: [ns/b]}}",
+        "",
+        "variants[0].target.claimants: only a contested target has claimants",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, serviceClass: gold, target: {current: 1}}",
+        "serviceClasses: {premium.yaml: {name: Premium, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}}",
+        "variants[0].serviceClass: \"gold\" is not defined; write one of Premium",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, target: {current: x}}",
+        "",
+        "variants[0].target.current: invalid type: string \"x\", expected a whole number from 0 to",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, cost: -1, target: {current: 1}}",
+        "",
+        "s.yaml: variants[0].cost: \"-1\" is no cost; write digits, optionally a point and more digits, such as 10.0 at line 3 column",
+    ),
+    (
+        "collection: {state: never, ago: 5s}",
+        "",
+        "collection.ago: what was never collected did not end",
+    ),
+    (
+        "time: {now: yesterday}",
+        "",
+        "\"yesterday\" is no time; write one such as 2026-03-01T12:00:00Z",
+    ),
+    ("foo: 1", "bar: {default: {}}", "unknown section \"bar\""),
+];
+
+#[test]
+fn what_cannot_be_is_refused_with_path_and_remedy() {
+    for (text, settings, said) in REFUSED {
+        let snapshot = if text.starts_with('-') {
+            format!("version: 1\nvariants:\n{text}\n")
+        } else {
+            format!("version: 1\nvariants: []\n{text}\n")
+        };
+        let arguments = Arguments {
+            snapshot: "s.yaml".to_owned(),
+            settings: None,
+            ..how(Format::Table, Detail::Decisions)
+        };
+        let errors = answer(&snapshot, settings, &arguments).expect_err(text);
+        let errors = errors.join("\n");
+        assert!(errors.contains(said), "{text}: {errors}");
+        assert_eq!(
+            errors.matches(" at line ").count(),
+            usize::from(errors.contains(" at line ")),
+            "{errors}"
+        );
+    }
+}

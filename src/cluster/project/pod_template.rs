@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 use super::Interner;
 use super::gpu::requests;
 use crate::policy::accelerator::names_accelerator;
-use crate::policy::engine_args::ContainerCommand;
+use crate::policy::engine_args::{ContainerCommand, expand};
 use crate::policy::object::{NodeExpression, Placement};
 use crate::policy::pod_template::{PodTemplate, ROLE_LABEL, TemplateContainer};
 
@@ -41,7 +41,13 @@ pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTe
 fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
     let mut words = |words: &Option<Vec<String>>| -> Vec<Arc<str>> {
         let words = words.iter().flatten();
-        words.map(|word| texts.intern(word)).collect()
+        let value = |name: &str| {
+            let mut set = container.env.iter().flatten().rev();
+            set.find(|variable| variable.name == name)?.value.as_deref()
+        };
+        words
+            .map(|word| texts.intern(&expand(word, value)))
+            .collect()
     };
     let (command, args) = (words(&container.command), words(&container.args));
     let generation = container

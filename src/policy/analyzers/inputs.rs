@@ -6,14 +6,15 @@ use std::sync::Arc;
 use super::Subject;
 use super::selection::Chair;
 use super::throughput_input;
-use crate::policy::capacity::AnalyzerName;
+use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::engine_args::{EngineArgs, KvTokens, parse};
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::plan::MissingSignal;
 use crate::policy::queueing::assess as queueing;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::relapse::Occupancy;
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
-use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
+use crate::policy::snapshot::{Readiness, ResolvedTarget, SignalName, VariantView};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelLoad;
 use crate::policy::{throughput, tokens};
@@ -43,6 +44,37 @@ impl Told {
                 (self.throughput.as_ref()).is_some_and(throughput_input::is_half_told)
             }
         }
+    }
+
+    /// What saturation was not told by the instances of each role, one signal of each.
+    pub(in crate::policy) fn missing(&self) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
+        let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
+        for variant in self.tokens.variants.values() {
+            for (instance, said) in &variant.instances {
+                let is_waiting = said.waiting.is_some_and(|waiting| waiting > 0.0);
+                let signal = if said.kv_usage.is_none() {
+                    SignalName::KvUsage
+                } else if said.waiting.is_none() {
+                    SignalName::QueueLength
+                } else if said.kv_capacity.is_none() {
+                    SignalName::KvCapacity
+                } else if is_waiting && said.input_tokens.is_none() {
+                    SignalName::InputTokens
+                } else if is_waiting && said.output_tokens.is_none() {
+                    SignalName::OutputTokens
+                } else {
+                    continue;
+                };
+                missing
+                    .entry(variant.role)
+                    .or_default()
+                    .push(MissingSignal {
+                        instance: Arc::clone(instance),
+                        signal,
+                    });
+            }
+        }
+        missing
     }
 
     /// Whether a busy replica says nothing of its requests or its latencies.
@@ -204,6 +236,12 @@ pub(in crate::policy) fn occupancy_of(
     Some(Occupancy(sum))
 }
 
+/// Requests that wait for a model in the router. They may only start something, so a sample that is
+/// too old to shrink on will do, and what became of the queries about replicas does not matter.
+pub(in crate::policy) fn queued_at(key: &ModelKey, subject: Subject<'_>) -> Option<f64> {
+    Some(subject.listener.queued(key)?.requests)
+}
+
 /// A value that is fresh.
 fn fresh(subject: Subject<'_>, sample: Option<Sample>) -> Option<f64> {
     let (value, stale) = subject.listener.value(sample, f64::MAX)?;
@@ -312,7 +350,8 @@ impl<'a> Hearer<'a> {
     fn router(&mut self, key: &ModelKey) -> Option<tokens::RouterQueue> {
         let requests = self.queued(key);
         let router = self.subject.listener.router(key);
-        let is_routed = router.is_some() || requests.is_some();
+        let is_routed =
+            router.is_some() || requests.is_some() || self.subject.listener.lost_routers();
         is_routed.then(|| tokens::RouterQueue {
             requests,
             bytes: self.amount(router.and_then(|router| router.queue_bytes)),

@@ -6,7 +6,7 @@ mod opinions;
 mod selection;
 mod throughput_input;
 
-pub(super) use inputs::{Told, load_of, occupancy_of, told};
+pub(super) use inputs::{Told, load_of, occupancy_of, queued_at, told};
 pub(super) use opinions::{Opinions, liveness, opinions};
 pub(super) use selection::{Approach, Chair, approach};
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::inputs::Told;
 use super::selection::Chair;
 use crate::policy::capacity::{AnalyzerName, Assessment};
-use crate::policy::combine::{Consensus, Liveness, Seat, combine};
+use crate::policy::combine::{Awaited, Consensus, Liveness, Seat, combine};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::queueing::assess as queueing;
+use crate::policy::throughput::role::Damping;
 use crate::policy::throughput::{self, ThroughputReport};
 use crate::policy::tokens::{self, TokensReport};
 use crate::policy::units::Cost;
@@ -91,7 +92,16 @@ impl Opinions {
                     .cloned(),
             })
             .collect();
-        combine(&seats, costs)
+        let mut consensus = combine(&seats, costs);
+        for (role, figures) in self.throughput.iter().flat_map(|report| &report.roles) {
+            let awaits = match figures.damping {
+                Damping::Unconfirmed => Awaited::SecondCycle,
+                Damping::WarmUp => Awaited::WarmUp,
+                Damping::Free | Damping::DecodeBacklog => continue,
+            };
+            consensus.name_wait(*role, AnalyzerName::Throughput, awaits, &figures.balance);
+        }
+        consensus
     }
 }
 

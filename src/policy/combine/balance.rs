@@ -49,7 +49,8 @@ pub struct Balance {
     pub required: f64,
     /// Capacity beyond the lower end of the band: `max(0, supply - demand / scale_down)`.
     pub spare: f64,
-    /// Capacity that may go, once there is spare: `max(0, supply - demand / release_target)`.
+    /// Capacity beyond what a release aims at: `max(0, supply - demand / release_target)`. It may go
+    /// while there is spare.
     pub releasable: f64,
 }
 
@@ -58,18 +59,13 @@ impl Balance {
     pub fn of(demand: f64, supply: f64, anticipated: f64, band: Band) -> Self {
         let at = |share: f64| (share > 0.0).then(|| demand / share);
         let left = |needed: f64| (supply - needed).max(0.0);
-        let spare = at(band.scale_down).map_or(0.0, left);
-        let releasable = if spare > 0.0 {
-            at(band.release_target()).map_or(0.0, left)
-        } else {
-            0.0
-        };
+        let releasable = at(band.release_target()).map_or(0.0, left);
         Self {
             demand,
             supply,
             anticipated,
             required: at(band.scale_up).map_or(0.0, |needed| (needed - anticipated).max(0.0)),
-            spare,
+            spare: at(band.scale_down).map_or(0.0, left),
             releasable,
         }
     }

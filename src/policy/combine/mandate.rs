@@ -49,12 +49,26 @@ pub enum Hold {
         /// Its utilization, demand over supply; `None` without supply.
         utilization: Option<f64>,
     },
+    /// A voter wants something and waits: nothing is done on one look.
+    Waiting {
+        /// The voter.
+        analyzer: AnalyzerName,
+        /// For what.
+        awaits: Awaited,
+        /// Its measured utilization, demand over supply; `None` without supply.
+        utilization: Option<f64>,
+    },
     /// No voter was informative of late: there is no basis to shrink on.
     NobodyLive,
     /// A voter that was informative of late said nothing this cycle, and might have a veto.
     Awaited {
         /// The voter.
         analyzer: AnalyzerName,
+    },
+    /// Another role of the model serves and nobody could judge it: it might need what this one gives.
+    Unjudged {
+        /// That role.
+        role: ServingRole,
     },
     /// No live voter has a view on the role.
     NoView,
@@ -63,6 +77,15 @@ pub enum Hold {
         /// Why.
         anchor: Anchor,
     },
+}
+
+/// What a voter waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Awaited {
+    /// A second cycle that wants the same.
+    SecondCycle,
+    /// More than a first impression of a capacity.
+    WarmUp,
 }
 
 impl fmt::Display for Hold {
@@ -80,9 +103,27 @@ impl fmt::Display for Hold {
                 analyzer,
                 utilization: None,
             } => write!(f, "{} sees no capacity to spare", analyzer.as_str()),
+            Self::Waiting {
+                analyzer,
+                awaits,
+                utilization,
+            } => {
+                let awaited = match awaits {
+                    Awaited::SecondCycle => "waits for a second cycle",
+                    Awaited::WarmUp => "waits until its capacity is more than a first impression",
+                };
+                write!(f, "{} {awaited}", analyzer.as_str())?;
+                match utilization {
+                    Some(utilization) => write!(f, " at a utilization of {utilization:.3}"),
+                    None => Ok(()),
+                }
+            }
             Self::NobodyLive => f.write_str("no analyzer was informative of late"),
             Self::Awaited { analyzer } => {
                 write!(f, "{} said nothing this cycle", analyzer.as_str())
+            }
+            Self::Unjudged { role } => {
+                write!(f, "role {role} serves and nobody could judge it this cycle")
             }
             Self::NoView => f.write_str("no analyzer has a view on the role"),
             Self::Unsized { anchor } => match anchor {

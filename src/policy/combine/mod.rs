@@ -26,7 +26,7 @@ pub use balance::{Balance, Band};
 pub use ballot::{Direction, Vote, combine_votes};
 pub use claim::Claim;
 pub use liveness::{AnalyzerLog, Liveness, Sighting};
-pub use mandate::{Hold, Mandate};
+pub use mandate::{Awaited, Hold, Mandate};
 pub use participation::{Participation, lacks_saturation_vote, participation};
 
 /// One analyzer's part in one cycle of one model.
@@ -68,6 +68,39 @@ pub struct Consensus {
     pub voters: Vec<VoterFigures>,
     /// The outcome by role.
     pub roles: BTreeMap<ServingRole, Mandate>,
+}
+
+impl Consensus {
+    /// Says of a voter that vetoes the release of a role since it waits that it does, and at which
+    /// measured balance.
+    pub fn name_wait(
+        &mut self,
+        role: ServingRole,
+        analyzer: AnalyzerName,
+        awaits: Awaited,
+        measured: &Balance,
+    ) {
+        let is_its =
+            |hold: &Hold| matches!(hold, Hold::Vetoed { analyzer: by, .. } if *by == analyzer);
+        if let Some(Mandate::Hold(hold)) = self.roles.get_mut(&role)
+            && is_its(hold)
+        {
+            *hold = Hold::Waiting {
+                analyzer,
+                awaits,
+                utilization: (measured.supply > 0.0).then(|| measured.demand / measured.supply),
+            };
+        }
+    }
+
+    /// Keeps every role from shrinking, since `role` serves and nobody could judge it.
+    pub fn hold_partners_of(&mut self, role: ServingRole) {
+        for mandate in self.roles.values_mut() {
+            if matches!(mandate, Mandate::Release { .. }) {
+                *mandate = Mandate::Hold(Hold::Unjudged { role });
+            }
+        }
+    }
 }
 
 /// Combines the seats of one model. `costs` names its variants; a variant that it does not name

@@ -80,7 +80,11 @@ pub struct SnapshotDocument {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TimeDocument {
     /// Wall-clock time, such as `2026-03-01T12:00:00Z`. Left out: the start of 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "scalar::timestamp",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(with = "Option<String>")]
     pub now: Option<jiff::Timestamp>,
     /// Time since the process started, such as `1h`: the clock that `learned` counts by. Left out:

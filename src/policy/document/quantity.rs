@@ -9,6 +9,8 @@ pub(super) enum Quantity {
     Requests,
     /// Tokens.
     Tokens,
+    /// Size of a KV cache in tokens.
+    CacheSize,
     /// Seconds of waiting for one token.
     Seconds,
     /// Something per second.
@@ -44,6 +46,9 @@ impl Quantity {
                 "{value} s is longer than anybody waits for a token; write {} for {value} ms",
                 value / 1000.0
             )),
+            Self::CacheSize if value < 1.0 || value.fract() != 0.0 => Err(format!(
+                "{value} is no size of a KV cache; write a whole number of tokens, at least 1"
+            )),
             _ if value > MAX_AMOUNT => Err(format!(
                 "{value} {} are more than there can be; write at most {MAX_AMOUNT:e}",
                 self.unit()
@@ -56,7 +61,7 @@ impl Quantity {
         match self {
             Self::Share => "of 1",
             Self::Requests => "requests",
-            Self::Tokens => "tokens",
+            Self::Tokens | Self::CacheSize => "tokens",
             Self::Seconds => "seconds",
             Self::PerSecond => "per second",
             Self::Bytes => "bytes",

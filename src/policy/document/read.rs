@@ -20,7 +20,8 @@ use crate::policy::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, VariantView,
 };
 use crate::policy::units::Gpus;
-use crate::settings::yaml::check_bounds;
+use crate::settings::namespace::check_object_name;
+use crate::settings::yaml::{check_bounds, plain_words};
 
 /// Uptime of a process whose document states none: longer than anything that is remembered matters.
 const DEFAULT_UPTIME: Duration = Duration::from_hours(24);
@@ -88,7 +89,7 @@ impl SnapshotDocument {
                 .then(|| serde_json::from_str(text));
             match as_json {
                 Some(Ok(document)) => Ok(document),
-                _ => Err(DocumentError::Form(error.to_string())),
+                _ => Err(DocumentError::Form(plain_words(&error.to_string()))),
             }
         })
     }
@@ -158,6 +159,13 @@ impl Reader {
             bands,
             faults: Vec::new(),
         };
+        if document.collection.state == CollectionState::Never && document.collection.ago.is_some()
+        {
+            reader.fault(
+                "collection.ago",
+                "what was never collected did not end; drop ago, or the state never",
+            );
+        }
         if reader.lag > uptime {
             reader.fault(
                 "collection.ago",
@@ -224,7 +232,10 @@ impl Reader {
     ) -> MetricsSnapshot {
         self.check_models(document, variants);
         if document.collection.state == CollectionState::Never {
-            return MetricsSnapshot::never();
+            // Routers are heard without Prometheus, too.
+            let mut metrics = MetricsSnapshot::never();
+            metrics.routers = self.routers(document);
+            return metrics;
         }
         let mut metrics = MetricsSnapshot {
             collected: Some(self.before(self.lag)),
@@ -278,7 +289,7 @@ impl Reader {
     }
 
     fn samples(&mut self, path: &str, signals: &SignalsDocument) -> PodSamples {
-        use Quantity::{PerSecond, Requests, Seconds, Share, Tokens};
+        use Quantity::{CacheSize, PerSecond, Requests, Seconds, Share, Tokens};
         let ranks = signals.ranks.iter().map(|(name, rank)| {
             let path = format!("{path}.ranks.{name}");
             (Arc::clone(name), self.rank(&path, rank))
@@ -289,7 +300,7 @@ impl Reader {
             kv_usage: read("kvUsage", signals.kv_usage, Share),
             queue_length: read("queueLength", signals.queue_length, Requests),
             running: read("running", signals.running, Requests),
-            kv_capacity: read("kvCapacity", signals.kv_capacity, Tokens),
+            kv_capacity: read("kvCapacity", signals.kv_capacity, CacheSize),
             input_tokens: read("inputTokens", signals.input_tokens, Tokens),
             output_tokens: read("outputTokens", signals.output_tokens, Tokens),
             prefix_hit_rate: read("prefixHitRate", signals.prefix_hit_rate, Share),
@@ -325,6 +336,22 @@ impl Reader {
                     format!("{path}.pods[{index}].name"),
                     format!("{:?} stands twice; give each pod its own name", pod.name),
                 );
+            }
+            if let Err(error) = check_object_name(&pod.name) {
+                self.fault(
+                    format!("{path}.pods[{index}].name"),
+                    format!("{error}; write such a name"),
+                );
+            }
+            if let Some(ready_for) = pod.ready_for {
+                let why = match pod.age {
+                    _ if !pod.ready => "a pod that is not ready has been so for no time; drop it",
+                    Some(age) if ready_for > age => {
+                        "it is longer than age; no pod is ready before it is created"
+                    }
+                    _ => continue,
+                };
+                self.fault(format!("{path}.pods[{index}].readyFor"), why);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Reading the variants of a document.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::SnapshotDocument;
@@ -17,6 +17,7 @@ use crate::policy::snapshot::{
     ResolvedTarget, TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Gpus, Replicas};
+use crate::settings::namespace::{check_namespace, check_object_name};
 
 impl Reader {
     /// Reads every variant. One that is not sound is read as far as it goes; its faults are noted.
@@ -34,11 +35,13 @@ impl Reader {
             }
             views.push(view);
         }
+        self.check_owners(&views);
         views
     }
 
     fn variant(&mut self, path: &str, variant: &VariantDocument) -> VariantView {
         self.check_names(path, variant);
+        self.check_claimants(path, &variant.target);
         self.check_pods(path, &variant.pods);
         let mut pods: Vec<PodView> = variant
             .pods
@@ -98,23 +101,22 @@ impl Reader {
     }
 
     fn check_names(&mut self, path: &str, variant: &VariantDocument) {
-        for (field, text) in [
-            ("namespace", &variant.namespace),
-            ("name", &variant.name),
-            ("model", &variant.model),
-        ] {
-            if text.is_empty() {
-                self.fault(format!("{path}.{field}"), "it is empty; write a name");
+        let target = variant.target.name.as_ref();
+        let checked = [
+            ("namespace", Some(check_namespace(&variant.namespace))),
+            ("name", Some(check_object_name(&variant.name))),
+            ("target.name", target.map(|name| check_object_name(name))),
+        ];
+        for (field, outcome) in checked {
+            if let Some(Err(error)) = outcome {
+                self.fault(
+                    format!("{path}.{field}"),
+                    format!("{error}; write such a name"),
+                );
             }
         }
-        if variant.namespace.contains('/') {
-            self.fault(
-                format!("{path}.namespace"),
-                format!(
-                    "{:?} is no namespace; write it without a slash",
-                    variant.namespace
-                ),
-            );
+        if variant.model.is_empty() {
+            self.fault(format!("{path}.model"), "it is empty; write a name");
         }
         for resource in variant
             .gpus
@@ -125,6 +127,47 @@ impl Reader {
                 format!("{path}.gpus.{resource}"),
                 "it is no resource; write one such as nvidia.com/gpu",
             );
+        }
+    }
+
+    fn check_claimants(&mut self, path: &str, target: &TargetDocument) {
+        if target.state != TargetState::Contested && !target.claimants.is_empty() {
+            self.fault(
+                format!("{path}.target.claimants"),
+                "only a contested target has claimants; drop them, or write state: contested",
+            );
+        }
+    }
+
+    /// One pod, and one target, belongs to one variant that scales it.
+    fn check_owners(&mut self, views: &[VariantView]) {
+        let mut pods = BTreeMap::new();
+        let mut targets = BTreeMap::new();
+        for (index, view) in views.iter().enumerate() {
+            let Some(target) = view.target.resolved() else {
+                continue;
+            };
+            if let Some(first) = targets.insert(&target.key, index) {
+                self.fault(
+                    format!("variants[{index}].target"),
+                    format!(
+                        "variants[{first}] scales it, too; give each its own, or write state: \
+                         contested in both"
+                    ),
+                );
+            }
+            for pod in &*view.pods {
+                let owner = (&view.key.namespace, &pod.name);
+                if let Some(first) = pods.insert(owner, index).filter(|first| *first != index) {
+                    self.fault(
+                        format!("variants[{index}].pods"),
+                        format!(
+                            "{} is a pod of variants[{first}], too; leave it in one of them",
+                            pod.name
+                        ),
+                    );
+                }
+            }
         }
     }
 

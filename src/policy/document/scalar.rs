@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error as _, Visitor};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::units::Cost;
@@ -98,9 +98,7 @@ impl<'de> Deserialize<'de> for CostText {
                 self.visit_str(&cost.to_string())
             }
         }
-        deserializer
-            .deserialize_any(Reader)
-            .map_err(D::Error::custom)
+        deserializer.deserialize_any(Reader)
     }
 }
 
@@ -116,4 +114,33 @@ impl JsonSchema for CostText {
             "examples": ["10.0", 40],
         })
     }
+}
+
+/// Reads a moment of the wall clock.
+pub(super) fn timestamp<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<jiff::Timestamp>, D::Error> {
+    struct Instant(jiff::Timestamp);
+    impl<'de> Deserialize<'de> for Instant {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Reader;
+            impl Visitor<'_> for Reader {
+                type Value = Instant;
+
+                fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    formatter.write_str("a time such as 2026-03-01T12:00:00Z")
+                }
+
+                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Instant, E> {
+                    text.parse().map(Instant).map_err(|_not_a_time| {
+                        E::custom(format!(
+                            "{text:?} is no time; write one such as 2026-03-01T12:00:00Z"
+                        ))
+                    })
+                }
+            }
+            deserializer.deserialize_str(Reader)
+        }
+    }
+    Ok(Option::<Instant>::deserialize(deserializer)?.map(|instant| instant.0))
 }

@@ -139,7 +139,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         "namespace: ns",
         "namespace: n/s",
         "variants[0].namespace",
-        "without a slash",
+        "write such a name",
     ),
     (
         "  target:",

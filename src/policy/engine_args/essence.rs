@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Engine;
+use super::expand::expanded;
 use super::field::Field;
 use super::parse::{ContainerCommand, GENERATION, engine_of, flag, readable};
 use super::words::of_command;
@@ -13,6 +14,13 @@ use super::words::of_command;
 /// value, and the program is left out unless it chooses the engine. The parser answers the same to
 /// them as to the whole.
 pub fn essence(containers: &[ContainerCommand]) -> Vec<ContainerCommand> {
+    match expanded(containers) {
+        Some(containers) => essence_of_words(&containers),
+        None => essence_of_words(containers),
+    }
+}
+
+fn essence_of_words(containers: &[ContainerCommand]) -> Vec<ContainerCommand> {
     let (commands, _) = readable(containers);
     let words: Vec<Vec<Cow<'_, str>>> =
         commands.iter().map(|command| of_command(command)).collect();

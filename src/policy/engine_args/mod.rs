@@ -4,6 +4,7 @@
 //! value before it in force; nothing in a command line is an error that stops anything.
 
 mod essence;
+mod expand;
 mod fault;
 mod field;
 mod parse;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use essence::essence;
+pub use expand::expand;
 pub use fault::ArgumentFault;
 pub use parse::{ContainerCommand, ParsedArgs, parse};
 pub use quantity::{InvalidTokens, KvTokens, StepTokens};

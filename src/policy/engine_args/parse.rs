@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::expand::expanded;
 use super::fault::ArgumentFault;
 use super::field::{Draft, Field};
 use super::words::of_command;
@@ -49,6 +50,13 @@ pub struct ParsedArgs {
 /// Reads the containers of a pod template in their order; what comes later counts. Nothing at all
 /// is an engine with default arguments.
 pub fn parse(containers: &[ContainerCommand]) -> ParsedArgs {
+    match expanded(containers) {
+        Some(containers) => parse_words(&containers),
+        None => parse_words(containers),
+    }
+}
+
+fn parse_words(containers: &[ContainerCommand]) -> ParsedArgs {
     let (commands, is_whole) = readable(containers);
     let words: Vec<Vec<Cow<'_, str>>> =
         commands.iter().map(|command| of_command(command)).collect();

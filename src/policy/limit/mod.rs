@@ -9,6 +9,7 @@
 
 mod accelerator_name;
 mod budget;
+mod figures;
 mod headroom;
 mod inventory;
 mod need;
@@ -22,6 +23,7 @@ mod water;
 
 pub use accelerator_name::{reconcile, short_name};
 pub use budget::Budget;
+pub use figures::{PoolFigures, PoolScope};
 pub use headroom::{Claimant, Ending, Transfer, TransferHolds, headroom};
 pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, discover, physical};
 pub use need::{HeadroomShare, Need, by_headroom};

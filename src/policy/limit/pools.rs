@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::accelerator_name::{is_same_type, reconcile};
 use super::budget::Budget;
+use super::figures::PoolFigures;
 use super::pool::{Pool, Room};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Gpus;
@@ -82,6 +83,14 @@ impl Pools {
                 left: level.cap.less(level.used),
                 pool: level.pool,
             })
+            .collect()
+    }
+
+    /// The pools that a variant draws from with everything that is known of them.
+    pub fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
+        let levels = self.levels(namespace, accelerator).into_iter();
+        levels
+            .map(|level| PoolFigures::of(&level.pool, level.cap, level.used))
             .collect()
     }
 

@@ -17,6 +17,9 @@ pub struct Candidate {
     pub cost: Cost,
     /// The replicas that the claims were computed for: those that exist.
     pub count: Replicas,
+    /// The replicas that it will have whatever is decided: those that exist, and those on order by its
+    /// minimum or by what was published.
+    pub standing: Replicas,
     /// Bounds in force.
     pub bounds: Bounds,
 }
@@ -25,7 +28,21 @@ impl Candidate {
     /// Replicas that may be added.
     pub fn room_above(&self) -> u32 {
         let max = self.bounds.max.unwrap_or(Replicas(u32::MAX));
-        max.saturating_sub(self.count).0
+        max.saturating_sub(self.standing.max(self.count)).0
+    }
+
+    /// Replicas that are on order.
+    pub fn ordered(&self) -> Replicas {
+        self.standing.saturating_sub(self.count)
+    }
+
+    /// The count once so many are added; one that gains nothing is left to whoever ordered for it.
+    pub fn grown(&self, added: u32) -> Replicas {
+        if added == 0 {
+            self.count
+        } else {
+            Replicas(self.standing.max(self.count).0.saturating_add(added))
+        }
     }
 
     /// Replicas that may go.
@@ -60,5 +77,36 @@ pub(super) fn sized<'a>(
                 .collect(),
         })
         .filter(|sized| sized.gains.iter().any(|gain| *gain > 0.0))
+        .collect()
+}
+
+/// What claims on a role leave once the replicas on order are there.
+pub(super) fn outstanding<'a>(
+    candidates: impl Iterator<Item = (&'a VariantKey, &'a Candidate)>,
+    role: ServingRole,
+    claims: &[Claim],
+) -> Vec<Claim> {
+    let ordered: Vec<(&VariantKey, Replicas)> = candidates
+        .filter(|(_, candidate)| candidate.role == role)
+        .map(|(key, candidate)| (key, candidate.ordered()))
+        .filter(|(_, ordered)| *ordered > Replicas::ZERO)
+        .collect();
+    let covered = |claim: &Claim| -> f64 {
+        let supplied = ordered.iter().filter_map(|(key, count)| {
+            let per_replica = claim.per_replica.get(*key)?;
+            Some(per_replica * count.to_f64())
+        });
+        supplied.sum::<f64>().min(claim.amount)
+    };
+    claims
+        .iter()
+        .map(|claim| {
+            let covered = covered(claim);
+            Claim {
+                amount: claim.amount - covered,
+                anticipated: claim.anticipated + covered,
+                ..claim.clone()
+            }
+        })
         .collect()
 }

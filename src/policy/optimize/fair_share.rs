@@ -11,12 +11,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::candidate::{Candidate, sized};
+use super::candidate::{Candidate, outstanding, sized};
 use crate::policy::capacity::ServingRole;
 use crate::policy::change::Change;
 use crate::policy::combine::Mandate;
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::limit::{Budget, Pools};
+use crate::policy::limit::{Budget, PoolFigures, Pools};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
 use crate::policy::whole;
@@ -33,6 +33,8 @@ pub struct Contender {
     pub accelerator: Accelerator,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
+    /// Replicas beyond those that stand whose GPUs it has already.
+    pub reserved: Replicas,
 }
 
 /// A model that competes for GPUs.
@@ -47,24 +49,38 @@ pub struct Contest {
 }
 
 /// Why a share changed or kept a count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhyShared {
-    /// It got GPUs.
+    /// It got GPUs for all that it was to add.
     Granted {
         /// How many.
         gpus: Gpus,
         /// Replicas added.
         added: Replicas,
     },
-    /// Its model needs more, and its pools leave too little for one replica.
-    Scarce {
-        /// What they leave.
-        left: Budget,
-        /// GPUs of one replica.
+    /// It got GPUs for a part of that, or for none.
+    Limited {
+        /// GPUs.
         gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that could not grant the rest.
+        by: Vec<PoolFigures>,
     },
     /// Nobody knows what its pools hold.
-    BudgetUnknown,
+    BudgetUnknown {
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that nobody knows.
+        by: Vec<PoolFigures>,
+    },
+    /// Its role counts on replicas that it has on order.
+    Ordered {
+        /// Replicas that it will have then.
+        standing: Replicas,
+    },
     /// At its maximum, or what its role needs went to others.
     NotServed,
 }
@@ -75,10 +91,30 @@ impl fmt::Display for WhyShared {
             Self::Granted { gpus, added } => {
                 write!(f, "allocated {gpus} GPUs for +{added} replicas")
             }
-            Self::Scarce { left, gpus } => {
-                write!(f, "one replica takes {gpus} GPUs, its pools leave {left}")
+            Self::Limited {
+                gpus,
+                added,
+                wanted,
+                by,
+            } => {
+                let unmet = wanted.saturating_sub(*added);
+                write!(
+                    f,
+                    "limited: allocated {gpus} GPUs for +{added} replicas of +{wanted} wanted, +{unmet} \
+                     unmet"
+                )?;
+                by.iter()
+                    .try_for_each(|pool| write!(f, "; limited by {pool}"))
             }
-            Self::BudgetUnknown => f.write_str("BudgetUnknown: nobody knows what its pools hold"),
+            Self::BudgetUnknown { wanted, by } => {
+                write!(f, "BudgetUnknown: +0 of +{wanted} replicas")?;
+                by.iter()
+                    .try_for_each(|pool| write!(f, "; {} is not known", pool.pool()))
+            }
+            Self::Ordered { standing } => write!(
+                f,
+                "its {standing} replicas, published or its minimum, are counted on"
+            ),
             Self::NotServed => f.write_str("its role is served by others, or it is at its maximum"),
         }
     }
@@ -183,12 +219,15 @@ impl<'a> Need<'a> {
         let Mandate::Grow { claims, .. } = mandate else {
             return None;
         };
+        let candidates =
+            (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
+        let claims = outstanding(candidates, role, claims);
         let mut takers: Vec<(f64, Taker<'a>)> = contest
             .contenders
             .iter()
             .filter_map(|(key, contender)| {
                 let one = BTreeMap::from([(key.clone(), contender.candidate.clone())]);
-                let gains = sized(&one, role, claims).pop()?.gains;
+                let gains = sized(&one, role, &claims).pop()?.gains;
                 let replicas = claims
                     .iter()
                     .zip(&gains)
@@ -232,14 +271,7 @@ impl<'a> Need<'a> {
         let goals: Vec<f64> = self.left.iter().map(|left| left * (1.0 - share)).collect();
         let mut granted = Gpus::ZERO;
         for taker in &mut self.takers {
-            let wanted = (self.left.iter().zip(&goals).zip(&self.claimed))
-                .zip(&taker.gains)
-                .filter(|(((left, goal), claimed), gain)| {
-                    **gain > 0.0 && **left - **goal > **claimed * TOLERANCE
-                })
-                .map(|(((left, goal), _), gain)| whole::ceil((left - goal) / gain))
-                .max()
-                .unwrap_or(0);
+            let wanted = wanted(&self.left, &goals, &self.claimed, &taker.gains);
             let count = taker.take(wanted, pools);
             for (left, gain) in self.left.iter_mut().zip(&taker.gains) {
                 *left = (*left - gain * f64::from(count)).max(0.0);
@@ -250,50 +282,103 @@ impl<'a> Need<'a> {
     }
 
     fn changes(&self, pools: &Pools) -> Vec<(VariantKey, Change<WhyShared>)> {
+        let goals = vec![0.0; self.left.len()];
         self.takers
             .iter()
-            .map(|taker| (taker.key.clone(), taker.change(pools)))
+            .map(|taker| {
+                let unmet = wanted(&self.left, &goals, &self.claimed, &taker.gains);
+                (taker.key.clone(), taker.change(unmet, pools))
+            })
             .collect()
     }
 }
 
+/// Replicas that bring every claim to its goal.
+fn wanted(left: &[f64], goals: &[f64], claimed: &[f64], gains: &[f64]) -> u32 {
+    (left.iter().zip(goals).zip(claimed))
+        .zip(gains)
+        .filter(|(((left, goal), claimed), gain)| {
+            **gain > 0.0 && **left - **goal > **claimed * TOLERANCE
+        })
+        .map(|(((left, goal), _), gain)| whole::ceil((left - goal) / gain))
+        .max()
+        .unwrap_or(0)
+}
+
 impl Taker<'_> {
-    /// Takes as many replicas as are wanted, and as room and pools allow.
-    fn take(&mut self, wanted: u32, pools: &mut Pools) -> u32 {
-        let Contender {
-            candidate,
-            accelerator,
-            gpus,
-        } = self.contender;
-        let per_replica = gpus.at_least_one();
-        let room = candidate.room_above().saturating_sub(self.added);
-        let asked = Replicas(wanted.min(room));
-        let namespace = &self.key.namespace;
-        let free = pools.budget(namespace, accelerator);
-        let count = free.grant(per_replica.times(asked)).replicas(per_replica);
-        pools.take(namespace, accelerator, per_replica.times(count));
-        self.added = self.added.saturating_add(count.0);
-        count.0
+    fn room(&self) -> u32 {
+        let room = self.contender.candidate.room_above();
+        room.saturating_sub(self.added)
     }
 
-    fn change(&self, pools: &Pools) -> Change<WhyShared> {
-        let gpus = self.contender.gpus.at_least_one();
-        let from = self.contender.candidate.count;
+    /// Takes as many replicas as are wanted, and as room and pools allow; those that it has GPUs for
+    /// first.
+    fn take(&mut self, wanted: u32, pools: &mut Pools) -> u32 {
+        let Contender {
+            accelerator,
+            gpus,
+            reserved,
+            ..
+        } = self.contender;
+        let per_replica = gpus.at_least_one();
+        let asked = Replicas(wanted.min(self.room()));
+        let own = asked.min(reserved.saturating_sub(Replicas(self.added)));
+        let more = asked.saturating_sub(own);
+        let namespace = &self.key.namespace;
+        let free = pools.budget(namespace, accelerator);
+        let granted = free.grant(per_replica.times(more)).replicas(per_replica);
+        pools.take(namespace, accelerator, per_replica.times(granted));
+        let count = own.0.saturating_add(granted.0);
+        self.added = self.added.saturating_add(count);
+        count
+    }
+
+    /// `unmet` are the replicas that its role still lacks.
+    fn change(&self, unmet: u32, pools: &Pools) -> Change<WhyShared> {
+        let candidate = &self.contender.candidate;
         let added = Replicas(self.added);
-        let left = pools.budget(&self.key.namespace, &self.contender.accelerator);
-        let why = if added > Replicas::ZERO {
-            WhyShared::Granted {
-                gpus: gpus.times(added),
-                added,
+        let lacking = Replicas(unmet.min(self.room()));
+        let why = if lacking > Replicas::ZERO {
+            self.shortfall(lacking, pools)
+        } else if added > Replicas::ZERO {
+            let gpus = self.contender.gpus.at_least_one().times(added);
+            WhyShared::Granted { gpus, added }
+        } else if candidate.ordered() > Replicas::ZERO {
+            WhyShared::Ordered {
+                standing: candidate.standing,
             }
-        } else if left == Budget::Unknown {
-            WhyShared::BudgetUnknown
-        } else if left.grant(gpus) < gpus {
-            WhyShared::Scarce { left, gpus }
         } else {
             WhyShared::NotServed
         };
-        let to = Replicas(from.0.saturating_add(self.added));
-        Change { from, to, why }
+        Change {
+            from: candidate.count,
+            to: candidate.grown(self.added),
+            why,
+        }
+    }
+
+    fn shortfall(&self, lacking: Replicas, pools: &Pools) -> WhyShared {
+        let gpus = self.contender.gpus.at_least_one();
+        let added = Replicas(self.added);
+        let wanted = Replicas(self.added.saturating_add(lacking.0));
+        let all = pools.figures(&self.key.namespace, &self.contender.accelerator);
+        let unknown: Vec<PoolFigures> = (all.iter())
+            .filter(|pool| pool.left == Budget::Unknown)
+            .cloned()
+            .collect();
+        if added == Replicas::ZERO && !unknown.is_empty() {
+            return WhyShared::BudgetUnknown {
+                wanted,
+                by: unknown,
+            };
+        }
+        let asked = gpus.times(lacking);
+        let binds = |pool: &PoolFigures| pool.left.grant(asked) < asked;
+        WhyShared::Limited {
+            gpus: gpus.times(added),
+            added,
+            wanted,
+            by: all.into_iter().filter(binds).collect(),
+        }
     }
 }

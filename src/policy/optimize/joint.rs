@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::candidate::{Candidate, Sized, sized};
+use super::candidate::{Candidate, Sized, outstanding, sized};
 use super::cover::{Cover, Item};
 use super::reason::{Unmet, Wanted, WhyOptimized};
 use super::shed::{self, Shed};
@@ -30,15 +30,16 @@ pub(super) fn grow(
         let Mandate::Grow { claims, .. } = mandate else {
             continue;
         };
+        let claims = outstanding(candidates.iter(), *role, claims);
         let bounded = match (role, reached) {
-            (ServingRole::Decode, Some(share)) => follow(claims, share),
+            (ServingRole::Decode, Some(share)) => follow(&claims, share),
             _ => claims.clone(),
         };
         let outcome = grow_role(candidates, *role, &bounded, method);
         if *role == ServingRole::Prefill {
-            reached = reach(claims, &outcome);
+            reached = reach(&claims, &outcome);
         }
-        let is_fed = claims != &bounded;
+        let is_fed = claims != bounded;
         explain_growth(
             &mut allocation,
             &outcome,
@@ -160,6 +161,9 @@ fn explain_growth(
                 required: Wanted::of(claims),
             },
             (0, _, Some(max)) if from >= max => WhyOptimized::AtMaximum { max },
+            (0, _, _) if sized.candidate.ordered() > Replicas::ZERO => WhyOptimized::Ordered {
+                standing: sized.candidate.standing,
+            },
             (0, Some(reached), _) => WhyOptimized::FedByPrefill { reached },
             (0, None, _) => WhyOptimized::NotChosen { method },
         };
@@ -167,7 +171,7 @@ fn explain_growth(
             allocation,
             sized.key,
             from,
-            Replicas(from.0.saturating_add(*added)),
+            sized.candidate.grown(*added),
             why,
         );
     }

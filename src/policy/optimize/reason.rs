@@ -42,6 +42,11 @@ pub enum WhyOptimized {
         /// How variants were chosen.
         method: Method,
     },
+    /// Its role needs more, and counts on replicas that it has on order.
+    Ordered {
+        /// Replicas that it will have then, by its minimum or by what was published.
+        standing: Replicas,
+    },
     /// At its maximum while its role needs more.
     AtMaximum {
         /// The maximum.
@@ -142,6 +147,11 @@ impl fmt::Display for WhyOptimized {
                 f,
                 "V2 steady state (optimizer: {}): other variants meet the need",
                 method.as_str()
+            ),
+            Self::Ordered { standing } => write!(
+                f,
+                "more capacity is needed, and its {standing} replicas, published or its minimum, are \
+                 counted on"
             ),
             Self::AtMaximum { max } => {
                 write!(f, "more capacity is needed, but the maximum is {max}")

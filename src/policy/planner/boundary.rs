@@ -3,108 +3,208 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::limits::take;
 use super::{Cycle, Work};
-use crate::policy::analyzers::{Approach, load_of};
+use crate::policy::analyzers::{Approach, load_of, queued_at};
 use crate::policy::bounds::ZeroPolicy;
 use crate::policy::capacity::ServingRole;
 use crate::policy::change::Change;
 use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
-use crate::policy::limit::{Budget, Pools};
+use crate::policy::limit::{Budget, PoolFigures, Pools};
 use crate::policy::plan::{Stage, Why};
 use crate::policy::units::Replicas;
 use crate::policy::zero::{
-    Refusal, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, at_least_one, to_zero,
-    wake,
+    Obstacle, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, at_least_one,
+    to_zero, wake,
 };
 
-/// Wakes a model at zero that somebody asks for, sends an idle one to zero, and keeps a serving set
-/// of one that must not be there. `pools` is what GPUs leave, where they limit growth.
-pub(super) fn cross(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) {
-    if work.drafts.is_empty() || !work.group.unseen().is_empty() {
+/// Wakes models at zero that somebody asks for, the highest priority first, sends idle ones to zero,
+/// and keeps a serving set of those that must not be there. `pools` is what GPUs leave, where they
+/// limit growth.
+pub(super) fn cross(cycle: &Cycle<'_>, works: &mut [Work<'_>], mut pools: Option<&mut Pools>) {
+    for index in by_priority(works) {
+        if let Some(work) = works.get_mut(index) {
+            cross_one(cycle, work, pools.as_deref_mut());
+        }
+    }
+}
+
+/// Positions of the models, the highest priority first, then by key.
+fn by_priority(works: &[Work<'_>]) -> Vec<usize> {
+    let mut ordered: Vec<(usize, &Work<'_>)> = works.iter().enumerate().collect();
+    ordered.sort_by(|(_, one), (_, other)| {
+        (other.policy.priority.total_cmp(&one.policy.priority)).then_with(|| one.key.cmp(other.key))
+    });
+    ordered.into_iter().map(|(index, _)| index).collect()
+}
+
+/// Positions of the models that something is to be started of, if GPUs allow it.
+pub(super) fn asked_at_zero(cycle: &Cycle<'_>, works: &[Work<'_>]) -> Vec<usize> {
+    let asks = |index: &usize| {
+        works.get(*index).is_some_and(|work| {
+            is_whole(work) && matches!(judge(cycle, work, None), Some(Wake::Start { .. }))
+        })
+    };
+    by_priority(works).into_iter().filter(asks).collect()
+}
+
+/// Whether every variant of a model is seen, and there is one.
+fn is_whole(work: &Work<'_>) -> bool {
+    !work.drafts.is_empty() && work.group.unseen().is_empty()
+}
+
+fn cross_one(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) {
+    if !is_whole(work) {
         return;
     }
-    if start(cycle, work, pools) {
+    let start = start(cycle, work, pools);
+    if start == Start::Made {
         return;
     }
     if work.zero == ZeroPolicy::Enabled {
-        leave(cycle, work);
+        if start == Start::NotDue {
+            leave(cycle, work);
+        }
     } else if work.approach != Approach::Percentage {
         let members = members(cycle, work);
         apply(&mut work.drafts, &at_least_one(work.zero, &members));
     }
 }
 
-/// Starts the next variant of a model that nothing serves; whether one is started, or would have to
-/// be and may not.
-fn start(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) -> bool {
+/// Variants that get a replica since their model must not be at zero.
+pub(super) fn due_one(cycle: &Cycle<'_>, work: &Work<'_>) -> Vec<VariantKey> {
+    if !is_whole(work) || work.approach == Approach::Percentage {
+        return Vec::new();
+    }
+    let due = at_least_one(work.zero, &members(cycle, work)).into_iter();
+    due.filter(|(_, change)| change.to > change.from)
+        .map(|(key, _)| key)
+        .collect()
+}
+
+/// What came of starting a variant of a model that nothing serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// One is started, or on its way.
+    Made,
+    /// GPUs do not allow it.
+    Refused,
+    /// There is nothing to start.
+    NotDue,
+}
+
+/// What is to be started; `None` where the model is served, or its start is on its way. Without
+/// pools, GPUs do not limit it.
+fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wake> {
     let serves_alone = |draft: &Draft<'_>| {
         draft.view.template.role == ServingRole::Both && draft.scale.current > Replicas::ZERO
     };
     if work.drafts.iter().any(serves_alone) {
-        return false;
+        return None;
     }
-    let load = load_of(work.key, work.subject(cycle));
+    let queued = queued_at(work.key, work.subject(cycle));
     let members: BTreeMap<VariantKey, WakeMember> = work
         .drafts
         .iter()
-        .map(|draft| {
-            let view = draft.view;
-            let budget = pools.as_ref().map_or(Budget::Unlimited, |pools| {
-                pools.budget(&view.key.namespace, &view.accelerator)
-            });
-            let member = WakeMember {
-                serving: serving(draft),
-                current: draft.scale.current,
-                ready: draft.scale.ready,
-                max: draft.bounds.max,
-                gpus: view.template.gpus_per_replica(),
-                budget,
-            };
-            (view.key.clone(), member)
-        })
+        .map(|draft| (draft.view.key.clone(), wake_member(draft, pools)))
         .collect();
-    let (variant, queued) = match wake(&members, load.queued) {
-        Wake::Start { variant, queued } => (variant, queued),
-        Wake::NoServingSet { refusals } => {
-            refuse(work, &refusals);
-            return load.queued.is_some_and(|queued| queued > 0.0);
+    Some(wake(&members, queued))
+}
+
+fn wake_member(draft: &Draft<'_>, pools: Option<&Pools>) -> WakeMember {
+    let view = draft.view;
+    let budget = pools.map_or(Budget::Unlimited, |pools| {
+        pools.budget(&view.key.namespace, &view.accelerator)
+    });
+    // What it has its GPUs for already, no pool refuses.
+    let budget = if draft.reserved > Replicas::ZERO {
+        Budget::Unlimited
+    } else {
+        budget
+    };
+    WakeMember {
+        serving: serving(draft),
+        current: draft.scale.current,
+        ready: draft.scale.ready,
+        max: draft.bounds.max,
+        gpus: view.template.gpus_per_replica(),
+        budget,
+    }
+}
+
+/// Starts the next variant of a model that nothing serves, or says what refuses it.
+pub(super) fn start(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    mut pools: Option<&mut Pools>,
+) -> Start {
+    let Some(wake) = judge(cycle, work, pools.as_deref()) else {
+        return Start::NotDue;
+    };
+    let source = cycle.listener.queued(work.key).map(|queue| queue.source);
+    match wake {
+        Wake::Start { .. } | Wake::NoServingSet { .. } if is_on_its_way(work) => Start::Made,
+        Wake::Start { variant, queued } => {
+            let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == variant);
+            if let Some(draft) = chosen {
+                let source = queued.and(source);
+                draft.step(Stage::Zero, Replicas::ONE, Why::Woken { queued, source });
+                if let Some(pools) = &mut pools {
+                    take(draft, Replicas::ONE, pools);
+                }
+            }
+            Start::Made
+        }
+        Wake::NoServingSet { queued, obstacles } => {
+            refuse(&mut work.drafts, queued, &obstacles, pools.as_deref());
+            Start::Refused
         }
         Wake::NoSignal => {
             say_blind(cycle, work);
-            return false;
+            Start::NotDue
         }
-        _ => return false,
-    };
-    // One that was started is on its way.
-    let is_waiting = |draft: &Draft<'_>| draft.scale.current == Replicas::ZERO;
-    let mut waiting = work.drafts.iter().filter(|draft| is_waiting(draft));
-    if queued.is_some() && waiting.any(|draft| draft.count() > Replicas::ZERO) {
-        return true;
+        Wake::Serving | Wake::NotWanted | Wake::AwaitDecode { .. } => Start::NotDue,
     }
-    let source = cycle.listener.queued(work.key).map(|queue| queue.source);
-    for draft in &mut work.drafts {
-        if draft.view.key == variant && draft.count() == Replicas::ZERO {
-            let source = queued.and(source);
-            draft.step(Stage::Zero, Replicas::ONE, Why::Woken { queued, source });
-            if let Some(pools) = pools {
-                let view = draft.view;
-                let gpus = view.template.gpus_per_replica();
-                pools.take(&view.key.namespace, &view.accelerator, gpus);
-            }
-            return true;
-        }
-    }
-    true
 }
 
-/// Says of each variant that is needed what keeps it from starting.
-fn refuse(work: &mut Work<'_>, refusals: &BTreeMap<VariantKey, Refusal>) {
-    for draft in &mut work.drafts {
-        let refusal = refusals.get(&draft.view.key).copied();
-        if let Some(refusal) = refusal.filter(|_| draft.count() == Replicas::ZERO) {
-            draft.keep(Stage::Zero, Why::Zero(WhyZero::WakeRefused { refusal }));
+/// Whether the next start of a model was ordered already: any, or the prefill of a decode that runs.
+fn is_on_its_way(work: &Work<'_>) -> bool {
+    let decodes = work.drafts.iter().any(|draft| {
+        draft.view.template.role == ServingRole::Decode && draft.scale.current > Replicas::ZERO
+    });
+    work.drafts.iter().any(|draft| {
+        draft.scale.current == Replicas::ZERO
+            && draft.count() > Replicas::ZERO
+            && (!decodes || draft.view.template.role == ServingRole::Prefill)
+    })
+}
+
+/// Says of every variant at zero what keeps it there, and which pools lack what it takes.
+fn refuse(
+    drafts: &mut [Draft<'_>],
+    queued: Option<f64>,
+    obstacles: &BTreeMap<VariantKey, Obstacle>,
+    pools: Option<&Pools>,
+) {
+    for draft in drafts {
+        let view = draft.view;
+        let Some(obstacle) = obstacles.get(&view.key).copied() else {
+            continue;
+        };
+        if draft.count() > Replicas::ZERO {
+            continue;
         }
+        let gpus = view.template.gpus_per_replica().at_least_one();
+        let lacks = |pool: &PoolFigures| pool.left.grant(gpus) < gpus;
+        let all = pools.map(|pools| pools.figures(&view.key.namespace, &view.accelerator));
+        let why = Why::WakeRefused {
+            queued,
+            obstacle,
+            gpus,
+            by: all.into_iter().flatten().filter(lacks).collect(),
+        };
+        draft.keep(Stage::Zero, why);
     }
 }
 

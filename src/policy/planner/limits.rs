@@ -1,22 +1,28 @@
 //! What GPUs allow of the growth of all models together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::rescaled::share_budgets;
 use super::voted::reached;
-use super::{Cycle, Work};
+use super::{Cycle, Work, boundary};
 use crate::policy::change::Change;
 use crate::policy::draft::Draft;
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::limit::{GrowthRequest, ManagedUse, Physical, Pools, allocate};
+use crate::policy::limit::{
+    GrowthRequest, ManagedUse, Physical, Pool, PoolFigures, Pools, allocate,
+};
 use crate::policy::optimize::{Contender, Contest, Method, WhyShared, cost_aware, share};
 use crate::policy::plan::{Stage, Why};
-use crate::policy::snapshot::ClusterSnapshot;
+use crate::policy::snapshot::{Accelerator, ClusterSnapshot};
 use crate::policy::units::{Gpus, Replicas};
 
 /// Limits growth, if the settings say so, and returns what is left. Nothing is lowered by it, unless a
 /// budget is to be shared by priority: what was published, and what exists, stays.
+///
+/// First come replicas that nobody decides on any more: those published and those of minima. Then
+/// models at zero that somebody asks for are started, each before the growth of models that are not
+/// of higher priority.
 pub(super) fn apply(
     cycle: &Cycle<'_>,
     snapshot: &ClusterSnapshot,
@@ -26,11 +32,66 @@ pub(super) fn apply(
         return None;
     }
     let mut pools = open_pools(cycle, snapshot, works);
-    reserve(works, &mut pools);
+    for work in works.iter_mut() {
+        reserve(cycle, work, &mut pools);
+    }
     share_budgets(cycle, works, &mut pools);
-    share_growth(works, &mut pools);
-    cut_growth(works, &mut pools);
+    for work in works.iter_mut() {
+        reserve_owed(cycle, work, &mut pools);
+    }
+    for index in boundary::asked_at_zero(cycle, works) {
+        let priority = works
+            .get(index)
+            .map_or(0.0, |starting| starting.policy.priority);
+        if is_preceded(works, index, &pools) {
+            grow(works, &mut pools, |work| work.policy.priority > priority);
+        }
+        if let Some(work) = works.get_mut(index) {
+            boundary::start(cycle, work, Some(&mut pools));
+        }
+    }
+    grow(works, &mut pools, |_| true);
     Some(pools)
+}
+
+/// Serves the growth of some models.
+fn grow(works: &mut [Work<'_>], pools: &mut Pools, which: impl Fn(&Work<'_>) -> bool) {
+    let mut chosen: Vec<&mut Work<'_>> = works.iter_mut().filter(|work| which(work)).collect();
+    share_growth(&mut chosen, pools);
+    cut_growth(&mut chosen, pools);
+}
+
+/// Whether a model of higher priority than one that is to start wants to grow out of the same pools.
+fn is_preceded(works: &[Work<'_>], index: usize, pools: &Pools) -> bool {
+    let Some(starting) = works.get(index) else {
+        return false;
+    };
+    let drawn = |work: &Work<'_>| -> BTreeSet<Pool> {
+        (work.drafts.iter())
+            .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
+            .map(|room| room.pool)
+            .collect()
+    };
+    let own = drawn(starting);
+    works.iter().any(|work| {
+        work.policy.priority > starting.policy.priority
+            && (work.growth.is_some() || requests(work).next().is_some())
+            && !own.is_disjoint(&drawn(work))
+    })
+}
+
+/// What every pool that a variant draws from holds in the end.
+pub(super) fn figures(works: &[Work<'_>], pools: &Pools) -> Vec<PoolFigures> {
+    let drawn: BTreeSet<(&Arc<str>, &Accelerator)> = (works.iter())
+        .flat_map(|work| &work.drafts)
+        .map(|draft| (&draft.view.key.namespace, &draft.view.accelerator))
+        .collect();
+    let all: BTreeMap<Pool, PoolFigures> = drawn
+        .into_iter()
+        .flat_map(|(namespace, accelerator)| pools.figures(namespace, accelerator))
+        .map(|figures| (figures.pool(), figures))
+        .collect();
+    all.into_values().collect()
 }
 
 /// An inventory that nobody looks at is not known, unless quotas are stated: then those bind alone.
@@ -60,29 +121,53 @@ fn gpus(draft: &Draft<'_>) -> Gpus {
     draft.view.template.gpus_per_replica()
 }
 
-/// What a variant has or was granted before: replicas that exist or were published.
+/// What a variant has or was granted before: replicas that exist, that were published, or that have
+/// their GPUs.
 fn granted(draft: &Draft<'_>) -> Replicas {
-    draft.base().max(draft.scale.current)
+    let existing = draft.scale.current;
+    let reserved = Replicas(existing.0.saturating_add(draft.reserved.0));
+    draft.base().max(reserved)
 }
 
-/// Published replicas that do not exist yet take their GPUs before anybody else does. Models that
-/// wait for a share claim theirs anew.
-fn reserve(works: &[Work<'_>], pools: &mut Pools) {
-    let settled = works.iter().filter(|work| work.growth.is_none());
-    for draft in settled.flat_map(|work| &work.drafts) {
-        let kept = draft.base().min(draft.count());
-        let missing = kept.saturating_sub(draft.scale.current);
-        let view = draft.view;
-        pools.take(
-            &view.key.namespace,
-            &view.accelerator,
-            gpus(draft).times(missing),
-        );
+/// Takes the GPUs of replicas up to `count` that do not exist, as far as they are not taken yet.
+pub(super) fn take(draft: &mut Draft<'_>, count: Replicas, pools: &mut Pools) {
+    let missing = count.saturating_sub(draft.scale.current);
+    let more = missing.saturating_sub(draft.reserved);
+    let view = draft.view;
+    let taken = gpus(draft).at_least_one().times(more);
+    pools.take(&view.key.namespace, &view.accelerator, taken);
+    draft.reserved = draft.reserved.max(missing);
+}
+
+/// Published replicas and minima take their GPUs before anybody else does. A model that may share a
+/// budget by priority claims its own anew, minima included, unless it stays as it was published.
+fn reserve(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
+    if work.share.is_none() {
+        reserve_owed(cycle, work, pools);
+    } else if work.growth.is_none() {
+        for draft in &mut work.drafts {
+            let kept = draft.base().min(draft.count());
+            take(draft, kept, pools);
+        }
+    }
+}
+
+/// Published replicas and minima take their GPUs.
+fn reserve_owed(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
+    for draft in &mut work.drafts {
+        let owed = draft.owed();
+        take(draft, owed, pools);
+    }
+    for key in boundary::due_one(cycle, work) {
+        let due = work.drafts.iter_mut().find(|draft| draft.view.key == key);
+        if let Some(draft) = due {
+            take(draft, Replicas::ONE, pools);
+        }
     }
 }
 
 /// Serves the growth of voted models out of shared pools.
-fn share_growth(works: &mut [Work<'_>], pools: &mut Pools) {
+fn share_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
     let contests: BTreeMap<ModelKey, Contest> = works
         .iter()
         .filter_map(|work| Some((work.key.clone(), contest(work)?)))
@@ -117,10 +202,14 @@ fn contest(work: &Work<'_>) -> Option<Contest> {
     let growth = work.growth.as_ref()?;
     let contenders = work.drafts.iter().filter_map(|draft| {
         let key = &draft.view.key;
+        let mut candidate = growth.candidates.get(key)?.clone();
+        // One that was started from zero in this cycle counts.
+        candidate.standing = candidate.standing.max(draft.started());
         let contender = Contender {
-            candidate: growth.candidates.get(key)?.clone(),
             accelerator: draft.view.accelerator.clone(),
             gpus: gpus(draft),
+            reserved: draft.reserved.saturating_sub(candidate.ordered()),
+            candidate,
         };
         Some((key.clone(), contender))
     });
@@ -133,13 +222,17 @@ fn contest(work: &Work<'_>) -> Option<Contest> {
 
 /// The model lacks capacity, so what was published stays even where nothing is granted.
 fn take_share(draft: &mut Draft<'_>, shared: &Change<WhyShared>) {
-    let to = shared.to.max(draft.count());
-    draft.step(Stage::Optimizer, to, Why::Shared(shared.why));
+    let standing = draft.count();
+    let why = match &shared.why {
+        WhyShared::Granted { .. } if shared.to <= standing => WhyShared::Ordered { standing },
+        why => why.clone(),
+    };
+    draft.step(Stage::Optimizer, shared.to.max(standing), Why::Shared(why));
 }
 
 /// Cuts the growth of all other models to what is left.
-fn cut_growth(works: &mut [Work<'_>], pools: &mut Pools) {
-    let requests: Vec<GrowthRequest> = works.iter().flat_map(requests).collect();
+fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
+    let requests: Vec<GrowthRequest> = works.iter().flat_map(|work| requests(work)).collect();
     let grants = allocate(&requests, pools);
     for draft in works.iter_mut().flat_map(|work| &mut work.drafts) {
         let key: &VariantKey = &draft.view.key;

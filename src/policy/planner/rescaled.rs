@@ -121,6 +121,10 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
                     WhyRescaled::Kept { .. } if !was_growing => draft.count(),
                     _ => change.to,
                 };
+                if matches!(change.why, WhyRescaled::Filled { .. }) {
+                    let filled = change.to.saturating_sub(draft.scale.current);
+                    draft.reserved = draft.reserved.max(filled);
+                }
                 draft.step(Stage::Optimizer, to, Why::Rescaled(change.why));
             }
         }

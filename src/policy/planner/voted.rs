@@ -1,6 +1,6 @@
 //! A model whose analyzers vote: assess, combine, optimize.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::rescaled::Share;
@@ -13,7 +13,7 @@ use crate::policy::combine::{Consensus, Hold, Liveness, Mandate, Participation};
 use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
 use crate::policy::optimize::{Candidate, Method, WhyOptimized, cost_aware};
-use crate::policy::plan::{MetricsState, ModelFigures, Stage, Why};
+use crate::policy::plan::{MetricsState, MissingSignal, ModelFigures, Stage, Why};
 use crate::policy::safety_net;
 use crate::policy::units::{Cost, Replicas};
 
@@ -34,6 +34,8 @@ struct Guard {
     /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
     /// then nothing of the model would shrink.
     unjudged: Option<AnalyzerName>,
+    /// What saturation was not told, by role.
+    missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
 }
 
 /// The outcome of asking the analyzers of one model.
@@ -123,7 +125,10 @@ pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballo
         .map(|(key, candidate)| (key.clone(), candidate.cost))
         .collect();
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
-    let consensus = opinions.combine(work.key, chairs, &costs, &live);
+    let mut consensus = opinions.combine(work.key, chairs, &costs, &live);
+    if let Some(role) = unjudged_role(cycle, work, chairs, &opinions) {
+        consensus.hold_partners_of(role);
+    }
     let is_live = |chair: &&Chair| {
         chair.participation == Participation::Votes
             && live(work.key, chair.analyzer) == Liveness::Live
@@ -135,6 +140,34 @@ pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballo
         candidates,
         guard,
     }
+}
+
+/// A role beside others that serves, and whose replicas are not heard, or not enough for saturation to
+/// state a demand. Other voters abstain from roles that they have no model of.
+fn unjudged_role(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    chairs: &[Chair],
+    opinions: &Opinions,
+) -> Option<ServingRole> {
+    let roles: BTreeSet<ServingRole> = (work.drafts.iter())
+        .filter(|draft| draft.scale.ready > Replicas::ZERO)
+        .map(|draft| draft.view.template.role)
+        .collect();
+    let has_saturation = |chair: &Chair| {
+        chair.analyzer == AnalyzerName::Saturation && chair.participation == Participation::Votes
+    };
+    let saturation = (chairs.iter().any(has_saturation))
+        .then(|| opinions.assessments.get(&AnalyzerName::Saturation))
+        .flatten();
+    let is_heard = |role: ServingRole| {
+        let mut members = work.drafts.iter();
+        members.any(|draft| draft.view.template.role == role && cycle.listener.hears(draft.view))
+    };
+    let is_judged = |role: &ServingRole| {
+        is_heard(*role) && saturation.is_none_or(|said| said.demand.contains_key(role))
+    };
+    roles.into_iter().find(|role| !is_judged(role))
 }
 
 /// Variants that may move: those that are heard, and those without replicas, which have nobody to
@@ -150,6 +183,7 @@ fn candidates(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, Candid
                 role: draft.view.template.role,
                 cost: draft.view.cost,
                 count: draft.scale.current,
+                standing: draft.standing(),
                 bounds: Bounds {
                     min: draft.bounds.min.max(woken),
                     ..draft.bounds
@@ -238,6 +272,7 @@ impl Guard {
             unseen: work.group.unseen().into_iter().cloned().collect(),
             stale: told.stale,
             unjudged,
+            missing: told.missing(),
         }
     }
 
@@ -266,6 +301,13 @@ fn take(draft: &mut Draft<'_>, change: Option<&Change<WhyOptimized>>, guard: &Gu
         draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state });
         return;
     };
+    let role = draft.view.template.role;
+    if let (WhyOptimized::NoMandate { .. }, Some(missing)) = (&change.why, guard.missing.get(&role))
+    {
+        let missing = missing.clone();
+        draft.keep(Stage::Optimizer, Why::NoView { role, missing });
+        return;
+    }
     let why = Why::Optimized(change.why.clone());
     match reached(draft.count(), change) {
         None => draft.keep(Stage::Optimizer, why),
@@ -296,12 +338,13 @@ fn is_informed(why: &WhyOptimized) -> bool {
     match why {
         WhyOptimized::Grown { .. }
         | WhyOptimized::NotChosen { .. }
+        | WhyOptimized::Ordered { .. }
         | WhyOptimized::AtMaximum { .. }
         | WhyOptimized::FedByPrefill { .. }
         | WhyOptimized::Released { .. }
         | WhyOptimized::Kept { .. }
         | WhyOptimized::ModelGrows => true,
         WhyOptimized::NotSized | WhyOptimized::NoMandate { .. } => false,
-        WhyOptimized::Held { hold } => matches!(hold, Hold::Vetoed { .. }),
+        WhyOptimized::Held { hold } => matches!(hold, Hold::Vetoed { .. } | Hold::Waiting { .. }),
     }
 }

@@ -163,7 +163,9 @@ impl<'a> Listener<'a> {
     /// Requests that wait in the router of a model: the fresher of what Prometheus and the router
     /// itself say. What one of them does not know, the other one may.
     pub(in crate::policy) fn queued(self, model: &ModelKey) -> Option<KnownQueue> {
-        let told = self.router(model).and_then(|router| router.queue_requests);
+        let told = self
+            .router_alone(model)
+            .and_then(|router| router.queue_requests);
         let told = told.map(|sample| (sample.value, sample.age.saturating_add(self.lag)));
         let seen = self.direct.and_then(|direct| direct.get(model)?.counted);
         let seen = seen.map(|counted| (counted.requests, self.now.since(counted.at)));
@@ -188,6 +190,22 @@ impl<'a> Listener<'a> {
     /// Why the routers of a model said nothing when they were asked themselves.
     pub(in crate::policy) fn router_failure(self, model: &ModelKey) -> Option<&'a Arc<str>> {
         self.direct?.get(model)?.failure.as_ref()
+    }
+
+    /// Whether the query for the queues of routers failed: a model that none of them names may have one
+    /// all the same.
+    pub(in crate::policy) fn lost_routers(self) -> bool {
+        let failures = &self.metrics.failures;
+        failures.contains_key(&SignalName::RouterQueueRequests)
+    }
+
+    /// Samples of the router alone, whatever became of the queries about replicas: an old one is judged
+    /// by its age. `None` where the query for its queue failed.
+    pub(in crate::policy) fn router_alone(self, model: &ModelKey) -> Option<&'a RouterSamples> {
+        if self.lost_routers() {
+            return None;
+        }
+        self.metrics.routers.get(model)
     }
 
     /// A value that may be acted on, and whether it is too old to shrink on.

@@ -72,7 +72,9 @@ fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
         (NEVER, said(3, "5s"), Some(Router), None),
         (OLD, said(3, "5s"), Some(Router), None),
         (DOWN, said(0, "1s"), None, None),
-        (DOWN, said(3, "61s"), None, None),
+        // Too old to shrink on, and not to start on.
+        (DOWN, said(3, "61s"), Some(Router), None),
+        (DOWN, said(3, "6m"), None, None),
         (GOOD, both(told(3, "9s"), said(0, "1s")), None, None),
         (GOOD, both(told(0, "9s"), said(3, "1s")), Some(Router), None),
         (

@@ -60,6 +60,7 @@ impl Round {
                 role,
                 cost: Cost::parse(&cost.to_string()).unwrap(),
                 count: Replicas(count),
+                standing: Replicas(count),
                 bounds: Bounds::effective(&declared, ZeroPolicy::Enabled),
             };
             (key(name), candidate)

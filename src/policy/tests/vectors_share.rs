@@ -65,10 +65,12 @@ impl ModelGiven {
                     role: *role,
                     cost: Cost::parse(&cost.to_string()).unwrap(),
                     count: Replicas(*count),
+                    standing: Replicas(*count),
                     bounds: Bounds::effective(&DeclaredBounds::default(), ZeroPolicy::Enabled),
                 },
                 accelerator: named(kind),
                 gpus: Gpus(*gpus),
+                reserved: Replicas::ZERO,
             };
             (key(name), contender)
         };

@@ -309,18 +309,23 @@ proptest! {
         let settings = settings(SETTINGS[which]);
         let situation = at(&document, 0, &settings);
         let (_, made) = decide(&situation, &Learned::default(), &settings);
-        let mut grown = 0;
+        let (mut grown, mut added, mut owed) = (0, 0, 0);
         for (key, decision) in &made.decisions {
             let view = &situation.snapshot.variants[key];
-            let floor = standing(view).max(bounds_of(view, &settings).min);
+            let floor = bounds_of(view, &settings).clamp(standing(view)).0;
             // The minimum of one of a model is a floor as well.
             let floor = floor.max(Replicas::ONE);
             grown += decision.target.unwrap().saturating_sub(floor).0;
+            let current = decision.current.unwrap();
+            added += decision.target.unwrap().saturating_sub(current).0;
+            owed += floor.saturating_sub(current).0;
         }
         let free = document.inventory.as_ref().map_or(0, |inventory| {
             inventory.types.as_ref().unwrap().values().map(|one| one.total.saturating_sub(one.used)).sum()
         });
         prop_assert!(grown <= free, "{} > {}", grown, free);
+        // What was published and minima come first, and growth takes what they leave.
+        prop_assert!(owed > free || added <= free, "{} > {}, {} owed", added, free, owed);
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub(super) fn figures(
         anticipated,
     } = fleet;
     let floor = FloorFigures::of(parts, load, fleet, params.band);
-    let demand = floor.map_or(load.demand, |floor| load.demand.max(floor.permitted));
+    let demand = floor.map_or(load.demand, |floor| floor.demanded(load));
     let demand = if is_masked {
         let waiting = floor.map_or(MIN_HORIZON, |floor| floor.horizon);
         let of_router = load.router_queue * load.tokens_per_request / waiting.as_secs_f64();
@@ -215,6 +215,17 @@ impl FloorFigures {
         };
         figures.permitted = figures.permit(fleet, capacity, band);
         Some(figures)
+    }
+
+    /// Tokens per second that the role is asked for. A proven floor has the router's queue in its
+    /// backlog: it is not priced by the latency of a token once more.
+    fn demanded(&self, load: RoleLoad) -> f64 {
+        let alone = if self.is_proven {
+            load.arrivals * load.tokens_per_request
+        } else {
+            load.demand
+        };
+        alone.max(self.permitted)
     }
 
     /// A backlog that is worked off before a new replica is ready orders none, and keeps those that

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{Activity, ModelLoad};
 use super::serving_set::{ServingMember, cheapest};
-use super::wake::Refusal;
 use crate::policy::bounds::ZeroPolicy;
 use crate::policy::change::Change;
 use crate::policy::key::VariantKey;
@@ -76,11 +75,6 @@ pub enum WhyZero {
     Blocked {
         /// Why.
         block: ZeroBlock,
-    },
-    /// Requests wait for the model, and nothing that serves it may start.
-    WakeRefused {
-        /// What keeps this variant.
-        refusal: Refusal,
     },
     /// The model must not be at zero, and this variant belongs to the cheapest set that serves it.
     MinimumOfOne,
@@ -218,9 +212,6 @@ impl fmt::Display for WhyZero {
                 ),
                 other => f.write_str(other.as_str()),
             },
-            Self::WakeRefused { refusal } => {
-                write!(f, "requests wait and nothing may start: {refusal}")
-            }
             Self::MinimumOfOne => f.write_str(
                 "Preserving minimum replica on cheapest variant (scale-to-zero disabled)",
             ),

@@ -1,7 +1,6 @@
 //! From zero: the cheapest serving set, decode before prefill, never prefill alone.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,41 +50,23 @@ pub enum Wake {
     },
     /// No set of variants that serves it is within maxima and budgets.
     NoServingSet {
-        /// What keeps each variant that has no replica and is needed.
-        refusals: BTreeMap<VariantKey, Refusal>,
+        /// Requests that wait in the router; `None` where a pair lacks its prefill.
+        queued: Option<f64>,
+        /// What keeps each variant that has no replica.
+        obstacles: BTreeMap<VariantKey, Obstacle>,
     },
 }
 
 /// What keeps a variant from its first replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum Obstacle {
     /// Its maximum is zero.
     AtMaximum,
-    /// Nobody knows what its pools hold.
-    BudgetUnknown,
-    /// Its pools hold too little.
-    NoGpus {
-        /// GPUs that are free.
-        free: Gpus,
-        /// GPUs of one replica.
-        wanted: Gpus,
-    },
+    /// Its pools hold too little, or nobody knows what they hold.
+    NoGpus,
     /// It could start, and nothing that it would serve with can.
     NoPartner,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtMaximum => f.write_str("maxReplicas is 0"),
-            Self::BudgetUnknown => f.write_str("BudgetUnknown: nobody knows what its pools hold"),
-            Self::NoGpus { free, wanted } => {
-                write!(f, "a replica takes {wanted} GPUs and {free} are free")
-            }
-            Self::NoPartner => f.write_str("no variant that it would serve with can start"),
-        }
-    }
 }
 
 /// Decides the next start of one model. `queued` are the requests that wait for it in the router;
@@ -131,7 +112,7 @@ fn start(members: &BTreeMap<VariantKey, WakeMember>, queued: f64) -> Wake {
             variant,
             queued: Some(queued),
         },
-        None => no_serving_set(members),
+        None => no_serving_set(members, Some(queued)),
     }
 }
 
@@ -163,18 +144,19 @@ fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey
             variant: variant.clone(),
             queued: None,
         },
-        None => no_serving_set(members),
+        None => no_serving_set(members, None),
     }
 }
 
-fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>) -> Wake {
-    let refused = |member: &WakeMember| member.refusal().unwrap_or(Refusal::NoPartner);
+fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64>) -> Wake {
+    let kept = |member: &WakeMember| member.obstacle().unwrap_or(Obstacle::NoPartner);
     let waiting = members
         .iter()
         .filter(|(_, member)| member.current == Replicas::ZERO);
     Wake::NoServingSet {
-        refusals: waiting
-            .map(|(key, member)| (key.clone(), refused(member)))
+        queued,
+        obstacles: waiting
+            .map(|(key, member)| (key.clone(), kept(member)))
             .collect(),
     }
 }
@@ -182,18 +164,17 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>) -> Wake {
 impl WakeMember {
     /// Whether maximum and budget leave room for a first replica.
     fn may_start(&self) -> bool {
-        self.current == Replicas::ZERO && self.refusal().is_none()
+        self.current == Replicas::ZERO && self.obstacle().is_none()
     }
 
-    fn refusal(&self) -> Option<Refusal> {
+    fn obstacle(&self) -> Option<Obstacle> {
         let wanted = self.gpus.at_least_one();
         if self.max == Some(Replicas::ZERO) {
-            return Some(Refusal::AtMaximum);
-        }
-        match self.budget {
-            Budget::Unknown => Some(Refusal::BudgetUnknown),
-            Budget::Finite(free) if free < wanted => Some(Refusal::NoGpus { free, wanted }),
-            Budget::Finite(_) | Budget::Unlimited => None,
+            Some(Obstacle::AtMaximum)
+        } else if self.budget.grant(wanted) < wanted {
+            Some(Obstacle::NoGpus)
+        } else {
+            None
         }
     }
 }

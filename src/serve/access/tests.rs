@@ -260,6 +260,7 @@ async fn a_right_that_is_missing_is_named_while_the_other_works() {
 
     advance(JUST_FRESH + A_MOMENT).await;
     server.then(token_of("prometheus"));
+    server.then(allowed());
     assert_eq!(ask(&gate, "t", "/debug/tree").await, Ok(()));
     assert_eq!(gate.readiness()[0].state, State::Ok);
     assert!(events.last().is_none());

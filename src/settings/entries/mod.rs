@@ -32,6 +32,11 @@ pub(super) trait Entry: Clone + PartialEq {
         None
     }
 
+    /// Values that are accepted and mean nothing, each with its path and what to write.
+    fn strange(_document: &Self::Document) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Judges a document.
     fn judge(document: Self::Document, entry: EntryKind) -> Verdict<Self>;
 

@@ -103,6 +103,11 @@ fn read_entry<E: Entry>(
         None => EntryKind::Default,
         Some(_) => EntryKind::Model,
     };
+    let strange = E::strange(&document.content).into_iter();
+    (findings.notices).extend(strange.map(|text| Notice::WithoutMeaning {
+        place: place.clone(),
+        text,
+    }));
     match E::judge(document.content, kind) {
         Verdict::Whole(entry) => {
             findings

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::DEFAULT_KEY;
 use crate::policy::key::ModelKey;
+use crate::settings::problem::EntryPlace;
 
 /// Which models an entry is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,6 +86,30 @@ impl<E> Default for ScopedEntries<E> {
 }
 
 impl<E> ScopedEntries<E> {
+    /// The entry at a place.
+    pub(in crate::settings) fn at(&self, place: &EntryPlace) -> Option<&E> {
+        let set = match &place.namespace {
+            Some(namespace) => self.namespaces.get(namespace)?,
+            None => &self.global,
+        };
+        set.at_key(&place.entry).map(|(_, entry)| entry)
+    }
+
+    /// The entry at a place, to be changed.
+    pub(in crate::settings) fn at_mut(&mut self, place: &EntryPlace) -> Option<&mut E> {
+        let set = match &place.namespace {
+            Some(namespace) => self.namespaces.get_mut(namespace)?,
+            None => &mut self.global,
+        };
+        if place.entry == DEFAULT_KEY {
+            return set.default.as_mut();
+        }
+        let mut models = set.models.values_mut();
+        models
+            .find(|(key, _)| *key == place.entry)
+            .map(|(_, entry)| entry)
+    }
+
     /// What applies to a model, strongest first: the namespace's entry for it, the namespace's
     /// `default`, the global entry (with the namespace named, then without), the global `default`.
     pub(in crate::settings) fn layers(&self, model: &ModelKey) -> impl Iterator<Item = &E> {

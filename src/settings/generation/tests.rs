@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::policy::key::ModelKey;
 use crate::policy::reuse::Reuse;
+use crate::policy::signal::FreshnessBands;
 use crate::settings::sources::{Data, MainConfigMap, PolicySources};
 use crate::settings::{Notice, Problem, Sources};
 
@@ -272,9 +273,19 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
              \"GLOBAL_OPT_INTERVAL\"?",
             "main ConfigMap POD_NAMESPACE has no effect there; set it in the environment",
             "WEBHOOK_CERT_PATH is accepted, inert",
-            "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: it is above \
-             PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD, so that no sample is kept from shrinking only",
         ]
+    );
+    let refused = &started.findings.problems[0];
+    assert_eq!(
+        refused.to_string(),
+        "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD=\"3m0s\" (main ConfigMap \
+         PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD): it is above \
+         PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD, which is 2m0s; write at most 2m0s, or raise \
+         PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD; the layers below apply"
+    );
+    assert_eq!(
+        started.generation.dynamic.freshness,
+        FreshnessBands::default()
     );
 }
 

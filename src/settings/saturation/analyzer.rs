@@ -1,7 +1,7 @@
 //! Which analyzers take part, and with what weight.
 
 use super::document::AnalyzerDocument;
-use super::entry::UtilizationBand;
+use super::entry::{UtilizationBand, weight_fault};
 
 /// The analyzer that `analyzerName` and `analyzers[]` select today.
 pub const SATURATION: &str = "saturation";
@@ -32,7 +32,7 @@ pub(super) fn judge_analyzer(
     let kind = document.kind.unwrap_or_else(|| name.clone());
     let label = if name.is_empty() { &kind } else { &name };
     if label.is_empty() {
-        faults.push("analyzers: a name is required".to_owned());
+        faults.push("analyzers: a name is required: write name: saturation".to_owned());
     }
     let settings = AnalyzerSettings {
         enabled: document.enabled.or(parameters.enabled).unwrap_or(true),
@@ -50,11 +50,8 @@ pub(super) fn judge_analyzer(
             .or(parameters.scale_down_boundary),
         kind: kind.clone(),
     };
-    if settings.score < 0.0 {
-        faults.push(format!(
-            "analyzer {label:?}: score must be >= 0, got {:.2}",
-            settings.score
-        ));
+    if let Some(fault) = weight_fault("score", settings.score) {
+        faults.push(format!("analyzer {label:?}: {fault}"));
     }
     let band = UtilizationBand {
         scale_up_threshold: settings

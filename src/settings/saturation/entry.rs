@@ -3,9 +3,14 @@
 use super::analyzer::{AnalyzerSettings, SATURATION, judge_analyzer};
 use super::document::{FIELDS, SaturationDocument};
 use super::limiter::{Limiter, judge_limiters};
+use crate::policy::capacity::AnalyzerName;
 use crate::settings::config_maps::Purpose;
 use crate::settings::entries::{Entry, EntryKind, Verdict};
+use crate::settings::nearest::with_suggestion;
 use crate::settings::yaml::Field;
+
+/// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
+const MAX_WEIGHT: f64 = 1e6;
 
 /// Shares of a model's capacity between which the token-based analysis leaves it alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,14 +36,17 @@ impl UtilizationBand {
         let (up, down) = (self.scale_up_threshold, self.scale_down_boundary);
         let usable = |share: f64| share > 0.0 && share <= 1.0;
         if !usable(up) {
-            Some(format!("scaleUpThreshold must be in (0, 1], got {up:.2}"))
+            Some(format!(
+                "scaleUpThreshold must be in (0, 1], got {up:.2}: write a share such as 0.85"
+            ))
         } else if !usable(down) {
             Some(format!(
-                "scaleDownBoundary must be in (0, 1], got {down:.2}"
+                "scaleDownBoundary must be in (0, 1], got {down:.2}: write a share such as 0.70"
             ))
         } else if up <= down {
             Some(format!(
-                "scaleUpThreshold ({up:.2}) must be > scaleDownBoundary ({down:.2})"
+                "scaleUpThreshold ({up:.2}) must be > scaleDownBoundary ({down:.2}): raise the first or \
+                 lower the second"
             ))
         } else {
             None
@@ -64,6 +72,21 @@ pub(in crate::settings) struct SaturationEntry {
     pub(super) scale_to_zero: Option<bool>,
 }
 
+impl SaturationEntry {
+    /// The entry without what may contradict an inherited value.
+    pub(super) fn without_pairs(self) -> Self {
+        Self {
+            kv_cache_threshold: None,
+            kv_spare_trigger: None,
+            queue_length_threshold: None,
+            queue_spare_trigger: None,
+            scale_up_threshold: None,
+            scale_down_boundary: None,
+            ..self
+        }
+    }
+}
+
 impl Entry for SaturationEntry {
     type Document = SaturationDocument;
     const PURPOSE: Purpose = Purpose::Saturation;
@@ -71,6 +94,20 @@ impl Entry for SaturationEntry {
 
     fn identity(document: &SaturationDocument) -> (Option<&str>, Option<&str>) {
         (document.model_id.as_deref(), document.namespace.as_deref())
+    }
+
+    fn strange(document: &SaturationDocument) -> Vec<String> {
+        let selector = document.analyzer_name.iter();
+        let selector = selector
+            .filter(|name| !SELECTORS.contains(&name.as_str()))
+            .map(|name| format!("analyzerName: {}", strange_name(name, SELECTORS)));
+        let listed = document.analyzers.iter().flatten().enumerate();
+        let listed = listed.filter_map(|(index, analyzer)| {
+            let kind = analyzer.kind.as_ref().or(analyzer.name.as_ref())?;
+            (!kind.is_empty() && !KINDS.contains(&kind.as_str()))
+                .then(|| format!("analyzers[{index}].type: {}", strange_name(kind, KINDS)))
+        });
+        selector.chain(listed).collect()
     }
 
     fn judge(document: SaturationDocument, _kind: EntryKind) -> Verdict<Self> {
@@ -108,6 +145,25 @@ impl Entry for SaturationEntry {
     }
 }
 
+/// What `analyzerName` selects; anything else is the percentage-based analysis, too.
+const SELECTORS: [&str; 3] = [SATURATION, "percentage", ""];
+
+/// Analyzers that may be listed.
+const KINDS: [&str; 3] = [
+    AnalyzerName::Saturation.as_str(),
+    AnalyzerName::Throughput.as_str(),
+    AnalyzerName::QueueingModel.as_str(),
+];
+
+fn strange_name<const N: usize>(name: &str, known: [&'static str; N]) -> String {
+    let known: Vec<&str> = known.into_iter().filter(|name| !name.is_empty()).collect();
+    format!(
+        "{} is no analyzer and is ignored; write one of {}",
+        with_suggestion(name, known.iter().copied()),
+        known.join(", ")
+    )
+}
+
 /// Rules of the percentage-based analysis, on the fields that are written.
 fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     for (name, share) in [
@@ -115,15 +171,19 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
         ("kvSpareTrigger", document.kv_spare_trigger),
     ] {
         if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
-            faults.push(format!("{name} must be between 0 and 1, got {share:.2}"));
+            faults.push(format!(
+                "{name} must be between 0 and 1, got {share:.2}: write a share such as 0.80"
+            ));
         }
     }
     for (name, length) in [
         ("queueLengthThreshold", document.queue_length_threshold),
         ("queueSpareTrigger", document.queue_spare_trigger),
     ] {
-        if let Some(length) = length.filter(|length| *length < 0.0) {
-            faults.push(format!("{name} must be >= 0, got {length:.1}"));
+        if let Some(length) = length.filter(|length| !length.is_finite() || *length < 0.0) {
+            faults.push(format!(
+                "{name} must be >= 0, got {length:.1}: write a number of requests such as 5"
+            ));
         }
     }
     if let (Some(threshold), Some(spare)) = (document.kv_cache_threshold, document.kv_spare_trigger)
@@ -131,29 +191,72 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     {
         faults.push(fault);
     }
-    if let Some(priority) = document.priority.filter(|priority| *priority < 0.0) {
-        faults.push(format!("priority must be >= 0, got {priority:.2}"));
+    if let (Some(threshold), Some(spare)) = (
+        document.queue_length_threshold,
+        document.queue_spare_trigger,
+    ) && !selects_tokens(document)
+        && let Some(fault) = queue_fault(threshold, spare)
+    {
+        faults.push(fault);
+    }
+    if let Some(fault) = (document.priority).and_then(|priority| weight_fault("priority", priority))
+    {
+        faults.push(fault);
     }
 }
 
 /// What is wrong with a pair of KV thresholds, in the documented words.
 pub(super) fn kv_fault(threshold: f64, spare: f64) -> Option<String> {
     (threshold < spare).then(|| {
-        format!("kvCacheThreshold ({threshold:.2}) should be >= kvSpareTrigger ({spare:.2})")
+        format!(
+            "kvCacheThreshold ({threshold:.2}) should be >= kvSpareTrigger ({spare:.2}): raise the \
+             threshold or lower the trigger"
+        )
     })
+}
+
+/// What is wrong with a pair of queue thresholds: the model would grow for ever.
+pub(super) fn queue_fault(threshold: f64, spare: f64) -> Option<String> {
+    (threshold < spare).then(|| {
+        format!(
+            "queueLengthThreshold ({threshold:.1}) should be >= queueSpareTrigger ({spare:.1}): raise \
+             the threshold or lower the trigger"
+        )
+    })
+}
+
+/// What is wrong with a weight; 0 is documented as "not set".
+pub(super) fn weight_fault(name: &str, weight: f64) -> Option<String> {
+    if !weight.is_finite() || weight < 0.0 {
+        Some(format!(
+            "{name} must be >= 0, got {weight:.2}: write 1 for the usual one"
+        ))
+    } else if weight > MAX_WEIGHT || (weight > 0.0 && weight < MAX_WEIGHT.recip()) {
+        Some(format!(
+            "{name} must be 0 or between {:e} and {MAX_WEIGHT:e}, got {weight:e}: write 1 for the usual \
+             one",
+            MAX_WEIGHT.recip()
+        ))
+    } else {
+        None
+    }
 }
 
 /// Rules of the token-based analysis. They bind an entry that selects it; another one may carry
 /// anything in these fields.
 fn judge_band(document: &SaturationDocument, faults: &mut Vec<String>) {
-    let selects_tokens = document.analyzer_name.as_deref() == Some(SATURATION)
-        || document
-            .analyzers
-            .as_ref()
-            .is_some_and(|list| !list.is_empty());
-    if selects_tokens && let Some(fault) = own_band(document).fault() {
+    if selects_tokens(document)
+        && let Some(fault) = own_band(document).fault()
+    {
         faults.push(fault);
     }
+}
+
+/// Whether the entry selects the token-based analysis.
+fn selects_tokens(document: &SaturationDocument) -> bool {
+    let listed = document.analyzers.as_ref();
+    document.analyzer_name.as_deref() == Some(SATURATION)
+        || listed.is_some_and(|list| !list.is_empty())
 }
 
 /// The band that the entry states, completed by the built-in one.

@@ -10,11 +10,11 @@ pub use analyzer::{AnalyzerSettings, SATURATION};
 pub use entry::UtilizationBand;
 pub use limiter::{Limiter, LimiterScope, Quota, Quotas};
 
-use entry::{SaturationEntry, kv_fault};
+use entry::{SaturationEntry, kv_fault, queue_fault};
 
 use super::config_maps::Purpose;
 use super::entries::{EntrySet, ScopeChange, ScopedEntries, read_scoped};
-use super::problem::{EntryPlace, Findings, Notice};
+use super::problem::{EntryPlace, EntryProblem, Findings, Instead};
 use super::sources::PolicySources;
 use crate::policy::key::ModelKey;
 
@@ -84,23 +84,27 @@ impl SaturationLayers {
     /// Reads every saturation ConfigMap. What is refused keeps its content of `previous`.
     pub fn read(sources: &PolicySources, previous: Option<&Self>, findings: &mut Findings) -> Self {
         let entries = read_scoped(sources, previous.map(|layers| &layers.entries), findings);
-        let layers = Self { entries };
-        layers.mention_conflicts(findings);
+        let mut layers = Self { entries };
+        layers.refuse_conflicts(previous, findings);
         layers
     }
 
     /// Thresholds in force for one model.
     pub fn resolve(&self, model: &ModelKey) -> SaturationThresholds {
         let merged = self.merge(model);
-        if kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger).is_some() {
-            let built_in = SaturationThresholds::default();
-            return SaturationThresholds {
-                kv_cache_threshold: built_in.kv_cache_threshold,
-                kv_spare_trigger: built_in.kv_spare_trigger,
-                ..merged
-            };
+        let built_in = SaturationThresholds::default();
+        let is_kv_sound = kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger).is_none();
+        let kv = if is_kv_sound { merged } else { built_in };
+        // Spare queues are looked at by percentages only.
+        let is_queue_sound = self.selects_tokens(model)
+            || queue_fault(merged.queue_length_threshold, merged.queue_spare_trigger).is_none();
+        let queue = if is_queue_sound { merged } else { built_in };
+        SaturationThresholds {
+            kv_cache_threshold: kv.kv_cache_threshold,
+            kv_spare_trigger: kv.kv_spare_trigger,
+            queue_length_threshold: queue.queue_length_threshold,
+            queue_spare_trigger: queue.queue_spare_trigger,
         }
-        merged
     }
 
     /// Everything in force for one model.
@@ -108,14 +112,12 @@ impl SaturationLayers {
         let analyzers = self
             .field(model, |entry| entry.analyzers.clone())
             .unwrap_or_default();
-        let named = self.field(model, |entry| entry.analyzer_name.clone());
-        let selects_tokens = named.as_deref() == Some(SATURATION) || !analyzers.is_empty();
         let top = self.merge_band(model);
         let built_in = UtilizationBand::default();
         let top = if top.fault().is_some() { built_in } else { top };
         SaturationPolicy {
             thresholds: self.resolve(model),
-            analysis: if selects_tokens {
+            analysis: if self.selects_tokens(model) {
                 Analysis::Tokens
             } else {
                 Analysis::Percentage
@@ -130,6 +132,13 @@ impl SaturationLayers {
             analyzers,
             scale_to_zero: self.scale_to_zero(model),
         }
+    }
+
+    /// Whether a model is looked at by tokens.
+    fn selects_tokens(&self, model: &ModelKey) -> bool {
+        let named = self.field(model, |entry| entry.analyzer_name.clone());
+        let listed = self.field(model, |entry| entry.analyzers.clone());
+        named.as_deref() == Some(SATURATION) || listed.is_some_and(|list| !list.is_empty())
     }
 
     /// Whether a model may go to zero, if its entries say so at all.
@@ -228,29 +237,63 @@ impl SaturationLayers {
         }
     }
 
-    /// Entries that are right by themselves may contradict what they inherit; the pair then takes
-    /// its built-in values, and that is said.
-    fn mention_conflicts(&self, findings: &mut Findings) {
-        for named in self.entries.models_named() {
-            let merged = self.merge(&named.model);
-            let tokens = self.policy(&named.model).analysis == Analysis::Tokens;
-            let faults = [
-                kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger),
-                self.merge_band(&named.model).fault().filter(|_| tokens),
-            ];
-            for fault in faults.into_iter().flatten() {
-                findings.notices.push(Notice::EntryAdvice {
-                    place: EntryPlace {
-                        purpose: Purpose::Saturation,
-                        namespace: named.scope.cloned(),
-                        entry: named.entry.to_owned(),
-                    },
-                    text: format!(
-                        "together with what it inherits {fault}; both take their built-in values"
-                    ),
-                });
+    /// Entries that are right by themselves may contradict what they inherit. Such an entry is refused
+    /// like any other: what stood under its key stays, unless that contradicts as well, and else its
+    /// contradicting pair is left to the layers below.
+    fn refuse_conflicts(&mut self, previous: Option<&Self>, findings: &mut Findings) {
+        let named: Vec<(EntryPlace, ModelKey)> = (self.entries.models_named().into_iter())
+            .map(|named| {
+                let place = EntryPlace {
+                    purpose: Purpose::Saturation,
+                    namespace: named.scope.cloned(),
+                    entry: named.entry.to_owned(),
+                };
+                (place, named.model)
+            })
+            .collect();
+        for (place, model) in named {
+            let faults = self.conflicts(&model);
+            if faults.is_empty() {
+                continue;
             }
+            let before = previous
+                .and_then(|layers| layers.entries.at(&place))
+                .cloned();
+            let mut instead = Instead::Below;
+            if let Some(entry) = self.entries.at_mut(&place) {
+                let refused = entry.clone();
+                if let Some(before) = before {
+                    *entry = before;
+                    instead = Instead::Previous;
+                }
+                if !self.conflicts(&model).is_empty() {
+                    instead = Instead::Below;
+                    if let Some(entry) = self.entries.at_mut(&place) {
+                        *entry = refused.without_pairs();
+                    }
+                }
+            }
+            let why = format!("together with what it inherits {}", faults.join("; "));
+            let problem = EntryProblem {
+                place,
+                why,
+                instead,
+            };
+            findings.problems.push(problem.into());
         }
+    }
+
+    /// What contradicts itself in everything that applies to a model.
+    fn conflicts(&self, model: &ModelKey) -> Vec<String> {
+        let merged = self.merge(model);
+        let tokens = self.selects_tokens(model);
+        let faults = [
+            kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger),
+            queue_fault(merged.queue_length_threshold, merged.queue_spare_trigger)
+                .filter(|_| !tokens),
+            self.merge_band(model).fault().filter(|_| tokens),
+        ];
+        faults.into_iter().flatten().collect()
     }
 }
 

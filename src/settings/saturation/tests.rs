@@ -111,7 +111,7 @@ limiters:
 fn an_unknown_field_is_named_and_the_entry_counts() {
     let (layers, findings) = read(&global(&[(
         "default",
-        "kvCacheTreshold: 0.5\nqueueSpareTrigger: 9",
+        "kvCacheTreshold: 0.5\nqueueSpareTrigger: 4",
     )]));
     assert_eq!(findings.problems, []);
     assert_eq!(
@@ -120,7 +120,7 @@ fn an_unknown_field_is_named_and_the_entry_counts() {
          did you mean \"kvCacheThreshold\"?"
     );
     let thresholds = layers.resolve(&ModelKey::new("ns", "m"));
-    assert_eq!(thresholds.queue_spare_trigger.to_bits(), 9.0_f64.to_bits());
+    assert_eq!(thresholds.queue_spare_trigger.to_bits(), 4.0_f64.to_bits());
     assert_eq!(thresholds.kv_cache_threshold.to_bits(), 0.8_f64.to_bits());
 }
 

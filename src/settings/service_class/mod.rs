@@ -142,7 +142,8 @@ impl ServiceClasses {
         })
     }
 
-    fn all(&self) -> impl Iterator<Item = &ServiceClass> {
+    /// Every class.
+    pub fn all(&self) -> impl Iterator<Item = &ServiceClass> {
         self.entries.values().flatten()
     }
 

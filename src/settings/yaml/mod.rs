@@ -3,10 +3,12 @@
 
 mod meter;
 mod outline;
+mod words;
 
 use serde::de::DeserializeOwned;
 
 use self::outline::{Comparison, Outline, outline_of};
+pub use self::words::plain_words;
 use super::namespace::shortened;
 use super::sources::Data;
 
@@ -44,7 +46,7 @@ pub enum YamlError {
 
 impl From<serde_yaml::Error> for YamlError {
     fn from(error: serde_yaml::Error) -> Self {
-        let text = error.to_string();
+        let text = plain_words(&error.to_string());
         let short = shortened(&text);
         match error.location() {
             Some(place) if short != text => Self::Invalid(format!(

@@ -69,7 +69,7 @@ fn what_is_no_number_or_stands_twice_is_refused_with_its_position() {
     );
     refused(
         "share: \"0.5\"",
-        "share: invalid type: string \"0.5\", expected f64 at line 1",
+        "share: invalid type: string \"0.5\", expected a number at line 1",
     );
     refused("share: 1\nshare: 2", "\"share\" stands twice");
     refused("name: !tag x", "tag");

@@ -65,7 +65,7 @@ pub const PLOTS: [(&str, &str); 5] = [
     ("quiet", "As storm, without faults."),
     (
         "probe",
-        "One model and one controller for a quarter of an hour, without faults.",
+        "One model and one controller until it comes to rest, without faults.",
     ),
 ];
 
@@ -75,7 +75,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
     let (faults_until, rest) = match *name {
         "brief" => (MINUTE * 14, MINUTE * 22),
-        "probe" => (MINUTE * 3, MINUTE * 9),
+        "probe" => (MINUTE * 3, MINUTE * 30),
         _ => (MINUTE * 95, MINUTE * 22),
     };
     let controllers = match *name {

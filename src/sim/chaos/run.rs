@@ -114,6 +114,9 @@ pub fn play(
     Ok(outcome)
 }
 
+/// How long a world has been at rest when its run ends.
+const REST: Duration = Duration::from_mins(3);
+
 struct Run<'a> {
     plot: &'a Plot,
     schedule: &'a Schedule,
@@ -200,6 +203,10 @@ impl<'a> Run<'a> {
                 self.second(now).await;
                 if calm {
                     stand.look(&self.cast, &self.plot.scenario, &self.insider, now);
+                }
+                // What has been at rest for so long stays so: nothing happens any more.
+                if stand.since().is_some_and(|since| now >= since + REST) {
+                    break;
                 }
             }
             self.rest(now, second).await;

@@ -62,26 +62,23 @@ fn same_seed_same_trace() {
 /// it does without.
 #[test]
 fn kill_once_everywhere() {
-    let occasions = [1, 2, 5, 13];
-    for role in roles() {
-        for number in occasions {
-            // Before and after in turn; `wva chaos` has time for all.
-            let moment = if number % 2 == 1 {
-                KillAt::Before(number)
-            } else {
-                KillAt::After(number)
-            };
-            let mut plot = plot("probe", 1).unwrap();
-            plot.probe = Some(Probe::Role(role.clone(), moment));
-            held(&plot, 1);
-        }
+    // One occasion each, before and after in turn.
+    for (place, role) in roles().into_iter().enumerate() {
+        let moment = if place % 2 == 1 {
+            KillAt::Before(2)
+        } else {
+            KillAt::After(5)
+        };
+        let mut plot = plot("probe", 1).unwrap();
+        plot.probe = Some(Probe::Role(role, moment));
+        held(&plot, 1);
     }
 }
 
 /// The process ends before, during and after one of its writes, and another one takes over.
 #[test]
 fn crash_at_every_write() {
-    for number in [1, 2, 3, 5, 9, 17, 40] {
+    for number in [2, 9, 40] {
         for how in [
             Process::BeforeWrite,
             Process::DuringWrite,
@@ -96,12 +93,11 @@ fn crash_at_every_write() {
 
 #[test]
 fn a_planted_defect_is_found() {
-    for flaw in [Flaw::ZeroUnasked, Flaw::RatioUnchecked] {
-        let mut plot = plot("probe", 1).unwrap();
-        plot.flaw = Some(flaw);
-        let outcome = survive(&plot, 1, &plot.schedule(1), Keep::Tail);
-        assert!(outcome.violation.is_some(), "{flaw:?}");
-    }
+    let mut plot = plot("probe", 1).unwrap();
+    plot.flaw = Some(Flaw::ZeroUnasked);
+    let outcome = survive(&plot, 1, &plot.schedule(1), Keep::Tail);
+    let (_, violation) = outcome.violation.unwrap();
+    assert!(violation.to_string().starts_with("D"), "{violation}");
 }
 
 fn roles() -> Vec<Role> {

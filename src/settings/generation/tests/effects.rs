@@ -23,6 +23,9 @@ const DECIDE: [&str; 4] = [
 /// A value that is not the default.
 fn sample(spec: &Spec) -> &'static str {
     match spec.kind {
+        // Ages of samples keep their order.
+        _ if spec.name == schema::CACHE_STALE_THRESHOLD.name => "90s",
+        _ if spec.name == schema::CACHE_UNAVAILABLE_THRESHOLD.name => "3m",
         Kind::Bool if spec.default == "true" => "false",
         Kind::Bool => "true",
         Kind::Duration { .. } => "7s",

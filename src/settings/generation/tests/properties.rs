@@ -64,7 +64,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     let model = text(
         &[
             "modelId: m\nqueueSpareTrigger: 0",
-            "modelId: n\nkvSpareTrigger: 0.9",
+            "modelId: n\nkvSpareTrigger: 0.3",
         ],
         &["kvCacheThreshold: 0.5", "modelId: [m]"],
     );

@@ -1,0 +1,52 @@
+//! What a snapshot and its settings say together and cannot both mean.
+
+use crate::policy::bounds::{Bounds, ZeroPolicy};
+use crate::policy::document::{Fault, SnapshotDocument};
+use crate::policy::key::ModelKey;
+use crate::policy::snapshot::DeclaredBounds;
+use crate::policy::units::Replicas;
+use crate::settings::DynamicSettings;
+
+/// Every contradiction.
+pub(super) fn contradictions(
+    document: &SnapshotDocument,
+    settings: &DynamicSettings,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let has_classes = settings.service_classes.all().next().is_some();
+    for (index, variant) in document.variants.iter().enumerate() {
+        let model = ModelKey::new(&*variant.namespace, &*variant.model);
+        let declared = DeclaredBounds {
+            min: variant.bounds.min.map(Replicas),
+            max: variant.bounds.max.map(Replicas),
+        };
+        let policy = ZeroPolicy::from(settings.may_go_to_zero(&model));
+        let bounds = Bounds::effective(&declared, policy);
+        if let Some(max) = bounds.max.filter(|max| bounds.min > *max) {
+            let (min, source) = (bounds.min, bounds.source);
+            faults.push(Fault {
+                path: format!("variants[{index}].bounds"),
+                why: format!(
+                    "max {max} is below the minimum of {min} ({source}); raise max, write min, or let \
+                     the model go to zero"
+                ),
+            });
+        }
+        if let Some(class) = &variant.service_class
+            && has_classes
+            && settings.service_classes.named(class).is_none()
+        {
+            let known: Vec<&str> = (settings.service_classes.all())
+                .map(|class| &*class.name)
+                .collect();
+            faults.push(Fault {
+                path: format!("variants[{index}].serviceClass"),
+                why: format!(
+                    "{class:?} is not defined; write one of {}",
+                    known.join(", ")
+                ),
+            });
+        }
+    }
+    faults
+}
