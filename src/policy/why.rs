@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::capacity::ServingRole;
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::{Budget, PoolFigures, WhyLimited, WhyRescaled};
+use super::limit::{PoolFigures, WhyLimited, WhyRescaled};
 use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
 use super::router_queue::QueueSource;
 use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
 use super::units::{Gpus, Replicas};
-use super::zero::{Obstacle, WhyZero};
+use super::zero::{Obstacle, WhyZero, wake_refused};
 
 /// How many names a text lists before it counts the rest.
 const LISTED: usize = 5;
@@ -475,42 +475,12 @@ impl Why {
                 obstacle,
                 gpus,
                 by,
-            } => {
-                wake_refused(f, *obstacle, *gpus, by)?;
-                match queued {
-                    Some(queued) => write!(f, "{queued} requests wait in the router"),
-                    None => f.write_str("decode runs and needs prefill"),
-                }
-            }
+            } => wake_refused(f, (*obstacle, *gpus, by), *queued),
             Self::Arbitrated { reason, .. } => f.write_str(reason),
             Self::TargetUnusable { problem } => write!(f, "{problem}"),
             _ => Ok(()),
         }
     }
-}
-
-fn wake_refused(
-    f: &mut fmt::Formatter<'_>,
-    obstacle: Obstacle,
-    gpus: Gpus,
-    by: &[PoolFigures],
-) -> fmt::Result {
-    for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
-        write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
-    }
-    f.write_str("wake refused: ")?;
-    match obstacle {
-        Obstacle::AtMaximum => return f.write_str("maxReplicas is 0; "),
-        Obstacle::NoPartner => return f.write_str("nothing that it would serve with can start; "),
-        Obstacle::NoGpus => {}
-    }
-    for pool in by {
-        if let Budget::Finite(left) = pool.left {
-            let kind = &pool.kind;
-            write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
-        }
-    }
-    write!(f, "one replica takes {gpus}; ")
 }
 
 /// Writes the first names of a list and counts the others.

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wva::kit::{Role, WatchedKind};
 use wva::policy::key::VariantKey;
@@ -162,6 +162,7 @@ fn all_roles() -> Vec<Role> {
         Role::Engine,
         Role::Collector,
         Role::Optimizer,
+        Role::RouterScraper,
         Role::Variants,
         Role::Variant(VariantKey::new("<ns>", "<name>")),
         Role::Ingress,

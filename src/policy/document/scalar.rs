@@ -120,19 +120,19 @@ impl JsonSchema for CostText {
 pub(super) fn timestamp<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<jiff::Timestamp>, D::Error> {
-    struct Instant(jiff::Timestamp);
-    impl<'de> Deserialize<'de> for Instant {
+    struct Time(jiff::Timestamp);
+    impl<'de> Deserialize<'de> for Time {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             struct Reader;
             impl Visitor<'_> for Reader {
-                type Value = Instant;
+                type Value = Time;
 
                 fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                     formatter.write_str("a time such as 2026-03-01T12:00:00Z")
                 }
 
-                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Instant, E> {
-                    text.parse().map(Instant).map_err(|_not_a_time| {
+                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Time, E> {
+                    text.parse().map(Time).map_err(|_not_a_time| {
                         E::custom(format!(
                             "{text:?} is no time; write one such as 2026-03-01T12:00:00Z"
                         ))
@@ -142,5 +142,5 @@ pub(super) fn timestamp<'de, D: Deserializer<'de>>(
             deserializer.deserialize_str(Reader)
         }
     }
-    Ok(Option::<Instant>::deserialize(deserializer)?.map(|instant| instant.0))
+    Ok(Option::<Time>::deserialize(deserializer)?.map(|time| time.0))
 }

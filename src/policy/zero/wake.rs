@@ -1,13 +1,14 @@
 //! From zero: the cheapest serving set, decode before prefill, never prefill alone.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::serving_set::{ServingMember, cheapest};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::VariantKey;
-use crate::policy::limit::Budget;
+use crate::policy::limit::{Budget, PoolFigures};
 use crate::policy::units::{Gpus, Replicas};
 
 /// One variant of a model.
@@ -176,5 +177,34 @@ impl WakeMember {
         } else {
             None
         }
+    }
+}
+
+/// Writes what keeps a variant from its first replica, with the pools that lack what it takes.
+pub(in crate::policy) fn wake_refused(
+    f: &mut fmt::Formatter<'_>,
+    (obstacle, gpus, by): (Obstacle, Gpus, &[PoolFigures]),
+    queued: Option<f64>,
+) -> fmt::Result {
+    for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
+        write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
+    }
+    f.write_str("wake refused: ")?;
+    match obstacle {
+        Obstacle::AtMaximum => f.write_str("maxReplicas is 0; ")?,
+        Obstacle::NoPartner => f.write_str("nothing that it would serve with can start; ")?,
+        Obstacle::NoGpus => {
+            for pool in by {
+                if let Budget::Finite(left) = pool.left {
+                    let kind = &pool.kind;
+                    write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
+                }
+            }
+            write!(f, "one replica takes {gpus}; ")?;
+        }
+    }
+    match queued {
+        Some(queued) => write!(f, "{queued} requests wait in the router"),
+        None => f.write_str("decode runs and needs prefill"),
     }
 }

@@ -97,7 +97,7 @@ fn a_planted_defect_is_found() {
     plot.flaw = Some(Flaw::ZeroUnasked);
     let outcome = survive(&plot, 1, &plot.schedule(1), Keep::Tail);
     let (_, violation) = outcome.violation.unwrap();
-    assert!(violation.to_string().starts_with("D"), "{violation}");
+    assert!(violation.to_string().starts_with('D'), "{violation}");
 }
 
 fn roles() -> Vec<Role> {

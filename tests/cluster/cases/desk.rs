@@ -17,7 +17,7 @@ use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants};
 use crate::harness::wait::{eventually, seen};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 /// Served by SGLang, while `MODEL` is served by vLLM.
 const OTHER: &str = "qwen";
 /// The policy of the controller and of the desk.

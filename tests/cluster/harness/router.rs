@@ -189,6 +189,6 @@ fn page(held: &BTreeMap<String, u32>) -> String {
              target_model_name=\"{model}\"}} {requests}\n"
         )
     });
-    let head = format!("# TYPE {name} gauge\n");
-    std::iter::once(head).chain(lines).collect()
+    let kind = format!("# TYPE {name} gauge\n");
+    std::iter::once(kind).chain(lines).collect()
 }
