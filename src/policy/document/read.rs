@@ -232,10 +232,7 @@ impl Reader {
     ) -> MetricsSnapshot {
         self.check_models(document, variants);
         if document.collection.state == CollectionState::Never {
-            // Routers are heard without Prometheus, too.
-            let mut metrics = MetricsSnapshot::never();
-            metrics.routers = self.routers(document);
-            return metrics;
+            return MetricsSnapshot::never();
         }
         let mut metrics = MetricsSnapshot {
             collected: Some(self.before(self.lag)),

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::quantity::Quantity;
 use super::read::Reader;
-use super::{DirectQueueDocument, ModelDocument, RouterDocument, SnapshotDocument};
+use super::{
+    CollectionState, DirectQueueDocument, ModelDocument, RouterDocument, SnapshotDocument,
+};
 use crate::policy::key::ModelKey;
 use crate::policy::router_queue::{CountedQueue, DirectQueue, DirectQueues};
 use crate::policy::samples::RouterSamples;
@@ -28,6 +30,14 @@ impl Reader {
                 );
             } else if !seen.insert(key.clone()) {
                 self.fault(path, format!("{key} stands twice; write it once"));
+            } else if entry.router.is_some() && document.collection.state == CollectionState::Never
+            {
+                self.fault(
+                    format!("{path}.router"),
+                    "Prometheus said nothing yet, by collection.state: never; write what the router \
+                     itself said as directQueue"
+                        .to_owned(),
+                );
             }
         }
     }
