@@ -83,7 +83,7 @@ async fn a_wake_without_gpus_is_refused_with_its_reason_until_some_are_free() {
     let reason = refused.reason();
     assert!(
         reason.starts_with(
-            "wake refused: H100 has 0 free GPUs in nodes[type=H100], one replica takes 1; "
+            "wake refused: H100 has 0 free GPUs in inventory[type=H100], one replica takes 1; "
         ),
         "{reason}"
     );
