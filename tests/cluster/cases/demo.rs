@@ -136,7 +136,9 @@ fn read(demo: &Demo) -> Result {
     let object: Value = serde_yaml::from_str(&yaml)?;
     assert_eq!(object["spec"]["modelID"], "Qwen/Qwen3-8B");
     for kind in ["va", "deploy", "hpa", "pods"] {
-        let text = demo.succeeds(&["describe", kind], &["Events:"])?;
+        // Of several objects at once it shows none unless it is told to.
+        let all = ["describe", kind, "--show-events=true"];
+        let text = demo.succeeds(&all, &["Events:"])?;
         assert!(!text.contains("<invalid>"), "ages in {text}");
     }
     demo.succeeds(

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::harness::bridge::Bridge;
@@ -98,6 +101,17 @@ async fn step(variants: Variants<'_>, name: &str, part: &str) -> Result {
     .await
 }
 
+/// That an event says so: the step itself stands in the decision of one cycle alone.
+async fn is_told(cx: &Cx, part: &str) -> Result {
+    let events: Api<Event> = cx.namespace.api();
+    eventually(format!("an event says {part:?}"), SOON, async || {
+        let told = events.list(&ListParams::default()).await?.items;
+        let mut notes = told.iter().filter_map(|event| event.note.as_deref());
+        seen(&notes.any(|note| note.contains(part)), &true)
+    })
+    .await
+}
+
 async fn wakes_while_prometheus_is_down(cx: &Cx) -> Result {
     let port = cx.world.prometheus.url.rsplit(':').next();
     let bridge = Bridge::to(port.unwrap_or_default().parse()?).await?;
@@ -120,7 +134,7 @@ async fn wakes_while_prometheus_is_down(cx: &Cx) -> Result {
 
     router.behave(|manner| *manner = holding(3));
     variants.publishes(NAME, Some(1.0), SOON).await?;
-    step(variants, NAME, "\"source\":\"Router\"").await?;
+    is_told(cx, "3 requests wait in the router, as it says itself").await?;
     says_value(&controller, MODEL, 3.0).await?;
 
     // It is held, when the requests have gone and Prometheus is back as well.
@@ -239,7 +253,8 @@ async fn a_few_at_a_time(cx: &Cx) -> Result {
 
     let _wide = controller(cx, "wide", &[]).await?;
     eventually("all of them at once", SOON, async || {
-        seen(&router.most(), &POOLS)
+        // One of the first controller may be on its way still.
+        seen(&(router.most() >= POOLS), &true)
     })
     .await
 }
