@@ -218,7 +218,11 @@ pub(super) async fn chart_scales_its_sample_through_its_hpa(cx: &Cx) -> Result {
     let client = &cx.world.client;
     let fleet = busy_model(cx).await?;
     let mut values = busy_values(cx);
-    values.extend(set(&[("externalMetrics.enabled", "true")]));
+    // The values for development have one replica, and the APIService wants two.
+    values.extend(set(&[
+        ("externalMetrics.enabled", "true"),
+        ("wva.replicaCount", "2"),
+    ]));
     // KEDA gives way, and so does what let the HPA controller read from it.
     let kind = ApiResource {
         group: "apiregistration.k8s.io".to_owned(),
