@@ -12,6 +12,8 @@ pub mod controller;
 pub mod crds;
 #[cfg(feature = "sim")]
 pub mod demo;
+#[cfg(feature = "sim")]
+mod flags;
 pub mod plan;
 
 #[cfg(test)]
@@ -25,10 +27,17 @@ commands:
   wva controller --help                   list its flags and settings
   wva controller --print-config[=json]    show every setting, its value and where it comes from
   wva plan --snapshot FILE                show what the controller would decide, from a file
-  wva demo [FLAGS]                        play the controller in a simulated cluster
-  wva chaos [FLAGS]                       break everything around the controller, by seed
   wva crds                                print the custom resource definition
 ";
+
+/// Commands that only builds with the embedded world have.
+const USAGE_OF_WORLDS: &str = if cfg!(feature = "sim") {
+    "  wva demo [FLAGS]                        play the controller in a simulated cluster
+  wva chaos [FLAGS]                       break everything around the controller, by seed
+"
+} else {
+    ""
+};
 
 /// The name under which the original's image has its program.
 const MANAGER: &str = "manager";
@@ -41,6 +50,10 @@ pub fn command_line(mut given: impl Iterator<Item = String>) -> Vec<String> {
     let is_manager = name.is_some_and(|name| name == MANAGER);
     let command = is_manager.then(|| "controller".to_owned());
     command.into_iter().chain(given).collect()
+}
+
+fn usage() -> String {
+    format!("{USAGE}{USAGE_OF_WORLDS}")
 }
 
 /// Runs the command that the arguments name.
@@ -61,13 +74,13 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
             (None, Ok(text)) => print(&text),
             (None, Err(error)) => fail([error]),
         },
-        Some("help" | "--help" | "-h") => print(USAGE),
+        Some("help" | "--help" | "-h") => print(&usage()),
         Some(other) => {
-            complain(&format!("unknown command {other:?}\n\n{USAGE}"));
+            complain(&format!("unknown command {other:?}\n\n{}", usage()));
             ExitCode::from(2)
         }
         None => {
-            complain(USAGE);
+            complain(&usage());
             ExitCode::from(2)
         }
     }

@@ -169,6 +169,25 @@ pub enum ChildrenPolicy {
 }
 
 impl Role {
+    /// Every role of which there is one: neither a watcher nor a variant.
+    pub const SINGLE: [Self; 15] = [
+        Self::Root,
+        Self::Config,
+        Self::Leadership,
+        Self::Egress,
+        Self::Emitter,
+        Self::StatusWriter,
+        Self::EventRecorder,
+        Self::Engine,
+        Self::Collector,
+        Self::Optimizer,
+        Self::RouterScraper,
+        Self::Variants,
+        Self::Ingress,
+        Self::ScaleReader,
+        Self::Http,
+    ];
+
     /// Value of the label `role` in metrics; the same for all variants, and for all watchers.
     pub fn label(&self) -> &'static str {
         match self {
@@ -323,30 +342,12 @@ impl FromStr for Role {
             let kind = WatchedKind::ALL.into_iter().find(|k| k.as_str() == name);
             return kind.map(Self::Watcher).ok_or_else(unknown);
         }
-        SINGLE_ROLES
+        Self::SINGLE
             .into_iter()
             .find(|role| role.label() == text)
             .ok_or_else(unknown)
     }
 }
-
-const SINGLE_ROLES: [Role; 15] = [
-    Role::Root,
-    Role::Config,
-    Role::Leadership,
-    Role::Egress,
-    Role::Emitter,
-    Role::StatusWriter,
-    Role::EventRecorder,
-    Role::Engine,
-    Role::Collector,
-    Role::Optimizer,
-    Role::RouterScraper,
-    Role::Variants,
-    Role::Ingress,
-    Role::ScaleReader,
-    Role::Http,
-];
 
 /// No role has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -362,7 +363,7 @@ mod tests {
 
     fn every_role() -> Vec<Role> {
         let variant = Role::Variant(VariantKey::new("ns-a", "llama"));
-        SINGLE_ROLES
+        Role::SINGLE
             .into_iter()
             .chain(WatchedKind::ALL.map(Role::Watcher))
             .chain([variant])

@@ -151,24 +151,8 @@ fn no_file_is_two_nouns() {
 }
 
 fn all_roles() -> Vec<Role> {
-    let mut roles = vec![
-        Role::Root,
-        Role::Config,
-        Role::Leadership,
-        Role::Egress,
-        Role::Emitter,
-        Role::StatusWriter,
-        Role::EventRecorder,
-        Role::Engine,
-        Role::Collector,
-        Role::Optimizer,
-        Role::RouterScraper,
-        Role::Variants,
-        Role::Variant(VariantKey::new("<ns>", "<name>")),
-        Role::Ingress,
-        Role::ScaleReader,
-        Role::Http,
-    ];
+    let mut roles = Vec::from(Role::SINGLE);
+    roles.push(Role::Variant(VariantKey::new("<ns>", "<name>")));
     roles.extend(WatchedKind::ALL.into_iter().map(Role::Watcher));
     roles
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::cli::flags::{Flags, Unusable};
 use crate::sim::chaos::PLOTS;
 
 /// The help.
@@ -51,42 +52,16 @@ pub(super) enum Command {
     },
 }
 
-/// An argument that is not accepted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unusable {
-    #[error("unknown argument {0:?}; wva chaos --help lists them")]
-    Unknown(String),
-    #[error("{flag} needs a value, such as {flag} {example}")]
-    Missing {
-        flag: &'static str,
-        example: &'static str,
-    },
-    #[error("{flag} is {value:?}; give {wanted}")]
-    Value {
-        flag: &'static str,
-        value: String,
-        wanted: String,
-    },
-    #[error("--only chooses faults of one seed; name it with --replay")]
-    OnlyWithoutReplay,
-}
-
 /// Reads the arguments.
-pub(super) fn parse(mut rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
+pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
     let (mut count, mut from, mut jobs) = (10, 1, 1);
     let (mut replay, mut only) = (None, None);
     let mut scenario = "storm";
     let mut mutants = false;
-    while let Some(argument) = rest.next() {
-        let (flag, inline) = match argument.split_once('=') {
-            Some((flag, value)) => (flag, Some(value.to_owned())),
-            None => (&*argument, None),
-        };
-        let mut value = |flag, example| {
-            let value = inline.clone().or_else(|| rest.next());
-            value.ok_or(Unusable::Missing { flag, example })
-        };
-        match flag {
+    let mut flags = Flags::new("chaos", rest);
+    while let Some(flag) = flags.next() {
+        let mut value = |flag, example| flags.value(flag, example);
+        match &*flag {
             "--help" | "-h" => return Ok(Command::Help),
             "--list" => return Ok(Command::List),
             "--mutants" => mutants = true,
@@ -98,7 +73,7 @@ pub(super) fn parse(mut rest: impl Iterator<Item = String>) -> Result<Command, U
             }
             "--only" => only = Some(ids(value("--only", "3,17")?)?),
             "--scenario" => scenario = named(value("--scenario", "storm")?)?,
-            _ => return Err(Unusable::Unknown(argument)),
+            _ => return Err(flags.unknown(flag)),
         }
     }
     let seeds = from..from.saturating_add(count);
@@ -109,7 +84,11 @@ pub(super) fn parse(mut rest: impl Iterator<Item = String>) -> Result<Command, U
             seed,
             only,
         }),
-        (None, Some(_)) => Err(Unusable::OnlyWithoutReplay),
+        (None, Some(_)) => Err(Unusable::Alone {
+            flag: "--only",
+            does: "chooses faults of one seed",
+            needs: "--replay",
+        }),
         (None, None) if mutants => Ok(Command::Mutants {
             scenario,
             seeds,

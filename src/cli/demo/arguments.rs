@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::flags::{Flags, Unusable};
 use crate::sim::world::pace::Speed;
 use crate::sim::world::{Scenario, scenario, scenarios};
 
@@ -54,58 +55,24 @@ pub(super) enum Page {
     Off,
 }
 
-/// An argument that is not accepted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unusable {
-    #[error("unknown argument {0:?}; wva demo --help lists them")]
-    Unknown(String),
-    #[error("{flag} needs a value, such as {flag} {example}")]
-    Missing {
-        flag: &'static str,
-        example: &'static str,
-    },
-    #[error("{flag} is {value:?}; give {wanted}")]
-    Value {
-        flag: &'static str,
-        value: String,
-        wanted: String,
-    },
-}
-
-/// The value behind a flag, given as the next argument or after an equals sign.
-fn value(
-    flag: &'static str,
-    example: &'static str,
-    inline: Option<&str>,
-    rest: &mut impl Iterator<Item = String>,
-) -> Result<String, Unusable> {
-    let value = inline.map(str::to_owned).or_else(|| rest.next());
-    value.ok_or(Unusable::Missing { flag, example })
-}
-
 /// Reads the arguments.
-pub(super) fn parse(mut rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
+pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
     let mut name = "fleet".to_owned();
     let mut trace: Option<PathBuf> = None;
     let (mut pace, mut seed, mut duration) = (Speed::Times(60.0), 1, None);
     let mut shown = Page::Shown;
-    while let Some(argument) = rest.next() {
-        let (flag, inline) = match argument.split_once('=') {
-            Some((flag, value)) => (flag, Some(value)),
-            None => (&*argument, None),
-        };
-        match flag {
+    let mut flags = Flags::new("demo", rest);
+    while let Some(flag) = flags.next() {
+        match &*flag {
             "--help" | "-h" => return Ok(Command::Help),
             "--no-page" => shown = Page::Off,
             "--list" => return Ok(Command::List),
-            "--scenario" => name = value("--scenario", "fleet", inline, &mut rest)?,
-            "--trace" => trace = Some(value("--trace", "FILE", inline, &mut rest)?.into()),
-            "--speed" => pace = to_speed(value("--speed", "60", inline, &mut rest)?)?,
-            "--seed" => seed = to_seed(value("--seed", "1", inline, &mut rest)?)?,
-            "--duration" => {
-                duration = Some(to_duration(value("--duration", "2h", inline, &mut rest)?)?);
-            }
-            _ => return Err(Unusable::Unknown(argument)),
+            "--scenario" => name = flags.value("--scenario", "fleet")?,
+            "--trace" => trace = Some(flags.value("--trace", "FILE")?.into()),
+            "--speed" => pace = to_speed(flags.value("--speed", "60")?)?,
+            "--seed" => seed = to_seed(flags.value("--seed", "1")?)?,
+            "--duration" => duration = Some(to_duration(flags.value("--duration", "2h")?)?),
+            _ => return Err(flags.unknown(flag)),
         }
     }
     let found = scenario(&name).ok_or_else(|| {

@@ -330,6 +330,19 @@ impl Cast {
         }
     }
 
+    /// Whether what the probe of the plot asks for has happened.
+    pub(super) fn has_struck(&self) -> bool {
+        match &self.stage.probe {
+            None => false,
+            Some(Probe::Role(role, _)) => {
+                let door = self.door(0);
+                door.is_some_and(|door| !door.census.is_armed(role))
+            }
+            // Nothing else ends a process here.
+            Some(Probe::Write(..)) => self.members.first().is_some_and(|first| first.lives > 1),
+        }
+    }
+
     /// Ends every process in order.
     pub(super) async fn end(&mut self) {
         for place in 0..self.members.len() {

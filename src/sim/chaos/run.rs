@@ -59,6 +59,8 @@ pub struct Outcome {
     pub coverage: BTreeMap<(String, String), u64>,
     /// Writes and plans.
     pub counts: Counts,
+    /// Whether the probe of the plot has struck.
+    pub struck: bool,
 }
 
 impl Outcome {
@@ -81,6 +83,7 @@ impl Outcome {
             tally: BTreeMap::new(),
             coverage: BTreeMap::new(),
             counts: Counts::default(),
+            struck: false,
         }
     }
 }
@@ -477,6 +480,7 @@ impl<'a> Run<'a> {
         }
         self.injector.disperse().await;
         self.injector.restore_settings().await;
+        self.outcome.struck = self.cast.has_struck();
         self.cast.calm(now);
         self.trace.note("fault", "calm", "everything is put back");
     }

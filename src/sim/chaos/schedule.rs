@@ -173,36 +173,28 @@ fn prometheus(dice: &mut Dice) -> Prom {
     }
 }
 
+/// Kinds whose watchers hear something in every world.
+const BUSY: [WatchedKind; 7] = [
+    WatchedKind::VariantAutoscaling,
+    WatchedKind::Deployment,
+    WatchedKind::ConfigMap,
+    WatchedKind::Namespace,
+    WatchedKind::Pod,
+    WatchedKind::ReplicaSet,
+    WatchedKind::HorizontalPodAutoscaler,
+];
+
 /// Roles that every controller has, but for the root, whose end is that of the process.
-fn roles(terrain: &Terrain) -> Vec<Role> {
-    let fixed = [
-        Role::Config,
-        Role::Leadership,
-        Role::Egress,
-        Role::Emitter,
-        Role::StatusWriter,
-        Role::EventRecorder,
-        Role::Engine,
-        Role::Collector,
-        Role::Optimizer,
-        Role::Variants,
-        Role::Ingress,
-        Role::ScaleReader,
-        Role::Http,
-        Role::Watcher(WatchedKind::VariantAutoscaling),
-        Role::Watcher(WatchedKind::Deployment),
-        Role::Watcher(WatchedKind::ConfigMap),
-        Role::Watcher(WatchedKind::Namespace),
-        Role::Watcher(WatchedKind::Pod),
-        Role::Watcher(WatchedKind::ReplicaSet),
-        Role::Watcher(WatchedKind::HorizontalPodAutoscaler),
-    ];
-    let variants = terrain.variants.iter().cloned().map(Role::Variant);
-    fixed.into_iter().chain(variants).collect()
+pub(super) fn roles(variants: &[VariantKey]) -> Vec<Role> {
+    let single = Role::SINGLE.into_iter().filter(|role| *role != Role::Root);
+    single
+        .chain(BUSY.map(Role::Watcher))
+        .chain(variants.iter().cloned().map(Role::Variant))
+        .collect()
 }
 
 fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
-    let roles = roles(terrain);
+    let roles = roles(&terrain.variants);
     let mut role = || dice.pick(&roles).cloned().unwrap_or(Role::Optimizer);
     let (one, two, three) = (role(), role(), role());
     match dice.below(12) {

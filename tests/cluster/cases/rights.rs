@@ -344,8 +344,8 @@ fn all_granted() -> Result<BTreeSet<Right>> {
 
 /// Nothing was refused to a controller whose rules nobody had removed.
 pub(crate) fn suffice(uses: &Uses) -> Result {
-    let refused = uses.refused.iter();
-    let refused: Vec<_> = refused
+    let refused: Vec<_> = uses
+        .never_granted()
         .filter(|(user, _)| !user.contains(REMOVES))
         .collect();
     if refused.is_empty() {

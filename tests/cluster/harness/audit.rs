@@ -43,6 +43,7 @@ pub(crate) fn write_policy(site: &Site) -> Result<PathBuf> {
 pub(crate) struct Uses {
     pub(crate) allowed: BTreeSet<Right>,
     pub(crate) refused: BTreeSet<(String, Right)>,
+    granted: BTreeSet<(String, Right)>,
 }
 
 /// Reads everything that the API server of one world has logged so far.
@@ -118,6 +119,12 @@ pub(crate) fn changes(logs: &Path, namespace: &str) -> Result<Vec<Change>> {
 }
 
 impl Uses {
+    /// What an account never got. An API server that has just started refuses what it grants as soon as
+    /// it has read its roles.
+    pub(crate) fn never_granted(&self) -> impl Iterator<Item = &(String, Right)> {
+        self.refused.difference(&self.granted)
+    }
+
     fn add(&mut self, event: &Value) {
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
         let user = text("/user/username").unwrap_or_default();
@@ -145,6 +152,7 @@ impl Uses {
                 self.refused.insert((user.to_owned(), right));
             }
             Some("allow") => {
+                self.granted.insert((user.to_owned(), right.clone()));
                 self.allowed.insert(right);
             }
             _ => {}
