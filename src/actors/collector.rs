@@ -153,6 +153,7 @@ impl Collector {
     async fn look_for_rivals(&self) {
         let deadline = self.facts.settings.load().schedule.query_deadline();
         let held = self.facts.held_by_others();
+        let managed = self.facts.board.snapshot().into_keys().collect();
         let ask = |question| published(&*self.prometheus, question, deadline);
         let any = future::OptionFuture::from((!held.is_empty()).then(|| ask(Question::Any)));
         let (several, any) = future::join(ask(Question::Several), any).await;
@@ -168,7 +169,7 @@ impl Collector {
             .rivals
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        *rivals = rivals.observe(several.as_ref(), any.as_ref(), &held);
+        *rivals = rivals.observe(several.as_ref(), any.as_ref(), &held, &managed);
     }
 
     fn settings(&self, in_force: &InForce) -> CollectionSettings {

@@ -112,6 +112,8 @@ pub struct Emitter {
     events: Events,
     settled: Doorbell<Settled>,
     plan: Option<Arc<Plan>>,
+    /// The term of the claim that plan and records are of.
+    term: u64,
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
     unstored: BTreeMap<VariantKey, Moment>,
@@ -143,6 +145,7 @@ impl Emitter {
             settled,
         } = connections;
         let plan = facts.plan.load().as_ref().clone();
+        let term = facts.claim.term();
         Self {
             facts,
             tenure: tenure.clone(),
@@ -152,6 +155,7 @@ impl Emitter {
             events,
             settled,
             plan,
+            term,
             unstored: BTreeMap::new(),
         }
     }
@@ -160,10 +164,11 @@ impl Emitter {
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         drop(self.changed.answer());
         let may_write = self.facts.claim.may_write(now);
+        let is_of_this_term = self.enter_term();
         let views = self.facts.board.snapshot();
         for (key, record) in self.facts.records.snapshot() {
             let stays = self.facts.flaws.has(Flaw::FollowerShows);
-            if (!may_write && !stays) || !views.contains_key(&key) {
+            if (!may_write && !stays) || !is_of_this_term || !views.contains_key(&key) {
                 effects.push(Effect::Forget { previous: record });
             }
         }
@@ -172,8 +177,20 @@ impl Emitter {
             return;
         }
         for view in views.values() {
-            self.publish(view, now, effects);
+            let known = self.facts.records.get(&view.key);
+            self.publish_after(view, known.filter(|_| is_of_this_term), now, effects);
         }
+    }
+
+    /// Whether plan and records are of the term that the claim is in. Somebody else may have led
+    /// since an earlier one, though this process was told of both changes at once.
+    fn enter_term(&mut self) -> bool {
+        let term = self.facts.claim.term();
+        let is_same = std::mem::replace(&mut self.term, term) == term;
+        if !is_same {
+            self.plan = None;
+        }
+        is_same
     }
 
     fn take_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
@@ -260,6 +277,16 @@ impl Emitter {
 
     fn publish(&self, view: &Arc<VariantView>, now: Moment, effects: &mut Vec<Effect>) {
         let previous = self.facts.records.get(&view.key);
+        self.publish_after(view, previous, now, effects);
+    }
+
+    fn publish_after(
+        &self,
+        view: &Arc<VariantView>,
+        previous: Option<Arc<Record>>,
+        now: Moment,
+        effects: &mut Vec<Effect>,
+    ) {
         let plan = self.plan.as_deref();
         let quarantine = self.facts.quarantine_of(&view.key);
         let troubles = Troubles {

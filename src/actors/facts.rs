@@ -42,7 +42,7 @@ use crate::settings::generation::Generation;
 use crate::settings::problem::Findings;
 
 /// Kinds without which nothing can be decided; the others make a difference only when they are there.
-const REQUIRED: [WatchedKind; 7] = [
+const REQUIRED: [WatchedKind; 8] = [
     WatchedKind::VariantAutoscaling,
     WatchedKind::Deployment,
     WatchedKind::ConfigMap,
@@ -50,6 +50,8 @@ const REQUIRED: [WatchedKind; 7] = [
     WatchedKind::Namespace,
     WatchedKind::Pod,
     WatchedKind::ReplicaSet,
+    // Before it is read, the API server is nobody to us, and the door would turn it away.
+    WatchedKind::AuthenticationConfigMap,
 ];
 
 /// Settings in force, with the beat that they set.

@@ -180,3 +180,101 @@ impl Behaviour for Http {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use http::request::Parts;
+    use http::{Method, Request, StatusCode};
+    use http_body_util::BodyExt;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use tokio::time::sleep;
+
+    use crate::actors::facts::Facts;
+    use crate::actors::mirrors::ExternalMetricsDoor;
+    use crate::actors::mirrors::tests::list;
+    use crate::actors::variants::tests::facts;
+    use crate::env::SeedTree;
+    use crate::kit::{self, Census, Kit, Role, WatchedKind};
+    use crate::policy::readiness::State;
+    use crate::serve::connection::Routes;
+    use crate::serve::routes::ProbeRoutes;
+
+    fn head(method: Method, path: &str) -> Parts {
+        let request = Request::builder().method(method).uri(path).body(());
+        request.unwrap().into_parts().0
+    }
+
+    async fn answer(probes: &ProbeRoutes, method: Method, path: &str) -> (StatusCode, String) {
+        let (head, body) = probes.answer(&head(method, path)).into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (
+            head.status,
+            String::from_utf8(body.to_vec()).unwrap().trim().to_owned(),
+        )
+    }
+
+    #[test]
+    fn a_door_is_ready_once_it_knows_which_front_proxies_to_believe() {
+        let kind = WatchedKind::AuthenticationConfigMap;
+        let facts = facts();
+        let state = |facts: &Facts| {
+            let mut reasons = facts.readiness().into_iter();
+            let name = format!("mirror/{}", kind.as_str());
+            reasons
+                .find(|reason| reason.name == name)
+                .map(|one| one.state)
+        };
+        assert_eq!(state(&facts), None, "nobody asks for it");
+        let facts = Facts::new(
+            facts.clock.clone(),
+            facts.mirrors.clone().with_door(ExternalMetricsDoor::Open),
+            facts.settings.load().generation.clone(),
+            Arc::clone(&facts.series),
+        );
+        assert_eq!(state(&facts), Some(State::NotReady));
+        list::<ConfigMap>(&facts.mirrors.authentication, kind, []);
+        assert_eq!(state(&facts), Some(State::Ok));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_liveness_probe_names_roles_that_stand_still_and_nothing_else() {
+        let (facts, census) = (facts(), Census::new());
+        let probes = ProbeRoutes::new(facts.clone(), census.clone(), Vec::new());
+        let healthz = async || answer(&probes, Method::GET, "/healthz").await;
+        let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+        let text = |status, text: &str| (status, text.to_owned());
+        assert_eq!(
+            healthz().await,
+            text(unavailable, "the tree is not running")
+        );
+
+        let kit = Kit {
+            clock: facts.clock.clone(),
+            seed: SeedTree::new(1),
+            census: census.clone(),
+        };
+        let tree = vec![kit::supervisor(Role::Egress, Vec::new())];
+        let running = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(healthz().await, text(StatusCode::OK, "ok"));
+        for (method, path, wanted) in [
+            (Method::HEAD, "/healthz", StatusCode::OK),
+            (Method::POST, "/healthz", StatusCode::METHOD_NOT_ALLOWED),
+            (Method::GET, "/healthz/x", StatusCode::NOT_FOUND),
+            (Method::GET, "/metrics", StatusCode::NOT_FOUND),
+        ] {
+            assert_eq!(answer(&probes, method, path).await.0, wanted, "{path}");
+        }
+
+        census.pause(true);
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(healthz().await, text(unavailable, "stalled: egress, root"));
+        census.pause(false);
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(healthz().await, text(StatusCode::OK, "ok"));
+        running.abort();
+    }
+}

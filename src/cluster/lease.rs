@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 
+use super::fingerprint::fingerprint;
 use crate::policy::lease::{LeaseMove, LeaseRecord, LeaseRules, Proposal, ProposalKind};
 use crate::policy::moment::WallTime;
 
@@ -177,7 +178,8 @@ impl LeaseApi {
 
 /// Name of the lease of one instance: instances share none, and so each has its leader.
 ///
-/// The value of a label may hold what no name of an object may; that becomes small letters and dashes.
+/// The value of a label may hold what no name of an object may; that becomes small letters and dashes,
+/// and a fingerprint tells it from an instance that is really called so.
 pub fn lease_name(id: &str, instance: Option<&str>) -> String {
     let Some(instance) = instance else {
         return id.to_owned();
@@ -187,7 +189,12 @@ pub fn lease_name(id: &str, instance: Option<&str>) -> String {
         let letter = letter.to_ascii_lowercase();
         if fits(letter) { letter } else { '-' }
     });
-    format!("{id}-{}", letters.collect::<String>())
+    let name: String = letters.collect();
+    if name == instance {
+        format!("{id}-{name}")
+    } else {
+        format!("{id}-{name}-{:016x}", fingerprint(&[instance]))
+    }
 }
 
 /// What a lease can say of its duration. Rounded up: who goes by it must not take over while a claim
@@ -222,8 +229,10 @@ fn record(lease: Lease) -> LeaseRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::{lease_name, whole_seconds};
+    use std::collections::BTreeSet;
     use std::time::Duration;
+
+    use super::{lease_name, whole_seconds};
 
     #[test]
     fn a_lease_never_says_less_than_its_duration() {
@@ -247,6 +256,17 @@ mod tests {
     fn every_instance_has_a_lease_of_its_own() {
         assert_eq!(lease_name("72dd1cf1.llm-d.ai", None), "72dd1cf1.llm-d.ai");
         assert_eq!(lease_name("a.b", Some("blue")), "a.b-blue");
-        assert_eq!(lease_name("a.b", Some("Team_A.1")), "a.b-team-a-1");
+        assert_eq!(lease_name("a.b", Some("team-a-1")), "a.b-team-a-1");
+        let alike = ["team-a-1", "Team_A.1", "team.a.1"];
+        let names = alike.map(|instance| lease_name("a.b", Some(instance)));
+        let different: BTreeSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), alike.len(), "{names:?}");
+        for name in &names {
+            let fits = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
+            assert!(
+                name.starts_with("a.b-team-a-1") && name.chars().all(fits),
+                "{name}"
+            );
+        }
     }
 }

@@ -92,6 +92,13 @@ struct Seen {
     since: Duration,
 }
 
+impl Seen {
+    /// From when on others may take the record, if it stays as it is.
+    fn free_at(&self) -> Duration {
+        self.since + self.record.duration + JUST_AFTER
+    }
+}
+
 impl LeaseState {
     /// Takes in what was read and says what to write.
     pub fn observe(
@@ -101,24 +108,16 @@ impl LeaseState {
         now: Moment,
     ) -> LeaseMove {
         let Some(record) = record else {
-            self.seen = None;
-            return LeaseMove::Create(Proposal {
-                kind: ProposalKind::Acquire,
-                transitions: 0,
-            });
+            return self.observe_nothing(rules, now);
         };
-        let known = self
-            .seen
-            .as_ref()
-            .is_some_and(|seen| seen.record.version == record.version);
-        if !known {
-            self.seen = Some(Seen {
-                record: record.clone(),
-                since: now.monotonic,
-            });
-        }
-        let since = self.seen.as_ref().map_or(now.monotonic, |seen| seen.since);
-        let free_at = since + record.duration + JUST_AFTER;
+        let known = self.seen.take();
+        let seen = known.filter(|seen| seen.record.version == record.version);
+        let seen = seen.unwrap_or_else(|| Seen {
+            record: record.clone(),
+            since: now.monotonic,
+        });
+        let free_at = seen.free_at();
+        self.seen = Some(seen);
         let version = Arc::clone(&record.version);
         if record.holder == rules.identity {
             let proposal = Proposal {
@@ -140,6 +139,25 @@ impl LeaseState {
         } else {
             LeaseMove::Wait { free_at }
         }
+    }
+
+    /// A record that was deleted, or is not part of a restored backup, binds as long as if it stood
+    /// still: its holder may write until then, and makes it anew at its next look.
+    fn observe_nothing(&mut self, rules: &LeaseRules, now: Moment) -> LeaseMove {
+        let bound = self.seen.as_ref().filter(|seen| {
+            let holder = &seen.record.holder;
+            !holder.is_empty() && *holder != rules.identity && now.monotonic < seen.free_at()
+        });
+        if let Some(seen) = bound {
+            return LeaseMove::Wait {
+                free_at: seen.free_at(),
+            };
+        }
+        self.seen = None;
+        LeaseMove::Create(Proposal {
+            kind: ProposalKind::Acquire,
+            transitions: 0,
+        })
     }
 
     /// Who holds the record, as far as we know.

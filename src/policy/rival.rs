@@ -56,6 +56,9 @@ pub struct Rivals {
     silent: BTreeMap<Arc<str>, u32>,
     /// Managers that are taken for dead, with the time of their last writing.
     retired: BTreeMap<Arc<str>, WallTime>,
+    /// Objects of managers that were taken for dead, with the time of their last writing then. Whoever
+    /// holds one of them again is alive, though Prometheus does not show it.
+    taken: BTreeMap<(Arc<str>, VariantKey), WallTime>,
     /// Collections in a row with a second series, by variant.
     doubled: BTreeMap<VariantKey, u32>,
 }
@@ -102,13 +105,18 @@ impl Rivals {
     /// Takes in what Prometheus shows: variants with more than one series of
     /// `wva_desired_replicas`, and, while anybody else holds an object, all with any; `None` of either
     /// says nothing, and what was concluded before stays. `held` are the
-    /// objects that others hold, by manager, each with the time of its last writing.
+    /// objects that others hold, by manager, each with the time of its last writing; `managed` are all
+    /// of ours.
+    ///
+    /// Where nobody scrapes a live controller, it is taken for dead once. It takes its objects back when
+    /// it does not see the series of the other one either, and from then on is left alone.
     #[must_use]
     pub fn observe(
         &self,
         doubled: Option<&BTreeSet<VariantKey>>,
         exposed: Option<&BTreeSet<VariantKey>>,
         held: &BTreeMap<Arc<str>, BTreeMap<VariantKey, WallTime>>,
+        managed: &BTreeSet<VariantKey>,
     ) -> Self {
         let streak = |key: &VariantKey| self.doubled.get(key).copied().unwrap_or_default();
         let doubled = match doubled {
@@ -118,8 +126,11 @@ impl Rivals {
                 .collect(),
             None => self.doubled.clone(),
         };
+        let mut taken = self.taken.clone();
+        taken.retain(|(_, key), _| managed.contains(key));
         let mut next = Self {
             doubled,
+            taken,
             ..Self::default()
         };
         for (manager, objects) in held {
@@ -127,6 +138,7 @@ impl Rivals {
             let was_retired = self.retired.get(manager).copied();
             let before = self.silent.get(manager).copied().unwrap_or_default();
             let silent = match exposed {
+                _ if next.came_back(manager, objects) => 0,
                 Some(exposed) if objects.keys().any(|key| exposed.contains(key)) => 0,
                 Some(_) => before.saturating_add(1),
                 None => before,
@@ -134,10 +146,20 @@ impl Rivals {
             let stays = was_retired.is_some_and(|written| written >= newest);
             if silent >= CONFIRMATIONS || stays {
                 next.retired.insert(Arc::clone(manager), newest);
+                let objects = objects.iter().map(|(key, written)| (key.clone(), *written));
+                next.taken
+                    .extend(objects.map(|(key, written)| ((Arc::clone(manager), key), written)));
             }
             next.silent.insert(Arc::clone(manager), silent);
         }
         next
+    }
+
+    fn came_back(&self, manager: &Arc<str>, objects: &BTreeMap<VariantKey, WallTime>) -> bool {
+        objects.iter().any(|(key, written)| {
+            let taken = self.taken.get(&(Arc::clone(manager), key.clone()));
+            taken.is_some_and(|then| written > then)
+        })
     }
 }
 
@@ -214,7 +236,12 @@ mod tests {
                 rivals.standing("wva-b", &key("v"), &owners(5)),
                 behind(&["wva-a"])
             );
-            rivals = rivals.observe(Some(&keys(&[])), Some(&keys(&["other"])), &held(5));
+            rivals = rivals.observe(
+                Some(&keys(&[])),
+                Some(&keys(&["other"])),
+                &held(5),
+                &keys(&["v"]),
+            );
         }
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners(5)),
@@ -222,7 +249,7 @@ mod tests {
         );
         assert_eq!(rivals.retired(), ["wva-a".to_owned()].into());
         // Its last words stay its last: it is not asked for again.
-        rivals = rivals.observe(Some(&keys(&[])), None, &held(5));
+        rivals = rivals.observe(Some(&keys(&[])), None, &held(5), &keys(&["v"]));
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners(5)),
             Standing::Alone
@@ -231,6 +258,33 @@ mod tests {
             rivals.standing("wva-b", &key("v"), &owners(6)),
             behind(&["wva-a"])
         );
+    }
+
+    #[test]
+    fn one_that_takes_back_what_was_taken_from_it_is_left_alone_until_the_object_has_moved() {
+        let nothing = keys(&[]);
+        let silence = |rivals: &Rivals, held: &_, managed: &_| {
+            (0..2 * CONFIRMATIONS).fold(rivals.clone(), |rivals, _| {
+                rivals.observe(None, Some(&nothing), held, managed)
+            })
+        };
+        let stands = |rivals: &Rivals, written| {
+            let owners = [owner("wva-a", Holding::Status, written)];
+            rivals.standing("wva-b", &key("v"), &owners)
+        };
+        let (ours, nobodys) = (keys(&["v"]), BTreeMap::new());
+        let taken = silence(&Rivals::default(), &held(5), &ours);
+        assert_eq!(stands(&taken, 5), Standing::Alone);
+        let taken = silence(&taken, &nobodys, &ours);
+
+        let back = silence(&taken, &held(9), &ours);
+        assert_eq!(stands(&back, 9), behind(&["wva-a"]));
+        assert_eq!(back.retired(), BTreeSet::new());
+
+        // Labelled for the other one, and then for us again.
+        let moved = silence(&back, &nobodys, &nothing);
+        let again = silence(&moved, &held(9), &ours);
+        assert_eq!(stands(&again, 9), Standing::Alone);
     }
 
     #[test]
@@ -245,7 +299,7 @@ mod tests {
             None,
             None,
         ] {
-            rivals = rivals.observe(Some(&keys(&[])), exposed.as_ref(), &held(5));
+            rivals = rivals.observe(Some(&keys(&[])), exposed.as_ref(), &held(5), &keys(&["v"]));
             assert_eq!(
                 rivals.standing("wva-b", &key("v"), &owners),
                 behind(&["wva-a"])
@@ -262,10 +316,15 @@ mod tests {
                 rivals.standing("wva-b", &key("v"), &owners),
                 Standing::Alone
             );
-            rivals = rivals.observe(Some(&keys(&["v"])), None, &BTreeMap::new());
+            rivals = rivals.observe(
+                Some(&keys(&["v"])),
+                None,
+                &BTreeMap::new(),
+                &keys(&["v", "w"]),
+            );
         }
         // Whoever cannot look concludes nothing.
-        rivals = rivals.observe(None, None, &BTreeMap::new());
+        rivals = rivals.observe(None, None, &BTreeMap::new(), &keys(&["v", "w"]));
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners),
             Standing::Beside
@@ -274,7 +333,7 @@ mod tests {
             rivals.standing("wva-b", &key("w"), &owners),
             Standing::Alone
         );
-        rivals = rivals.observe(Some(&keys(&[])), None, &BTreeMap::new());
+        rivals = rivals.observe(Some(&keys(&[])), None, &BTreeMap::new(), &keys(&["v", "w"]));
         assert_eq!(
             rivals.standing("wva-b", &key("v"), &owners),
             Standing::Alone

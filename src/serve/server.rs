@@ -1,16 +1,23 @@
 //! A small HTTP server: listens, and seats connections.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use tokio::net::TcpListener;
 
 use super::connection::{Manner, Routes};
 use super::places::Places;
+use super::tls::Tls;
 
 /// Pause after a failed accept (file descriptors exhausted), so that it does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Between two looks at the files of a certificate that no client comes for.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -53,10 +60,25 @@ pub async fn listen(
 
 /// Serves until dropped; dropping it ends every connection.
 pub async fn serve<R: Routes>(listener: TcpListener, manner: Manner<R>) -> Infallible {
-    if let Some(tls) = &manner.tls {
-        // What is wrong with the certificate is known before the first client comes.
-        drop(tls.config().await);
+    let looking = look_again(manner.tls.clone());
+    match select(pin!(accept(listener, manner)), pin!(looking)).await {
+        Either::Left((never, _)) | Either::Right((never, _)) => match never {},
     }
+}
+
+/// Clients have the certificate looked at when they come. Those of a Service do not come before there is
+/// one: it sends nobody to a pod that is not ready.
+async fn look_again(tls: Option<Arc<Tls>>) -> Infallible {
+    let Some(tls) = tls else {
+        return pending().await;
+    };
+    loop {
+        drop(tls.config().await);
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+async fn accept<R: Routes>(listener: TcpListener, manner: Manner<R>) -> Infallible {
     let mut places = Places::default();
     loop {
         match listener.accept().await {

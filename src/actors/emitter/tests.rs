@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::{Connections, Emitter, Message, STORAGE_PATIENCE, Settled};
@@ -15,7 +16,9 @@ use crate::actors::variants::tests::facts;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::claim::{Claim, Hold};
 use crate::env::SeedTree;
-use crate::kit::{self, Address, Census, Doorbell, Kit, Role, Slot, Tenure, WatchedKind};
+use crate::kit::{
+    self, Address, Census, Doorbell, ExitReason, Kit, Role, Slot, Tenure, WatchedKind,
+};
 use crate::metrics::Visibility;
 use crate::policy;
 use crate::policy::actuation::Scalers;
@@ -82,46 +85,85 @@ async fn gauge(facts: &Facts) -> String {
     line.unwrap().rsplit(' ').next().unwrap().to_owned()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
+/// An emitter at work, and the ways to tell it something.
+struct Running {
+    address: Address<Message>,
+    plans: Slot<Arc<Plan>>,
+    settled: Doorbell<Settled>,
+    task: JoinHandle<ExitReason>,
+}
+
+impl Running {
+    fn start(facts: &Facts) -> Self {
+        let address = Address::vacant();
+        let bell = address.clone();
+        let plans = Slot::new(move || bell.hint(Message::PlanReady));
+        let bell = address.clone();
+        let settled = Doorbell::new(move || bell.hint(Message::StatusSettled));
+        let connections = Connections {
+            plans: plans.clone(),
+            changed: Doorbell::new(|| {}),
+            statuses: Intents::new(|| {}),
+            events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+            settled: settled.clone(),
+        };
+        let of_emitter = facts.clone();
+        let emitter = kit::machine(Role::Emitter, &address, move |tenure| {
+            Emitter::new(of_emitter.clone(), tenure, connections.clone())
+        });
+        let kit = Kit {
+            clock: facts.clock.clone(),
+            seed: SeedTree::new(1),
+            census: Census::new(),
+        };
+        let tree = vec![kit::supervisor(Role::Egress, vec![emitter])];
+        Self {
+            address,
+            plans,
+            settled,
+            task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Facts about the variant, with so many replicas in its status, and the right to write.
+fn leading(stored: u32) -> Facts {
     let facts = facts();
+    store(&facts, stored);
+    claim(&facts, 1);
+    facts
+}
+
+fn store(facts: &Facts, replicas: u32) {
     let object = json!({
         "metadata": {"namespace": "ns", "name": "v", "uid": "u"},
         "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "v"}},
-        "status": {"desiredOptimizedAlloc": {"numReplicas": 3, "accelerator": "unresolved"}},
+        "status": {"desiredOptimizedAlloc": {"numReplicas": replicas, "accelerator": "unresolved"}},
     });
     let kind = WatchedKind::VariantAutoscaling;
     list::<VariantAutoscaling>(&facts.mirrors.variants, kind, [object]);
+}
+
+fn claim(facts: &Facts, term: u64) {
     let claim = Claim {
-        term: 1,
+        term,
         hold: Hold::Unlimited,
     };
     let leadership = Tenure::for_test(Role::Leadership, 1);
     facts.claim.publish(&leadership, claim).unwrap();
+}
 
-    let address = Address::vacant();
-    let bell = address.clone();
-    let plans = Slot::new(move || bell.hint(Message::PlanReady));
-    let bell = address.clone();
-    let connections = Connections {
-        plans: plans.clone(),
-        changed: Doorbell::new(|| {}),
-        statuses: Intents::new(|| {}),
-        events: Events::new(facts.series.process.events_dropped.clone(), || {}),
-        settled: Doorbell::new(move || bell.hint(Message::StatusSettled)),
-    };
-    let settled = connections.settled.clone();
-    let of_emitter = facts.clone();
-    let emitter = kit::machine(Role::Emitter, &address, move |tenure| {
-        Emitter::new(of_emitter.clone(), tenure, connections.clone())
-    });
-    let kit = Kit {
-        clock: facts.clock.clone(),
-        seed: SeedTree::new(1),
-        census: Census::new(),
-    };
-    let tree = vec![kit::supervisor(Role::Egress, vec![emitter])];
-    let running = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+#[tokio::test(start_paused = true)]
+async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
+    let facts = leading(3);
+    let running = Running::start(&facts);
+    let (plans, settled) = (&running.plans, &running.settled);
 
     plans.put(plan(&facts, 1, 1));
     assert_eq!(gauge(&facts).await, "3");
@@ -150,5 +192,27 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
         stored: None,
     });
     assert_eq!(gauge(&facts).await, "6", "the write has failed");
-    running.abort();
+}
+
+/// The claim was lost and won again before the emitter came to look: in between another process led,
+/// and stored more.
+#[tokio::test(start_paused = true)]
+async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier_one() {
+    let facts = leading(3);
+    let running = Running::start(&facts);
+    running.plans.put(plan(&facts, 1, 1));
+    assert_eq!(gauge(&facts).await, "3");
+
+    store(&facts, 8);
+    let tenure = Tenure::for_test(Role::Variant(key()), 1);
+    let now = VariantView {
+        desired: Some(Replicas(8)),
+        ..view(1)
+    };
+    facts.board.put(&tenure, Arc::new(now)).unwrap();
+    running.address.hint(Message::ClaimChanged);
+    assert_eq!(gauge(&facts).await, "3", "in the same term the plan stands");
+    claim(&facts, 3);
+    running.address.hint(Message::ClaimChanged);
+    assert_eq!(gauge(&facts).await, "8");
 }

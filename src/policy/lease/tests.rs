@@ -107,6 +107,34 @@ fn a_released_record_is_taken_at_once_and_our_own_is_renewed() {
 }
 
 #[test]
+fn a_record_that_is_gone_binds_as_long_as_one_that_stands_still() {
+    let create = LeaseMove::Create(Proposal {
+        kind: ProposalKind::Acquire,
+        transitions: 0,
+    });
+    for (holder, gone_at, expected) in [
+        // Deleted while its holder may write.
+        ("a", 101, waiting(100)),
+        ("a", 160, waiting(100)),
+        ("a", 161, create.clone()),
+        // Nobody may, or it was ours.
+        ("", 101, create.clone()),
+        ("b", 101, create.clone()),
+    ] {
+        let mut state = LeaseState::default();
+        state.observe(&rules("b"), Some(record(holder, "1", 3)), at(100));
+        let found = state.observe(&rules("b"), None, at(gone_at));
+        assert_eq!(found, expected, "held by {holder:?}, gone at {gone_at} s");
+    }
+    // Its holder makes it anew, and is respected like before.
+    let mut state = LeaseState::default();
+    state.observe(&rules("b"), Some(record("a", "1", 3)), at(100));
+    assert_eq!(state.observe(&rules("b"), None, at(110)), waiting(100));
+    let anew = Some(record("a", "7", 0));
+    assert_eq!(state.observe(&rules("b"), anew, at(120)), waiting(120));
+}
+
+#[test]
 fn the_holder_falls_silent_before_anybody_else_may_begin() {
     // Sent at 0, applied and seen by the other at the same instant at the earliest.
     let end = claim_end(&rules("a"), at(0));

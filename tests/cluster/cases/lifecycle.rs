@@ -1,12 +1,13 @@
 //! Variants and their targets come, change and go, and what is shown of them follows at once.
 
+use std::fs;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
@@ -246,7 +247,27 @@ async fn changes_are_told(cx: &Cx) -> Result {
         let note = format!("{note} (cycle {cycle})");
         seen(&told().await?, &vec![("ScaledUp".to_owned(), note)])
     })
-    .await
+    .await?;
+    let cycle = variants.cycle("v").await?;
+    let snapshot = controller.debug("snapshot").await?;
+    let records = snapshot.pointer("/context/records").cloned();
+    let record = records.unwrap_or_default()[format!("{}/v", cx.namespace.name)].clone();
+    assert_eq!(record["decided"]["cycle"], json!(cycle), "{record}");
+    let span = json!({ "name": "cycle", "cycle": cycle });
+    let log = fs::read_to_string(controller.server.log())?;
+    let lines = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut decisions = lines.filter(|line| line["message"] == "scaling-decision");
+    let decision = decisions.next().unwrap_or_default();
+    assert_eq!(decision["span"], span, "{decision}");
+    let spans = decision["spans"].as_array().map(Vec::as_slice);
+    let Some([actor, innermost]) = spans else {
+        return Err(Fault::new(decision.to_string()));
+    };
+    assert_eq!((&actor["role"], innermost), (&json!("emitter"), &span));
+    assert_eq!(decision["desired"], json!(3), "{decision}");
+    Ok(())
 }
 
 /// What was published last outlives the process, at every moment of its start: five were wanted of

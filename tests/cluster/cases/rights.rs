@@ -317,20 +317,20 @@ fn resources(kustomization: &Value) -> Vec<Value> {
 async fn are_all_used_and_suffice(cx: &Cx) -> Result {
     does_everything(cx).await?;
     let uses = uses(&cx.world.site.logs())?;
-    let granted = all_granted()?;
     suffice(&uses)?;
-    let idle: BTreeSet<&Right> = granted
-        .iter()
-        .filter(|granted| !uses.allowed.iter().any(|used| covers(granted, used)))
-        .collect();
-    assert!(idle.is_empty(), "granted and never used: {idle:?}");
-    let missing: BTreeSet<&Right> = uses
-        .allowed
-        .iter()
-        .filter(|used| !granted.iter().any(|granted| covers(granted, used)))
-        .collect();
-    assert!(missing.is_empty(), "used and not shipped: {missing:?}");
-    Ok(())
+    are_all_used(&uses)
+}
+
+/// Everything that is granted was used.
+pub(crate) fn are_all_used(uses: &Uses) -> Result {
+    let granted = all_granted()?;
+    let is_idle = |granted: &&Right| !uses.allowed.iter().any(|used| covers(granted, used));
+    let idle: BTreeSet<&Right> = granted.iter().filter(is_idle).collect();
+    if idle.is_empty() {
+        Ok(())
+    } else {
+        Err(Fault::new(format!("granted and never used: {idle:?}")))
+    }
 }
 
 /// Everything that the shipped roles grant.
@@ -342,16 +342,21 @@ fn all_granted() -> Result<BTreeSet<Right>> {
     Ok(granted(&roles))
 }
 
-/// Nothing was refused to a controller whose rules nobody had removed.
+/// Nothing was refused to a controller whose rules nobody had removed, and nothing was done by rules
+/// that are not shipped.
 pub(crate) fn suffice(uses: &Uses) -> Result {
     let refused: Vec<_> = uses
         .never_granted()
         .filter(|(user, _)| !user.contains(REMOVES))
         .collect();
-    if refused.is_empty() {
+    let granted = all_granted()?;
+    let is_missing = |used: &&Right| !granted.iter().any(|granted| covers(granted, used));
+    let missing: BTreeSet<&Right> = uses.allowed.iter().filter(is_missing).collect();
+    if refused.is_empty() && missing.is_empty() {
         Ok(())
     } else {
-        Err(Fault::new(format!("refused: {refused:?}")))
+        let text = format!("refused: {refused:?}; used and not shipped: {missing:?}");
+        Err(Fault::new(text))
     }
 }
 

@@ -8,6 +8,9 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 use wva::api::INSTANCE_LABEL;
+use wva::api::variant_autoscaling::VariantAutoscaling;
+use wva::cluster::status::controllers;
+use wva::policy::rival::Holding;
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::exporter::{Exporter, Page};
@@ -24,6 +27,10 @@ const SOON: Duration = Duration::from_mins(1);
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared("rivals::the_second_gives_way", the_second_gives_way),
+        Case::shared(
+            "rivals::that_nobody_scrapes_take_no_turns",
+            that_nobody_scrapes_take_no_turns,
+        ),
         Case::shared("rivals::a_second_series_is_said", a_second_series_is_said),
         Case::shared(
             "rivals::instances_that_name_one_target_say_so",
@@ -101,6 +108,69 @@ async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
     first.crash();
     of_second.publishes(NAME, Some(3.0), SOON).await?;
     conflict(of_second, None).await
+}
+
+/// Without the series of either in Prometheus, each takes the other for dead. The first takes back what
+/// was taken from it, and is left alone from then on.
+async fn that_nobody_scrapes_take_no_turns(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    let first = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    let first = first.unscraped();
+    let of_first = Variants::new(&cx.namespace, &first);
+    of_first
+        .apply(NAME, NAME, json!({ "minReplicas": 2 }))
+        .await?;
+    of_first.publishes(NAME, Some(2.0), SOON).await?;
+    let holder = eventually("it holds the object", SOON, async || holder(cx).await).await?;
+
+    let other = format!("{}-other", cx.namespace.name);
+    let other = Namespace::create(&cx.world, &other).await?;
+    let outcome = take_no_turns(cx, of_first, &holder, &other).await;
+    other.delete().await?;
+    outcome
+}
+
+async fn take_no_turns(cx: &Cx, of_first: Variants<'_>, first: &str, other: &Namespace) -> Result {
+    /// In so many cycles they would have taken turns many times over.
+    const CYCLES: u64 = 30;
+    let spec = ControllerSpec {
+        name: "wva-1",
+        environment: vec![("POD_NAMESPACE", other.name.clone())],
+        ..ControllerSpec::scoped(cx)
+    };
+    let second = Controller::start(cx, &spec).await?.unscraped();
+    let of_second = Variants::new(&cx.namespace, &second);
+    let mut holders = vec![first.to_owned()];
+    eventually("both have looked often", SOON * 2, async || {
+        // While the object changes hands, both hold it, or nobody.
+        if let Ok(holder) = holder(cx).await
+            && holders.last() != Some(&holder)
+        {
+            holders.push(holder);
+        }
+        let plan = second.debug("decisions").await?;
+        seen(&(plan["cycle"].as_u64() >= Some(CYCLES)), &true)
+    })
+    .await?;
+    assert!(holders.len() <= 3, "{holders:?}");
+    seen(&holder(cx).await?.as_str(), &first)?;
+    conflict(of_second, Some("True/OtherController")).await?;
+    of_first.publishes(NAME, Some(2.0), SOON).await?;
+    seen(&of_second.desired(NAME).await?, &None)
+}
+
+/// The one controller that holds the status of the object.
+async fn holder(cx: &Cx) -> Result<String> {
+    let objects: Api<VariantAutoscaling> = cx.namespace.api();
+    let owners = controllers(&objects.get(NAME).await?.metadata);
+    let holders = owners
+        .iter()
+        .filter(|owner| owner.holds == Holding::Status)
+        .map(|owner| owner.manager.to_string());
+    match &holders.collect::<Vec<_>>()[..] {
+        [one] => Ok(one.clone()),
+        several => Err(Fault::new(format!("held by {several:?}"))),
+    }
 }
 
 /// A controller of one instance, with an object of its own for the one target.

@@ -135,6 +135,13 @@ impl Controller {
         })
     }
 
+    /// The same, where Prometheus is not let in from now on.
+    #[must_use]
+    pub(crate) fn unscraped(mut self) -> Self {
+        self.target = None;
+        self
+    }
+
     /// Waits until `/readyz` agrees.
     pub(crate) async fn ready(&self) -> Result {
         eventually(

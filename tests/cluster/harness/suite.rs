@@ -40,6 +40,14 @@ enum Class {
     OwnServers(Setup),
 }
 
+/// How much of the suite is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// What was asked for by name.
+    Part,
+}
+
 /// One test.
 pub(crate) struct Case {
     name: String,
@@ -152,6 +160,11 @@ struct Suite {
 pub(crate) fn run(mut cases: Vec<Case>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(PARALLEL);
+    let extent = if arguments.filter.is_none() && arguments.skip.is_empty() {
+        Extent::Whole
+    } else {
+        Extent::Part
+    };
     // Trials are taken in order, so exclusive cases come when the shared ones are done or running.
     cases.sort_by_key(|case| case.class);
     if arguments.list {
@@ -178,7 +191,7 @@ pub(crate) fn run(mut cases: Vec<Case>) -> ExitCode {
     let conclusion = catch_unwind(AssertUnwindSafe(|| libtest_mimic::run(&arguments, trials)));
     suite.runtime.block_on(suite.end());
     match conclusion {
-        Ok(conclusion) => match suite.rights_sufficed() {
+        Ok(conclusion) => match suite.rights_fitted(extent) {
             Ok(()) => conclusion.exit_code(),
             Err(fault) => {
                 eprintln!("over all servers of the suite: {fault}");
@@ -332,9 +345,15 @@ impl Suite {
         }
     }
 
-    /// In none of the worlds was a controller refused anything, by the logs that they leave behind.
-    fn rights_sufficed(&self) -> Result {
-        rights::suffice(&audit::uses_of_run(self.run.dir())?)
+    /// In none of the worlds was a controller refused anything, or did what is not shipped, by the logs
+    /// that they leave behind. Over all cases, everything that is granted was used.
+    fn rights_fitted(&self, extent: Extent) -> Result {
+        let uses = audit::uses_of_run(self.run.dir())?;
+        rights::suffice(&uses)?;
+        match extent {
+            Extent::Whole => rights::are_all_used(&uses),
+            Extent::Part => Ok(()),
+        }
     }
 
     async fn end(&self) {
