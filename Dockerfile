@@ -1,9 +1,10 @@
 # The controller's image: one binary under two names, not root, no shell. The steps are those of
 # image/build. For several platforms: docker buildx build --platform linux/amd64,linux/arm64
-FROM rust:1.95-slim-bookworm AS build
+# The version of rust-toolchain.toml, which stays outside: it would have rustup fetch clippy and rustfmt.
+FROM rust:1.95.0-slim-bookworm AS build
 WORKDIR /src
 # A layer of dependencies that is built again only when the manifests change.
-COPY Cargo.toml Cargo.lock rust-toolchain.toml ./
+COPY Cargo.toml Cargo.lock ./
 COPY tests/allocations tests/allocations
 COPY image/build image/build
 RUN image/build dependencies

@@ -141,4 +141,10 @@ fn the_sample_serves_an_open_model() {
     let model = yaml(&format!("{}/values.yaml", super::CHART))["llmd"]["modelID"].clone();
     let argument = format!("- --model={}\n", model.as_str().unwrap());
     assert!(sample.contains(&argument), "{argument}");
+    // Who loads it needs its tokenizer, which goes by the name of the weights.
+    let load = format!(
+        "--model {} --served-model-name meta/llama-3.1-8b ",
+        model.as_str().unwrap()
+    );
+    assert!(text("docs/tutorials/demo.md").contains(&load), "{load}");
 }

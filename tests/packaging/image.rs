@@ -63,6 +63,17 @@ fn the_build_is_given_every_package() {
     assert_eq!(seen, 1, "packages of our own");
 }
 
+/// One version of Rust for the image and for everybody else.
+#[test]
+fn the_image_is_built_with_the_rust_of_the_checkout() {
+    let toolchain = text("rust-toolchain.toml");
+    let version = toolchain.split_once("channel = \"").unwrap().1;
+    let version = version.split('"').next().unwrap();
+    assert_eq!(version.split('.').count(), 3, "{version} names no release");
+    let base = format!("\nFROM rust:{version}-slim-bookworm AS build\n");
+    assert!(text("Dockerfile").contains(&base), "{base}");
+}
+
 /// The image is built by the steps of `image/build`, and by no other.
 #[test]
 fn the_image_takes_the_steps_of_its_script() {

@@ -34,6 +34,8 @@ fn leaves(parent: &str, value: &Value, found: &mut BTreeMap<String, Value>) {
 
 /// The published defaults, and ours where they differ on purpose; one line per value.
 const DEFAULTS: &str = r#"
+nameOverride ""
+fullnameOverride ""
 controller.enabled true
 wva.enabled true
 wva.replicaCount 2
@@ -244,6 +246,13 @@ fn the_schema_knows_the_keys_that_the_controller_reads() {
     let found = wva["config"]["properties"].as_object().unwrap();
     let found: BTreeMap<String, Value> = found.clone().into_iter().collect();
     assert_eq!(found, wanted);
+    let flags: BTreeSet<&str> = all().flat_map(|spec| spec.flags.iter().copied()).collect();
+    let flags: Vec<&str> = flags.into_iter().collect();
+    let wanted = format!("^--?({})(=.*)?$", flags.join("|"));
+    assert_eq!(
+        wva["extraArgs"]["items"]["pattern"], wanted,
+        "wva.extraArgs"
+    );
     // A flag that the chart sets, by whatever name, is known to its check.
     let check = text(&format!("{CHART}/templates/_check.tpl"));
     let deployment = text(&format!("{CHART}/templates/deployment.yaml"));
@@ -311,11 +320,21 @@ fn is_free_form(schema: &Value) -> bool {
     schema["properties"].is_null() && schema["type"] == "object"
 }
 
+/// Every object of a schema, wherever it stands, names its keys or says what any of them may be.
 fn is_closed(at: &str, schema: &Value) {
-    for (key, child) in schema["properties"].as_object().into_iter().flatten() {
-        is_closed(&format!("{at}/{key}"), child);
+    for part in ["properties", "definitions"] {
+        for (key, child) in schema[part].as_object().into_iter().flatten() {
+            is_closed(&format!("{at}/{key}"), child);
+        }
     }
-    if schema["properties"].is_object() {
+    for part in ["items", "additionalProperties"] {
+        if schema[part].is_object() {
+            is_closed(&format!("{at}/{part}"), &schema[part]);
+        }
+    }
+    // Helm itself puts `global` there, and parameters are each analyzer's own.
+    let is_open = at == "/global" || at.ends_with("/analyzers/items/parameters");
+    if schema["type"] == "object" && !is_open {
         let others = &schema["additionalProperties"];
         assert!(*others == false || others.is_object(), "{at} takes any key");
     }

@@ -4,6 +4,7 @@
 {{- include "wva.check.prometheus" . -}}
 {{- include "wva.check.scope" . -}}
 {{- include "wva.check.container" . -}}
+{{- include "wva.check.budget" . -}}
 {{- include "wva.check.policies" . -}}
 {{- include "wva.check.sample" . -}}
 {{- include "wva.check.externalMetrics" . -}}
@@ -97,6 +98,17 @@ zap-log-level: LOG_LEVEL
 {{- end -}}
 {{- end }}
 
+{{/* A budget that no eviction fits in would keep a drained node for ever. */}}
+{{- define "wva.check.budget" -}}
+{{- $w := .Values.wva -}}
+{{- $least := $w.podDisruptionBudget.minAvailable -}}
+{{- $is_all := eq (toString $least) "100%" -}}
+{{- if not (kindIs "string" $least) }}{{ $is_all = ge (int $least) (int $w.replicaCount) }}{{ end -}}
+{{- if and $w.podDisruptionBudget.enabled $w.enabled (gt (int $w.replicaCount) 1) $is_all -}}
+{{- fail (printf "wva.podDisruptionBudget.minAvailable: %v of wva.replicaCount=%d lets no node with such a pod be drained; leave one out" $least (int $w.replicaCount)) -}}
+{{- end -}}
+{{- end }}
+
 {{- define "wva.check.scope" -}}
 {{- $w := .Values.wva -}}
 {{- if and $w.watchNamespace (not $w.namespaceScoped) -}}
@@ -128,6 +140,9 @@ zap-log-level: LOG_LEVEL
 {{- if eq $flag "config-file" -}}
 {{- fail "wva.extraArgs: --config-file would take the place of the main ConfigMap, and nothing could change live; use wva.config" -}}
 {{- end -}}
+{{- end -}}
+{{- range $label, $value := include "wva.controllerSelector" . | fromYaml -}}
+{{- if hasKey $.Values.wva.podLabels $label }}{{ fail (printf "wva.podLabels.%s: by it the pods are selected; leave it out" $label) }}{{ end -}}
 {{- end -}}
 {{- $ports := list 8081 -}}
 {{- if .Values.wva.metrics.enabled -}}

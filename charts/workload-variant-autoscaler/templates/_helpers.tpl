@@ -1,13 +1,16 @@
 {{- define "wva.name" -}}
-{{ .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{ .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{/* The release's name, or release and chart where the one does not hold the other. */}}
 {{- define "wva.fullname" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name -}}
 {{ .Release.Name | trunc 63 | trimSuffix "-" }}
 {{- else -}}
-{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{ printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
 {{- end -}}
 {{- end }}
 

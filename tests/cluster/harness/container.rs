@@ -1,11 +1,12 @@
 //! A container of a Deployment, run as a process: with its arguments, its environment, the token of
 //! its service account, and its folders.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::Value;
@@ -28,6 +29,22 @@ pub(crate) struct Container<'a> {
     pub(crate) is_scraped: bool,
 }
 
+/// Where pods find the token of their account.
+pub(crate) const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The folder of this machine that stands for a mounted Secret, ConfigMap or account.
+pub(crate) fn folder_of(cx: &Cx, namespace: &str, object: &str) -> PathBuf {
+    cx.world.site.conf(&format!("{namespace}-{object}"))
+}
+
+fn fill(folder: &Path, files: BTreeMap<String, Vec<u8>>) -> Result {
+    fs::create_dir_all(folder)?;
+    for (name, content) in files {
+        fs::write(folder.join(name), content)?;
+    }
+    Ok(())
+}
+
 /// A container that runs.
 pub(crate) struct Running {
     pub(crate) controller: Controller,
@@ -41,10 +58,11 @@ impl Container<'_> {
         let world = &cx.world;
         let pod = &self.deployment["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
-        let kubeconfig = world
-            .site
-            .pki
-            .kubeconfig_with_token(&world.api.url, &self.token(cx, pod).await?);
+        let token = self.token(cx, pod).await?;
+        let account = pod["serviceAccountName"].as_str().unwrap_or_default();
+        let files = BTreeMap::from([("token".to_owned(), token.clone().into_bytes())]);
+        fill(&folder_of(cx, self.namespace, account), files)?;
+        let kubeconfig = world.site.pki.kubeconfig_with_token(&world.api.url, &token);
         let user = format!("{}-{}", self.namespace, self.pod);
         let kubeconfig = world.site.write_kubeconfig(&user, &kubeconfig)?;
         let folders = self.folders(cx, pod, container).await?;
@@ -132,33 +150,62 @@ impl Container<'_> {
         token.ok_or_else(|| Fault::new("the API server issued no token"))
     }
 
-    /// Each mounted Secret as a folder of its own: mount path and folder.
+    /// Each mounted Secret and ConfigMap as a folder of its own: mount path and what stands for it.
     async fn folders(
         &self,
         cx: &Cx,
         pod: &Value,
         container: &Value,
     ) -> Result<Vec<(String, PathBuf)>> {
-        let secrets: Api<Secret> = Api::namespaced(cx.world.client.clone(), self.namespace);
         let mut folders = Vec::new();
         for mount in container["volumeMounts"].as_array().into_iter().flatten() {
             let volumes = pod["volumes"].as_array().into_iter().flatten();
             let mut volumes = volumes.filter(|volume| volume["name"] == mount["name"]);
             let volume = volumes.next().unwrap_or(&Value::Null);
-            let (Some(secret), Some(path)) = (
-                volume["secret"]["secretName"].as_str(),
-                mount["mountPath"].as_str(),
-            ) else {
+            let Some(path) = mount["mountPath"].as_str() else {
                 continue;
             };
-            let folder = cx.world.site.conf(&format!("{}-{secret}", self.namespace));
-            fs::create_dir_all(&folder)?;
-            for (name, content) in secrets.get(secret).await?.data.unwrap_or_default() {
-                fs::write(folder.join(name), content.0)?;
+            let Some((name, mut files)) = self.mounted(cx, volume).await? else {
+                continue;
+            };
+            let source = ["secret", "configMap"].map(|kind| &volume[kind]["items"]);
+            for item in source.into_iter().filter_map(Value::as_array).flatten() {
+                let [key, path] = ["key", "path"].map(|field| item[field].as_str());
+                let content = files.remove(key.unwrap_or_default());
+                let content = content.ok_or_else(|| Fault::new(format!("{name} lacks {item}")))?;
+                files.insert(path.unwrap_or_default().to_owned(), content);
             }
-            folders.push((path.to_owned(), folder));
+            let folder = folder_of(cx, self.namespace, &name);
+            fill(&folder, files)?;
+            let one = mount["subPath"].as_str();
+            let source = one.map_or_else(|| folder.clone(), |file| folder.join(file));
+            folders.push((path.to_owned(), source));
         }
         Ok(folders)
+    }
+
+    /// Name and content of the Secret or ConfigMap that a volume is made of.
+    async fn mounted(
+        &self,
+        cx: &Cx,
+        volume: &Value,
+    ) -> Result<Option<(String, BTreeMap<String, Vec<u8>>)>> {
+        let client = &cx.world.client;
+        if let Some(name) = volume["secret"]["secretName"].as_str() {
+            let secrets: Api<Secret> = Api::namespaced(client.clone(), self.namespace);
+            let data = secrets.get(name).await?.data.unwrap_or_default();
+            let files = data.into_iter().map(|(name, content)| (name, content.0));
+            return Ok(Some((name.to_owned(), files.collect())));
+        }
+        if let Some(name) = volume["configMap"]["name"].as_str() {
+            let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), self.namespace);
+            let data = config_maps.get(name).await?.data.unwrap_or_default();
+            let files = data
+                .into_iter()
+                .map(|(name, text)| (name, text.into_bytes()));
+            return Ok(Some((name.to_owned(), files.collect())));
+        }
+        Ok(None)
     }
 }
 

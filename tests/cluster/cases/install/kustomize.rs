@@ -1,6 +1,7 @@
 //! The kustomize bases and overlays.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -146,33 +147,53 @@ pub(super) async fn grants_the_cluster_to_limits_alone(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// Applies what `kubectl apply -k config/default` and `config/prometheus` would, in the system namespace
-/// of the case and with the Prometheus of the world.
-async fn apply_default(cx: &Cx) -> Result<Vec<Value>> {
+/// What `kubectl apply -k` would apply, in the system namespace of the case, and with an instance, as
+/// objects of other cases are not its own.
+pub(super) async fn rendered(cx: &Cx, folders: &[&str]) -> Result<Vec<Value>> {
     let shipping = Shipping::to(&cx.world)?;
     let namespace = &cx.system().await?.name;
-    let mut objects = shipping.kustomize("default").await?;
-    objects.extend(shipping.kustomize("prometheus").await?);
+    let mut objects = Vec::new();
+    for folder in folders {
+        objects.extend(shipping.kustomize(folder).await?);
+    }
     objects.retain(|object| {
         // Shared by all cases, or made by the harness.
         object["kind"] != "CustomResourceDefinition" && object["kind"] != "Namespace"
     });
     let text = json!(objects).to_string().replace(SYSTEM, namespace);
     let objects: Vec<Value> = serde_json::from_str(&text)?;
-    let mut applied = Vec::new();
+    let mut objects: Vec<Value> = objects
+        .into_iter()
+        .map(|object| moved(object, namespace))
+        .collect();
+    main_config(&mut objects)["CONTROLLER_INSTANCE"] = json!(cx.namespace.name);
+    Ok(objects)
+}
+
+/// The settings among rendered objects.
+pub(super) fn main_config(objects: &mut [Value]) -> &mut Value {
+    let mut found = objects.iter_mut().filter(|object| {
+        object["kind"] == "ConfigMap" && name_of(object).ends_with("-variantautoscaling-config")
+    });
+    &mut found.next().expect("a main ConfigMap")["data"]
+}
+
+pub(super) async fn apply(cx: &Cx, objects: &[Value]) -> Result {
+    let namespace = &cx.system().await?.name;
     for object in objects {
-        let mut object = moved(object, namespace);
-        if name_of(&object).ends_with("-variantautoscaling-config") {
-            let data = &mut object["data"];
-            data["PROMETHEUS_BASE_URL"] = json!(cx.world.prometheus.url);
-            data["PROMETHEUS_ALLOW_HTTP"] = json!("true");
-            // Objects of other cases are not its own.
-            data["CONTROLLER_INSTANCE"] = json!(cx.namespace.name);
-        }
         manifest::apply(&cx.world.client, object.clone(), Some(namespace)).await?;
-        applied.push(object);
     }
-    Ok(applied)
+    Ok(())
+}
+
+/// The default installation, with the Prometheus of the world.
+async fn apply_default(cx: &Cx) -> Result<Vec<Value>> {
+    let mut objects = rendered(cx, &["default", "prometheus"]).await?;
+    let data = main_config(&mut objects);
+    data["PROMETHEUS_BASE_URL"] = json!(cx.world.prometheus.url);
+    data["PROMETHEUS_ALLOW_HTTP"] = json!("true");
+    apply(cx, &objects).await?;
+    Ok(objects)
 }
 
 pub(super) async fn settings_change_live(cx: &Cx) -> Result {
@@ -233,26 +254,55 @@ pub(super) async fn reads_what_is_deployed(cx: &Cx) -> Result {
     running::nothing_was_refused(cx, namespace)
 }
 
-/// The samples of a workload, its variant and its ScaledObject belong together, and the controller of the
-/// default installation scales them.
-pub(super) async fn scales_the_samples(cx: &Cx) -> Result {
-    const NAME: &str = "llama-8b";
+/// The workload and the variant of the samples.
+pub(super) const NAME: &str = "llama-8b";
+/// What its engines call the model.
+pub(super) const MODEL: &str = "meta/llama-3.1-8b";
+
+/// Applies the samples of a workload and its variant, with the instance of the case.
+pub(super) async fn serve_the_sample(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
-    let namespace = &cx.namespace.name;
-    let samples = repository().join("config/samples");
     let mut objects = shipping.kustomize("samples/workloads").await?;
-    objects.extend(manifest::read(&samples.join("name-only.yaml"))?);
+    objects.extend(manifest::read(&samples().join("name-only.yaml"))?);
     for mut object in objects {
         if object["kind"] == "VariantAutoscaling" {
-            object["metadata"]["labels"] = json!({ INSTANCE_LABEL: namespace });
+            object["metadata"]["labels"] = json!({ INSTANCE_LABEL: cx.namespace.name });
         }
         cx.namespace.apply(object).await?;
     }
-    cx.namespace.settles(NAME, 1, SOON).await?;
+    cx.namespace.settles(NAME, 1, SOON).await
+}
+
+fn samples() -> PathBuf {
+    repository().join("config/samples")
+}
+
+/// Applies the sample of a ScaledObject, which asks the Prometheus of the world.
+pub(super) async fn follow_the_sample(cx: &Cx) -> Result {
+    let mut scaler = manifest::read(&samples().join("scalers/scaledobject.yaml"))?.remove(0);
+    let metadata = &mut scaler["spec"]["triggers"][0]["metadata"];
+    metadata["serverAddress"] = json!(cx.world.prometheus.url);
+    let query = metadata["query"].as_str().unwrap_or_default();
+    metadata["query"] = json!(query.replace("llm-d", &cx.namespace.name));
+    cx.namespace.apply(scaler).await.map(drop)
+}
+
+/// A cycle a second, and pages that are scraped without a token.
+pub(super) fn quick(objects: &[Value]) -> Result<Vec<Value>> {
+    let text = json!(objects).to_string();
+    let text = text.replace("--metrics-secure=true", "--metrics-secure=false");
+    Ok(serde_json::from_str(&text.replace("\"60s\"", "\"1s\""))?)
+}
+
+/// The samples of a workload, its variant and its ScaledObject belong together, and the controller of the
+/// default installation scales them.
+pub(super) async fn scales_the_samples(cx: &Cx) -> Result {
+    serve_the_sample(cx).await?;
+    let namespace = &cx.namespace.name;
     let spec = FleetSpec {
         namespace: namespace.clone(),
         selector: format!("app={NAME}"),
-        model: "meta/llama-3.1-8b".to_owned(),
+        model: MODEL.to_owned(),
     };
     // Two thirds of three caches, which is below every trigger.
     let load = Load::Shared(Reading {
@@ -261,27 +311,14 @@ pub(super) async fn scales_the_samples(cx: &Cx) -> Result {
     });
     let fleet = EngineFleet::start(&cx.world, spec, load);
 
-    let mut objects = apply_default(cx).await?;
-    for object in &mut objects {
-        // The scrapes of the tests bring no token, and a minute is long.
-        let text = object.to_string();
-        let text = text.replace("--metrics-secure=true", "--metrics-secure=false");
-        *object = serde_json::from_str(&text.replace("\"60s\"", "\"1s\""))?;
-        if object["kind"] == "ConfigMap" {
-            manifest::apply(&cx.world.client, object.clone(), None).await?;
-        }
-    }
+    let objects = quick(&apply_default(cx).await?)?;
+    apply(cx, &objects).await?;
     let system = &cx.system().await?.name;
     let controller = running::start(cx, &objects, system, "wva-0")
         .await?
         .controller;
     controller.ready().await?;
-    let mut scaler = manifest::read(&samples.join("scalers/scaledobject.yaml"))?.remove(0);
-    let metadata = &mut scaler["spec"]["triggers"][0]["metadata"];
-    metadata["serverAddress"] = json!(cx.world.prometheus.url);
-    let query = metadata["query"].as_str().unwrap_or_default();
-    metadata["query"] = json!(query.replace("llm-d", namespace));
-    cx.namespace.apply(scaler).await?;
+    follow_the_sample(cx).await?;
     cx.namespace.settles(NAME, 3, LATER).await?;
     drop(fleet);
     running::nothing_was_refused(cx, system)

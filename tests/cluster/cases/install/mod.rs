@@ -2,8 +2,10 @@
 
 mod arrival;
 mod documents;
+mod effects;
 mod kustomize;
 mod observability;
+mod openshift;
 mod release;
 mod rendering;
 mod running;
@@ -54,6 +56,10 @@ fn installed() -> Vec<Case> {
             "install::chart_settings_change_live",
             running::chart_settings_change_live,
         ),
+        Case::shared(
+            "install::openshift_chart_asks_thanos",
+            openshift::chart_asks_thanos,
+        ),
         Case::with_own_servers(
             "install::chart_scales_its_sample_through_its_hpa",
             Setup::Whole,
@@ -73,6 +79,7 @@ fn rendered() -> Vec<Case> {
             "install::wrong_values_are_refused_by_name",
             wrong::wrong_values_are_refused_by_name,
         ),
+        Case::shared("install::every_value_acts", effects::every_value_acts),
         Case::shared("install::chart_renders_defaults", rendering::defaults),
         Case::shared("install::chart_renders_client_only", rendering::client_only),
         Case::shared("install::chart_renders_an_instance", rendering::instance),
@@ -127,6 +134,10 @@ fn kustomized() -> Vec<Case> {
         Case::shared(
             "install::kustomize_scales_the_samples",
             kustomize::scales_the_samples,
+        ),
+        Case::shared(
+            "install::openshift_overlay_scales_the_samples",
+            openshift::overlay_scales_the_samples,
         ),
     ]
 }

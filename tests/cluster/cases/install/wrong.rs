@@ -166,6 +166,35 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("wva.resources.limit.cpu", "1", "'limit'"),
     ("wva.tolerations[0].efect", "NoSchedule", "'efect'"),
     ("wva.affinity.node", "x", "'node'"),
+    ("wva.affinity.podAffinity.required", "x", "'required'"),
+    (
+        "wva.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchLabels.zone",
+        "a",
+        "'matchLabels'",
+    ),
+    (
+        "wva.topologySpreadConstraints[0].labelSelector.matchLabel",
+        "x",
+        "'matchLabel'",
+    ),
+    (
+        "wva.podLabels.control-plane",
+        "x",
+        "wva.podLabels.control-plane",
+    ),
+    (
+        "wva.podDisruptionBudget.minAvailable",
+        "2",
+        "wva.podDisruptionBudget.minAvailable: 2",
+    ),
+    (
+        "wva.podDisruptionBudget.minAvailable",
+        "100%",
+        "wva.podDisruptionBudget.minAvailable: 100%",
+    ),
+    ("wva.extraArgs[0]", "--lead-elect=false", "/wva/extraArgs/0"),
+    ("fullnameOverride", "A_b", "/fullnameOverride"),
+    ("nameoverride", "x", "'nameoverride'"),
     (
         "wva.podDisruptionBudget.minAvailable",
         "one",
