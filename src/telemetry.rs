@@ -39,10 +39,12 @@ impl LevelHandle {
     }
 }
 
-/// ractor logs its own life at info, in spans whose field `name` collides with the span's name.
+/// ractor logs its own life at info, in spans whose field `name` collides with the span's name. The
+/// client of the API server logs every request that fails as an error; whoever sent it says so with
+/// the cause, and knows how bad it is.
 fn filter(level: &str) -> EnvFilter {
     EnvFilter::new(format!(
-        "{level},ractor=warn,hyper=warn,kube=warn,tower=warn"
+        "{level},ractor=warn,hyper=warn,kube=warn,kube_client::client=off,tower=warn"
     ))
 }
 

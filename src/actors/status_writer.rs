@@ -293,13 +293,10 @@ impl StatusWriter {
 
     /// What concerns more than one object is said of the controller.
     fn tell(&self, error: &StatusError) {
-        let is_denied = matches!(error, StatusError::Forbidden { .. });
-        if is_denied || matches!(error, StatusError::Retry { .. }) {
-            self.facts
-                .requests
-                .failed(Asker::Status, &error.to_string());
+        if let Some(grievance) = error.grievance() {
+            self.facts.requests.failed(Asker::Status, &grievance);
         }
-        if is_denied {
+        if matches!(error, StatusError::Forbidden { .. }) {
             self.connections.denials.tell("Write", error);
         }
     }

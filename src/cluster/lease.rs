@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 
+use super::client::{RequestError, within};
 use super::fingerprint::fingerprint;
 use crate::policy::lease::{LeaseMove, LeaseRecord, LeaseRules, Proposal, ProposalKind};
 use crate::policy::moment::WallTime;
@@ -20,37 +21,20 @@ pub struct LeaseApi {
     timeout: Duration,
 }
 
-/// Why a request about the lease did not succeed.
+/// Why a request about the lease did not succeed. After a write, it may have been applied all the same.
 #[derive(Debug, thiserror::Error)]
-pub enum LeaseError {
-    /// No answer in time; a write may have been applied all the same.
-    #[error("lease {lease}: no answer within {timeout:?}")]
-    TimedOut {
-        /// Name of the lease.
-        lease: String,
-        /// The time that was given.
-        timeout: Duration,
-    },
-    /// The API server refused, or could not be reached.
-    #[error("lease {lease}: {source}")]
-    Refused {
-        /// Name of the lease.
-        lease: String,
-        /// What it said.
-        source: kube::Error,
-    },
+#[error("lease {lease}: {error}")]
+pub struct LeaseError {
+    /// Name of the lease.
+    lease: String,
+    /// What happened.
+    error: RequestError,
 }
 
 impl LeaseError {
     /// Whether a right is missing; the text names which.
     pub fn is_forbidden(&self) -> bool {
-        match self {
-            Self::Refused {
-                source: kube::Error::Api(status),
-                ..
-            } => status.code == 403,
-            Self::Refused { .. } | Self::TimedOut { .. } => false,
-        }
+        self.error.is_denied()
     }
 }
 
@@ -163,16 +147,11 @@ impl LeaseApi {
         &self,
         request: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, LeaseError> {
-        match tokio::time::timeout(self.timeout, request).await {
-            Ok(answer) => answer.map_err(|source| LeaseError::Refused {
-                lease: self.name.clone(),
-                source,
-            }),
-            Err(_elapsed) => Err(LeaseError::TimedOut {
-                lease: self.name.clone(),
-                timeout: self.timeout,
-            }),
-        }
+        let answer = within(self.timeout, request).await;
+        answer.map_err(|error| LeaseError {
+            lease: self.name.clone(),
+            error,
+        })
     }
 }
 

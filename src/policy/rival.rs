@@ -129,8 +129,8 @@ impl Rivals {
         let mut taken = self.taken.clone();
         taken.retain(|(_, key), _| managed.contains(key));
         let mut next = Self {
-            doubled,
             taken,
+            doubled,
             ..Self::default()
         };
         for (manager, objects) in held {

@@ -136,6 +136,22 @@ pub enum StatusError {
     },
 }
 
+impl StatusError {
+    /// What the API server had against the request, without the object: it may stand where everybody
+    /// can read it. `None` where the object alone is the matter.
+    pub fn grievance(&self) -> Option<String> {
+        match self {
+            Self::Forbidden { text, .. } => Some(text.clone()),
+            Self::Retry { error, .. } => Some(error.to_string()),
+            Self::Expired(_)
+            | Self::Conflict { .. }
+            | Self::Outdated(_)
+            | Self::Gone(_)
+            | Self::Invalid { .. } => None,
+        }
+    }
+}
+
 /// Stores a status.
 ///
 /// Applies it without force. Fields that a foreign program owns are taken over from it, for good;

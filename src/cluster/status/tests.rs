@@ -229,6 +229,30 @@ async fn a_live_controller_of_our_kind_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_everybody_may_read_of_an_error_names_no_object() {
+    let key = patch().key.to_string();
+    for (code, told) in [
+        (503, true),
+        (429, true),
+        (403, true),
+        (422, false),
+        (404, false),
+    ] {
+        let server = FakeServer::new([refusal(code, "", "its own words")]);
+        let error = apply(&server, &[]).await.unwrap_err();
+        assert!(error.to_string().contains(&key), "{error}");
+        let grievance = error.grievance();
+        assert_eq!(grievance.is_some(), told, "{error}");
+        if let Some(text) = grievance {
+            assert!(
+                text.contains("its own words") && !text.contains(&key),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_controller_of_our_kind_that_agrees_is_named() {
     let owners = [
         owner("wva-me", "Apply", &["f:a"]),

@@ -124,6 +124,17 @@ async fn a_leader_without_api_server(cx: &Cx) -> Result {
     let text = controller.readiness().await?;
     let follows = text.contains("leadership: following") && text.contains("[!] write/lease: ");
     assert!(follows, "{text}");
+    // Everybody may read this.
+    assert!(!text.contains(NAME), "{text}");
+    // One line for each request that fails, which tells why.
+    let log = fs::read_to_string(controller.server.log())?;
+    let failed =
+        |line: &&str| line.contains("lease not renewed") && line.contains("cannot be reached");
+    let failures: Vec<&str> = log.lines().filter(failed).collect();
+    assert!(
+        !failures.is_empty() && !log.contains("kube_client"),
+        "{log}"
+    );
     cx.namespace.scale(NAME, 1).await?;
     let before = lease(cx).await?.spec.unwrap_or_default();
     while Instant::now() < end {
