@@ -45,6 +45,10 @@ fn installed() -> Vec<Case> {
             release::upgrade_rollback_uninstall,
         ),
         Case::shared(
+            "install::upgrades_over_another_selector",
+            release::upgrades_over_another_selector,
+        ),
+        Case::shared(
             "install::an_immutable_config_map_stays_honest",
             release::an_immutable_config_map_stays_honest,
         ),

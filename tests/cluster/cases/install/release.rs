@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -121,6 +122,46 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
     let variants: Api<VariantAutoscaling> = cx.namespace.api();
     variants.get("mine").await?;
     Ok(())
+}
+
+/// Over a Deployment that selects its pods by other labels, as older charts had it, there is no upgrade
+/// before that Deployment is deleted.
+pub(super) async fn upgrades_over_another_selector(cx: &Cx) -> Result {
+    let shipping = Shipping::to(&cx.world)?;
+    let namespace = &cx.namespace.name;
+    let values = at_home(cx);
+    shipping.install(RELEASE, namespace, &values).await?;
+    let objects = shipping.manifest(RELEASE, namespace).await?;
+    let ours = find(&objects, "Deployment", "-controller-manager")?;
+    let deployments: Api<Deployment> = cx.namespace.api();
+    let gone = async || {
+        // At once, so that the name is free.
+        deployments
+            .delete(name_of(ours), &DeleteParams::background())
+            .await?;
+        eventually("the Deployment is gone", SOON, async || {
+            seen(&exists(cx, ours).await?, &false)
+        })
+        .await
+    };
+    gone().await?;
+    let mut old = ours.clone();
+    old["spec"]["selector"] = json!({ "matchLabels": { "control-plane": "controller-manager" } });
+    cx.namespace.apply(old).await?;
+    let Err(refused) = shipping.upgrade(RELEASE, namespace, &values).await else {
+        return Err(Fault::new("the selector changes"));
+    };
+    let text = refused.text();
+    assert!(
+        text.contains("spec.selector") && text.contains("immutable"),
+        "{text}"
+    );
+    gone().await?;
+    shipping.upgrade(RELEASE, namespace, &values).await?;
+    let now = deployments.get(name_of(ours)).await?;
+    let selector = now.spec.and_then(|spec| spec.selector.match_labels);
+    assert_eq!(selector.unwrap_or_default().len(), 3);
+    shipping.uninstall(RELEASE, namespace).await
 }
 
 async fn exists(cx: &Cx, object: &Value) -> Result<bool> {

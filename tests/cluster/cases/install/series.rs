@@ -56,16 +56,27 @@ struct Named {
 }
 
 impl Named {
-    /// Takes the series of an expression: each with the labels that it is selected by, and with those
-    /// by which the expression groups.
+    /// Takes the series of an expression: each with the labels that it is selected by, with those by
+    /// which it is grouped, and with those by which sides are matched.
     fn expression(&mut self, text: &str) {
-        let mut groups = BTreeSet::new();
-        for opening in [" by (", " on (", "by("] {
-            for part in text.split(opening).skip(1) {
-                let list = part.split(')').next().unwrap_or_default();
-                groups.extend(list.split(',').map(|label| label.trim().to_owned()));
-            }
+        let lists = |opening: &str| {
+            let parts = text.split(opening).skip(1);
+            let parts = parts.filter_map(|part| part.split_once(')'));
+            let lists = parts.map(|(list, after)| {
+                let labels = list.split(',').map(|label| label.trim().to_owned());
+                (labels.collect::<BTreeSet<_>>(), after)
+            });
+            lists.collect::<Vec<_>>()
+        };
+        for (labels, after) in [lists(" by ("), lists(" by(")].concat() {
+            self.selected(parenthesized(after), &labels);
         }
+        let matched = lists(" on (").into_iter().flat_map(|(labels, _)| labels);
+        self.selected(text, &matched.collect());
+    }
+
+    /// Takes every series in a text, with these labels besides its own.
+    fn selected(&mut self, text: &str, besides: &BTreeSet<String>) {
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let mut rest = text;
         while let Some(start) = ["wva_", "process_"]
@@ -77,7 +88,7 @@ impl Named {
             let end = from.find(|letter| !is_name(letter)).unwrap_or(from.len());
             let (name, after) = from.split_at(end);
             let labels = self.series.entry(name.to_owned()).or_default();
-            labels.extend(groups.iter().cloned());
+            labels.extend(besides.iter().cloned());
             let selector = after
                 .strip_prefix('{')
                 .and_then(|after| after.split('}').next());
@@ -94,6 +105,20 @@ impl Named {
         let labels = self.series.entry(series.to_owned()).or_default();
         labels.insert(label.to_owned());
     }
+}
+
+/// What stands between the first parenthesis of a text and the one that closes it.
+fn parenthesized(text: &str) -> &str {
+    let mut depth = 0;
+    let end = text.find(|letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        letter == ')' && depth == 0
+    });
+    text.split_at(end.unwrap_or(text.len())).0
 }
 
 fn dashboard(named: &mut Named) -> Result {
@@ -209,7 +234,10 @@ async fn exposed(controller: &Controller) -> Result<BTreeMap<String, BTreeSet<St
         let family = families.find(|family| family.name == name);
         let family =
             family.ok_or_else(|| Fault::new(format!("{name} ({why}) is not registered")))?;
-        found.insert(family.name.clone(), stored(family.labels.iter().cloned()));
+        // This controller has an instance, which every series of it carries.
+        let labels = family.labels.iter().cloned();
+        let labels = labels.chain(["controller_instance".to_owned()]);
+        found.insert(family.name.clone(), stored(labels));
     }
     for one in controller.series().await? {
         let labels = found.entry(one.name).or_default();
