@@ -108,7 +108,8 @@ pub(super) fn report(
         variants,
     };
     report.demand = (arrivals.zip(output_tokens))
-        .map(|(arrivals, tokens)| arrivals * tokens + report.queue_demand);
+        .map(|(arrivals, tokens)| arrivals * tokens + report.queue_demand)
+        .filter(|demand| demand.is_finite());
     report.roles = report.role_figures(input, learned);
     report
 }

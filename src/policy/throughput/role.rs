@@ -98,7 +98,7 @@ struct Fleet {
     anticipated: f64,
 }
 
-/// Figures of a role; none where no variant of it can be sized.
+/// Figures of a role; none where no variant of it can be sized, or no number holds its demand.
 pub(super) fn figures(
     parts: &[Part<'_>],
     load: RoleLoad,
@@ -120,6 +120,10 @@ pub(super) fn figures(
     } else {
         demand
     };
+    if !demand.is_finite() {
+        // A product of absurd figures, which no fleet could serve.
+        return None;
+    }
     let balance = Balance::of(demand, supply, anticipated, params.band);
     let is_ordered = floor.is_some_and(|floor| {
         floor.is_proven && floor.landing_demand > params.band.scale_up * anticipated
