@@ -34,7 +34,8 @@ use wva::sim::load::{Shape, Stage};
 use wva::sim::router::FlowControl;
 use wva::sim::workloads::NodeGroup;
 use wva::sim::world::{
-    ConfigMap, Frame, Load, Model, Pose, Recording, Scenario, Slo, Variant, World, scenario,
+    ConfigMap, Frame, Load, Model, Pose, Recording, Scenario, Slo, Trouble, Variant, World,
+    scenario,
 };
 
 const DATE: WallTime = WallTime(1_767_225_600_000);

@@ -101,3 +101,27 @@ async fn a_model_that_one_request_woke_is_kept_for_its_retention() {
     until(&world, MINUTE * 4, |frame| desired(frame, "v") == Some(0)).await;
     world.end().await;
 }
+
+/// Its router tells the controller itself what it holds.
+#[tokio::test(start_paused = true)]
+async fn a_model_wakes_while_prometheus_is_down() {
+    let load = rates(&[(Duration::ZERO, 0.0), (MINUTE * 4, 2.0)]);
+    let mut scenario = sleeping(load);
+    scenario.troubles = vec![(MINUTE * 2, Trouble::NoPrometheus(MINUTE * 8))];
+    let world = begin(&scenario).await;
+    until(&world, MINUTE, |frame| desired(frame, "v") == Some(0)).await;
+    throughout(&world, MINUTE * 3, |frame| {
+        assert_eq!(desired(frame, "v"), Some(0), "{frame:#?}");
+    })
+    .await;
+    until(&world, MINUTE * 2, |frame| desired(frame, "v") == Some(1)).await;
+    let reason = decision(&world, "v").reason();
+    assert!(reason.contains("as it says itself"), "{reason}");
+    throughout(&world, MINUTE * 4, |frame| {
+        assert_eq!(desired(frame, "v"), Some(1), "{frame:#?}");
+    })
+    .await;
+    // Its HPA hears of it by way of Prometheus.
+    until(&world, MINUTE * 4, |frame| frame.totals.answered > 0).await;
+    world.end().await;
+}

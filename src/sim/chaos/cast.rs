@@ -24,9 +24,9 @@ use crate::settings::Sources;
 use crate::settings::sources::MainConfigMap;
 use crate::sim::apiserver::{ApiServer, Insider};
 use crate::sim::prometheus::{InProcess, Prometheus};
-use crate::sim::world::Doors;
-use crate::sim::world::controller::{Casting, Door, cast, environment};
+use crate::sim::world::controller::{Casting, Door, Signals, cast, environment};
 use crate::sim::world::objects::SYSTEM;
+use crate::sim::world::{Doors, Routers};
 
 /// How long a container that has ended waits before it is started again.
 const BACK: Duration = Duration::from_secs(2);
@@ -42,6 +42,7 @@ pub(super) struct Stage {
     pub(super) server: ApiServer,
     pub(super) insider: Insider,
     pub(super) prometheus: Arc<Mutex<Prometheus>>,
+    pub(super) routers: Routers,
     pub(super) seed: SeedTree,
     pub(super) doors: Doors,
     pub(super) judge: Judge,
@@ -206,7 +207,10 @@ impl Cast {
             clock: stage.clock.clone(),
             seed: SeedTree::new(stage.seed.child(&name).next_u64()),
             kube: Client::new(way, "default"),
-            prometheus: Arc::new(lens),
+            signals: Signals {
+                prometheus: Arc::new(lens),
+                routers: Arc::new(stage.routers.clone()),
+            },
             identity: Arc::from(&*name),
             fixed,
             sources,

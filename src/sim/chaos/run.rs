@@ -160,6 +160,7 @@ impl<'a> Run<'a> {
             server: world.server.clone(),
             insider: insider.clone(),
             prometheus: Arc::clone(&world.prometheus),
+            routers: world.routers.clone(),
             seed: SeedTree::new(seed),
             doors,
             judge: judge.clone(),

@@ -1,11 +1,9 @@
 //! The controller inside the world, unmodified, and what the world reads of it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;
@@ -19,7 +17,7 @@ use crate::kit::{Census, Kit};
 use crate::serve::connection::Routes;
 use crate::serve::routes::MetricsRoutes;
 use crate::settings::{Findings, Sources, start};
-use crate::signals::{HeldRequests, PromApi, RouterApi, RouterError};
+use crate::signals::{PromApi, RouterApi};
 use crate::sim::apiserver::ApiServer;
 
 /// The name of the controller's pod, where there is one.
@@ -33,12 +31,19 @@ pub(in crate::sim) struct Door {
     routes: MetricsRoutes,
 }
 
+/// Where a controller gets its signals from.
+#[derive(Debug, Clone)]
+pub(in crate::sim) struct Signals {
+    pub(in crate::sim) prometheus: Arc<dyn PromApi>,
+    pub(in crate::sim) routers: Arc<dyn RouterApi>,
+}
+
 /// What a process of the controller begins with.
 pub(in crate::sim) struct Casting {
     pub(in crate::sim) clock: Clock,
     pub(in crate::sim) seed: SeedTree,
     pub(in crate::sim) kube: Client,
-    pub(in crate::sim) prometheus: Arc<dyn PromApi>,
+    pub(in crate::sim) signals: Signals,
     /// Unique name of the process.
     pub(in crate::sim) identity: Arc<str>,
     /// Flags, environment and file.
@@ -67,25 +72,10 @@ impl Door {
     }
 }
 
-/// The routers of the world, which only Prometheus reaches.
-#[derive(Debug)]
-struct Unreachable;
-
-impl RouterApi for Unreachable {
-    fn held(
-        &self,
-        _router: SocketAddr,
-        _deadline: Duration,
-    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
-        let cause = "no route to host".to_owned();
-        Box::pin(async { Err(RouterError::Unreachable { cause }) })
-    }
-}
-
-/// Puts a controller together that uses this server and this Prometheus.
+/// Puts a controller together that uses this server and these signals.
 pub(super) fn controller(
     server: &ApiServer,
-    prometheus: Arc<dyn PromApi>,
+    signals: Signals,
     (clock, seed): (&Clock, &SeedTree),
     interval: Duration,
 ) -> Result<(Controller, Door), WorldError> {
@@ -97,7 +87,7 @@ pub(super) fn controller(
         clock: clock.clone(),
         seed: SeedTree::new(seed.child("controller").next_u64()),
         kube: server.client(),
-        prometheus,
+        signals,
         identity: Arc::from(format!("{POD}_simulated")),
         sources: fixed.clone(),
         fixed,
@@ -118,8 +108,8 @@ pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), World
             census: census.clone(),
         },
         kube: casting.kube,
-        prometheus: casting.prometheus,
-        routers: Arc::new(Unreachable),
+        prometheus: casting.signals.prometheus,
+        routers: casting.signals.routers,
         identity: casting.identity,
         levels: None,
     };

@@ -3,18 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::future::pending;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::doors::Doors;
 use super::frame::{Frame, ModelFrame, Totals, VariantFrame};
 use super::objects::{SYSTEM, VARIANT};
 use super::record::Recorder;
+use super::routers::{self, Question};
 use super::scenario::{Scenario, Trouble, Variant};
 use super::service::{Service, Tally, tally};
 use crate::env::Clock;
@@ -23,6 +25,7 @@ use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Action, Plan};
 use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
+use crate::sim::exposition::Page;
 use crate::sim::number;
 use crate::sim::prometheus::{Conflicts, Outage, Prometheus, Scraped, Target};
 use crate::sim::workloads::object::{Object, stamp};
@@ -42,10 +45,19 @@ pub(super) struct Ground {
     pub(super) doors: Doors,
     pub(super) plans: watch::Receiver<Arc<Option<Arc<Plan>>>>,
     pub(super) services: Vec<Service>,
+    pub(super) questions: mpsc::UnboundedReceiver<Question>,
     pub(super) recorder: Option<Recorder>,
     pub(super) records: watch::Sender<Option<super::Record>>,
     pub(super) frames: watch::Sender<Arc<Frame>>,
     pub(super) state: State,
+}
+
+/// What the world notices between two steps.
+enum Event {
+    /// There is a new plan.
+    Planned,
+    /// Somebody wants to see a router's page.
+    Asked(Question),
 }
 
 /// The decision that gave a variant its present target.
@@ -91,25 +103,49 @@ impl Ground {
         }
     }
 
-    /// Waits for the next step, and takes down every plan that is made meanwhile.
+    /// Waits for the next step, takes down every plan that is made meanwhile, and lets routers answer.
     async fn rest(&mut self, now: Moment) {
         let mut over = pin!(sleep(self.wait(now)));
         loop {
-            let planned = {
-                let planned = pin!(self.plans.changed());
-                match select(over.as_mut(), planned).await {
+            let event = {
+                let event = pin!(self.event());
+                match select(over.as_mut(), event).await {
                     Either::Left(_) => return,
-                    Either::Right((planned, _)) => planned,
+                    Either::Right((event, _)) => event,
                 }
             };
-            if planned.is_err() {
-                // The controller is gone.
-                return over.await;
+            match event {
+                Event::Planned => {
+                    let plan = Option::clone(&self.plans.borrow_and_update());
+                    if let Some(plan) = plan {
+                        self.note(&plan);
+                    }
+                }
+                Event::Asked(question) => {
+                    let pod = question.pod(&self.state.pods);
+                    let page = pod.and_then(|pod| self.router_page(pod));
+                    question.answer(page.map(|page| page.to_string()));
+                }
             }
-            let plan = Option::clone(&self.plans.borrow_and_update());
-            if let Some(plan) = plan {
-                self.note(&plan);
-            }
+        }
+    }
+
+    /// The next one. Nothing is lost when this is not waited for any longer.
+    async fn event(&mut self) -> Event {
+        let planned = pin!(self.plans.changed());
+        let asked = pin!(self.questions.recv());
+        match select(planned, asked).await {
+            Either::Left((Ok(()), _)) => Event::Planned,
+            // The controller is gone, or others have it.
+            Either::Left((Err(_), asked)) => match asked.await {
+                Some(question) => Event::Asked(question),
+                None => pending().await,
+            },
+            Either::Right((Some(question), _)) => Event::Asked(question),
+            Either::Right((None, planned)) => match planned.await {
+                Ok(()) => Event::Planned,
+                Err(_) => pending().await,
+            },
         }
     }
 
@@ -245,19 +281,20 @@ impl Ground {
             conflicts,
             keep: None,
         };
-        let pods = self.state.pods.iter().filter(|pod| {
-            pod.label(VARIANT).is_some()
-                && !pod.text("/status/podIP").is_empty()
-                && !matches!(pod.text("/status/phase"), "Succeeded" | "Failed")
-        });
-        let servers = pods.map(|pod| {
+        let pods = |label| {
+            self.state.pods.iter().filter(move |pod| {
+                pod.label(label).is_some()
+                    && !pod.text("/status/podIP").is_empty()
+                    && !matches!(pod.text("/status/phase"), "Succeeded" | "Failed")
+            })
+        };
+        let servers = pods(VARIANT).map(|pod| {
             let address = format!("server/{}", pod.name());
             target("vllm", namespace, pod.name(), address, Conflicts::Honored)
         });
-        let routers = self.services.iter().map(|service| {
-            let pod = format!("{}-epp-0", service.model.name);
-            let address = format!("router/{}", service.model.name);
-            target("epp", namespace, &pod, address, Conflicts::Exported)
+        let routers = pods(routers::LABEL).map(|pod| {
+            let address = format!("router/{}", pod.name());
+            target("epp", namespace, pod.name(), address, Conflicts::Exported)
         });
         let controllers = self.doors.pods().into_iter().map(|pod| {
             let address = format!("controller/{pod}");
@@ -286,17 +323,25 @@ impl Ground {
                     let mut services = self.services.iter();
                     services.find_map(|service| service.server_page(pod))
                 }
-                Some(("router", model)) => {
-                    let mut services = self.services.iter();
-                    services
-                        .find(|service| service.model.name == model)
-                        .map(Service::router_page)
+                Some(("router", name)) => {
+                    let mut pods = self.state.pods.iter();
+                    let pod = pods.find(|pod| pod.name() == name);
+                    pod.and_then(|pod| self.router_page(pod))
                 }
                 _ => None,
             };
             let scraped = page.as_ref().map_or(Scraped::Failed, Scraped::Page);
             self.prometheus().scraped(id, at, scraped);
         }
+    }
+
+    /// What a router's pod shows; none where nobody answers.
+    fn router_page(&self, pod: &Object) -> Option<Page> {
+        let model = pod.label(routers::LABEL)?;
+        let answers = pod.holds("Ready") && !self.outages.holds(pod.text("/spec/nodeName"));
+        let mut services = self.services.iter();
+        let service = services.find(|service| service.model.name == model)?;
+        answers.then(|| service.router_page())
     }
 
     fn tick(&mut self, now: Moment) {

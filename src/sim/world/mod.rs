@@ -17,6 +17,7 @@ pub(in crate::sim) mod objects;
 pub mod pace;
 mod posed;
 mod record;
+mod routers;
 mod scenario;
 mod score;
 mod service;
@@ -31,12 +32,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub(in crate::sim) use doors::Doors;
+pub(in crate::sim) use routers::Routers;
 
 pub use catalogue::{scenario, scenarios};
 pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
 pub use record::Record;
 pub use scenario::{ApiFault, ConfigMap, Load, Model, Pose, Scenario, Slo, Trouble, Variant};
 
+use self::controller::Signals;
 use self::ground::{Ground, State};
 use self::record::Recorder;
 use self::service::Service;
@@ -103,6 +106,7 @@ pub struct World {
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
     pub(in crate::sim) workloads: Workloads,
+    pub(in crate::sim) routers: Routers,
     tasks: JoinSet<std::convert::Infallible>,
 }
 
@@ -163,6 +167,7 @@ impl World {
         objects::create(&creator, scenario, date).await?;
         let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
         let services = services(scenario, &seed)?;
+        let (routers, questions) = routers::routers();
         let is_staffed = staff.is_some();
         let doors = staff.unwrap_or_default();
         // Without one of its own the world hears of no plan.
@@ -172,8 +177,12 @@ impl World {
             let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
             let weather = weather::Weather::of(scenario, &clock);
             let reached = server.with_faults(Arc::new(weather));
+            let signals = Signals {
+                prometheus: asked,
+                routers: Arc::new(routers.clone()),
+            };
             let (controller, door) =
-                controller::controller(&reached, asked, (&clock, &seed), scenario.interval)?;
+                controller::controller(&reached, signals, (&clock, &seed), scenario.interval)?;
             plans = door.facts.plan.subscribe();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);
@@ -194,6 +203,7 @@ impl World {
             plans: plans.clone(),
             doors,
             services,
+            questions,
             recorder,
             records: record_sender,
             frames: frame_sender,
@@ -221,6 +231,7 @@ impl World {
             stop,
             controller,
             workloads,
+            routers,
             tasks,
         })
     }

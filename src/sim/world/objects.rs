@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::routers::{LABEL, PORT};
 use super::scenario::{Model, Scenario, Variant};
 use crate::policy::moment::WallTime;
 use crate::policy::pod_template::ROLE_LABEL;
@@ -14,6 +15,8 @@ use crate::sim::workloads::{IMAGE_PULL, START_UP, START_UP_P95};
 
 /// The label of a pod that names the variant it serves.
 pub(super) const VARIANT: &str = "llm-d.ai/variant";
+/// The label of a pod that names the model it serves.
+const MODEL: &str = "llm-d.ai/model";
 /// The namespace of the controller.
 pub(in crate::sim) const SYSTEM: &str = "wva-system";
 /// Written by whoever applies manifests.
@@ -44,7 +47,13 @@ pub(super) async fn create(
             server.create("/api/v1/nodes", &node).await?;
         }
     }
+    let pools = pool_definition();
+    server.create(definitions, &pools).await?;
     for model in &scenario.models {
+        for (group_version, plural, object) in router(model) {
+            let collection = path(group_version, scenario.namespace, plural, "");
+            server.create(&collection, &object).await?;
+        }
         for variant in &model.variants {
             let namespace = scenario.namespace;
             for (group_version, plural, object) in [
@@ -68,9 +77,64 @@ pub(super) async fn create(
     Ok(())
 }
 
+/// The pools of the gateway API, as far as the world needs them.
+fn pool_definition() -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "metadata": {"name": "inferencepools.inference.networking.k8s.io"},
+        "spec": {
+            "group": "inference.networking.k8s.io", "scope": "Namespaced",
+            "names": {"plural": "inferencepools", "singular": "inferencepool", "kind": "InferencePool"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": anything, "status": anything},
+                }},
+            }],
+        },
+    })
+}
+
+/// The router of a model: its pod, the way to it, and the pool that names it.
+fn router(model: &Model) -> [(&'static str, &'static str, Value); 3] {
+    let name = format!("{}-epp", model.name);
+    let labels = json!({LABEL: model.name});
+    let set = json!({
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "replicas": 1, "serviceName": name, "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": {IMAGE_PULL: "1", START_UP: "1"}},
+                "spec": {"containers": [{
+                    "name": "epp", "image": "ghcr.io/llm-d/llm-d-inference-scheduler:v0.6.0",
+                    "ports": [{"name": "metrics", "containerPort": PORT}],
+                }]},
+            },
+        },
+    });
+    let ports = json!([{"name": "metrics", "port": PORT, "targetPort": PORT, "protocol": "TCP"}]);
+    let service = json!({
+        "metadata": {"name": name},
+        "spec": {"selector": labels, "ports": ports},
+    });
+    let pool = json!({
+        "metadata": {"name": model.name},
+        "spec": {
+            "selector": {"matchLabels": {MODEL: model.name}},
+            "targetPorts": [{"number": 8000}],
+            "endpointPickerRef": {"name": name, "port": {"number": 9002}},
+        },
+    });
+    [
+        ("apps/v1", "statefulsets", set),
+        ("v1", "services", service),
+        ("inference.networking.k8s.io/v1", "inferencepools", pool),
+    ]
+}
+
 pub(in crate::sim) fn deployment(model: &Model, variant: &Variant) -> Value {
     let labels = json!({
-        "app": variant.name, VARIANT: variant.name, "llm-d.ai/model": model.name,
+        "app": variant.name, VARIANT: variant.name, MODEL: model.name,
         ROLE_LABEL: variant.role.to_string(),
     });
     let start_up = &variant.start_up;
