@@ -360,6 +360,9 @@ impl Emitter {
     }
 
     fn keep(&mut self, plan: Arc<Plan>) {
+        let records = &self.facts.records;
+        let is_live = |key: &VariantKey| records.get(key).is_some();
+        self.facts.series.expose_plan(&plan, is_live);
         let before = self.facts.plan.load();
         for (key, decision) in &plan.decisions {
             // A variant that went since the plan was made has no series any more.

@@ -9,8 +9,8 @@ const INTRODUCTION: &str = "\
 <!-- Made from the series in src/metrics. Do not edit: run the tests with UPDATE=1. -->
 
 Served on `/metrics` (`METRICS_BIND_ADDRESS`). With `CONTROLLER_INSTANCE` set, every series carries it as
-`controller_instance`. What carries `variant_name` is shown by the replica that leads alone. A scrape job
-that sets its own `namespace`, as the usual operators do, turns the label `namespace` of a series into
+`controller_instance`. What carries `variant_name` or `model`, and the GPUs, is shown by the replica that
+leads alone. A scrape job that sets its own `namespace`, as the usual operators do, turns the label `namespace` of a series into
 `exported_namespace`: alerts, dashboard and scalers use that name.
 
 The process itself is described by `process_cpu_seconds_total`, `process_resident_memory_bytes`,

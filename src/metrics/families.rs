@@ -63,6 +63,8 @@ pub struct ConfigSeries {
     pub interval: Gauge,
     /// 1, labelled with the choices in force.
     pub info: IntGaugeVec,
+    /// 1, labelled with the optimizer in force.
+    pub optimizer: IntGaugeVec,
     /// Spare KV share below which a model grows, of the global default.
     pub kv_spare: Gauge,
     /// Spare queue below which a model grows, of the global default.
@@ -225,6 +227,11 @@ impl ConfigSeries {
                 "1, labelled with the choices in force.",
                 &["analyzer_name", "limiter_enabled", "scale_to_zero_enabled"],
             )?,
+            optimizer: registrar.int_gauges(
+                "wva_optimizer_active",
+                "1 for the optimizer in force: cost-aware without limits to growth, greedy-by-score with them.",
+                &["optimizer_name"],
+            )?,
             kv_spare: registrar.register(Gauge::new(
                 "wva_config_kv_spare_threshold",
                 "Spare KV share below which a model grows, of the global default.",
@@ -335,7 +342,7 @@ impl Registrar<'_> {
         Ok(collector)
     }
 
-    fn gauges(
+    pub(super) fn gauges(
         &self,
         name: &str,
         help: &str,
@@ -357,7 +364,7 @@ impl Registrar<'_> {
         self.register(IntGauge::new(name, help)?)
     }
 
-    fn int_counters(
+    pub(super) fn int_counters(
         &self,
         name: &str,
         help: &str,

@@ -11,17 +11,20 @@ use prometheus::{Registry, TextEncoder};
 
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
 use self::families::{Registrar, VariantSeries};
+use self::planned::PlannedSeries;
 use crate::env::{Flaw, Flaws};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
-use crate::policy::plan::{Action, Decision, Stage, VariantFigures, Why};
+use crate::policy::plan::{Action, Decision, Plan, Stage, VariantFigures, Why};
 use crate::policy::record::Values;
 use crate::policy::zero::Obstacle;
 use crate::settings::queueing_model::ANALYZER_NAME;
 use crate::settings::saturation::Analysis;
 use crate::settings::{DynamicSettings, Generation};
 
+mod facts;
 mod families;
+mod planned;
 
 /// Content type of the exposition.
 pub const TEXT_FORMAT: &str = prometheus::TEXT_FORMAT;
@@ -37,6 +40,7 @@ pub struct Metrics {
     /// Held for writing while a variant changes its label set, so that no scrape sees none or two.
     exposition: RwLock<()>,
     variants: VariantSeries,
+    planned: PlannedSeries,
     families: Vec<Family>,
     /// The defect of this process, if one is planted.
     pub flaws: Flaws,
@@ -89,12 +93,14 @@ impl Metrics {
             families: &noted,
         };
         let variants = VariantSeries::new(&registrar(&pipeline))?;
+        let planned = PlannedSeries::new(&registrar(&pipeline))?;
         let registrar = registrar(&process_wide);
         let engine = EngineSeries::new(&registrar)?;
         let config = ConfigSeries::new(&registrar)?;
         let process = ProcessSeries::new(&registrar)?;
         Ok(Self {
             variants,
+            planned,
             engine,
             config,
             process,
@@ -192,6 +198,16 @@ impl Metrics {
         }
     }
 
+    /// Shows what a plan says besides the counts, in place of the one before. No scrape sees a part of
+    /// it. `is_live` names the variants that still exist.
+    pub fn expose_plan(&self, plan: &Plan, is_live: impl Fn(&VariantKey) -> bool) {
+        let _exclusive = self
+            .exposition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.planned.show(plan, is_live);
+    }
+
     /// Shows the conditions of a variant that are not as they should be, each with its reason, in place
     /// of those `before`.
     pub fn expose_troubles(&self, key: &VariantKey, troubles: &[Trouble], before: &[Trouble]) {
@@ -227,6 +243,7 @@ impl Metrics {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         self.remove(labels);
+        self.planned.withdraw(&labels.key);
         // An absent series is what was asked for, so the answer does not matter.
         for gauge in [
             &self.variants.up,
@@ -272,6 +289,9 @@ impl Metrics {
         self.config.queue_spare.set(default.queue_spare_trigger);
         let to_zero = dynamic.may_go_to_zero(&ModelKey::new("", ""));
         self.config.info.reset();
+        self.config.optimizer.reset();
+        let optimizer = [optimizer_name(dynamic)];
+        self.config.optimizer.with_label_values(&optimizer).set(1);
         let word = |holds: bool| if holds { "true" } else { "false" };
         let labels = [
             analyzer_name(dynamic),
@@ -335,5 +355,16 @@ fn analyzer_name(settings: &DynamicSettings) -> &'static str {
     }
 }
 
+/// How scarce or plentiful GPUs are given out.
+fn optimizer_name(settings: &DynamicSettings) -> &'static str {
+    if settings.limits_growth() {
+        "greedy-by-score"
+    } else {
+        "cost-aware"
+    }
+}
+
+#[cfg(test)]
+mod planned_tests;
 #[cfg(test)]
 mod tests;

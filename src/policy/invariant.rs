@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::bounds::{Bounds, ZeroPolicy};
+use super::capacity::ServingRole;
 use super::key::{ModelKey, VariantKey};
 use super::moment::Moment;
 use super::plan::{Decision, Outcome, Plan, Stage, Step, Why};
@@ -109,8 +110,8 @@ impl Violation {
 ///   the minimum of one, and zero for a model that is known to be idle;
 /// - D5 equal snapshots give equal plans: a record repeats the snapshot, and its steps lead from the
 ///   base to the target without a gap;
-/// - D6 under V1 one model takes one step at a time, with its cheapest eligible variant upwards, with its
-///   dearest downwards.
+/// - D6 under V1 one model, or each role of it, takes one step at a time, with its cheapest eligible
+///   variant upwards, with its dearest downwards.
 pub fn check_plan(
     snapshot: &ClusterSnapshot,
     settings: &DynamicSettings,
@@ -140,7 +141,7 @@ pub fn check_plan(
         check_bounds(decision, bounds.as_ref())?;
         check_silent(view, decision, listener, bounds.as_ref())?;
     }
-    check_models(plan)
+    check_models(snapshot, plan)
 }
 
 fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Option<Bounds> {
@@ -263,7 +264,7 @@ fn check_silent(
     }
 }
 
-/// The steps of one model, as they are met.
+/// The steps of one role of a model, as they are met.
 #[derive(Debug, Default)]
 struct Model<'a> {
     /// The variant that moved, and its cost.
@@ -280,10 +281,12 @@ enum Move {
 }
 
 /// D6.
-fn check_models(plan: &Plan) -> Result<(), Violation> {
-    let mut models: BTreeMap<&ModelKey, Model<'_>> = BTreeMap::new();
+fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violation> {
+    let mut models: BTreeMap<(&ModelKey, ServingRole), Model<'_>> = BTreeMap::new();
     for (key, decision) in &plan.decisions {
-        let model = models.entry(&decision.model).or_default();
+        let view = snapshot.variants.get(key);
+        let role = view.map_or(ServingRole::Both, |view| view.template.role);
+        let model = models.entry((&decision.model, role)).or_default();
         if let Some(step) = step_of(decision) {
             let direction = if step.to > step.from {
                 Move::Up
@@ -309,7 +312,7 @@ fn check_models(plan: &Plan) -> Result<(), Violation> {
     }
     models
         .into_iter()
-        .try_for_each(|(name, model)| check_choice(name, &model))
+        .try_for_each(|((name, _), model)| check_choice(name, &model))
 }
 
 fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), Violation> {

@@ -238,6 +238,9 @@ pub struct ModelFigures {
     /// Percentage-based saturation (V1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentage: Option<SaturationFigures>,
+    /// The same for each part of a request, where variants share the work: each is decided by itself.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub percentage_by_role: BTreeMap<ServingRole, SaturationFigures>,
     /// Saturation by tokens (V2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokensReport>,

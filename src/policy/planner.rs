@@ -7,17 +7,19 @@ mod relapsed;
 mod rescaled;
 mod voted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::analyzers::{Approach, Subject, approach};
 use super::bounds::{Bounds, ZeroPolicy};
+use super::capacity::ServingRole;
 use super::draft::Draft;
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
 use super::moment::Moment;
 use super::plan::{
-    Decision, MetricsState, ModelFigures, Outcome, Plan, TargetProblem, VariantFigures,
+    Decision, MetricsState, ModelFigures, Outcome, Plan, SaturationFigures, TargetProblem,
+    VariantFigures,
 };
 use super::safety_net;
 use super::saturation::{self, Analysis, Listener};
@@ -239,12 +241,53 @@ impl Cycle<'_> {
             safety_net::hold(&mut work.drafts, state);
             return false;
         }
-        saturation::decide(&mut work.drafts, analysis, &work.group.unseen());
+        let by_role = self.by_role(work, analysis);
         work.figures = Some(ModelFigures {
             percentage: Some(analysis.figures),
+            percentage_by_role: by_role,
             ..ModelFigures::default()
         });
         true
+    }
+
+    /// Decides each part of a request by its own replicas: what prefill has to spare is of no use to
+    /// decode. Nothing shrinks while a variant of the model is in transition. Returns the figures of
+    /// each part; none where every variant serves whole requests.
+    fn by_role(
+        &self,
+        work: &mut Work<'_>,
+        analysis: &Analysis,
+    ) -> BTreeMap<ServingRole, SaturationFigures> {
+        let role = |draft: &Draft<'_>| draft.view.template.role;
+        let unseen = work.group.unseen();
+        let roles: BTreeSet<ServingRole> = work.drafts.iter().map(role).collect();
+        if roles.len() <= 1 {
+            saturation::decide(&mut work.drafts, analysis, &unseen);
+            return BTreeMap::new();
+        }
+        let holds = |draft: &&Draft<'_>| draft.transitions.hold_shrink_of_model();
+        let moving: Vec<(ServingRole, &VariantKey)> = (work.drafts.iter().filter(holds))
+            .map(|draft| (role(draft), &draft.view.key))
+            .collect();
+        work.drafts.sort_by_key(role);
+        let figures = (work.drafts)
+            .chunk_by_mut(|one, other| role(one) == role(other))
+            .filter_map(|drafts| {
+                let own = role(drafts.first()?);
+                let members: Vec<&VariantView> = drafts.iter().map(|draft| draft.view).collect();
+                let partners = moving.iter().filter(|(role, _)| *role != own);
+                let waits: Vec<&VariantKey> = (unseen.iter().copied())
+                    .chain(partners.map(|(_, key)| *key))
+                    .collect();
+                let thresholds = &work.policy.thresholds;
+                let (analysis, _) = saturation::analyze(&members, self.listener, thresholds);
+                saturation::decide(drafts, &analysis, &waits);
+                Some((own, analysis.figures))
+            })
+            .collect();
+        work.drafts
+            .sort_by(|one, other| one.view.key.cmp(&other.view.key));
+        figures
     }
 }
 

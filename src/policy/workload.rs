@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::ServingRole;
 use super::engine_args::ContainerCommand;
-use super::limit::NodeView;
-use super::limit::{GpuPod, Physical, physical};
+use super::limit::{GpuPod, NodeView, Physical, leaving, physical};
 use super::units::Gpus;
 use crate::settings::selector::LabelSelector;
 
@@ -83,6 +82,14 @@ impl GpuInventory {
                 limits: limits.clone(),
                 used: used.clone(),
             },
+        }
+    }
+
+    /// GPUs by accelerator type that pods hold which are deleted and not gone.
+    pub fn leaving(&self, selector: &LabelSelector) -> BTreeMap<Arc<str>, Gpus> {
+        match self {
+            Self::Nodes { nodes, pods } => leaving(nodes, pods, selector),
+            Self::Unknown { .. } | Self::Types { .. } => BTreeMap::new(),
         }
     }
 }

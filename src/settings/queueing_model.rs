@@ -117,7 +117,8 @@ pub(super) fn targets(
         let millis = millis.unwrap_or(0.0);
         if !(0.0..=MAX_MILLIS).contains(&millis) {
             faults.push(format!(
-                "{name} must be >= 0 and at most {MAX_MILLIS} ms, got {millis:.1}"
+                "{name} must be >= 0 and at most {MAX_MILLIS} ms, got {millis:.1}: write milliseconds such \
+                 as 500, or 0 for no target"
             ));
             return None;
         }
@@ -126,7 +127,7 @@ pub(super) fn targets(
     let (first, second) = (read(first_name, first)?, read(second_name, second)?);
     if first.is_zero() != second.is_zero() {
         faults.push(format!(
-            "{first_name} and {second_name} must be set together, or neither"
+            "{first_name} and {second_name} must be set together, or neither: write the missing one"
         ));
         return None;
     }

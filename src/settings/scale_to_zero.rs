@@ -82,7 +82,10 @@ impl Entry for ScaleToZeroEntry {
             .filter(|retention| *retention > LONG_RETENTION)
             .map(|retention| {
                 let shown = format_duration(retention);
-                format!("retention_period {shown} keeps an idle model for more than a day")
+                format!(
+                    "retention_period {shown} keeps an idle model for more than a day: check \
+                         its unit, such as 10m"
+                )
             })
     }
 
@@ -94,7 +97,7 @@ impl Entry for ScaleToZeroEntry {
 fn retention(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(length) if length.is_zero() => Err(format!(
-            "retention_period must be positive, got {}",
+            "retention_period must be positive, got {}: write for example 10m",
             format_duration(length)
         )),
         Ok(length) => Ok(length),

@@ -55,7 +55,7 @@ impl HoldingPodObject {
     pub fn holds_gpus(&self) -> bool {
         let pod = &self.pod;
         let asks = !pod.containers.is_empty() || !pod.init_containers.is_empty();
-        asks && pod.node.is_some() && pod.phase == PodPhase::Active
+        asks && pod.node.is_some() && pod.phase != PodPhase::Finished
     }
 }
 
@@ -119,6 +119,7 @@ impl Projected for HoldingPod {
                 node: self.spec.node_name.map(|node| texts.intern(&node)),
                 phase: match &*self.status.phase {
                     "Succeeded" | "Failed" => PodPhase::Finished,
+                    _ if self.metadata.deletion_timestamp.is_some() => PodPhase::Leaving,
                     _ => PodPhase::Active,
                 },
                 containers,

@@ -65,6 +65,9 @@ pub struct GpuPodDocument {
     /// Whether it has succeeded or failed. Left out: false.
     #[serde(default)]
     pub finished: bool,
+    /// Whether it is deleted and not gone: it holds its GPUs until it is. Left out: false.
+    #[serde(default)]
+    pub terminating: bool,
     /// Requests of each container by resource.
     #[serde(default)]
     pub containers: Vec<BTreeMap<Arc<str>, u32>>,

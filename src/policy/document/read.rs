@@ -409,10 +409,10 @@ fn view(node: &super::NodeDocument) -> NodeView {
 fn gpu_pod(pod: &super::GpuPodDocument) -> GpuPod {
     GpuPod {
         node: pod.node.clone(),
-        phase: if pod.finished {
-            PodPhase::Finished
-        } else {
-            PodPhase::Active
+        phase: match (pod.finished, pod.terminating) {
+            (true, _) => PodPhase::Finished,
+            (false, true) => PodPhase::Leaving,
+            (false, false) => PodPhase::Active,
         },
         containers: pod.containers.clone(),
         init_containers: pod.init_containers.clone(),

@@ -306,6 +306,7 @@ fn inventory(inventory: &GpuInventory) -> InventoryDocument {
             let pods = pods.iter().map(|pod| GpuPodDocument {
                 node: pod.node.clone(),
                 finished: pod.phase == PodPhase::Finished,
+                terminating: pod.phase == PodPhase::Leaving,
                 containers: pod.containers.clone(),
                 init_containers: pod.init_containers.clone(),
             });

@@ -6,11 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::pool::Pool;
+use super::pool::{NODES, Pool};
 use crate::policy::units::Gpus;
-
-/// The limiter of what nodes offer.
-const NODES: &str = "nodes";
 
 /// What limits, how much it allows, and what of it is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pools::Physical;
 use super::short_name;
-use super::usage::{GpuPod, usage_by_node};
+use super::usage::{GpuPod, PodPhase, usage_by_node};
 use crate::policy::units::Gpus;
 use crate::settings::selector::{Condition, LabelSelector};
 
@@ -102,6 +102,21 @@ pub fn physical(
         }
     }
     Physical::Known { limits, used }
+}
+
+/// GPUs by short type name that will be free without anybody's doing: those of pods that are deleted
+/// and not gone, over the same nodes. They are in use until then.
+pub fn leaving(
+    nodes: &BTreeMap<Arc<str>, NodeView>,
+    pods: &[GpuPod],
+    selector: &LabelSelector,
+) -> BTreeMap<Arc<str>, Gpus> {
+    let is_leaving = |pod: &&GpuPod| pod.phase == PodPhase::Leaving;
+    let pods: Vec<GpuPod> = pods.iter().filter(is_leaving).cloned().collect();
+    match physical(Some(nodes), Some(&pods), selector) {
+        Physical::Known { used, .. } => used,
+        Physical::Unknown | Physical::Unlimited => BTreeMap::new(),
+    }
 }
 
 fn is_selected(node: &NodeView, selector: &LabelSelector) -> bool {

@@ -33,6 +33,19 @@ pub enum Pool {
     },
 }
 
+/// The limiter of what nodes offer.
+pub(super) const NODES: &str = "nodes";
+
+impl Pool {
+    /// The limiter that it belongs to by name; `nodes` for the GPUs that nodes offer.
+    pub fn limiter(&self) -> &str {
+        match self {
+            Self::Inventory { .. } => NODES,
+            Self::ClusterQuota { limiter, .. } | Self::NamespaceQuota { limiter, .. } => limiter,
+        }
+    }
+}
+
 impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -39,6 +39,8 @@ pub struct Pools {
     physical: Physical,
     quotas: Vec<QuotaLimiter>,
     managed: ManagedUse,
+    /// GPUs that pods on their way out still hold, by short type name.
+    leaving: BTreeMap<Arc<str>, Gpus>,
     taken: BTreeMap<Pool, Gpus>,
 }
 
@@ -70,8 +72,16 @@ impl Pools {
             physical,
             quotas,
             managed,
+            leaving: BTreeMap::new(),
             taken: BTreeMap::new(),
         }
+    }
+
+    /// Says how much of what nodes' pods hold will be free once those are gone that are deleted.
+    #[must_use]
+    pub fn with_leaving(mut self, leaving: BTreeMap<Arc<str>, Gpus>) -> Self {
+        self.leaving = leaving;
+        self
     }
 
     /// The pools that a variant draws from, in the order in which they are credited, and what is
@@ -106,6 +116,20 @@ impl Pools {
         self.rooms(namespace, accelerator)
             .iter()
             .fold(Budget::Unlimited, |budget, room| budget.and(room.left))
+    }
+
+    /// What all pools of a variant leave it once the pods are gone that are on their way out.
+    pub fn budget_once_gone(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
+        let levels = self.levels(namespace, accelerator).into_iter();
+        levels.fold(Budget::Unlimited, |budget, level| {
+            let staying = match &level.pool {
+                Pool::Inventory { accelerator } => {
+                    (level.used).saturating_sub(used_of(&self.leaving, accelerator))
+                }
+                Pool::ClusterQuota { .. } | Pool::NamespaceQuota { .. } => level.used,
+            };
+            budget.and(level.cap.less(staying))
+        })
     }
 
     /// Takes GPUs from every pool that a variant draws from.

@@ -196,14 +196,16 @@ fn sum(members: &Members<'_>, of: fn(&Sharer) -> Gpus) -> Gpus {
     models.fold(Gpus::ZERO, |sum, model| sum.plus(of(model)))
 }
 
-/// What is free and what the members hold; none where that is no number.
+/// What is free, what will be once deleted pods are gone, and what the members hold; none where that
+/// is no number. Without the second, who gave replicas up would have to give up more until their pods
+/// are gone.
 pub(super) fn finite_budget(members: &Members<'_>, pools: &Pools) -> Option<Gpus> {
     let (key, first) = members.first_key_value()?;
     let accelerator = &first.variants.values().next()?.accelerator;
     if pools.is_overdrawn(&key.namespace, accelerator) {
         return None;
     }
-    let Budget::Finite(free) = pools.budget(&key.namespace, accelerator) else {
+    let Budget::Finite(free) = pools.budget_once_gone(&key.namespace, accelerator) else {
         return None;
     };
     Some(free.plus(sum(members, |model| model.held(None))))

@@ -26,6 +26,8 @@ pub struct GpuPod {
 pub enum PodPhase {
     /// Pending, running or unknown.
     Active,
+    /// Deleted and not gone: it holds what it asked for until it is.
+    Leaving,
     /// Succeeded or failed.
     Finished,
 }
@@ -45,7 +47,7 @@ pub fn pod_gpus(pod: &GpuPod, resource: &str) -> Gpus {
 /// GPUs in use by node and resource, of all pods that are bound and not finished.
 pub fn usage_by_node(pods: &[GpuPod]) -> BTreeMap<Arc<str>, BTreeMap<String, Gpus>> {
     let mut nodes: BTreeMap<Arc<str>, BTreeMap<String, Gpus>> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| pod.phase == PodPhase::Active) {
+    for pod in pods.iter().filter(|pod| pod.phase != PodPhase::Finished) {
         let Some(node) = &pod.node else { continue };
         for vendor in VENDORS {
             let resource = format!("{vendor}/gpu");

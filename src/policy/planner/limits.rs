@@ -114,7 +114,10 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
             .or_default();
         *sum = sum.plus(held);
     }
-    Pools::new(physical, limiters, managed)
+    let leaving = (snapshot.gpus.as_ref())
+        .map(|inventory| inventory.leaving(&cycle.settings.node_selector))
+        .unwrap_or_default();
+    Pools::new(physical, limiters, managed).with_leaving(leaving)
 }
 
 fn gpus(draft: &Draft<'_>) -> Gpus {

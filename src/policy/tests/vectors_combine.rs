@@ -78,7 +78,7 @@ fn thresholds() {
             }
         },
     );
-    assert_eq!(tally.passed, 7);
+    assert_eq!(tally.passed, 8);
 }
 
 #[derive(Deserialize)]

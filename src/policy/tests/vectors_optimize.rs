@@ -130,7 +130,7 @@ fn optimizer_counts() {
     assert_eq!(
         tally,
         Tally {
-            passed: 29,
+            passed: 31,
             corrected: 1,
             not_applicable: 6
         }

@@ -59,7 +59,10 @@ fn read_set<E: Entry>(
             Some(identity) => match set.models.get(&identity) {
                 // Keys are walked in order, so the smallest key keeps the model.
                 Some((first, _)) => {
-                    let why = format!("model {:?} already has entry {first:?}", identity.model);
+                    let why = format!(
+                        "model {:?} already has entry {first:?}: remove one of them",
+                        identity.model
+                    );
                     refuse(place, vec![why], Instead::Below, findings);
                 }
                 None => {
@@ -161,7 +164,8 @@ fn identify<E: Entry>(
     let namespace = match (namespace, &place.namespace) {
         (Some(named), Some(home)) if named != home.as_ref() => {
             return Err(format!(
-                "it names namespace {named:?}, but a namespace's own ConfigMap is for itself only"
+                "it names namespace {named:?}, but a namespace's own ConfigMap is for itself only: leave \
+                 namespace out, or move the entry to the global ConfigMap"
             ));
         }
         (Some(named), None) => Some(Arc::from(named)),

@@ -50,9 +50,13 @@ pub(super) fn judge_limiters(
         let name = document.name.clone().unwrap_or_default();
         let place = format!("limiters[{index}]");
         if name.is_empty() {
-            faults.push(format!("{place}: a name is required"));
+            faults.push(format!(
+                "{place}: a name is required: write one such as name: gpus"
+            ));
         } else if !names.insert(name.clone()) {
-            faults.push(format!("{place}: name {name:?} stands twice"));
+            faults.push(format!(
+                "{place}: name {name:?} stands twice: rename one of them"
+            ));
         }
         match document.kind.as_deref() {
             Some("quota") => {}

@@ -180,7 +180,7 @@ fn read_entry(
     for name in classes.keys() {
         if let Some(other) = before.named(name) {
             faults.push(format!(
-                "class {:?} stands in an earlier entry as well",
+                "class {:?} stands in an earlier entry as well: rename or remove one of them",
                 other.name
             ));
         }
@@ -209,7 +209,7 @@ fn judge(
     faults: &mut Vec<String>,
 ) {
     let Some(name) = document.name.filter(|name| !name.is_empty()) else {
-        faults.push("a class needs a name".to_owned());
+        faults.push("a class needs a name: write one such as name: premium".to_owned());
         return;
     };
     let Some(priority) = document.priority else {
@@ -231,7 +231,7 @@ fn judge(
     });
     if class.priority != priority {
         faults.push(format!(
-            "class {name:?} has priority {} and priority {priority}",
+            "class {name:?} has priority {} and priority {priority}: write one and the same",
             class.priority
         ));
     }
@@ -240,7 +240,9 @@ fn judge(
             Ok((model, targets)) if !class.targets.contains_key(&model) => {
                 class.targets.insert(model, targets);
             }
-            Ok((model, _)) => faults.push(format!("class {name:?} names model {model:?} twice")),
+            Ok((model, _)) => faults.push(format!(
+                "class {name:?} names model {model:?} twice: remove one of the rows"
+            )),
             Err(row_faults) => faults.extend(row_faults),
         }
     }
@@ -248,7 +250,9 @@ fn judge(
 
 fn judge_row(class: &str, row: TargetDocument) -> Result<(String, LatencyTargets), Vec<String>> {
     let Some(model) = row.model.filter(|model| !model.is_empty()) else {
-        return Err(vec![format!("class {class:?}: a row names no model")]);
+        return Err(vec![format!(
+            "class {class:?}: a row names no model: write model: <the model's ID>"
+        )]);
     };
     let mut faults = Vec::new();
     let read = targets(

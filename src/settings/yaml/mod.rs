@@ -28,10 +28,14 @@ const MAX_FLOW_DEPTH: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum YamlError {
     /// Too long to look at.
-    #[error("the text has {0} bytes; at most {MAX_TEXT} are read")]
+    #[error(
+        "the text has {0} bytes and at most {MAX_TEXT} are read; split it, or remove what is not needed"
+    )]
     TooLarge(usize),
     /// Too many brackets inside each other.
-    #[error("brackets are nested deeper than {MAX_FLOW_DEPTH}")]
+    #[error(
+        "brackets are nested deeper than {MAX_FLOW_DEPTH}; close them, or write blocks of lines"
+    )]
     TooDeep,
     /// Aliases of aliases.
     #[error("its aliases make the document too large; write out what is used most often")]

@@ -93,6 +93,11 @@ fn a_pod_holds_what_its_containers_ask_for_together_or_one_by_one() {
     assert_eq!(pod_gpus(&view.pod, "nvidia.com/gpu"), Gpus(5));
     assert!(project::<HoldingPod>(&pod("Pending", Some("n"))).holds_gpus());
     assert!(!project::<HoldingPod>(&pod("Pending", None)).holds_gpus());
+    let mut deleted = pod("Running", Some("n"));
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let leaving = project::<HoldingPod>(&deleted);
+    assert_eq!(leaving.pod.phase, PodPhase::Leaving);
+    assert!(leaving.holds_gpus());
     let finished = project::<HoldingPod>(&pod("Succeeded", Some("n")));
     assert_eq!(finished.pod.phase, PodPhase::Finished);
     assert!(!finished.holds_gpus());

@@ -1,8 +1,8 @@
 //! One round of learning, and the way out when nothing is accepted any more.
 //!
 //! A single outlier must not move the estimate, but observations that are refused round after round
-//! mean that the estimate is wrong. Then its uncertainty is widened until they are accepted, and
-//! parameters by which the replica could not do what it does are made faster.
+//! mean that the estimate is wrong. Then its parameters are scaled until the time between tokens comes
+//! out, and its uncertainty is widened until they are accepted.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +21,8 @@ const WIDENING: f64 = 4.0;
 /// Widenings after which the estimate is given up for a new first guess, and widening starts anew.
 const MAX_WIDENINGS: u32 = 10;
 
-/// Range of factors in which faster parameters are searched, of the slowest that can keep up. The
-/// end leaves room for the steps of the numerical derivative.
+/// Range of factors in which parameters are searched, of the slowest that can keep up. The end
+/// leaves room for the steps of the numerical derivative.
 const SPEED_RANGE: (f64, f64) = (1e-3, 0.98);
 
 /// What has been learned about the replicas of one variant.
@@ -108,14 +108,12 @@ fn doubted(
     }
 }
 
-/// If the replica does more than the parameters allow: the same ones, all faster by one factor, such
-/// that the observed time between tokens comes out.
+/// The same parameters, all faster or slower by one factor, such that the observed time between tokens
+/// comes out. From parameters that are far off, a single linear step ends in a corner of the bounds,
+/// from which no widening leads back; and by some the replica could not do what it does, so that there
+/// is no step at all.
 fn fitted(known: &Estimate, observation: &Observation) -> ServiceParameters {
     let (low, high) = SPEED_RANGE;
-    let slower = known.parameters.scaled(high.recip());
-    if observation.expected(&slower).is_some() {
-        return known.parameters;
-    }
     let factor = observation.model(&known.parameters).and_then(|model| {
         let RequestRate(max) = model.range().max;
         let slowest = max / observation.rate.0;

@@ -1,0 +1,354 @@
+//! What a plan says in numbers besides the counts: one list of rows, read off its record alone.
+
+use std::collections::BTreeMap;
+
+use crate::policy::capacity::ServingRole;
+use crate::policy::combine::{Anchor, Balance, VoterFigures};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::limit::{Budget, Pool, PoolFigures, PoolScope, WhyLimited};
+use crate::policy::optimize::WhyShared;
+use crate::policy::plan::{Decision, ModelFigures, Plan, Why};
+use crate::policy::startup::StartSource;
+use crate::policy::tokens::instance::Missing;
+use crate::policy::tokens::variant::VariantFigures;
+use crate::policy::units::Replicas;
+use crate::policy::zero::{WhyZero, ZeroBlock};
+
+/// Gauges that are read off a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fact {
+    Utilization,
+    Required,
+    Spare,
+    TokensUsed,
+    TokensCapacity,
+    StartSeconds,
+    StartEstimate,
+    ModelReplicas,
+    ScalingBlocked,
+    AnalyzerDemand,
+    AvailableGpus,
+    DiscoveryUp,
+}
+
+/// Name, meaning and labels.
+type Description = (&'static str, &'static str, &'static [&'static str]);
+
+impl Fact {
+    pub(super) const ALL: [Self; 12] = [
+        Self::Utilization,
+        Self::Required,
+        Self::Spare,
+        Self::TokensUsed,
+        Self::TokensCapacity,
+        Self::StartSeconds,
+        Self::StartEstimate,
+        Self::ModelReplicas,
+        Self::ScalingBlocked,
+        Self::AnalyzerDemand,
+        Self::AvailableGpus,
+        Self::DiscoveryUp,
+    ];
+
+    pub(super) fn describe(self) -> Description {
+        const OF_MODEL: &[&str] = &["variant_name", "namespace", "model_name"];
+        const IN_UNIT: &[&str] = &["variant_name", "namespace", "model_name", "unit"];
+        match self {
+            Self::Utilization => (
+                "wva_saturation_utilization",
+                "KV tokens that the variant's replicas are asked to hold over what they can hold; where percentages decide, the KV share of its fullest replica.",
+                &[
+                    "variant_name",
+                    "namespace",
+                    "model_name",
+                    "accelerator_type",
+                ],
+            ),
+            Self::Required => (
+                "wva_required_capacity",
+                "Capacity that the variant's role lacks, in the unit of the analyzer that sizes the model; where percentages decide (unit binary), 1 if spare capacity is below a trigger.",
+                IN_UNIT,
+            ),
+            Self::Spare => (
+                "wva_spare_capacity",
+                "Capacity of the variant's role beyond the lower end of the band, in the unit of the analyzer that sizes the model; where percentages decide (unit binary), 1 if the load of one replica fits on the others.",
+                IN_UNIT,
+            ),
+            Self::TokensUsed => (
+                "wva_kv_cache_tokens_used",
+                "Tokens in the KV caches of the variant; absent unless every instance that was heard says how full it is.",
+                OF_MODEL,
+            ),
+            Self::TokensCapacity => (
+                "wva_kv_cache_tokens_capacity",
+                "Size of the KV caches of the variant's instances that were heard; absent unless each of them is known.",
+                OF_MODEL,
+            ),
+            Self::StartSeconds => (
+                "wva_replica_start_seconds",
+                "Median of the latest starts of the variant's replicas, from creation to readiness; start is cold, or cached where the variant had run on the node.",
+                &["variant_name", "namespace", "start"],
+            ),
+            Self::StartEstimate => (
+                "wva_replica_start_seconds_estimate",
+                "What is expected of the next start of a replica of the variant; absent until a start was measured.",
+                &["variant_name", "namespace", "source"],
+            ),
+            Self::ModelReplicas => (
+                "wva_model_replicas",
+                "Replicas of all variants of the model; absent unless all of their targets are known.",
+                &["namespace", "model"],
+            ),
+            Self::ScalingBlocked => (
+                "wva_model_scaling_blocked",
+                "1 while something lasting keeps the model from going to zero or from waking; absent otherwise.",
+                &["namespace", "model", "reason"],
+            ),
+            Self::AnalyzerDemand => (
+                "wva_analyzer_demand",
+                "Demand as an analyzer counts it, in its own unit; absent where it has no opinion.",
+                &["analyzer", "namespace", "model", "role"],
+            ),
+            Self::AvailableGpus => (
+                "wva_available_gpus",
+                "GPUs of the nodes that the last cycle left free, of the types that variants use.",
+                &["accelerator_type"],
+            ),
+            Self::DiscoveryUp => (
+                "wva_gpu_discovery_up",
+                "1 if the GPUs of the nodes are known, 0 if growth waits for them; absent where nodes limit nothing.",
+                &[],
+            ),
+        }
+    }
+}
+
+/// Whom a row is about, and with whom it goes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject {
+    Fleet,
+    Model(ModelKey),
+    Variant(VariantKey),
+}
+
+/// One series and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    pub(super) fact: Fact,
+    pub(super) labels: Vec<String>,
+    pub(super) value: f64,
+}
+
+/// All rows of a plan.
+#[derive(Debug, Default)]
+pub(super) struct Rows(pub(super) BTreeMap<Subject, Vec<Row>>);
+
+impl Rows {
+    /// Rows of the variants that `is_live` names, of their models, and of the fleet.
+    pub(super) fn of(plan: &Plan, is_live: impl Fn(&VariantKey) -> bool) -> Self {
+        let mut rows = Self::default();
+        let mut models: BTreeMap<&ModelKey, Vec<&Decision>> = BTreeMap::new();
+        for decision in plan.decisions.values().filter(|one| is_live(&one.key)) {
+            models.entry(&decision.model).or_default().push(decision);
+        }
+        for (model, decisions) in models {
+            let figures = plan.models.get(model);
+            rows.add_model(model, &decisions, figures);
+            for decision in decisions {
+                if let Some(figures) = figures {
+                    rows.add_variant(decision, figures);
+                }
+            }
+        }
+        rows.add_pools(&plan.pools);
+        rows
+    }
+
+    fn add<const N: usize>(
+        &mut self,
+        subject: &Subject,
+        fact: Fact,
+        labels: [&str; N],
+        value: f64,
+    ) {
+        self.0.entry(subject.clone()).or_default().push(Row {
+            fact,
+            labels: labels.map(str::to_owned).into(),
+            value,
+        });
+    }
+
+    fn add_model(
+        &mut self,
+        model: &ModelKey,
+        decisions: &[&Decision],
+        figures: Option<&ModelFigures>,
+    ) {
+        let subject = Subject::Model(model.clone());
+        let key = [&*model.namespace, &*model.model];
+        let counts: Option<Vec<f64>> = decisions
+            .iter()
+            .map(|decision| decision.current.map(Replicas::to_f64))
+            .collect();
+        if let Some(counts) = counts {
+            self.add(&subject, Fact::ModelReplicas, key, counts.iter().sum());
+        }
+        if let Some(reason) = decisions.iter().find_map(|decision| blocked(decision)) {
+            let labels = [key[0], key[1], reason];
+            self.add(&subject, Fact::ScalingBlocked, labels, 1.0);
+        }
+        let voters = figures.and_then(|figures| figures.consensus.as_ref());
+        for voter in voters.iter().flat_map(|consensus| &consensus.voters) {
+            for (role, balance) in &voter.roles {
+                let labels = [voter.analyzer.as_str(), key[0], key[1], &role.to_string()];
+                self.add(&subject, Fact::AnalyzerDemand, labels, balance.demand);
+            }
+        }
+    }
+
+    fn add_variant(&mut self, decision: &Decision, figures: &ModelFigures) {
+        let subject = Subject::Variant(decision.key.clone());
+        let key = [&*decision.key.name, &*decision.key.namespace];
+        let of_model = [key[0], key[1], &*decision.model.model];
+        let tokens = figures.tokens.as_ref();
+        let tokens = tokens.and_then(|report| report.variants.get(&decision.key));
+        if let Some(share) = utilization(decision, tokens) {
+            let labels = [key[0], key[1], of_model[2], decision.accelerator.label()];
+            self.add(&subject, Fact::Utilization, labels, share);
+        }
+        if let Some((unit, required, spare)) = capacity(&decision.key, figures) {
+            let labels = [key[0], key[1], of_model[2], unit];
+            self.add(&subject, Fact::Required, labels, required);
+            self.add(&subject, Fact::Spare, labels, spare);
+        }
+        let caches = [
+            (Fact::TokensUsed, tokens.and_then(tokens_used)),
+            (Fact::TokensCapacity, tokens.and_then(tokens_capacity)),
+        ];
+        for (fact, value) in caches {
+            if let Some(value) = value {
+                self.add(&subject, fact, of_model, value);
+            }
+        }
+        let measured = figures.starts.get(&decision.key);
+        if let Some(start) = measured.filter(|start| start.source == StartSource::Measured) {
+            for (kind, median) in [("cold", start.cold), ("cached", start.cached)] {
+                if let Some(median) = median {
+                    let labels = [key[0], key[1], kind];
+                    self.add(&subject, Fact::StartSeconds, labels, median.as_secs_f64());
+                }
+            }
+            let labels = [key[0], key[1], "measured"];
+            let typical = start.typical.as_secs_f64();
+            self.add(&subject, Fact::StartEstimate, labels, typical);
+        }
+    }
+
+    /// GPUs of nodes; what quotas leave is a matter of namespaces and not of hardware.
+    fn add_pools(&mut self, pools: &[PoolFigures]) {
+        let is_physical = |pool: &&PoolFigures| pool.scope == PoolScope::Inventory;
+        let mut is_known = None;
+        for pool in pools.iter().filter(is_physical) {
+            is_known = Some(is_known.unwrap_or(true) && pool.limit != Budget::Unknown);
+            if let Budget::Finite(left) = pool.left {
+                self.add(
+                    &Subject::Fleet,
+                    Fact::AvailableGpus,
+                    [&*pool.kind],
+                    left.to_f64(),
+                );
+            }
+        }
+        if let Some(is_known) = is_known {
+            let value = f64::from(u8::from(is_known));
+            self.add(&Subject::Fleet, Fact::DiscoveryUp, [], value);
+        }
+    }
+}
+
+/// What lasts and keeps a model where it is. Being in use and a retention period end by themselves.
+fn blocked(decision: &Decision) -> Option<&'static str> {
+    decision.steps.iter().find_map(|step| match &step.why {
+        Why::Zero(WhyZero::Blocked { block }) => match block {
+            ZeroBlock::Busy | ZeroBlock::Retained { .. } => None,
+            lasting => Some(lasting.as_str()),
+        },
+        Why::WakeSignalFailed { .. } => Some(ZeroBlock::NoWakeSignal.as_str()),
+        _ => None,
+    })
+}
+
+fn utilization(decision: &Decision, tokens: Option<&VariantFigures>) -> Option<f64> {
+    match tokens {
+        Some(tokens) => {
+            let is_known = tokens.is_demand_known && tokens.supply.is_some();
+            is_known.then(|| tokens.demand.0 / tokens.supply.0)
+        }
+        None => (decision.figures.reporting > decision.figures.without_kv)
+            .then_some(decision.figures.max_kv),
+    }
+}
+
+/// Unit, missing and spare capacity of a variant's role.
+fn capacity(variant: &VariantKey, figures: &ModelFigures) -> Option<(&'static str, f64, f64)> {
+    let Some(consensus) = &figures.consensus else {
+        let holds = |holds: bool| f64::from(u8::from(holds));
+        let percentage = figures.percentage?;
+        let required = holds(percentage.scale_up);
+        return Some(("binary", required, holds(percentage.scale_down_safe)));
+    };
+    let Anchor::Sized { by } = consensus.anchor else {
+        return None;
+    };
+    let sizes = |voter: &&VoterFigures| voter.analyzer == by;
+    let voter = consensus.voters.iter().find(sizes)?;
+    let balance: &Balance = voter.roles.get(&role(variant, figures))?;
+    Some(("continuous", balance.required, balance.spare))
+}
+
+fn role(variant: &VariantKey, figures: &ModelFigures) -> ServingRole {
+    let tokens = figures.tokens.as_ref();
+    let tokens = tokens.and_then(|report| report.variants.get(variant).map(|one| one.role));
+    let throughput = figures.throughput.as_ref();
+    let throughput = throughput.and_then(|report| report.variants.get(variant).map(|one| one.role));
+    tokens.or(throughput).unwrap_or_default()
+}
+
+fn tokens_used(variant: &VariantFigures) -> Option<f64> {
+    let lacks = |signal| {
+        let mut instances = variant.instances.values();
+        instances.any(|instance| instance.missing.contains(&signal))
+    };
+    let is_known = !variant.instances.is_empty() && !lacks(Missing::KvUsage);
+    let used = variant.instances.values().map(|instance| instance.in_use.0);
+    is_known.then(|| used.sum())
+}
+
+fn tokens_capacity(variant: &VariantFigures) -> Option<f64> {
+    let mut instances = variant.instances.values();
+    let is_known = instances.all(|instance| instance.total.is_some());
+    let total = variant.instances.values().map(|instance| instance.total.0);
+    (is_known && !variant.instances.is_empty()).then(|| total.sum())
+}
+
+/// The limiter that cut a decision, by name; the first one where several did.
+pub(super) fn limiter(decision: &Decision) -> Option<&str> {
+    decision.steps.iter().find_map(|step| match &step.why {
+        Why::Limited(
+            WhyLimited::Limited { by: pools, .. } | WhyLimited::BudgetUnknown { pools, .. },
+        ) => pools.first().map(Pool::limiter),
+        Why::Shared(WhyShared::Limited { by, .. } | WhyShared::BudgetUnknown { by, .. })
+        | Why::WakeRefused { by, .. } => by.first().map(|pool| &*pool.limiter),
+        _ => None,
+    })
+}
+
+/// What the boundary to zero changed of a decision, in the original's words.
+pub(super) fn enforced(decision: &Decision) -> Option<&'static str> {
+    let changes = decision.steps.iter().filter(|step| step.from != step.to);
+    changes.rev().find_map(|step| match &step.why {
+        Why::Zero(WhyZero::NoRequests { .. }) => Some("scale_to_zero"),
+        Why::Zero(WhyZero::MinimumOfOne) => Some("minimum_replicas"),
+        _ => None,
+    })
+}
