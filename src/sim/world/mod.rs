@@ -39,10 +39,11 @@ pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
 pub use record::Record;
 pub use scenario::{ApiFault, ConfigMap, Load, Model, Pose, Scenario, Slo, Trouble, Variant};
 
-use self::controller::Signals;
+use self::controller::{Door, Signals};
 use self::ground::{Ground, State};
 use self::record::Recorder;
 use self::service::Service;
+use crate::app::Controller;
 use crate::env::{Clock, SeedTree};
 use crate::kit::Cell;
 use crate::policy::moment::WallTime;
@@ -126,6 +127,18 @@ fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<Service>, WorldE
         .collect()
 }
 
+/// A controller whose way to the API server suffers what the scenario says.
+fn in_weather(
+    scenario: &Scenario,
+    server: &ApiServer,
+    signals: Signals,
+    (clock, seed): (&Clock, &SeedTree),
+) -> Result<(Controller, Door), WorldError> {
+    let weather = weather::Weather::of(scenario, clock);
+    let reached = server.with_faults(Arc::new(weather));
+    controller::controller(&reached, signals, (clock, seed), scenario.interval)
+}
+
 impl World {
     /// Builds a world that begins at this date, and sets it going.
     ///
@@ -174,15 +187,11 @@ impl World {
         let mut plans = Cell::new(None).subscribe();
         let mut own = None;
         if !is_staffed {
-            let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
-            let weather = weather::Weather::of(scenario, &clock);
-            let reached = server.with_faults(Arc::new(weather));
             let signals = Signals {
-                prometheus: asked,
+                prometheus: Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone())),
                 routers: Arc::new(routers.clone()),
             };
-            let (controller, door) =
-                controller::controller(&reached, signals, (&clock, &seed), scenario.interval)?;
+            let (controller, door) = in_weather(scenario, &server, signals, (&clock, &seed))?;
             plans = door.facts.plan.subscribe();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);
