@@ -101,19 +101,20 @@ impl RouterScraper {
 
     /// Models that nothing serves, with their targets. Prefill alone serves nothing.
     fn at_zero(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
+        let views = self.facts.board.snapshot();
+        let resolved = || {
+            let all = views.values();
+            all.filter_map(|view| Some((view, view.target.resolved()?)))
+        };
+        let serving = resolved().filter(|(view, target)| {
+            target.current > Replicas::ZERO && view.template.role != ServingRole::Prefill
+        });
+        let served: BTreeSet<&ModelKey> = serving.map(|(view, _)| &view.model).collect();
         let mut models: BTreeMap<ModelKey, Vec<TargetKey>> = BTreeMap::new();
-        let mut served = BTreeSet::new();
-        for view in self.facts.board.snapshot().values() {
-            let Some(target) = view.target.resolved() else {
-                continue;
-            };
-            if target.current > Replicas::ZERO && view.template.role != ServingRole::Prefill {
-                served.insert(view.model.clone());
-            }
+        for (view, target) in resolved().filter(|(view, _)| !served.contains(&view.model)) {
             let targets = models.entry(view.model.clone()).or_default();
             targets.push(target.key.clone());
         }
-        models.retain(|model, _| !served.contains(model));
         models
     }
 

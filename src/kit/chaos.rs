@@ -48,7 +48,7 @@ impl Gate {
     }
 
     pub(super) async fn pass(&self) {
-        loop {
+        while self.closed.load(Ordering::Acquire) {
             let mut moved = pin!(self.moved.notified());
             // Before the look, so that no move is lost between look and wait.
             moved.as_mut().enable();

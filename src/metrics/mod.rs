@@ -1,12 +1,13 @@
 //! The series that the controller exposes.
 //!
-//! Two registries: *pipeline* series carry decisions and are shown only while this process may
-//! write; *process* series describe the process itself and are always shown.
+//! *Pipeline* series carry decisions and are shown only while this process may write; *process* series
+//! describe the process itself and are always shown, after those of the operating system.
 
 use std::cell::RefCell;
 use std::sync::{PoisonError, RwLock};
 
 use prometheus::process_collector::ProcessCollector;
+use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TextEncoder};
 
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
@@ -37,6 +38,8 @@ const FRESHNESS: [&str; 4] = ["fresh", "stale", "missing", "unavailable"];
 pub struct Metrics {
     pipeline: Registry,
     process_wide: Registry,
+    /// What the operating system says of the process.
+    system: Registry,
     /// Held for writing while a variant changes its label set, so that no scrape sees none or two.
     exposition: RwLock<()>,
     variants: VariantSeries,
@@ -85,8 +88,9 @@ impl Metrics {
         let labels = controller_instance
             .map(|instance| [("controller_instance".to_owned(), instance.to_owned())].into());
         let pipeline = Registry::new_custom(None, labels.clone())?;
-        let process_wide = Registry::new_custom(None, labels)?;
-        process_wide.register(Box::new(ProcessCollector::for_self()))?;
+        let process_wide = Registry::new_custom(None, labels.clone())?;
+        let system = Registry::new_custom(None, labels)?;
+        system.register(Box::new(ProcessCollector::for_self()))?;
         let noted = RefCell::default();
         let registrar = |registry| Registrar {
             registry,
@@ -109,6 +113,7 @@ impl Metrics {
             exposition: RwLock::new(()),
             pipeline,
             process_wide,
+            system,
         })
     }
 
@@ -306,6 +311,20 @@ impl Metrics {
     /// # Errors
     /// When a family cannot be encoded.
     pub fn exposition(&self, pipeline: Visibility) -> Result<String, prometheus::Error> {
+        let mut families = self.system.gather();
+        families.extend(self.own(pipeline));
+        TextEncoder::new().encode_to_string(&families)
+    }
+
+    /// The same without what the operating system says, which takes longer to ask than all the rest.
+    ///
+    /// # Errors
+    /// When a family cannot be encoded.
+    pub fn own_exposition(&self, pipeline: Visibility) -> Result<String, prometheus::Error> {
+        TextEncoder::new().encode_to_string(&self.own(pipeline))
+    }
+
+    fn own(&self, pipeline: Visibility) -> Vec<MetricFamily> {
         let mut families = self.process_wide.gather();
         if pipeline == Visibility::Shown {
             let _shared = self
@@ -314,7 +333,7 @@ impl Metrics {
                 .unwrap_or_else(PoisonError::into_inner);
             families.extend(self.pipeline.gather());
         }
-        TextEncoder::new().encode_to_string(&families)
+        families
     }
 }
 

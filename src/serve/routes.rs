@@ -14,6 +14,7 @@ use crate::actors::facts::Facts;
 use crate::env::Flaw;
 use crate::kit::{Aliveness, Census, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
+use crate::policy::moment::Moment;
 use crate::policy::readiness::{self, Reason};
 
 /// `/metrics` and the debug page.
@@ -29,16 +30,20 @@ impl MetricsRoutes {
         Self { facts, census }
     }
 
-    fn metrics(&self) -> Answer {
-        let now = self.facts.clock.now();
-        self.facts.refresh_process_series(&self.census, now);
+    /// Whether decisions are shown now.
+    pub(crate) fn visibility(&self, now: Moment) -> Visibility {
         let may_write = self.facts.claim.may_write(now);
-        let visibility = if may_write || self.facts.flaws.has(Flaw::FollowerShows) {
+        if may_write || self.facts.flaws.has(Flaw::FollowerShows) {
             Visibility::Shown
         } else {
             Visibility::Hidden
-        };
-        match self.facts.series.exposition(visibility) {
+        }
+    }
+
+    fn metrics(&self) -> Answer {
+        let now = self.facts.clock.now();
+        self.facts.refresh_process_series(&self.census, now);
+        match self.facts.series.exposition(self.visibility(now)) {
             Ok(text) => typed(StatusCode::OK, TEXT_FORMAT, text),
             Err(error) => {
                 tracing::error!(%error, "metrics cannot be encoded");

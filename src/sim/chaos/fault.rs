@@ -202,6 +202,8 @@ pub enum Object {
     Malformed,
     /// The object is removed, and another one of its name comes.
     Removed,
+    /// The same, and history is forgotten before a watch has told of it.
+    Unseen,
     /// It serves a model of another name.
     Renamed,
     /// It belongs to another instance.

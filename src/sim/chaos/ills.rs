@@ -61,11 +61,6 @@ impl Ills {
         all.map(|(id, fault)| (*id, *fault)).collect()
     }
 
-    /// Whether nothing is wrong on the way to the API server.
-    pub(super) fn reaches_api(&self) -> bool {
-        self.state().api.is_empty()
-    }
-
     /// A fault has hit something.
     pub(super) fn hit(&self, id: usize) {
         *self.state().hits.entry(id).or_default() += 1;

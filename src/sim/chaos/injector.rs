@@ -61,7 +61,7 @@ impl Injector {
         let background = json!({"propagationPolicy": "Background"});
         let done = match how {
             Broken::TargetReplaced => self.server.delete(&target, &background).await,
-            Broken::Removed => self.server.delete(&object, &json!({})).await,
+            Broken::Removed | Broken::Unseen => self.server.delete(&object, &json!({})).await,
             Broken::ScaledTo(count) => {
                 self.server
                     .merge(&target, &spec(json!({"replicas": count})))
@@ -180,6 +180,19 @@ impl Injector {
                     .merge(&path, &json!({"spec": {"template": template}}))
                     .await,
             );
+            self.wake(name, &path, variant.bounds.0).await;
+        }
+    }
+
+    /// An HPA leaves alone what somebody has scaled to nothing.
+    async fn wake(&self, name: &str, path: &str, least: u32) {
+        let stored = self
+            .server
+            .get("deployments.apps", self.scenario.namespace, name);
+        let is_asleep = stored.is_some_and(|one| Object(one).number("/spec/replicas") == 0);
+        if is_asleep {
+            let size = json!({"spec": {"replicas": least}});
+            drop(self.server.merge(path, &size).await);
         }
     }
 

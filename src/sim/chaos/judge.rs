@@ -11,7 +11,7 @@ use super::check::plans::Circumstances;
 use super::check::{Violation, series};
 use super::lens::Heard;
 use super::line::{Listener, is_write};
-use super::seat::{Seat, Surroundings};
+use super::seat::{Seat, Surroundings, Way};
 use super::trace::Trace;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
@@ -38,6 +38,8 @@ struct Inner {
 struct Bench {
     seats: BTreeMap<usize, Seat>,
     found: Vec<(Duration, Violation)>,
+    /// The cluster as it was last looked at.
+    around: Option<Arc<Surroundings>>,
     /// When each variant was last allowed to have no replicas.
     zero: BTreeMap<VariantKey, Duration>,
     writes: u64,
@@ -248,13 +250,15 @@ impl Judge {
 
     /// Looks at everything, once a second. `way` says whether the way of a process to the API server is
     /// free, and whether the server went back in time for it.
-    pub(super) async fn second(&self, ways: &[(bool, bool)]) {
+    pub(super) fn second(&self, ways: &[Way]) {
         let now = self.now();
         self.claims();
-        let around = Surroundings::look(&self.0.insider, now);
+        let known = self.bench().around.take();
+        let around = Surroundings::follow(known, &self.0.insider);
         let mut pages = Vec::new();
         {
             let mut bench = self.bench();
+            bench.around = Some(Arc::clone(&around));
             for (key, variant) in &around.variants {
                 if variant.allows_zero {
                     bench.zero.insert(key.clone(), now);
@@ -269,7 +273,7 @@ impl Judge {
         let mut shown = BTreeMap::new();
         if now.as_secs().is_multiple_of(3) {
             for (place, door) in pages {
-                let page = door.metrics().await.unwrap_or_default();
+                let page = door.own_metrics().unwrap_or_default();
                 shown.insert(place, series::read(&page));
             }
         }
@@ -278,7 +282,7 @@ impl Judge {
             let Bench { seats, handled, .. } = &mut *bench;
             let mut found = Vec::new();
             for (place, seat) in seats {
-                let way = ways.get(*place).copied().unwrap_or((true, false));
+                let way = ways.get(*place).copied().unwrap_or(Way::FREE);
                 let page = shown.get(place);
                 for (role, passed) in seat.progress() {
                     *handled.entry(role).or_default() += passed;

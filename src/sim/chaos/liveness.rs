@@ -1,5 +1,6 @@
 //! L1: after the faults everything comes to rest, where it would have come without them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::cast::Cast;
@@ -10,6 +11,7 @@ use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::Scenario;
+use crate::sim::world::controller::Door;
 
 /// Whether everything is at rest, and since when.
 #[derive(Debug, Default)]
@@ -61,25 +63,34 @@ impl Stand {
     }
 }
 
-/// Why everything is not at rest.
+/// Why everything is not at rest. What is quick to see comes first.
 fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> {
-    let mut leaders = Vec::new();
+    let mut doors = Vec::new();
     for place in 0..cast.members.len() {
-        let Some(door) = cast.door(place) else {
-            return Some(format!("c{place} does not run"));
-        };
-        for one in door.census.report() {
-            if one.state != RoleState::Running {
-                return Some(format!("{} of c{place} is {:?}", one.role, one.state));
-            }
-        }
-        if door.facts.claim.may_write(door.facts.clock.now()) {
-            leaders.push(door);
+        match cast.door(place) {
+            Some(door) => doors.push(door),
+            None => return Some(format!("c{place} does not run")),
         }
     }
+    let leads = |door: &&&Arc<Door>| door.facts.claim.may_write(door.facts.clock.now());
+    let leaders: Vec<&Arc<Door>> = doors.iter().filter(leads).copied().collect();
     let [leader] = leaders.as_slice() else {
         return Some(format!("{} processes lead", leaders.len()));
     };
+    uneven(leader, scenario, server).or_else(|| unwell(&doors))
+}
+
+/// A role that does not run.
+fn unwell(doors: &[&Arc<Door>]) -> Option<String> {
+    doors.iter().enumerate().find_map(|(place, door)| {
+        let mut roles = door.census.report().into_iter();
+        let unwell = roles.find(|one| one.state != RoleState::Running)?;
+        Some(format!("{} of c{place} is {:?}", unwell.role, unwell.state))
+    })
+}
+
+/// A variant that has other counts than its least.
+fn uneven(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String> {
     let namespace = scenario.namespace;
     for variant in scenario.models.iter().flat_map(|model| &model.variants) {
         let name = variant.name;

@@ -29,6 +29,8 @@ pub struct Plot {
     pub faults_until: Duration,
     /// How long after that everything is at rest at the latest.
     pub rest: Duration,
+    /// How long everything has been at rest when a run ends before its time.
+    pub stays: Duration,
     /// How long it is.
     pub lasts: Duration,
     /// The defect that is planted in every controller.
@@ -102,6 +104,10 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         controllers,
         faults_until,
         rest,
+        stays: match *name {
+            "probe" => MINUTE,
+            _ => MINUTE * 3,
+        },
         lasts: faults_until + rest + MINUTE * 3,
         flaw: None,
         probe: None,
@@ -136,7 +142,7 @@ fn small(until: Duration) -> Option<Scenario> {
     scenario.scrape_interval = Duration::from_secs(10);
     for model in &mut scenario.models {
         if let Load::Flow { shape, .. } = &mut model.load {
-            *shape = steps(&Shape::Constant { rate: 9.0 }, until);
+            *shape = steps(&Shape::Constant { rate: 5.0 }, until);
         }
         for variant in &mut model.variants {
             variant.start_up = StartUp::WAKING;

@@ -8,7 +8,7 @@ use futures::future::select;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::cast::{Cast, Stage};
+use super::cast::{Cast, Member, Stage};
 use super::check::Violation;
 use super::fault::{Actor, Api, Class, Fault, Load, Object, Prom};
 use super::injector::Injector;
@@ -16,6 +16,7 @@ use super::judge::{Counts, Judge};
 use super::liveness;
 use super::plot::Plot;
 use super::schedule::{Schedule, Strike};
+use super::seat::Way;
 use super::trace::{Keep, Trace};
 use crate::env::SeedTree;
 use crate::kit::{KillAt, Mishap};
@@ -117,9 +118,6 @@ pub fn play(
     Ok(outcome)
 }
 
-/// How long a world has been at rest when its run ends.
-const REST: Duration = Duration::from_mins(3);
-
 struct Run<'a> {
     plot: &'a Plot,
     schedule: &'a Schedule,
@@ -209,7 +207,10 @@ impl<'a> Run<'a> {
                     stand.look(&self.cast, &self.plot.scenario, &self.insider, now);
                 }
                 // What has been at rest for so long stays so: nothing happens any more.
-                if stand.since().is_some_and(|since| now >= since + REST) {
+                if stand
+                    .since()
+                    .is_some_and(|since| now >= since + self.plot.stays)
+                {
                     break;
                 }
             }
@@ -256,19 +257,17 @@ impl<'a> Run<'a> {
     }
 
     async fn second(&mut self, now: Duration) {
-        let ways: Vec<(bool, bool)> =
-            self.cast
-                .members
-                .iter()
-                .map(|member| {
-                    let younger =
-                        member.ills.api().iter().any(|(_, fault, _)| {
-                            matches!(fault, Api::StaleList(_) | Api::Older(_))
-                        });
-                    (member.ills.reaches_api(), younger)
-                })
-                .collect();
-        self.judge.second(&ways).await;
+        let way = |member: &Member| {
+            let faults = member.ills.api();
+            let has = |which: fn(&Api) -> bool| faults.iter().any(|(_, fault, _)| which(fault));
+            Way {
+                is_free: faults.is_empty(),
+                is_younger: has(|fault| matches!(fault, Api::StaleList(_) | Api::Older(_))),
+                is_mute: has(|fault| matches!(fault, Api::Silent | Api::Older(_))),
+            }
+        };
+        let ways: Vec<Way> = self.cast.members.iter().map(way).collect();
+        self.judge.second(&ways);
         for (role, handled) in self.judge.take_handled() {
             if handled == 0 {
                 continue;
@@ -404,7 +403,14 @@ impl<'a> Run<'a> {
             Fault::Controller(place, how) => {
                 self.cast.strike(*place, *how, now, strike.lasts).await
             }
-            Fault::Object(number, how) => self.injector.break_object(*number, *how).await,
+            Fault::Object(number, how) => {
+                let hit = self.injector.break_object(*number, *how).await;
+                if *how == Object::Unseen {
+                    // Before any watch has had a turn.
+                    self.world.server.compact();
+                }
+                hit
+            }
             Fault::Settings(how) => self.injector.edit(*how).await,
             Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
         }

@@ -223,7 +223,7 @@ fn process(dice: &mut Dice) -> Process {
 
 fn object(dice: &mut Dice) -> Object {
     let small = u32::try_from(dice.below(7)).unwrap_or(1);
-    match dice.below(14) {
+    match dice.below(16) {
         0 | 1 => Object::TargetReplaced,
         2 | 3 => Object::ScaledTo(small),
         4 => Object::SecondScaler,
@@ -234,7 +234,8 @@ fn object(dice: &mut Dice) -> Object {
         10 => Object::Renamed,
         11 => Object::Moved,
         12 => Object::Relabelled,
-        _ => Object::Contested,
+        13 => Object::Contested,
+        _ => Object::Unseen,
     }
 }
 

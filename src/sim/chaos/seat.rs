@@ -32,6 +32,12 @@ const SHOWN: Duration = Duration::from_secs(3);
 /// How late a status is after its gauge at most: the longest pause between two attempts, and one.
 const STORED: Duration = Duration::from_secs(80);
 
+const VARIANTS: &str = "variantautoscalings.llmd.ai";
+const DEPLOYMENTS: &str = "deployments.apps";
+const PODS: &str = "pods.";
+/// What the judge knows of the cluster.
+const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
+
 /// One process.
 pub(super) struct Seat {
     pub(super) door: Arc<Door>,
@@ -44,12 +50,16 @@ pub(super) struct Seat {
     generations: Generations,
     tree: Tree,
     versions: Versions,
+    /// The revisions of mirrors and surroundings at which they were last found equal.
+    agreed: Option<[u64; 4]>,
     patience: Patience,
     report: Vec<RoleReport>,
     /// Since when nothing disturbs it.
     calm: Option<Duration>,
     /// When a server last went back in time for it.
     younger: Option<Duration>,
+    /// When watches last fell silent.
+    mute: Option<Duration>,
     counted: BTreeMap<String, f64>,
 }
 
@@ -59,26 +69,59 @@ pub(super) struct Stored {
     pub(super) bounds: (Option<u32>, Option<u32>),
     pub(super) desired: Option<u32>,
     pub(super) allows_zero: bool,
-    /// Whether it names no other controller.
-    ours: bool,
+}
+
+/// The way of a process to the API server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    /// Whether nothing is wrong with it.
+    pub(super) is_free: bool,
+    /// Whether the server went back in time for it.
+    pub(super) is_younger: bool,
+    /// Whether watches fall silent on it: those that did are heard of no more, however long ago that
+    /// was, until they end.
+    pub(super) is_mute: bool,
+}
+
+impl Way {
+    /// One with which nothing is wrong.
+    pub(super) const FREE: Self = Self {
+        is_free: true,
+        is_younger: false,
+        is_mute: false,
+    };
 }
 
 /// What the API server holds.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
+    /// The version of the last look.
+    version: u64,
+    /// Grows with every look that finds something changed.
+    number: u64,
     pub(super) variants: BTreeMap<VariantKey, Stored>,
     deployments: BTreeSet<String>,
     pods: BTreeSet<String>,
 }
 
 impl Surroundings {
-    pub(super) fn look(insider: &Insider, _now: Duration) -> Self {
+    /// The surroundings as they are now; a look at everything only where something has changed.
+    pub(super) fn follow(known: Option<Arc<Self>>, insider: &Insider) -> Arc<Self> {
+        let number = known.as_ref().map_or(0, |known| known.number + 1);
+        match known {
+            Some(known) if !insider.changed_since(known.version, &WATCHED) => known,
+            _ => Arc::new(Self::look(insider, number)),
+        }
+    }
+
+    fn look(insider: &Insider, number: u64) -> Self {
+        let version = insider.version();
         let names = |resource: &str| -> BTreeSet<String> {
             let all = insider.list(resource).into_iter().map(Object);
             all.map(|one| format!("{}/{}", one.namespace(), one.name()))
                 .collect()
         };
-        let variants = insider.list("variantautoscalings.llmd.ai");
+        let variants = insider.list(VARIANTS);
         let variants = variants.into_iter().map(Object).map(|one| {
             let count = |pointer: &str| {
                 let value = one.at(pointer).as_u64()?;
@@ -88,15 +131,16 @@ impl Surroundings {
             let stored = Stored {
                 bounds,
                 desired: count("/status/desiredOptimizedAlloc/numReplicas"),
-                ours: one.label(crate::api::INSTANCE_LABEL).is_none(),
                 allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
             };
             (VariantKey::new(one.namespace(), one.name()), stored)
         });
         Self {
+            version,
+            number,
             variants: variants.collect(),
-            deployments: names("deployments.apps"),
-            pods: names("pods."),
+            deployments: names(DEPLOYMENTS),
+            pods: names(PODS),
         }
     }
 }
@@ -114,10 +158,12 @@ impl Seat {
             generations: Generations::default(),
             tree: Tree::default(),
             versions: Versions::default(),
+            agreed: None,
             patience: Patience::default(),
             report: Vec::new(),
             calm: None,
             younger: None,
+            mute: None,
             counted: BTreeMap::new(),
         }
     }
@@ -137,18 +183,21 @@ impl Seat {
         &mut self,
         place: usize,
         now: Moment,
-        (free, younger): (bool, bool),
+        way: Way,
         page: Option<&Shown>,
         around: &Surroundings,
     ) -> Vec<Violation> {
-        if younger {
+        if way.is_younger {
             self.younger = Some(now.monotonic);
+        }
+        if way.is_mute {
+            self.mute = Some(now.monotonic);
         }
         if self.paused || self.leaving {
             self.calm = None;
             return Vec::new();
         }
-        let is_calm = free && self.tree.is_whole(&self.report) && self.is_following(now);
+        let is_calm = way.is_free && self.tree.is_whole(&self.report) && self.is_following(now);
         self.calm = is_calm.then(|| self.calm.unwrap_or(now.monotonic));
         let mut found = self.tree.judge(&self.report, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
@@ -173,9 +222,11 @@ impl Seat {
             mirrors.namespaces.last_contact(),
             mirrors.replica_sets.last_contact(),
         ];
-        contacts
-            .iter()
-            .all(|at| at.is_some_and(|at| now.since(at) < FOLLOWED))
+        let heard = |at: Moment| {
+            let is_since = self.mute.is_none_or(|mute| at.monotonic > mute);
+            is_since && now.since(at) < FOLLOWED
+        };
+        contacts.iter().all(|at| at.is_some_and(heard))
     }
 
     fn lasting(
@@ -192,6 +243,15 @@ impl Seat {
     fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
         let door = Arc::clone(&self.door);
         let mirrors = &door.facts.mirrors;
+        let revisions = [
+            mirrors.variants.revision(),
+            mirrors.deployments.revision(),
+            mirrors.pods.revision(),
+            around.number,
+        ];
+        if self.agreed == Some(revisions) {
+            return Vec::new();
+        }
         let records = mirrors.variants.all();
         let known = records.iter().map(|(_, record)| {
             let version = record.resource_version.parse().unwrap_or(0);
@@ -212,6 +272,8 @@ impl Seat {
             ),
             ("pods", here(names(&mirrors.pods)), &around.pods),
         ];
+        let agree = kinds.iter().all(|(_, known, stored)| known == *stored);
+        self.agreed = agree.then_some(revisions);
         for (kind, known, stored) in kinds {
             let ghosts = known.difference(stored).cloned().collect();
             let group = format!("ghosts/{kind}");
@@ -246,8 +308,9 @@ impl Seat {
             }
             return found;
         }
-        let is_ours = |key: &VariantKey| around.variants.get(key).is_some_and(|one| one.ours);
-        let gone = page.desired.keys().filter(|key| !is_ours(key));
+        // Controllers without an instance manage what is labelled with any.
+        let is_there = |key: &VariantKey| around.variants.contains_key(key);
+        let gone = page.desired.keys().filter(|key| !is_there(key));
         let gone = gone.map(ToString::to_string).collect();
         for key in self.lasting("gone", gone, now, SHOWN) {
             let text = format!("{key} is gone and still shown");
@@ -312,7 +375,8 @@ impl Seat {
             if above || below {
                 outside.push(key.to_string());
             }
-            if stored.desired != Some(desired.0) {
+            // Of an object whose bounds contradict each other the server takes no write.
+            if !crossed && stored.desired != Some(desired.0) {
                 unstored.push(key.to_string());
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::env::Flaw;
-use crate::kit::KillAt;
+use crate::kit::{KillAt, Role};
 
 /// Plays a seed, and fails with everything that is known.
 fn held(plot: &Plot, seed: u64) -> Outcome {
@@ -35,7 +35,7 @@ fn a_schedule_is_drawn_from_its_seed_alone_and_holds_every_class() {
         }
     }
     let counts: Vec<usize> = kinds.values().map(BTreeSet::len).collect();
-    assert_eq!(counts, [15, 18, 8, 7, 11, 7, 7], "{kinds:#?}");
+    assert_eq!(counts, [15, 18, 8, 7, 12, 7, 7], "{kinds:#?}");
 }
 
 #[test]
@@ -58,21 +58,58 @@ fn same_seed_same_trace() {
     assert!(first.events > 200, "{}", first.events);
 }
 
-/// Every role that the small scenario has, killed before and after an occasion: it comes to rest where
-/// it does without.
+/// Every role that the small scenario has, killed before or after an early occasion, the same for every
+/// run: it comes to rest where it does without.
 #[test]
 fn kill_once_everywhere() {
-    // One occasion each, before and after in turn.
-    let variants = plot("probe", 1).unwrap().variants();
-    for (place, role) in schedule::roles(&variants).into_iter().enumerate() {
+    for (place, role) in roles_of_a_probe().into_iter().enumerate() {
         let moment = if place % 2 == 1 {
             KillAt::Before(1)
         } else {
             KillAt::After(2)
         };
-        let mut plot = plot("probe", 1).unwrap();
-        plot.probe = Some(Probe::Role(role, moment));
-        assert!(held(&plot, 1).struck, "{:?} never came to pass", plot.probe);
+        assert!(survives(&role, moment), "{role} has no {moment:?}");
+    }
+}
+
+/// The same at every occasion up to the tenth, then at each that is twice as late, for as long as the
+/// role has so many.
+#[test]
+#[ignore = "several hundred runs: a quarter of an hour in a release build"]
+fn kill_once_at_every_occasion() {
+    let mut struck = 0;
+    for role in roles_of_a_probe() {
+        let late = std::iter::successors(Some(20), |n| Some(n * 2));
+        let mut occasions = (1..=10).chain(late);
+        let dies = |n: u64| {
+            let moments = [KillAt::Before(n), KillAt::After(n)];
+            let died = moments.map(|moment| survives(&role, moment));
+            assert!(n > 1 || died == [true, true], "{role} has no occasion");
+            died == [true, true]
+        };
+        let lives = occasions.by_ref().take_while(|n| dies(*n)).count();
+        struck += 2 * lives;
+    }
+    assert!(struck > 200, "{struck}");
+}
+
+fn roles_of_a_probe() -> Vec<Role> {
+    schedule::roles(&plot("probe", 1).unwrap().variants())
+}
+
+/// Kills a role once; whether that came to pass.
+fn survives(role: &Role, moment: KillAt) -> bool {
+    let mut plot = plot("probe", 1).unwrap();
+    plot.probe = Some(Probe::Role(role.clone(), moment));
+    held(&plot, 1).struck
+}
+
+/// As many seeds as fit into every run of the tests; `wva chaos` plays them by the thousand.
+#[test]
+fn seeds_of_every_run() {
+    let seeds = if cfg!(debug_assertions) { 5 } else { 40 };
+    for seed in 1..=seeds {
+        held(&plot("brief", seed).unwrap(), seed);
     }
 }
 

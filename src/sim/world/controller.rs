@@ -70,6 +70,12 @@ impl Door {
         };
         String::from_utf8(body.to_vec()).ok()
     }
+
+    /// The part of it that is the controller's own.
+    pub(in crate::sim) fn own_metrics(&self) -> Option<String> {
+        let visibility = self.routes.visibility(self.facts.clock.now());
+        self.facts.series.own_exposition(visibility).ok()
+    }
 }
 
 /// Puts a controller together that uses this server and these signals.

@@ -12,13 +12,14 @@ use crate::policy::units::Replicas;
 #[derive(Debug, Default)]
 pub(in crate::sim::chaos) struct Plans {
     last: Option<(u64, u64)>,
-    /// When the plans of the last minute were published.
-    recent: VecDeque<Duration>,
+    /// When plans of the last minute were published, each with how many had been made since the one
+    /// before: of those of one instant the last alone is seen.
+    recent: VecDeque<(Duration, u64)>,
 }
 
 /// Plans that a minute has at most: an early one each second, and those of ticks five seconds apart or
 /// more, with as many again for ticks without a collection.
-const PER_MINUTE: usize = 60 + 2 * 12 + 2;
+const PER_MINUTE: u64 = 60 + 2 * 12 + 2;
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// What a plan is judged by.
@@ -36,7 +37,7 @@ pub(in crate::sim::chaos) struct Circumstances<'a> {
 impl Plans {
     /// When the last plan was published.
     pub(in crate::sim::chaos) fn last_at(&self) -> Option<Duration> {
-        self.recent.back().copied()
+        self.recent.back().map(|(at, _)| *at)
     }
 
     /// Takes in a plan that is published.
@@ -63,19 +64,28 @@ impl Plans {
             let text = format!("cycle {} is of a generation to come", plan.cycle);
             found.push(Violation::new("C2", text));
         }
+        found.extend(self.count(plan));
         self.last = Some((plan.cycle.0, plan.generation));
-        let now = plan.at.monotonic;
-        self.recent.push_back(now);
-        while self.recent.front().is_some_and(|at| *at + MINUTE < now) {
-            self.recent.pop_front();
-        }
-        if self.recent.len() > PER_MINUTE {
-            let text = format!("{} plans within a minute", self.recent.len());
-            found.push(Violation::new("T2", text));
-        }
         let decisions = plan.decisions.values();
         found.extend(decisions.filter_map(|decision| judged(decision, circumstances)));
         found
+    }
+
+    fn count(&mut self, plan: &Plan) -> Option<Violation> {
+        let now = plan.at.monotonic;
+        let before = self.last.map(|(cycle, _)| cycle);
+        let made = before.map_or(1, |before| plan.cycle.0.saturating_sub(before));
+        self.recent.push_back((now, made));
+        while self
+            .recent
+            .front()
+            .is_some_and(|(at, _)| *at + MINUTE < now)
+        {
+            self.recent.pop_front();
+        }
+        let made: u64 = self.recent.iter().map(|(_, made)| made).sum();
+        let text = format!("{made} plans within a minute");
+        (made > PER_MINUTE).then(|| Violation::new("T2", text))
     }
 }
 
