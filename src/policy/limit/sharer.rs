@@ -216,7 +216,8 @@ impl Sharer {
         }
     }
 
-    /// Takes whole replicas of what is free in this cycle, the least cost for the capacity first.
+    /// Takes whole replicas of what is free in this cycle: minima first, those of variants that nobody
+    /// can size included, then the least cost for the capacity.
     fn fill(
         &self,
         key: &ModelKey,
@@ -226,20 +227,29 @@ impl Sharer {
         changes: &mut BTreeMap<VariantKey, Change<WhyRescaled>>,
     ) {
         let mut lack = share.saturating_sub(self.held(Some(role)));
-        for (variant_key, variant) in self.cheapest_first(role) {
+        let minima = (self.of(Some(role))).map(|(variant_key, variant)| {
+            let most = variant.bounds.max.unwrap_or(variant.bounds.min);
+            (variant_key, variant, variant.bounds.min.min(most))
+        });
+        let rest = self.cheapest_first(role).into_iter();
+        let rest = rest.map(|(variant_key, variant)| {
+            let most = variant.bounds.max.unwrap_or(Replicas(u32::MAX));
+            (variant_key, variant, most)
+        });
+        for (variant_key, variant, up_to) in minima.chain(rest) {
+            let Some(change) = changes.get_mut(variant_key) else {
+                continue;
+            };
             let gpus = variant.gpus.at_least_one();
             let free = pools.budget(&key.namespace, &variant.accelerator);
-            let most = variant.bounds.max.unwrap_or(Replicas(u32::MAX));
-            let count = (free.grant(lack).replicas(gpus)).min(most.saturating_sub(variant.current));
-            if let Some(change) = changes
-                .get_mut(variant_key)
-                .filter(|_| count > Replicas::ZERO)
-            {
+            let count = (free.grant(lack).replicas(gpus)).min(up_to.saturating_sub(change.to));
+            if count > Replicas::ZERO {
                 let taken = gpus.times(count);
                 pools.take(&key.namespace, &variant.accelerator, taken);
                 lack = lack.saturating_sub(taken);
-                change.to = Replicas(variant.current.0.saturating_add(count.0));
-                change.why = WhyRescaled::Filled { gpus: taken, share };
+                change.to = Replicas(change.to.0.saturating_add(count.0));
+                let gpus = gpus.times(change.to.saturating_sub(variant.current));
+                change.why = WhyRescaled::Filled { gpus, share };
             }
         }
     }

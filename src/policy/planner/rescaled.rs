@@ -37,7 +37,10 @@ impl Share {
         let settings = &cycle.settings.saturation;
         let namespace = &work.key.namespace;
         let is_asked = settings.rescale_enabled(None) || settings.rescale_enabled(Some(namespace));
-        let is_known = ballot.may_shrink() && ballot.candidates.len() == work.drafts.len();
+        let is_heard = |draft: &Draft<'_>| draft.figures.reporting >= draft.scale.current.0;
+        let is_known = ballot.may_shrink()
+            && ballot.candidates.len() == work.drafts.len()
+            && work.drafts.iter().all(is_heard);
         let Anchor::Sized { by } = ballot.consensus.anchor else {
             return None;
         };

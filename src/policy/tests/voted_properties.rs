@@ -1,5 +1,6 @@
 //! What holds for every fleet, however its models are decided on.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::policy::document::{
     Situation, SnapshotDocument, Span,
 };
 use crate::policy::learned::Learned;
-use crate::policy::plan::Plan;
+use crate::policy::plan::{Plan, Why};
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 use crate::policy::{check_plan, learn, plan};
@@ -281,7 +282,7 @@ proptest! {
         let (known, _) = decide(&at(&document, 0, &settings), &Learned::default(), &settings);
         let whole = at(&document, 1, &settings);
         let (_, informed) = decide(&whole, &known, &settings);
-        let mut poorer = document;
+        let mut poorer = document.clone();
         for (pod, signal) in losses {
             lose(&mut poorer, pod, signal);
         }
@@ -295,7 +296,21 @@ proptest! {
             }
         }
         let (_, blind) = decide(&at(&poorer, 1, &settings), &known, &settings);
+        let pairs = document.variants.iter().zip(&poorer.variants);
+        let mut poor: BTreeSet<&str> = pairs
+            .filter(|(before, after)| before != after)
+            .map(|(before, _)| &*before.model)
+            .collect();
+        if document.models != poorer.models {
+            poor.extend(document.models.iter().map(|model| &*model.model));
+        }
         for (key, decision) in &blind.decisions {
+            let is_rescaled = decision.steps.iter().any(|step| matches!(step.why, Why::Rescaled(_)));
+            if is_rescaled && poor.iter().any(|model| *model != &*decision.model.model) {
+                // Of a shared budget a model that is not heard keeps what it holds, and the others, whose
+                // demand is known, share the rest.
+                continue;
+            }
             let view = &whole.snapshot.variants[key];
             let Some(base) = view.base() else { continue };
             let kept = bounds_of(view, &settings).clamp(base).0;
