@@ -1,12 +1,8 @@
 //! What a plan says besides the counts: nothing, then exact values, then nothing again.
 
 use super::{Metrics, Visibility};
-use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::VariantKey;
-use crate::policy::learned::Learned;
-use crate::policy::plan::Plan;
-use crate::policy::{learn, plan};
-use crate::settings::bundle::read_bundle;
+use crate::policy::tests::starts::told;
 
 const TOKENS: &str = "saturation: {default: {analyzerName: saturation, enableLimiter: true}}";
 
@@ -18,21 +14,6 @@ fn fleet(inventory: &str) -> String {
          accelerator: H100\n  gpus: {{nvidia.com/gpu: 1}}\n  target: {{current: 2}}\n  pods:\n  \
          - {{name: a, {pod}}}\n  - {{name: b, {pod}}}\n"
     )
-}
-
-/// Plans one document after the other.
-fn planned(documents: &[&str], settings: &str) -> Plan {
-    let settings = read_bundle(settings).unwrap();
-    let mut known = (Learned::default(), None);
-    for text in documents {
-        let Situation { snapshot, now, .. } = SnapshotDocument::parse(text)
-            .and_then(|document| document.situation(&settings.freshness))
-            .unwrap();
-        let learned = learn(&snapshot, &known.0, &settings, now);
-        let made = plan(&snapshot, &learned, &settings, 1, now);
-        known = (learned, Some(made));
-    }
-    known.1.unwrap()
 }
 
 fn pipeline(metrics: &Metrics) -> Vec<String> {
@@ -54,7 +35,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     assert_eq!(pipeline(&metrics), nothing);
 
     let text = fleet("{types: {H100: {total: 2, used: 2}}}");
-    metrics.expose_plan(&planned(&[&text], TOKENS), |_| false);
+    metrics.expose_plan(&told(&[&text], TOKENS).1, |_| false);
     // The GPUs are there whoever asks for them.
     let fleet_alone = [
         r#"wva_available_gpus{accelerator_type="H100"} 0"#,
@@ -62,7 +43,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     ];
     assert_eq!(pipeline(&metrics), fleet_alone);
 
-    metrics.expose_plan(&planned(&[&text], TOKENS), |_| true);
+    metrics.expose_plan(&told(&[&text], TOKENS).1, |_| true);
     let expected = [
         r#"wva_analyzer_demand{analyzer="saturation",model="m",namespace="ns",role="both"} 28000"#,
         r#"wva_available_gpus{accelerator_type="H100"} 0"#,
@@ -77,7 +58,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     ];
     assert_eq!(pipeline(&metrics), expected);
 
-    metrics.expose_plan(&planned(&[&fleet("{types: {}}")], ""), |_| true);
+    metrics.expose_plan(&told(&[&fleet("{types: {}}")], "").1, |_| true);
     let expected = [
         expected[2],
         expected[6],
@@ -97,7 +78,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
 fn gpus_that_nobody_knows_are_not_zero() {
     let metrics = Metrics::new(None).unwrap();
     let unknown = fleet("{unknown: the nodes cannot be listed}");
-    metrics.expose_plan(&planned(&[&unknown], TOKENS), |_| true);
+    metrics.expose_plan(&told(&[&unknown], TOKENS).1, |_| true);
     let lines = pipeline(&metrics);
     let about = |name: &str| lines.iter().filter(|line| line.starts_with(name)).count();
     assert_eq!(about("wva_gpu_discovery_up 0"), 1, "{lines:?}");
@@ -125,9 +106,9 @@ fn a_measured_start_is_shown() {
         let of_starts = |line: &String| line.starts_with("wva_replica_start");
         lines.filter(of_starts).collect::<Vec<_>>()
     };
-    metrics.expose_plan(&planned(&[&starting], ""), |_| true);
+    metrics.expose_plan(&told(&[&starting], "").1, |_| true);
     assert_eq!(starts(), Vec::<String>::new());
-    metrics.expose_plan(&planned(&[&starting, &serving], ""), |_| true);
+    metrics.expose_plan(&told(&[&starting, &serving], "").1, |_| true);
     let expected = [
         r#"wva_replica_start_seconds{namespace="ns",start="cold",variant_name="v"} 480"#,
         r#"wva_replica_start_seconds_estimate{namespace="ns",source="measured",variant_name="v"} 480"#,
@@ -147,7 +128,7 @@ fn what_keeps_a_model_from_zero_is_shown_while_it_lasts() {
         )
     };
     let blocked = |document: &str| {
-        metrics.expose_plan(&planned(&[document], settings), |_| true);
+        metrics.expose_plan(&told(&[document], settings).1, |_| true);
         let lines = pipeline(&metrics).into_iter();
         let of_block = |line: &String| line.starts_with("wva_model_scaling_blocked");
         lines.filter(of_block).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ mod from_zero;
 mod properties;
 mod records;
 mod reference;
-mod starts;
+pub(crate) mod starts;
 mod targets;
 mod timeline;
 mod variant_state;

@@ -11,11 +11,11 @@ use crate::policy::{learn, plan};
 use crate::settings::bundle::read_bundle;
 
 /// Plans one document after the other; the last plan and what is known after it.
-fn told(documents: &[String], settings: &str) -> (Learned, Plan) {
+pub(crate) fn told(documents: &[impl AsRef<str>], settings: &str) -> (Learned, Plan) {
     let settings = read_bundle(settings).unwrap();
     let mut known = (Learned::default(), None);
     for text in documents {
-        let Situation { snapshot, now, .. } = SnapshotDocument::parse(text)
+        let Situation { snapshot, now, .. } = SnapshotDocument::parse(text.as_ref())
             .and_then(|document| document.situation(&settings.freshness))
             .unwrap();
         let learned = learn(&snapshot, &known.0, &settings, now);

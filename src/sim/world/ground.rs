@@ -132,21 +132,20 @@ impl Ground {
 
     /// The next one. Nothing is lost when this is not waited for any longer.
     async fn event(&mut self) -> Event {
-        let planned = pin!(self.plans.changed());
-        let asked = pin!(self.questions.recv());
-        match select(planned, asked).await {
-            Either::Left((Ok(()), _)) => Event::Planned,
-            // The controller is gone, or others have it.
-            Either::Left((Err(_), asked)) => match asked.await {
+        let planned = async {
+            match self.plans.changed().await {
+                Ok(()) => Event::Planned,
+                // The controller is gone, or others have it.
+                Err(_) => pending().await,
+            }
+        };
+        let asked = async {
+            match self.questions.recv().await {
                 Some(question) => Event::Asked(question),
                 None => pending().await,
-            },
-            Either::Right((Some(question), _)) => Event::Asked(question),
-            Either::Right((None, planned)) => match planned.await {
-                Ok(()) => Event::Planned,
-                Err(_) => pending().await,
-            },
-        }
+            }
+        };
+        select(pin!(planned), pin!(asked)).await.factor_first().0
     }
 
     /// Remembers why a target is what it is.
