@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::config_maps::Purpose;
+use super::namespace::bounded;
 use super::nearest::with_suggestion;
 use super::schema::State;
 use super::value::Refusal;
@@ -101,13 +102,16 @@ pub struct EntryPlace {
     pub entry: String,
 }
 
+/// The longest key that a ConfigMap may have; a settings file may have longer ones.
+const LONGEST_KEY: usize = 253;
+
 impl fmt::Display for EntryPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(formatter, "{} of namespace {namespace}", self.purpose)?,
             None => write!(formatter, "global {}", self.purpose)?,
         }
-        write!(formatter, ", entry {:?}", self.entry)
+        write!(formatter, ", entry {:?}", bounded(&self.entry, LONGEST_KEY))
     }
 }
 
@@ -332,5 +336,25 @@ impl Findings {
             *counts.entry(place).or_insert(0) += 1;
         }
         counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_an_entry_is_told_as_far_as_a_config_map_could_have_it() {
+        let told = |length: usize| {
+            let place = EntryPlace {
+                purpose: Purpose::Saturation,
+                namespace: None,
+                entry: "k".repeat(length),
+            };
+            place.to_string()
+        };
+        let whole = format!("global saturation ConfigMap, entry {:?}", "k".repeat(253));
+        assert_eq!(told(253), whole);
+        assert_eq!(told(100_000), whole.replace("k\"", "k…\""));
     }
 }

@@ -66,9 +66,17 @@ pub enum DocumentError {
     Faults(Vec<Fault>),
 }
 
+/// How many faults are told; whoever has more has one mistake many times.
+const FAULTS_TOLD: usize = 50;
+
 fn lines(faults: &[Fault]) -> String {
-    let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    texts.join("\n")
+    let told = faults.iter().take(FAULTS_TOLD).map(ToString::to_string);
+    let mut lines: Vec<String> = told.collect();
+    match faults.len().saturating_sub(FAULTS_TOLD) {
+        0 => {}
+        more => lines.push(format!("and {more} more; mend these first")),
+    }
+    lines.join("\n")
 }
 
 impl SnapshotDocument {

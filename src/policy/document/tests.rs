@@ -181,6 +181,25 @@ fn every_fault_has_a_path_and_a_remedy() {
 }
 
 #[test]
+fn of_many_faults_the_first_are_told_and_the_rest_counted() {
+    let told = |pods: usize| {
+        let nameless = "\n  - {name: '', age: 2h, signals: {}}".repeat(pods);
+        let pods = format!("pods:{nameless}");
+        let start = SMALL.split("pods:").next().unwrap();
+        read(&format!("{start}{pods}")).unwrap_err().to_string()
+    };
+    // One that is no name, and for every further one that it stands twice, too.
+    let few = told(2);
+    assert_eq!(few.lines().count(), 3, "{few}");
+    let many = told(1_000);
+    assert_eq!(many.lines().count(), 51);
+    assert_eq!(
+        many.lines().last(),
+        Some("and 1949 more; mend these first")
+    );
+}
+
+#[test]
 fn a_form_that_is_not_documented_is_named_with_its_place() {
     for (from, to, said) in [
         (
