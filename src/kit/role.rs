@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::policy::key::VariantKey;
 use crate::policy::ledger::{QuarantinePolicy, RestartPolicy};
+use crate::settings::namespace::shortened;
 
 /// Kinds of object that have a watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -330,7 +331,7 @@ impl FromStr for Role {
     type Err = ParseRoleError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || ParseRoleError(text.to_owned());
+        let unknown = || ParseRoleError(shortened(text));
         if let Some(key) = text.strip_prefix("variant/") {
             let (namespace, name) = key.split_once('/').ok_or_else(unknown)?;
             if namespace.is_empty() || name.is_empty() {
@@ -375,6 +376,12 @@ mod tests {
         for role in every_role() {
             assert_eq!(role.to_string().parse(), Ok(role.clone()), "{role}");
         }
+    }
+
+    #[test]
+    fn a_long_text_is_quoted_in_part() {
+        let refusal = "role".repeat(10_000).parse::<Role>().unwrap_err();
+        assert!(refusal.to_string().len() < 300, "{refusal}");
     }
 
     #[test]

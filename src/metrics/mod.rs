@@ -190,7 +190,7 @@ impl Metrics {
                     step.why,
                     Why::Shared(WhyShared::Limited { .. })
                         | Why::WakeRefused {
-                            obstacle: Obstacle::NoGpus,
+                            obstacle: Obstacle::NoGpus | Obstacle::NoGpusForPair,
                             ..
                         }
                 )

@@ -430,10 +430,14 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
         Why::Woken { .. } => Some("started from zero"),
         Why::WakeRefused { obstacle, by, .. } => Some(match obstacle {
-            Obstacle::NoGpus if by.iter().any(|pool| pool.left == Budget::Unknown) => {
+            Obstacle::NoGpus | Obstacle::NoGpusForPair
+                if by.iter().any(|pool| pool.left == Budget::Unknown) =>
+            {
                 "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
             }
-            Obstacle::NoGpus => "requests wait, and GPUs or quotas refuse a start from zero",
+            Obstacle::NoGpus | Obstacle::NoGpusForPair => {
+                "requests wait, and GPUs or quotas refuse a start from zero"
+            }
             Obstacle::AtMaximum => "requests wait, and the maximum is 0",
             Obstacle::NoPartner => "requests wait, and no variant to serve with can start",
         }),

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::settings::namespace::shortened;
+
 /// A number of replicas of one variant.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -125,7 +127,7 @@ impl Cost {
     /// Names the text when it is no such number or too large to hold.
     pub fn parse(text: &str) -> Result<Self, InvalidCost> {
         let invalid = || InvalidCost {
-            text: text.to_owned(),
+            text: shortened(text),
         };
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let digits =
@@ -207,5 +209,11 @@ mod tests {
         ] {
             assert!(Cost::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_long_text_is_quoted_in_part() {
+        let error = Cost::parse(&"0.5".repeat(10_000)).unwrap_err();
+        assert!(error.to_string().len() < 300, "{error}");
     }
 }

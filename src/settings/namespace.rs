@@ -82,7 +82,7 @@ fn has_ends(text: &str, accept: impl Fn(u8) -> bool) -> bool {
 }
 
 /// A text from outside, bounded for a message.
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     bounded(text, 120)
 }
 

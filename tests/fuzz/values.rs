@@ -117,7 +117,7 @@ fn selector() {
         name: "values::selector",
         grammar: Grammar::new(seeds, [], 1024),
         memory: Memory {
-            per_byte: 200,
+            per_byte: 300,
             ..SMALL
         },
         check: &check,
@@ -188,7 +188,7 @@ fn setting() {
         name: "values::setting",
         grammar: Grammar::new(seeds, words, 512),
         memory: Memory {
-            per_byte: 200,
+            per_byte: 300,
             ..SMALL
         },
         check: &check,

@@ -10,6 +10,9 @@ use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::key::VariantKey;
 use crate::settings::saturation::UtilizationBand;
 
+/// Share of a quantity that is a rounding error.
+const ROUNDING: f64 = 1e-12;
+
 /// Shares of capacity between which nothing happens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Band {
@@ -58,13 +61,22 @@ impl Balance {
     /// Applies a band.
     pub fn of(demand: f64, supply: f64, anticipated: f64, band: Band) -> Self {
         let at = |share: f64| (share > 0.0).then(|| demand / share);
-        let left = |needed: f64| (supply - needed).max(0.0);
+        // At the edges of the band a rounding error of the division is nothing missing and nothing left.
+        let beyond = |more: f64, less: f64| {
+            let difference = more - less;
+            if difference > more * ROUNDING {
+                difference
+            } else {
+                0.0
+            }
+        };
+        let left = |needed: f64| beyond(supply, needed);
         let releasable = at(band.release_target()).map_or(0.0, left);
         Self {
             demand,
             supply,
             anticipated,
-            required: at(band.scale_up).map_or(0.0, |needed| (needed - anticipated).max(0.0)),
+            required: at(band.scale_up).map_or(0.0, |needed| beyond(needed, anticipated)),
             spare: at(band.scale_down).map_or(0.0, left),
             releasable,
         }

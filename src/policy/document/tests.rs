@@ -193,10 +193,7 @@ fn of_many_faults_the_first_are_told_and_the_rest_counted() {
     assert_eq!(few.lines().count(), 3, "{few}");
     let many = told(1_000);
     assert_eq!(many.lines().count(), 51);
-    assert_eq!(
-        many.lines().last(),
-        Some("and 1949 more; mend these first")
-    );
+    assert_eq!(many.lines().last(), Some("and 1949 more; mend these first"));
 }
 
 #[test]

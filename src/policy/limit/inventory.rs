@@ -11,8 +11,50 @@ use super::usage::{GpuPod, PodPhase, usage_by_node};
 use crate::policy::units::Gpus;
 use crate::settings::selector::{Condition, LabelSelector};
 
-/// Vendors, by the prefix of their labels and resources.
-pub const VENDORS: [&str; 3] = ["nvidia.com", "amd.com", "intel.com"];
+/// A vendor of GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vendor {
+    /// Prefix of the labels that tell the product of a node's GPUs and their memory.
+    pub prefix: &'static str,
+    /// Resources that count them: a node offers one kind.
+    pub resources: &'static [&'static str],
+}
+
+/// All vendors.
+pub const VENDORS: [Vendor; 3] = [
+    Vendor {
+        prefix: "nvidia.com",
+        resources: &["nvidia.com/gpu"],
+    },
+    Vendor {
+        prefix: "amd.com",
+        resources: &["amd.com/gpu"],
+    },
+    Vendor {
+        prefix: "intel.com",
+        resources: &[
+            "intel.com/gpu",
+            "habana.ai/gaudi",
+            "gpu.intel.com/i915",
+            "gpu.intel.com/xe",
+        ],
+    },
+];
+
+impl Vendor {
+    /// The product of a node's GPUs, if they are this vendor's.
+    pub(super) fn product(self, node: &NodeView) -> Option<&Arc<str>> {
+        node.labels
+            .get(format!("{}/gpu.product", self.prefix).as_str())
+    }
+
+    /// GPUs that a node offers.
+    fn offered(self, node: &NodeView) -> Gpus {
+        let counts = self.resources.iter();
+        let counts = counts.filter_map(|resource| node.allocatable.get(*resource));
+        counts.fold(Gpus::ZERO, |sum, count| sum.plus(Gpus(*count)))
+    }
+}
 
 /// What is read of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +90,12 @@ pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
     VENDORS
         .iter()
         .filter_map(|vendor| {
-            let product = node.labels.get(format!("{vendor}/gpu.product").as_str())?;
-            let count = node.allocatable.get(format!("{vendor}/gpu").as_str());
-            let memory = node.labels.get(format!("{vendor}/gpu.memory").as_str());
+            let product = vendor.product(node)?;
+            let memory = node
+                .labels
+                .get(format!("{}/gpu.memory", vendor.prefix).as_str());
             let gpus = NodeGpus {
-                count: Gpus(count.copied().unwrap_or(0)),
+                count: vendor.offered(node),
                 memory: memory.and_then(|text| text.parse().ok()),
             };
             Some((Arc::clone(product), gpus))
@@ -81,20 +124,14 @@ pub fn physical(
             continue;
         }
         for vendor in VENDORS {
-            let Some(product) = node.labels.get(format!("{vendor}/gpu.product").as_str()) else {
+            let Some(product) = vendor.product(node) else {
                 continue;
             };
-            let resource = format!("{vendor}/gpu");
             let kind: Arc<str> = short_name(product).into();
-            let offered = Gpus(
-                node.allocatable
-                    .get(resource.as_str())
-                    .copied()
-                    .unwrap_or(0),
-            );
+            let offered = vendor.offered(node);
             let taken = used_by_node
                 .get(name)
-                .and_then(|by_resource| by_resource.get(resource.as_str()))
+                .and_then(|by_vendor| by_vendor.get(vendor.prefix))
                 .copied()
                 .unwrap_or_default();
             add(&mut limits, &kind, offered);

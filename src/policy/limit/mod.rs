@@ -25,7 +25,7 @@ pub use accelerator_name::{reconcile, short_name};
 pub use budget::Budget;
 pub use figures::{PoolFigures, PoolScope};
 pub use headroom::{Claimant, Ending, Transfer, TransferHolds, headroom};
-pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, discover, leaving, physical};
+pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, Vendor, discover, leaving, physical};
 pub use need::{HeadroomShare, Need, by_headroom};
 pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
 pub use pool::{Pool, Room};

@@ -118,6 +118,20 @@ impl Pools {
             .fold(Budget::Unlimited, |budget, room| budget.and(room.left))
     }
 
+    /// Whether there are GPUs for several variants of a namespace together.
+    pub fn fits(&self, namespace: &str, demands: &[(&Accelerator, Gpus)]) -> bool {
+        let mut needs: BTreeMap<Pool, (Budget, Gpus)> = BTreeMap::new();
+        for (accelerator, gpus) in demands {
+            for room in self.rooms(namespace, accelerator) {
+                let (_, need) = needs.entry(room.pool).or_insert((room.left, Gpus::ZERO));
+                *need = need.plus(*gpus);
+            }
+        }
+        needs
+            .values()
+            .all(|(left, need)| left.grant(*need) == *need)
+    }
+
     /// What all pools of a variant leave it once the pods are gone that are on their way out.
     pub fn budget_once_gone(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
         let levels = self.levels(namespace, accelerator).into_iter();
@@ -130,6 +144,14 @@ impl Pools {
             };
             budget.and(level.cap.less(staying))
         })
+    }
+
+    /// Takes GPUs from what the nodes offer alone.
+    pub fn take_physical(&mut self, accelerator: &Accelerator, gpus: Gpus) {
+        if let Some(level) = self.physical_level(accelerator) {
+            let taken = self.taken.entry(level.pool).or_default();
+            *taken = taken.plus(gpus);
+        }
     }
 
     /// Takes GPUs from every pool that a variant draws from.

@@ -44,17 +44,18 @@ pub fn pod_gpus(pod: &GpuPod, resource: &str) -> Gpus {
     Gpus(together.max(largest))
 }
 
-/// GPUs in use by node and resource, of all pods that are bound and not finished.
-pub fn usage_by_node(pods: &[GpuPod]) -> BTreeMap<Arc<str>, BTreeMap<String, Gpus>> {
-    let mut nodes: BTreeMap<Arc<str>, BTreeMap<String, Gpus>> = BTreeMap::new();
+/// GPUs in use by node and prefix of their vendor, of all pods that are bound and not finished.
+pub fn usage_by_node(pods: &[GpuPod]) -> BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> {
+    let mut nodes: BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| pod.phase != PodPhase::Finished) {
         let Some(node) = &pod.node else { continue };
         for vendor in VENDORS {
-            let resource = format!("{vendor}/gpu");
-            let held = pod_gpus(pod, &resource);
+            let held = (vendor.resources.iter())
+                .map(|resource| pod_gpus(pod, resource))
+                .fold(Gpus::ZERO, Gpus::plus);
             if held > Gpus::ZERO {
-                let by_resource = nodes.entry(Arc::clone(node)).or_default();
-                let sum = by_resource.entry(resource).or_default();
+                let by_vendor = nodes.entry(Arc::clone(node)).or_default();
+                let sum = by_vendor.entry(vendor.prefix).or_default();
                 *sum = sum.plus(held);
             }
         }
@@ -69,12 +70,11 @@ pub fn usage_by_product(
 ) -> (BTreeMap<Arc<str>, Gpus>, Gpus) {
     let mut products: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
     let mut unattributed = Gpus::ZERO;
-    for (node, by_resource) in usage_by_node(pods) {
-        for (resource, held) in by_resource {
-            let label = format!("{resource}.product");
-            let product = nodes
-                .get(&node)
-                .and_then(|node| node.labels.get(label.as_str()));
+    for (node, by_vendor) in usage_by_node(pods) {
+        for (prefix, held) in by_vendor {
+            let vendor = VENDORS.iter().find(|vendor| vendor.prefix == prefix);
+            let product =
+                (vendor.zip(nodes.get(&node))).and_then(|(vendor, node)| vendor.product(node));
             match product {
                 Some(product) => {
                     let sum = products.entry(Arc::clone(product)).or_default();

@@ -3,7 +3,8 @@
 //! A model claims the GPUs that it needs: for each role the largest claim of any voter. Priority
 //! weighs claims against each other and decides who is served first; it never makes a claim larger.
 //! The largest weighted claim is served down to the mean of all, again and again, so that scarcity
-//! levels the claims instead of serving one model and starving the rest.
+//! levels the claims instead of serving one model and starving the rest. What no variant can serve,
+//! for its maximum or for want of GPUs, is no claim: it would only keep others from being served.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,18 +12,16 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::candidate::{Candidate, outstanding, sized};
+use super::candidate::{Candidate, outstanding};
+use super::feed::{TOLERANCE, follow, reach, write_fed};
 use crate::policy::capacity::ServingRole;
 use crate::policy::change::Change;
-use crate::policy::combine::Mandate;
+use crate::policy::combine::{Claim, Mandate};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{Budget, PoolFigures, Pools};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
 use crate::policy::whole;
-
-/// Share of a claim that is a rounding error and not a need.
-const TOLERANCE: f64 = 1e-9;
 
 /// A variant that competes for GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +48,7 @@ pub struct Contest {
 }
 
 /// Why a share changed or kept a count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum WhyShared {
     /// It got GPUs for all that it was to add.
     Granted {
@@ -80,6 +79,11 @@ pub enum WhyShared {
     Ordered {
         /// Replicas that it will have then.
         standing: Replicas,
+    },
+    /// Its role takes no more than prefill lets through.
+    FedByPrefill {
+        /// The share of its need that prefill reaches at its maxima.
+        reached: f64,
     },
     /// At its maximum, or what its role needs went to others.
     NotServed,
@@ -115,6 +119,7 @@ impl fmt::Display for WhyShared {
                 f,
                 "its {standing} replicas, published or its minimum, are counted on"
             ),
+            Self::FedByPrefill { reached } => write_fed(f, *reached),
             Self::NotServed => f.write_str("its role is served by others, or it is at its maximum"),
         }
     }
@@ -126,33 +131,18 @@ pub fn share(
     pools: &mut Pools,
 ) -> BTreeMap<VariantKey, Change<WhyShared>> {
     let mut works: Vec<Work<'_>> = contests.values().filter_map(Work::of).collect();
-    let mut active: BTreeSet<(u64, Reverse<usize>)> = works
-        .iter()
-        .enumerate()
-        .map(|(index, work)| (work.value().to_bits(), Reverse(index)))
-        .filter(|(bits, _)| f64::from_bits(*bits) > 0.0)
-        .collect();
-    while let Some((bits, Reverse(index))) = active.last().copied() {
-        let largest = f64::from_bits(bits);
-        let count = f64::from(u32::try_from(active.len()).unwrap_or(u32::MAX));
-        let mean = active
-            .iter()
-            .map(|(bits, _)| f64::from_bits(*bits))
-            .sum::<f64>()
-            / count;
-        let goal = match active.len() {
-            1 => 0.0,
-            _ if largest <= mean => mean - largest / count,
-            _ => mean,
-        };
-        active.remove(&(bits, Reverse(index)));
+    let mut round = Round::default();
+    for (index, work) in works.iter().enumerate() {
+        round.put(work.value(pools), index);
+    }
+    while let Some((largest, index)) = round.largest() {
+        let goal = round.goal(largest);
+        round.take(largest, index);
         let Some(work) = works.get_mut(index) else {
             continue;
         };
-        let granted = work.serve((largest - goal) / largest, pools);
-        let left = work.value();
-        if granted > Gpus::ZERO && left > 0.0 && left <= mean {
-            active.insert((left.to_bits(), Reverse(index)));
+        if work.serve((largest - goal) / largest, pools) > Gpus::ZERO {
+            round.put(work.value(pools), index);
         }
     }
     works
@@ -160,6 +150,49 @@ pub fn share(
         .flat_map(|work| &work.needs)
         .flat_map(|need| need.changes(pools))
         .collect()
+}
+
+/// The claims that are open, by size.
+#[derive(Debug, Default)]
+struct Round {
+    /// Bits of a positive number, which are in the order of the numbers; of equal claims the first
+    /// model comes first.
+    open: BTreeSet<(u64, Reverse<usize>)>,
+    /// Of all claims that are open.
+    sum: f64,
+}
+
+impl Round {
+    fn put(&mut self, claim: f64, index: usize) {
+        if claim > 0.0 {
+            self.open.insert((claim.to_bits(), Reverse(index)));
+            self.sum += claim;
+        }
+    }
+
+    fn take(&mut self, claim: f64, index: usize) {
+        self.open.remove(&(claim.to_bits(), Reverse(index)));
+        self.sum -= claim;
+    }
+
+    fn largest(&self) -> Option<(f64, usize)> {
+        let (bits, Reverse(index)) = self.open.last()?;
+        Some((f64::from_bits(*bits), *index))
+    }
+
+    /// What the largest claim is served down to: the mean, and where all are equal, or rounding errors
+    /// of the sum say more, a part less.
+    fn goal(&self, largest: f64) -> f64 {
+        let count = f64::from(u32::try_from(self.open.len()).unwrap_or(u32::MAX));
+        let mean = (self.sum / count).max(0.0);
+        if self.open.len() == 1 {
+            0.0
+        } else if mean < largest * (1.0 - TOLERANCE) {
+            mean
+        } else {
+            largest - largest / count
+        }
+    }
 }
 
 /// A model on its way through the rounds.
@@ -177,6 +210,8 @@ struct Need<'a> {
     left: Vec<f64>,
     /// The least cost for its capacity first.
     takers: Vec<Taker<'a>>,
+    /// The share of its need that prefill lets through, where that is less than all of it.
+    fed: Option<f64>,
 }
 
 /// One variant of a role.
@@ -190,20 +225,33 @@ struct Taker<'a> {
 
 impl<'a> Work<'a> {
     fn of(contest: &'a Contest) -> Option<Self> {
-        let needs: Vec<Need<'a>> = contest
-            .mandates
-            .iter()
-            .filter_map(|(role, mandate)| Need::of(contest, *role, mandate))
-            .collect();
+        let mut reached = None;
+        let mut needs = Vec::new();
+        // Prefill, which decides what decode receives, is before it in order.
+        for (role, mandate) in &contest.mandates {
+            let Mandate::Grow { claims, .. } = mandate else {
+                continue;
+            };
+            let candidates =
+                (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
+            let claims = outstanding(candidates, *role, claims);
+            let fed = reached.filter(|_| *role == ServingRole::Decode);
+            let need = Need::of(contest, *role, &claims, fed);
+            if *role == ServingRole::Prefill {
+                reached = need.reach(&claims);
+            }
+            needs.push(need);
+        }
         (!needs.is_empty()).then_some(Self {
             priority: contest.priority,
             needs,
         })
     }
 
-    /// The weighted claim in GPUs.
-    fn value(&self) -> f64 {
-        self.priority * self.needs.iter().map(Need::gpus).sum::<f64>()
+    /// The weighted claim in GPUs, as far as it can be served now.
+    fn value(&self, pools: &Pools) -> f64 {
+        let gpus = self.needs.iter().map(|need| need.gpus(pools));
+        self.priority * gpus.sum::<f64>()
     }
 
     /// Serves a share of what every role still needs; what one role cannot take goes to no other.
@@ -215,25 +263,25 @@ impl<'a> Work<'a> {
 }
 
 impl<'a> Need<'a> {
-    fn of(contest: &'a Contest, role: ServingRole, mandate: &Mandate) -> Option<Self> {
-        let Mandate::Grow { claims, .. } = mandate else {
-            return None;
-        };
-        let candidates =
-            (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
-        let claims = outstanding(candidates, role, claims);
+    fn of(contest: &'a Contest, role: ServingRole, claims: &[Claim], fed: Option<f64>) -> Self {
+        let bounded = fed.map(|share| follow(claims, share));
+        let fed = fed.filter(|_| bounded.as_deref().is_some_and(|bounded| bounded != claims));
+        let claims = bounded.as_deref().unwrap_or(claims);
         let mut takers: Vec<(f64, Taker<'a>)> = contest
             .contenders
             .iter()
+            .filter(|(_, contender)| contender.candidate.role == role)
             .filter_map(|(key, contender)| {
-                let one = BTreeMap::from([(key.clone(), contender.candidate.clone())]);
-                let gains = sized(&one, role, &claims).pop()?.gains;
+                let gains: Vec<f64> = claims
+                    .iter()
+                    .map(|claim| claim.per_replica.get(key).copied().unwrap_or(0.0))
+                    .collect();
                 let replicas = claims
                     .iter()
                     .zip(&gains)
                     .filter(|(_, gain)| **gain > 0.0)
                     .map(|(claim, gain)| claim.amount / gain)
-                    .fold(0.0, f64::max);
+                    .reduce(f64::max)?;
                 let taker = Taker {
                     key,
                     contender,
@@ -245,26 +293,36 @@ impl<'a> Need<'a> {
             .collect();
         takers.sort_by(|one, other| one.0.total_cmp(&other.0));
         let claimed: Vec<f64> = claims.iter().map(|claim| claim.amount).collect();
-        Some(Self {
+        Self {
             left: claimed.clone(),
             claimed,
             takers: takers.into_iter().map(|(_, taker)| taker).collect(),
-        })
+            fed,
+        }
     }
 
-    /// GPUs that the role still needs: the largest claim, each in replicas of the first variant that
-    /// can serve it.
-    fn gpus(&self) -> f64 {
+    /// GPUs that the role still needs and may get: the largest claim, each in replicas of the first
+    /// variant that can serve it.
+    fn gpus(&self, pools: &Pools) -> f64 {
         (self.left.iter().zip(&self.claimed))
             .enumerate()
             .filter(|(_, (left, claimed))| **left > *claimed * TOLERANCE)
             .filter_map(|(index, (left, _))| {
                 self.takers.iter().find_map(|taker| {
                     let gain = taker.gains.get(index).filter(|gain| **gain > 0.0)?;
-                    Some(left / gain * taker.contender.gpus.at_least_one().to_f64())
+                    let gpus = taker.contender.gpus.at_least_one();
+                    (taker.may_take(pools)).then(|| left / gain * gpus.to_f64())
                 })
             })
             .fold(0.0, f64::max)
+    }
+
+    /// What it reaches of these claims at its maxima.
+    fn reach(&self, claims: &[Claim]) -> Option<f64> {
+        let rooms: Vec<(&[f64], u32)> = (self.takers.iter())
+            .map(|taker| (taker.gains.as_slice(), taker.room()))
+            .collect();
+        reach(claims, &rooms)
     }
 
     fn serve(&mut self, share: f64, pools: &mut Pools) -> Gpus {
@@ -287,7 +345,7 @@ impl<'a> Need<'a> {
             .iter()
             .map(|taker| {
                 let unmet = wanted(&self.left, &goals, &self.claimed, &taker.gains);
-                (taker.key.clone(), taker.change(unmet, pools))
+                (taker.key.clone(), taker.change(unmet, self.fed, pools))
             })
             .collect()
     }
@@ -298,7 +356,7 @@ fn wanted(left: &[f64], goals: &[f64], claimed: &[f64], gains: &[f64]) -> u32 {
     (left.iter().zip(goals).zip(claimed))
         .zip(gains)
         .filter(|(((left, goal), claimed), gain)| {
-            **gain > 0.0 && **left - **goal > **claimed * TOLERANCE
+            **gain > 0.0 && **left > **goal && **left > **claimed * TOLERANCE
         })
         .map(|(((left, goal), _), gain)| whole::ceil((left - goal) / gain))
         .max()
@@ -333,8 +391,22 @@ impl Taker<'_> {
         count
     }
 
-    /// `unmet` are the replicas that its role still lacks.
-    fn change(&self, unmet: u32, pools: &Pools) -> Change<WhyShared> {
+    /// Whether room and pools allow one more.
+    fn may_take(&self, pools: &Pools) -> bool {
+        let Contender {
+            accelerator,
+            gpus,
+            reserved,
+            ..
+        } = self.contender;
+        let one = gpus.at_least_one();
+        self.room() > 0
+            && (Replicas(self.added) < *reserved
+                || pools.budget(&self.key.namespace, accelerator).grant(one) == one)
+    }
+
+    /// `unmet` are the replicas that its role still lacks, `fed` what prefill lets through.
+    fn change(&self, unmet: u32, fed: Option<f64>, pools: &Pools) -> Change<WhyShared> {
         let candidate = &self.contender.candidate;
         let added = Replicas(self.added);
         let lacking = Replicas(unmet.min(self.room()));
@@ -347,6 +419,8 @@ impl Taker<'_> {
             WhyShared::Ordered {
                 standing: candidate.standing,
             }
+        } else if let Some(reached) = fed {
+            WhyShared::FedByPrefill { reached }
         } else {
             WhyShared::NotServed
         };

@@ -1,14 +1,13 @@
 //! The roles of one model together.
 //!
 //! Each role meets its own claims; a role without room never blocks another. One bound goes along
-//! the flow of requests: decode receives what prefill lets through, so a prefill role that stands at
-//! its maximum limits decode to the share of the need that prefill reaches. Nothing limits prefill:
-//! what decode cannot take arrives all the same.
+//! the flow of requests: what prefill cannot let through, decode need not take.
 
 use std::collections::BTreeMap;
 
 use super::candidate::{Candidate, Sized, outstanding, sized};
 use super::cover::{Cover, Item};
+use super::feed::{follow, reach};
 use super::reason::{Unmet, Wanted, WhyOptimized};
 use super::shed::{self, Shed};
 use super::{Allocation, Method};
@@ -37,7 +36,11 @@ pub(super) fn grow(
         };
         let outcome = grow_role(candidates, *role, &bounded, method);
         if *role == ServingRole::Prefill {
-            reached = reach(&claims, &outcome);
+            let variants = outcome.variants.iter();
+            let rooms: Vec<(&[f64], u32)> = variants
+                .map(|sized| (sized.gains.as_slice(), sized.candidate.room_above()))
+                .collect();
+            reached = reach(&claims, &rooms);
         }
         let is_fed = claims != bounded;
         explain_growth(
@@ -110,40 +113,6 @@ fn grow_role<'a>(
         added,
         unmet,
     }
-}
-
-/// The share of its need that prefill reaches with every variant at its maximum; `None` where it
-/// reaches all of it, or where what it reaches is not known.
-fn reach(claims: &[Claim], outcome: &Outcome<'_>) -> Option<f64> {
-    if outcome.variants.is_empty() {
-        return None;
-    }
-    outcome
-        .unmet
-        .iter()
-        .filter_map(|unmet| {
-            let claim = claims
-                .iter()
-                .find(|claim| claim.analyzer == unmet.analyzer)?;
-            let need = claim.anticipated + claim.amount;
-            (!claim.per_replica.is_empty() && need > 0.0).then(|| (need - unmet.amount) / need)
-        })
-        .reduce(f64::min)
-}
-
-/// Claims cut to a share of the whole need.
-fn follow(claims: &[Claim], share: f64) -> Vec<Claim> {
-    claims
-        .iter()
-        .map(|claim| {
-            let need = claim.anticipated + claim.amount;
-            let amount = (need * share - claim.anticipated).clamp(0.0, claim.amount);
-            Claim {
-                amount,
-                ..claim.clone()
-            }
-        })
-        .collect()
 }
 
 fn explain_growth(

@@ -6,6 +6,7 @@
 mod candidate;
 mod cover;
 mod fair_share;
+mod feed;
 mod joint;
 mod reason;
 mod shed;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Method;
+use super::feed::write_fed;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::{Claim, Hold};
 use crate::policy::units::Replicas;
@@ -156,11 +157,7 @@ impl fmt::Display for WhyOptimized {
             Self::AtMaximum { max } => {
                 write!(f, "more capacity is needed, but the maximum is {max}")
             }
-            Self::FedByPrefill { reached } => write!(
-                f,
-                "prefill is at its maximum and reaches {:.1}% of its need: decode follows",
-                reached * 100.0
-            ),
+            Self::FedByPrefill { reached } => write_fed(f, *reached),
             Self::NotSized => f.write_str("no analyzer knows the capacity of one replica"),
             Self::Kept { spare } => write!(
                 f,

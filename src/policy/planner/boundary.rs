@@ -13,7 +13,8 @@ use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
 use crate::policy::limit::{Budget, PoolFigures, Pools};
 use crate::policy::plan::{Stage, Why};
-use crate::policy::units::Replicas;
+use crate::policy::snapshot::Accelerator;
+use crate::policy::units::{Gpus, Replicas};
 use crate::policy::zero::{
     Obstacle, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, at_least_one,
     to_zero, wake,
@@ -109,7 +110,42 @@ fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wa
         .iter()
         .map(|draft| (draft.view.key.clone(), wake_member(draft, pools)))
         .collect();
-    Some(wake(&members, queued))
+    let fits = |decode: &VariantKey, prefill: &VariantKey| {
+        let demands: Vec<(&Accelerator, Gpus)> = (work.drafts.iter())
+            .filter(|draft| [decode, prefill].contains(&&draft.view.key))
+            .filter(|draft| draft.reserved == Replicas::ZERO)
+            .map(|draft| {
+                let gpus = draft.view.template.gpus_per_replica();
+                (&draft.view.accelerator, gpus.at_least_one())
+            })
+            .collect();
+        pools.is_none_or(|pools| pools.fits(&decode.namespace, &demands))
+    };
+    Some(wake(&members, queued, fits))
+}
+
+/// Takes the GPUs of the prefill that a decode variant needs which was started from zero, so that
+/// nobody else has them once decode is ready: alone it would hold its own and serve nobody.
+pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
+    if !is_whole(work) {
+        return;
+    }
+    let next = match judge(cycle, work, Some(pools)) {
+        Some(Wake::AwaitDecode { next, .. }) => next,
+        // Ordered in an earlier cycle, and nobody has acted on it yet.
+        Some(Wake::Start { next, .. }) if is_on_its_way(work) => next,
+        _ => None,
+    };
+    if let Some(next) = next {
+        take_one(work, &next, pools);
+    }
+}
+
+fn take_one(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
+    let chosen = work.drafts.iter_mut().find(|draft| draft.view.key == *key);
+    if let Some(draft) = chosen {
+        take(draft, Replicas::ONE, pools);
+    }
 }
 
 fn wake_member(draft: &Draft<'_>, pools: Option<&Pools>) -> WakeMember {
@@ -145,13 +181,19 @@ pub(super) fn start(
     let source = cycle.listener.queued(work.key).map(|queue| queue.source);
     match wake {
         Wake::Start { .. } | Wake::NoServingSet { .. } if is_on_its_way(work) => Start::Made,
-        Wake::Start { variant, queued } => {
+        Wake::Start {
+            variant,
+            next,
+            queued,
+        } => {
             let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == variant);
             if let Some(draft) = chosen {
                 let source = queued.and(source);
                 draft.step(Stage::Zero, Replicas::ONE, Why::Woken { queued, source });
-                if let Some(pools) = &mut pools {
-                    take(draft, Replicas::ONE, pools);
+            }
+            if let Some(pools) = &mut pools {
+                for key in [Some(variant), next].into_iter().flatten() {
+                    take_one(work, &key, pools);
                 }
             }
             Start::Made
@@ -196,7 +238,9 @@ fn refuse(
             continue;
         }
         let gpus = view.template.gpus_per_replica().at_least_one();
-        let lacks = |pool: &PoolFigures| pool.left.grant(gpus) < gpus;
+        let lacks = |pool: &PoolFigures| {
+            pool.left.grant(gpus) < gpus || obstacle == Obstacle::NoGpusForPair
+        };
         let all = pools.map(|pools| pools.figures(&view.key.namespace, &view.accelerator));
         let why = Why::WakeRefused {
             queued,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::rescaled::share_budgets;
+use super::rescaled::{share_budgets, withdraw};
 use super::voted::reached;
 use super::{Cycle, Work, boundary};
 use crate::policy::change::Change;
@@ -14,7 +14,7 @@ use crate::policy::limit::{
 };
 use crate::policy::optimize::{Contender, Contest, Method, WhyShared, cost_aware, share};
 use crate::policy::plan::{Stage, Why};
-use crate::policy::snapshot::{Accelerator, ClusterSnapshot};
+use crate::policy::snapshot::{Accelerator, ClusterSnapshot, GpuInventory, PodView, Readiness};
 use crate::policy::units::{Gpus, Replicas};
 
 /// Limits growth, if the settings say so, and returns what is left. Nothing is lowered by it, unless a
@@ -32,12 +32,16 @@ pub(super) fn apply(
         return None;
     }
     let mut pools = open_pools(cycle, snapshot, works);
+    withdraw(cycle, works, &pools);
     for work in works.iter_mut() {
         reserve(cycle, work, &mut pools);
     }
     share_budgets(cycle, works, &mut pools);
     for work in works.iter_mut() {
         reserve_owed(cycle, work, &mut pools);
+    }
+    for work in works.iter_mut() {
+        boundary::hold_for_pair(cycle, work, &mut pools);
     }
     for index in boundary::asked_at_zero(cycle, works) {
         let priority = works
@@ -117,7 +121,24 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
     let leaving = (snapshot.gpus.as_ref())
         .map(|inventory| inventory.leaving(&cycle.settings.node_selector))
         .unwrap_or_default();
-    Pools::new(physical, limiters, managed).with_leaving(leaving)
+    let mut pools = Pools::new(physical, limiters, managed).with_leaving(leaving);
+    if let Some(GpuInventory::Nodes { .. }) = snapshot.gpus.as_deref() {
+        for draft in works.iter().flat_map(|work| &work.drafts) {
+            let unplaced = gpus(draft).at_least_one().times(unplaced(draft));
+            pools.take_physical(&draft.view.accelerator, unplaced);
+        }
+    }
+    pools
+}
+
+/// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has no node.
+/// They were granted their GPUs before, and will take them.
+fn unplaced(draft: &Draft<'_>) -> Replicas {
+    let is_placed = |pod: &&PodView| pod.readiness == Readiness::Ready || pod.node.is_some();
+    let placed = draft.view.pods.iter().filter(is_placed).count();
+    let placed = Replicas(u32::try_from(placed).unwrap_or(u32::MAX));
+    let scale = draft.scale;
+    scale.current.saturating_sub(placed.max(scale.ready))
 }
 
 fn gpus(draft: &Draft<'_>) -> Gpus {

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use super::voted::Ballot;
 use super::{Cycle, Work};
-use crate::policy::analyzers::Chair;
+use crate::policy::analyzers::{Approach, Chair};
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::Anchor;
 use crate::policy::draft::Draft;
 use crate::policy::key::ModelKey;
 use crate::policy::limit::{
-    Need, Pools, RescaleSwitches, ShareVariant, Sharer, WhyRescaled, by_headroom, rescale,
+    Need, Pool, Pools, RescaleSwitches, ShareVariant, Sharer, WhyRescaled, by_headroom, rescale,
 };
 use crate::policy::plan::{Stage, Why};
+use crate::policy::units::Replicas;
 
 /// A model that may share a budget.
 #[derive(Debug)]
@@ -34,9 +35,6 @@ impl Share {
         chairs: &[Chair],
         ballot: &Ballot,
     ) -> Option<Self> {
-        let settings = &cycle.settings.saturation;
-        let namespace = &work.key.namespace;
-        let is_asked = settings.rescale_enabled(None) || settings.rescale_enabled(Some(namespace));
         let is_heard = |draft: &Draft<'_>| draft.figures.reporting >= draft.scale.current.0;
         let is_known = ballot.may_shrink()
             && ballot.candidates.len() == work.drafts.len()
@@ -44,7 +42,7 @@ impl Share {
         let Anchor::Sized { by } = ballot.consensus.anchor else {
             return None;
         };
-        if !is_asked || !is_known {
+        if !is_asked(cycle, work) || !is_known {
             return None;
         }
         let chair = chairs.iter().find(|chair| chair.analyzer == by)?;
@@ -77,6 +75,36 @@ impl Share {
             },
         })
     }
+}
+
+/// Leaves budgets alone that a model holds GPUs of whose demand is not known in full: nobody gives
+/// replicas up for what is not known.
+pub(super) fn withdraw(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &Pools) {
+    let drawn = |work: &Work<'_>| -> BTreeSet<Pool> {
+        (work.drafts.iter())
+            .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
+            .map(|room| room.pool)
+            .collect()
+    };
+    let holds = |draft: &Draft<'_>| draft.scale.current > Replicas::ZERO;
+    let is_unheard = |work: &&Work<'_>| {
+        work.share.is_none()
+            && work.approach != Approach::Percentage
+            && is_asked(cycle, work)
+            && work.drafts.iter().any(holds)
+    };
+    let unheard: BTreeSet<Pool> = works.iter().filter(is_unheard).flat_map(drawn).collect();
+    for work in works {
+        if work.share.is_some() && !drawn(work).is_disjoint(&unheard) {
+            work.share = None;
+        }
+    }
+}
+
+/// Whether a budget that a model may draw from is to be shared.
+fn is_asked(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
+    let settings = &cycle.settings.saturation;
+    settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace))
 }
 
 fn shared_part(draft: &Draft<'_>) -> ShareVariant {

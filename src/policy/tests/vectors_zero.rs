@@ -137,12 +137,12 @@ fn from_zero() {
                     (VariantKey::new("ns", name.as_str()), member)
                 })
                 .collect();
-            let (word, variant) = match wake(&members, given.queued) {
+            let (word, variant) = match wake(&members, given.queued, |_, _| true) {
                 Wake::Serving => ("serving", None),
                 Wake::NoSignal => ("no-signal", None),
                 Wake::NotWanted => ("not-wanted", None),
                 Wake::Start { variant, .. } => ("start", Some(variant)),
-                Wake::AwaitDecode { decode } => ("await-decode", Some(decode)),
+                Wake::AwaitDecode { decode, .. } => ("await-decode", Some(decode)),
                 Wake::NoServingSet { .. } => ("none", None),
             };
             let found = Woken {

@@ -1,6 +1,5 @@
 //! What holds for every fleet, however its models are decided on.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::policy::document::{
     Situation, SnapshotDocument, Span,
 };
 use crate::policy::learned::Learned;
-use crate::policy::plan::{Plan, Why};
+use crate::policy::plan::Plan;
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 use crate::policy::{check_plan, learn, plan};
@@ -112,7 +111,8 @@ fn given() -> impl Strategy<Value = Given> {
 }
 
 fn fleet() -> impl Strategy<Value = SnapshotDocument> {
-    let queue = prop::option::of(prop::sample::select(vec![0.0, 2.0, 60.0]));
+    let bytes = prop::option::of(prop::sample::select(vec![0.0, 900.0, 400_000.0]));
+    let queue = prop::option::of((prop::sample::select(vec![0.0, 2.0, 60.0]), bytes));
     let arrivals = prop::option::of(prop::sample::select(vec![0.0, 0.4, 12.0]));
     let router = (queue, arrivals);
     let gpus = prop::option::of((0..20_u32, 0..12_u32));
@@ -169,7 +169,8 @@ fn fleet() -> impl Strategy<Value = SnapshotDocument> {
                     namespace: "ns".into(),
                     model: "m".into(),
                     router: Some(RouterDocument {
-                        queue_requests: queue.and_then(reading),
+                        queue_requests: queue.and_then(|(requests, _)| reading(requests)),
+                        queue_bytes: queue.and_then(|(_, bytes)| reading(bytes?)),
                         arrival_rate: arrivals.and_then(reading),
                         ..RouterDocument::default()
                     }),
@@ -275,7 +276,7 @@ proptest! {
     fn missing_input_never_lowers_a_target(
         document in fleet(),
         losses in prop::collection::vec((0..12_usize, 0..14_usize), 1..4),
-        router in 0..6_u32,
+        router in 0..8_u32,
         which in 0..SETTINGS.len(),
     ) {
         let settings = settings(SETTINGS[which]);
@@ -292,25 +293,12 @@ proptest! {
                 0 => told.queue_requests = None,
                 1 => told.arrival_rate = None,
                 2 => *told = RouterDocument::default(),
+                3 => told.queue_bytes = None,
                 _ => {}
             }
         }
         let (_, blind) = decide(&at(&poorer, 1, &settings), &known, &settings);
-        let pairs = document.variants.iter().zip(&poorer.variants);
-        let mut poor: BTreeSet<&str> = pairs
-            .filter(|(before, after)| before != after)
-            .map(|(before, _)| &*before.model)
-            .collect();
-        if document.models != poorer.models {
-            poor.extend(document.models.iter().map(|model| &*model.model));
-        }
         for (key, decision) in &blind.decisions {
-            let is_rescaled = decision.steps.iter().any(|step| matches!(step.why, Why::Rescaled(_)));
-            if is_rescaled && poor.iter().any(|model| *model != &*decision.model.model) {
-                // Of a shared budget a model that is not heard keeps what it holds, and the others, whose
-                // demand is known, share the rest.
-                continue;
-            }
             let view = &whole.snapshot.variants[key];
             let Some(base) = view.base() else { continue };
             let kept = bounds_of(view, &settings).clamp(base).0;

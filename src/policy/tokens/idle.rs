@@ -22,7 +22,8 @@ pub struct IdleFigures {
     pub by_size: Option<KvTokens>,
     /// What an engine like it could hold when it last reported.
     pub compatible: Option<KvTokens>,
-    /// Instances of one replica, as they were when it or an engine like it last reported.
+    /// Instances of one replica, as they were when it or an engine like it last reported, else as its
+    /// arguments say.
     pub ranks: u32,
 }
 
@@ -49,7 +50,9 @@ impl IdleFigures {
             ranks: record
                 .map(|record| record.ranks)
                 .or_else(|| compatible.map(|exemplar| exemplar.ranks))
-                .unwrap_or(1),
+                .or_else(|| args.map(|args| args.data_parallel_size))
+                .unwrap_or(1)
+                .max(1),
         }
     }
 

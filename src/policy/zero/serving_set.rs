@@ -29,24 +29,44 @@ pub struct ServingSet {
 /// prefill variant. `None` where only prefill is left. Equal costs: one variant before two, then by
 /// name.
 pub fn cheapest(members: &BTreeMap<VariantKey, ServingMember>) -> Option<ServingSet> {
-    let least = |role: ServingRole| {
-        members
+    cheapest_fitting(members, |_, _| true)
+}
+
+/// As [`cheapest`], of the pairs of decode and prefill that fit.
+pub fn cheapest_fitting(
+    members: &BTreeMap<VariantKey, ServingMember>,
+    fits: impl Fn(&VariantKey, &VariantKey) -> bool,
+) -> Option<ServingSet> {
+    let by_cost = |role: ServingRole| {
+        let mut found: Vec<(f64, &VariantKey)> = members
             .iter()
             .filter(|(_, member)| member.role == role)
             .map(|(key, member)| (charged(member.cost).millionths(), key))
-            .min_by(|one, other| one.0.total_cmp(&other.0).then_with(|| one.1.cmp(other.1)))
+            .collect();
+        found.sort_by(|one, other| one.0.total_cmp(&other.0).then_with(|| one.1.cmp(other.1)));
+        found
     };
-    let single = least(ServingRole::Both).map(|(cost, key)| (cost, vec![key.clone()]));
-    let pair = least(ServingRole::Decode).map(|(cost, decode)| match least(ServingRole::Prefill) {
-        Some((more, prefill)) => (cost + more, vec![decode.clone(), prefill.clone()]),
-        None => (cost, vec![decode.clone()]),
-    });
-    let (_, members) = match (single, pair) {
-        (Some(single), Some(pair)) if pair.0 < single.0 => pair,
-        (Some(single), _) => single,
-        (None, pair) => pair?,
-    };
-    Some(ServingSet { members })
+    let mut best = (by_cost(ServingRole::Both).into_iter().next())
+        .map(|(cost, key)| (cost, vec![key.clone()]));
+    let prefill = by_cost(ServingRole::Prefill);
+    for (cost, decode) in by_cost(ServingRole::Decode) {
+        let found = if prefill.is_empty() {
+            Some((cost, vec![decode.clone()]))
+        } else {
+            let pairs = prefill.iter().map(|(more, key)| (cost + more, *key));
+            let mut cheaper =
+                pairs.take_while(|(cost, _)| best.as_ref().is_none_or(|best| *cost < best.0));
+            cheaper
+                .find(|(_, prefill)| fits(decode, prefill))
+                .map(|(cost, prefill)| (cost, vec![decode.clone(), prefill.clone()]))
+        };
+        if let Some(found) = found
+            && best.as_ref().is_none_or(|best| found.0 < best.0)
+        {
+            best = Some(found);
+        }
+    }
+    best.map(|(_, members)| ServingSet { members })
 }
 
 /// A cost of zero says that nobody stated one.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::serving_set::{ServingMember, cheapest};
+use super::serving_set::{ServingMember, cheapest_fitting};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::VariantKey;
 use crate::policy::limit::{Budget, PoolFigures};
@@ -41,6 +41,8 @@ pub enum Wake {
     Start {
         /// The variant.
         variant: VariantKey,
+        /// The prefill that is to follow a decode variant, and needs its GPUs then.
+        next: Option<VariantKey>,
         /// Requests that wait in the router; `None` where a pair is completed, which needs none.
         queued: Option<f64>,
     },
@@ -48,6 +50,8 @@ pub enum Wake {
     AwaitDecode {
         /// The variant.
         decode: VariantKey,
+        /// The prefill that is to follow; `None` where none may start today.
+        next: Option<VariantKey>,
     },
     /// No set of variants that serves it is within maxima and budgets.
     NoServingSet {
@@ -68,11 +72,18 @@ pub enum Obstacle {
     NoGpus,
     /// It could start, and nothing that it would serve with can.
     NoPartner,
+    /// It could start, and so could what it would serve with, but not both.
+    NoGpusForPair,
 }
 
 /// Decides the next start of one model. `queued` are the requests that wait for it in the router;
-/// `None` is not known. One start at a time, so that prefill never precedes decode.
-pub fn wake(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64>) -> Wake {
+/// `None` is not known. `fits` says whether there are GPUs for a decode and a prefill variant
+/// together, which may draw from one pool. One start at a time, so that prefill never precedes decode.
+pub fn wake(
+    members: &BTreeMap<VariantKey, WakeMember>,
+    queued: Option<f64>,
+    fits: impl Fn(&VariantKey, &VariantKey) -> bool,
+) -> Wake {
     let runs = |role: ServingRole| {
         members
             .iter()
@@ -86,31 +97,38 @@ pub fn wake(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64>) -> 
     }
     match queued {
         None => Wake::NoSignal,
-        Some(queued) if queued > 0.0 => start(members, queued),
+        Some(queued) if queued > 0.0 => start(members, queued, fits),
         Some(_) => Wake::NotWanted,
     }
 }
 
-/// The first of the cheapest set that may start. Decode counts only where prefill can follow, or
-/// runs already, or is no part of the model.
-fn start(members: &BTreeMap<VariantKey, WakeMember>, queued: f64) -> Wake {
-    let mut prefill = members
-        .values()
-        .filter(|member| member.serving.role == ServingRole::Prefill)
-        .peekable();
-    let can_decode = prefill.peek().is_none()
-        || prefill.any(|member| member.may_start() || member.current > Replicas::ZERO);
+/// The first of the cheapest set that may start as a whole. Decode counts only where prefill can
+/// follow, or runs already, or is no part of the model.
+fn start(
+    members: &BTreeMap<VariantKey, WakeMember>,
+    queued: f64,
+    fits: impl Fn(&VariantKey, &VariantKey) -> bool,
+) -> Wake {
+    let prefill = || of_role(members, ServingRole::Prefill).map(|(_, member)| member);
+    let is_fed = prefill().any(|member| member.current > Replicas::ZERO);
+    let can_decode = is_fed || prefill().next().is_none() || prefill().any(WakeMember::may_start);
     let startable = members
         .iter()
         .filter(|(_, member)| {
-            member.may_start() && (can_decode || member.serving.role != ServingRole::Decode)
+            member.may_start()
+                && match member.serving.role {
+                    ServingRole::Both => true,
+                    ServingRole::Prefill => !is_fed,
+                    ServingRole::Decode => can_decode,
+                }
         })
         .map(|(key, member)| (key.clone(), member.serving))
         .collect();
-    let first = cheapest(&startable).and_then(|set| set.members.into_iter().next());
-    match first {
+    let mut set = cheapest_fitting(&startable, fits).map(|set| set.members.into_iter());
+    match set.as_mut().and_then(Iterator::next) {
         Some(variant) => Wake::Start {
             variant,
+            next: set.and_then(|mut rest| rest.next()),
             queued: Some(queued),
         },
         None => no_serving_set(members, Some(queued)),
@@ -118,46 +136,58 @@ fn start(members: &BTreeMap<VariantKey, WakeMember>, queued: f64) -> Wake {
 }
 
 fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey) -> Wake {
-    let prefill = || {
-        members
-            .iter()
-            .filter(|(_, member)| member.serving.role == ServingRole::Prefill)
-    };
+    let prefill = || of_role(members, ServingRole::Prefill);
     if prefill().count() == 0 || prefill().any(|(_, member)| member.current > Replicas::ZERO) {
         return Wake::Serving;
     }
-    let is_decode_ready = members
-        .values()
-        .any(|member| member.serving.role == ServingRole::Decode && member.ready > Replicas::ZERO);
+    let chosen = prefill()
+        .filter(|(_, member)| member.may_start())
+        .min_by(|(one, member), (other, its)| {
+            (member.serving.cost.cmp(&its.serving.cost)).then_with(|| one.cmp(other))
+        })
+        .map(|(variant, _)| variant.clone());
+    let is_decode_ready =
+        of_role(members, ServingRole::Decode).any(|(_, member)| member.ready > Replicas::ZERO);
     if !is_decode_ready {
         return Wake::AwaitDecode {
             decode: decode.clone(),
+            next: chosen,
         };
     }
-    let chosen =
-        prefill()
-            .filter(|(_, member)| member.may_start())
-            .min_by(|(one, member), (other, its)| {
-                (member.serving.cost.cmp(&its.serving.cost)).then_with(|| one.cmp(other))
-            });
     match chosen {
-        Some((variant, _)) => Wake::Start {
-            variant: variant.clone(),
+        Some(variant) => Wake::Start {
+            variant,
+            next: None,
             queued: None,
         },
         None => no_serving_set(members, None),
     }
 }
 
+fn of_role(
+    members: &BTreeMap<VariantKey, WakeMember>,
+    role: ServingRole,
+) -> impl Iterator<Item = (&VariantKey, &WakeMember)> {
+    members
+        .iter()
+        .filter(move |(_, member)| member.serving.role == role)
+}
+
 fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64>) -> Wake {
-    let kept = |member: &WakeMember| member.obstacle().unwrap_or(Obstacle::NoPartner);
+    let may_start =
+        |role: ServingRole| of_role(members, role).any(|(_, member)| member.may_start());
+    let lone = if may_start(ServingRole::Decode) && may_start(ServingRole::Prefill) {
+        Obstacle::NoGpusForPair
+    } else {
+        Obstacle::NoPartner
+    };
     let waiting = members
         .iter()
         .filter(|(_, member)| member.current == Replicas::ZERO);
     Wake::NoServingSet {
         queued,
         obstacles: waiting
-            .map(|(key, member)| (key.clone(), kept(member)))
+            .map(|(key, member)| (key.clone(), member.obstacle().unwrap_or(lone)))
             .collect(),
     }
 }
@@ -194,17 +224,29 @@ pub(in crate::policy) fn wake_refused(
         Obstacle::AtMaximum => f.write_str("maxReplicas is 0; ")?,
         Obstacle::NoPartner => f.write_str("nothing that it would serve with can start; ")?,
         Obstacle::NoGpus => {
-            for pool in by {
-                if let Budget::Finite(left) = pool.left {
-                    let kind = &pool.kind;
-                    write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
-                }
-            }
+            free_gpus(f, by)?;
             write!(f, "one replica takes {gpus}; ")?;
+        }
+        Obstacle::NoGpusForPair => {
+            free_gpus(f, by)?;
+            write!(
+                f,
+                "one replica takes {gpus}, and decode serves with prefill only; "
+            )?;
         }
     }
     match queued {
         Some(queued) => write!(f, "{queued} requests wait in the router"),
         None => f.write_str("decode runs and needs prefill"),
     }
+}
+
+fn free_gpus(f: &mut fmt::Formatter<'_>, pools: &[PoolFigures]) -> fmt::Result {
+    for pool in pools {
+        if let Budget::Finite(left) = pool.left {
+            let kind = &pool.kind;
+            write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
+        }
+    }
+    Ok(())
 }

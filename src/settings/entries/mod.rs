@@ -32,8 +32,9 @@ pub(super) trait Entry: Clone + PartialEq {
         None
     }
 
-    /// Values that are accepted and mean nothing, each with its path and what to write.
-    fn strange(_document: &Self::Document) -> Vec<String> {
+    /// Values that are accepted and mean nothing, each with its path and what to write. `scope` is the
+    /// namespace that overrides, or `None` for the cluster.
+    fn strange(_document: &Self::Document, _kind: EntryKind, _scope: Option<&str>) -> Vec<String> {
         Vec::new()
     }
 

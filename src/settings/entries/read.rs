@@ -106,7 +106,7 @@ fn read_entry<E: Entry>(
         None => EntryKind::Default,
         Some(_) => EntryKind::Model,
     };
-    let strange = E::strange(&document.content).into_iter();
+    let strange = E::strange(&document.content, kind, place.namespace.as_deref()).into_iter();
     (findings.notices).extend(strange.map(|text| Notice::WithoutMeaning {
         place: place.clone(),
         text,

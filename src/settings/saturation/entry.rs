@@ -96,7 +96,7 @@ impl Entry for SaturationEntry {
         (document.model_id.as_deref(), document.namespace.as_deref())
     }
 
-    fn strange(document: &SaturationDocument) -> Vec<String> {
+    fn strange(document: &SaturationDocument, kind: EntryKind, scope: Option<&str>) -> Vec<String> {
         let selector = document.analyzer_name.iter();
         let selector = selector
             .filter(|name| !SELECTORS.contains(&name.as_str()))
@@ -107,7 +107,8 @@ impl Entry for SaturationEntry {
             (!kind.is_empty() && !KINDS.contains(&kind.as_str()))
                 .then(|| format!("analyzers[{index}].type: {}", strange_name(kind, KINDS)))
         });
-        selector.chain(listed).collect()
+        let unread = out_of_scope(document, kind, scope);
+        selector.chain(listed).chain(unread).collect()
     }
 
     fn judge(document: SaturationDocument, _kind: EntryKind) -> Verdict<Self> {
@@ -143,6 +144,31 @@ impl Entry for SaturationEntry {
             scale_to_zero: document.scale_to_zero.and_then(|zero| zero.enabled),
         })
     }
+}
+
+/// Switches of whole budgets that stand where nobody reads them.
+fn out_of_scope(
+    document: &SaturationDocument,
+    kind: EntryKind,
+    scope: Option<&str>,
+) -> Vec<String> {
+    let is_of_cluster = scope.is_none() && kind == EntryKind::Default;
+    let of_cluster = [
+        ("enableLimiter", document.enable_limiter.is_some()),
+        ("limiters", document.limiters.is_some()),
+    ];
+    let of_cluster = of_cluster
+        .into_iter()
+        .filter(|(_, is_set)| *is_set && !is_of_cluster)
+        .map(|(field, _)| {
+            format!("{field}: only the global entry `default` is asked; write it there")
+        });
+    let of_budget = document.enable_rescale.is_some() && kind == EntryKind::Model;
+    let of_budget = of_budget.then(|| {
+        let asked = "only an entry `default` is asked, of the cluster or of a namespace";
+        format!("enableRescale: {asked}; write it there")
+    });
+    of_cluster.chain(of_budget).collect()
 }
 
 /// What `analyzerName` selects; anything else is the percentage-based analysis, too.

@@ -51,6 +51,23 @@ scaleToZero: {enabled: true}
 fn every_known_field_is_read_and_none_of_them_is_unknown() {
     let (layers, findings) = read(&global(&[("x", EVERY_FIELD)]));
     assert_eq!(findings.problems, []);
+    // Known, and told where they act.
+    let told: Vec<String> = findings.notices.iter().map(ToString::to_string).collect();
+    let place = "global saturation ConfigMap, entry \"x\"";
+    let cluster = "only the global entry `default` is asked; write it there";
+    let own = "only an entry `default` is asked, of the cluster or of a namespace; write it there";
+    assert_eq!(
+        told,
+        [
+            format!("{place}: enableLimiter: {cluster}"),
+            format!("{place}: limiters: {cluster}"),
+            format!("{place}: enableRescale: {own}"),
+        ]
+    );
+    let (_, findings) = read(&global(&[(
+        "default",
+        "{enableLimiter: true, enableRescale: true}",
+    )]));
     assert_eq!(findings.notices, []);
     let policy = layers.policy(&ModelKey::new("ns", "m"));
     assert_eq!(
