@@ -9,10 +9,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, Client};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{self, Action, Arguments, PrintFormat};
-use super::{complain, fail, print};
+use super::{fail, print, stop};
 use crate::app::{self, Env, Startup};
 use crate::cluster::client::{Source, connect, within};
 use crate::env::{Clock, SeedTree};
@@ -291,23 +290,7 @@ fn prometheus(
     Ok(Arc::new(HttpPrometheus::new(settings)?))
 }
 
-/// SIGTERM, as the kubelet sends it, or SIGINT, as a person does.
 async fn stop_signal() {
-    let (terminate, interrupt) = match (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    ) {
-        (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-        (Err(error), _) | (_, Err(error)) => {
-            complain(&format!("signals cannot be received: {error}\n"));
-            return std::future::pending().await;
-        }
-    };
-    let (mut terminate, mut interrupt) = (terminate, interrupt);
-    let either = futures::future::select(
-        Box::pin(async move { terminate.recv().await }),
-        Box::pin(async move { interrupt.recv().await }),
-    );
-    either.await;
+    stop::asked().await;
     tracing::info!("asked to stop");
 }

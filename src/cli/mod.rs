@@ -15,6 +15,7 @@ pub mod demo;
 #[cfg(feature = "sim")]
 mod flags;
 pub mod plan;
+mod stop;
 
 #[cfg(test)]
 mod vectors;

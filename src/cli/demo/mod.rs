@@ -11,14 +11,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::{Either, select};
+use futures::future::select;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::arguments::{Arguments, Command, Page, USAGE};
 use self::view::{Header, Lines};
-use super::{complain, fail, print};
+use super::{complain, fail, print, stop};
 use crate::env::Clock;
 use crate::policy::moment::WallTime;
 use crate::sim::page::{self, Film};
@@ -163,14 +163,11 @@ async fn play(arguments: Arguments) -> Result<String, String> {
 async fn until_over(show: &Show, header: &Header, began: Instant) -> Option<Duration> {
     let mut first_scaling = None;
     {
-        let interrupted = pin!(tokio::signal::ctrl_c());
+        let asked = pin!(stop::asked());
         let over = pin!(show.over());
         let frames = show.frames.clone();
         let spectator = pin!(spectate(frames, header, began, &mut first_scaling));
-        let ended = select(interrupted, select(over, spectator)).await;
-        if let Either::Left((Err(error), _)) = ended {
-            complain(&format!("signals cannot be received: {error}\n"));
-        }
+        select(asked, select(over, spectator)).await;
     }
     first_scaling
 }

@@ -1,6 +1,6 @@
 //! Frames as text: a picture that is drawn in place, or a line for each thing that changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -129,6 +129,8 @@ fn variant_line(variant: &VariantFrame) -> String {
 pub(super) struct Lines {
     known: BTreeMap<String, (Option<u32>, u32, u32)>,
     summarized: f64,
+    /// Models of which it was told that their load has ended.
+    ended: BTreeSet<String>,
 }
 
 /// Virtual seconds between two lines about the whole.
@@ -158,8 +160,13 @@ impl Lines {
             self.summarized = frame.seconds;
             for model in &frame.models {
                 lines.push(format!("{time} {}", model_line(model)));
-                let broken = model.broken.iter();
-                lines.extend(broken.map(|why| format!("{time} {}: load ended: {why}", model.name)));
+            }
+        }
+        for model in &frame.models {
+            if let Some(why) = &model.broken
+                && self.ended.insert(model.name.clone())
+            {
+                lines.push(format!("{time} {}: load ended: {why}", model.name));
             }
         }
         lines
@@ -271,6 +278,19 @@ mod tests {
             told,
             ["00:01:01 v: desired 2, scaled to 0, ready 1, pending 0; up: because"]
         );
+    }
+
+    #[test]
+    fn the_end_of_a_load_is_told_once() {
+        let mut lines = Lines::default();
+        let mut frame = frame(1, None);
+        assert_eq!(lines.of(&frame).len(), 1);
+        frame.models[0].broken = Some("line 7: no number".to_owned());
+        assert_eq!(
+            lines.of(&frame),
+            ["00:01:01 m: load ended: line 7: no number"]
+        );
+        assert!(lines.of(&frame).is_empty());
     }
 
     #[test]

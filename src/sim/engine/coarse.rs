@@ -135,8 +135,10 @@ impl CoarseEngine {
     fn step(&self) -> f64 {
         let timing = &self.profile.timing;
         let running = self.running.max(1.0);
+        let beyond = (running - number::real(timing.ridge)).max(0.0);
         timing.step.seconds()
             + running * (timing.sequence.seconds() + self.context() * timing.context.seconds())
+            + beyond * timing.surcharge().seconds()
     }
 
     /// The time that a prompt takes from all others, in seconds.

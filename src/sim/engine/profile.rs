@@ -17,30 +17,49 @@ pub struct Profile {
     pub kv_tokens: u32,
 }
 
-/// A timing from milliseconds times 10^9 (picoseconds) as fitted; `context` per token.
-const fn timing(step: u64, sequence: u64, context: u64, prompt: u64, prompt_token: u64) -> Timing {
+/// A timing in picoseconds as fitted; `context` per token.
+const fn timing(
+    ridge: u64,
+    [step, sequence, context]: [u64; 3],
+    [prompt, prompt_token]: [u64; 2],
+) -> Timing {
     Timing {
         step: Picoseconds(step),
         sequence: Picoseconds(sequence),
         context: Picoseconds(context),
+        ridge,
         prompt: Picoseconds(prompt),
         prompt_token: Picoseconds(prompt_token),
     }
 }
+
+/// Of an H100 SXM, by its data sheet: 989 TFLOP/s in BF16 to 3.35 TB/s. A weight of two bytes takes
+/// two operations for each sequence, so this is a number of sequences; in FP8 both halves cancel out.
+const H100_RIDGE: u64 = 295;
+/// Of an A100-80GB SXM: 312 TFLOP/s to 2.04 TB/s.
+const A100_RIDGE: u64 = 153;
 
 impl Profile {
     /// Qwen3-8B in BF16 on one H100-80GB: fitted to published medians of vLLM from September 2026
     /// (silybench-data), 1 to 384 sequences of 200 to 8 400 tokens.
     pub const QWEN3_8B_BF16_H100: Self = Self {
         name: "Qwen3-8B BF16, 1×H100-80GB",
-        timing: timing(6_800_000_000, 12_200_000, 50_200, 3_000_000_000, 30_500_000),
+        timing: timing(
+            H100_RIDGE,
+            [6_800_000_000, 12_200_000, 50_200],
+            [3_000_000_000, 30_500_000],
+        ),
         kv_tokens: 376_000,
     };
 
     /// Qwen3-8B in FP8 on one H100-80GB, from the same data.
     pub const QWEN3_8B_FP8_H100: Self = Self {
         name: "Qwen3-8B FP8, 1×H100-80GB",
-        timing: timing(4_540_000_000, 14_300_000, 50_600, 3_000_000_000, 24_600_000),
+        timing: timing(
+            H100_RIDGE,
+            [4_540_000_000, 14_300_000, 50_600],
+            [3_000_000_000, 24_600_000],
+        ),
         kv_tokens: 430_000,
     };
 
@@ -49,7 +68,7 @@ impl Profile {
     /// the memory leaves after 16 GB of weights, at 131 072 bytes a token.
     pub const LLAMA_8B_A100_TP2: Self = Self {
         name: "Llama-3.1-8B BF16, 2×A100-80GB",
-        timing: timing(8_290_000_000, 244_000_000, 0, 0, 62_000_000),
+        timing: timing(A100_RIDGE, [8_290_000_000, 244_000_000, 0], [0, 62_000_000]),
         kv_tokens: 945_000,
     };
 
@@ -57,28 +76,44 @@ impl Profile {
     /// weights and 12 GB of overhead, at 327 680 bytes a token.
     pub const LLAMA_70B_H100_TP4: Self = Self {
         name: "Llama-2-70B, 4×H100-80GB",
-        timing: timing(28_600_000_000, 329_000_000, 0, 2_000_000_000, 107_000_000),
+        timing: timing(
+            H100_RIDGE,
+            [28_600_000_000, 329_000_000, 0],
+            [2_000_000_000, 107_000_000],
+        ),
         kv_tokens: 415_000,
     };
 
     /// Llama-2-70B on eight H100-80GB (SageServe); KV as with four, from twice the memory.
     pub const LLAMA_70B_H100_TP8: Self = Self {
         name: "Llama-2-70B, 8×H100-80GB",
-        timing: timing(29_900_000_000, 302_000_000, 0, 6_000_000_000, 80_000_000),
+        timing: timing(
+            H100_RIDGE,
+            [29_900_000_000, 302_000_000, 0],
+            [6_000_000_000, 80_000_000],
+        ),
         kv_tokens: 1_257_000,
     };
 
     /// Llama-2-70B on four A100-80GB (SageServe).
     pub const LLAMA_70B_A100_TP4: Self = Self {
         name: "Llama-2-70B, 4×A100-80GB",
-        timing: timing(42_400_000_000, 419_000_000, 0, 3_000_000_000, 228_000_000),
+        timing: timing(
+            A100_RIDGE,
+            [42_400_000_000, 419_000_000, 0],
+            [3_000_000_000, 228_000_000],
+        ),
         kv_tokens: 415_000,
     };
 
     /// Llama-2-70B on eight A100-80GB (SageServe).
     pub const LLAMA_70B_A100_TP8: Self = Self {
         name: "Llama-2-70B, 8×A100-80GB",
-        timing: timing(43_600_000_000, 396_000_000, 0, 8_000_000_000, 153_000_000),
+        timing: timing(
+            A100_RIDGE,
+            [43_600_000_000, 396_000_000, 0],
+            [8_000_000_000, 153_000_000],
+        ),
         kv_tokens: 1_257_000,
     };
 

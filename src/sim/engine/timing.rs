@@ -49,6 +49,10 @@ impl Picoseconds {
 /// C·context`; with `c` thousand tokens in a sequence this is the `a + b·B + k·B·c` to which
 /// measured inter-token latencies were fitted. A prompt alone on the server takes `prompt +
 /// n·prompt_token`; inside a step that decodes, its tokens add `n·prompt_token`.
+///
+/// Up to `ridge` sequences, a step waits for the weights to come from memory and computes meanwhile.
+/// From there on it waits for arithmetic, so that each further sequence costs what a token of a prompt
+/// costs. The ridge of an accelerator is its arithmetic per byte from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Any step that decodes.
@@ -57,6 +61,8 @@ pub struct Timing {
     pub sequence: Picoseconds,
     /// Each token that a decoding sequence looks back on.
     pub context: Picoseconds,
+    /// Decoding sequences up to which `sequence` is the price of one.
+    pub ridge: u64,
     /// Any step without decoding.
     pub prompt: Picoseconds,
     /// Each prompt token that is not in the prefix cache.
@@ -125,9 +131,15 @@ impl Timing {
             first: self
                 .step
                 .plus(self.sequence.times(sequences))
+                .plus(self.surcharge().times(sequences.saturating_sub(self.ridge)))
                 .plus(self.context.times(context)),
             growth: self.context.times(sequences),
         }
+    }
+
+    /// What a sequence beyond the ridge costs more than others.
+    pub(super) fn surcharge(&self) -> Picoseconds {
+        self.prompt_token.since(self.sequence)
     }
 
     /// A step that also computes `prompt_tokens`; without decoding sequences, a step of its own.

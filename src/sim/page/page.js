@@ -136,6 +136,7 @@ class Model {
       ` · first token ${short(model.first_token_p95_ms)} of ${short(model.slo_ms[0])} ms`,
       ` · between tokens ${short(model.per_token_p95_ms)} of ${short(model.slo_ms[1])} ms`,
     ];
+    if (model.broken) facts.push(" · ", made("span", `load ended: ${model.broken}`, "bad"));
     this.facts.replaceChildren(...facts);
     model.variants.forEach((variant, place) => {
       const texts = [

@@ -82,7 +82,14 @@ pub(super) fn backend(
             };
             let reader = File::open(file).map_err(|error| unusable(error.to_string()))?;
             let trace = Trace::open(BufReader::new(reader), 1.0, seed);
-            Box::new(trace.map_err(|error| unusable(error.to_string()))?)
+            let mut trace = trace
+                .map_err(|error| unusable(error.to_string()))?
+                .peekable();
+            // A file of another kind shows itself at its first request, not when that is due.
+            if let Some(Err(error)) = trace.peek() {
+                return Err(unusable(error.to_string()));
+            }
+            Box::new(trace)
         }
     };
     let spec = PoolSpec {

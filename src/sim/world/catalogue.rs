@@ -16,7 +16,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// All of them; the first is the default.
 pub fn scenarios() -> Vec<Scenario> {
-    vec![fleet(), faults(), quiet(), days()]
+    vec![fleet(), faults(), quiet(), steady(), days()]
 }
 
 /// The one of this name.
@@ -114,6 +114,22 @@ fn quiet() -> Scenario {
         nodes: vec![nodes("h100", 1, H100)],
         models: vec![model],
         config: Vec::new(),
+        ..fleet()
+    }
+}
+
+/// The same models under even load, for measurements.
+fn steady() -> Scenario {
+    let mut models = fleet().models;
+    for model in &mut models {
+        if let Load::Generated(demand) = &mut model.load {
+            demand.shape = Shape::Constant { rate: 10.0 };
+        }
+    }
+    Scenario {
+        name: "steady",
+        about: "The models of fleet, each under ten requests per second all the time.",
+        models,
         ..fleet()
     }
 }

@@ -181,15 +181,23 @@ async fn an_idle_model_goes_to_zero_and_is_woken() {
 
 #[test]
 fn a_trace_that_is_none_is_named() {
-    let scenario = quiet().replaying("/nowhere/trace.csv".into());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    let world = World::begin(&scenario, 1, DATE, Recording::Off);
-    let error = runtime.block_on(world).unwrap_err().to_string();
-    assert!(error.starts_with("trace /nowhere/trace.csv: "), "{error}");
+    // The second looks like a trace until its first request is read.
+    let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/config/grafana/dashboard.json");
+    for (file, problem) in [
+        ("/nowhere/trace.csv", "No such file"),
+        (dashboard, "line 1: "),
+    ] {
+        let scenario = quiet().replaying(file.into());
+        let world = World::begin(&scenario, 1, DATE, Recording::Off);
+        let error = runtime.block_on(world).unwrap_err().to_string();
+        let told = format!("trace {file}: {problem}");
+        assert!(error.starts_with(&told), "{error}");
+    }
 }
 
 /// Waits in virtual time until so many replicas are ready.

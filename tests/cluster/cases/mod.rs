@@ -14,6 +14,7 @@ mod external_metrics;
 mod external_metrics_door;
 mod filters;
 mod from_zero;
+mod hpa;
 mod install;
 mod inventory;
 mod keys;
@@ -58,6 +59,7 @@ pub(crate) fn all() -> Vec<Case> {
         desk::cases(),
         inventory::cases(),
         external_metrics::cases(),
+        hpa::cases(),
         engines::cases(),
         definition::cases(),
         status_writes::cases(),

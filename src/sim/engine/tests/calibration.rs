@@ -125,14 +125,11 @@ const LOADS: [Load; 6] = [
     },
 ];
 
-/// Rows beyond the goals: load, users, errors of throughput and latency in percent. With 512 users a
-/// step has more sequences than the 384 up to which its cost was fitted; with 128 users the published
-/// throughput leaves half the time for short prompts that they take alone on the server.
-const MISSES: [(&str, u32, f64, f64); 4] = [
-    ("chat 128/128 FP8", 128, -11.1, 0.1),
-    ("chat 128/128 FP8", 512, 5.5, -14.2),
-    ("chat 128/128 BF16", 128, -15.5, 3.1),
-    ("chat 128/128 BF16", 512, 5.1, -16.5),
+/// Rows below saturation whose throughput is off by more than a tenth: load, users, error in percent.
+/// The published one leaves half the time for short prompts that they take alone on the server.
+const SLOW: [(&str, u32, f64); 2] = [
+    ("chat 128/128 FP8", 128, -11.1),
+    ("chat 128/128 BF16", 128, -15.5),
 ];
 
 fn measure(load: &Load, users: u32) -> Figures {
@@ -243,10 +240,10 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-fn missed(row: &Row) -> Option<&'static (&'static str, u32, f64, f64)> {
-    MISSES
-        .iter()
-        .find(|(load, users, _, _)| *load == row.load && *users == row.users)
+fn listed(row: &Row) -> Option<f64> {
+    let mut slow = SLOW.iter();
+    let same = slow.find(|(load, users, _)| *load == row.load && *users == row.users);
+    same.map(|(_, _, error)| *error)
 }
 
 #[test]
@@ -260,20 +257,21 @@ fn simulated_figures_are_near_the_published_ones() {
             "{} with {} users: {throughput:+.1} % {latency:+.1} %",
             row.load, row.users
         );
-        if let Some((_, _, listed_throughput, listed_latency)) = missed(row) {
-            assert!((throughput - listed_throughput).abs() < 0.06, "{what}");
-            assert!((latency - listed_latency).abs() < 0.06, "{what}");
-        } else {
-            assert!(throughput.abs() <= 10.0, "{what}");
-            assert!(latency.abs() <= 10.0, "{what}");
+        match listed(row) {
+            Some(error) => {
+                assert!(!row.saturated, "no goal is missed: {what}");
+                assert!((throughput - error).abs() < 0.06, "{what}");
+            }
+            None => assert!(throughput.abs() <= 10.0, "{what}"),
         }
+        assert!(latency.abs() <= 10.0, "{what}");
         latency_errors.push(latency.abs());
     }
     let count = crate::sim::number::length(latency_errors.len());
     let mean = latency_errors.iter().sum::<f64>() / count;
     assert!(
         mean <= 5.0,
-        "mean error of the inter-token latency, misses included: {mean:.1} %"
+        "mean error of the inter-token latency: {mean:.1} %"
     );
 
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/simulator.md"));

@@ -37,6 +37,18 @@ fn a_lone_request_takes_what_the_formula_says() {
 }
 
 #[test]
+fn beyond_the_ridge_a_sequence_costs_what_a_prompt_token_costs() {
+    let step = |profile: Profile, sequences| profile.timing.decode(sequences, 0).first.0;
+    let more = |profile, from| step(profile, from + 1) - step(profile, from);
+    let qwen = Profile::QWEN3_8B_BF16_H100;
+    assert_eq!(more(qwen, 294), 12_200_000);
+    assert_eq!(more(qwen, 295), 30_500_000);
+    // One that is dear already, as its price holds that of context, stays so.
+    let llama = Profile::LLAMA_8B_A100_TP2;
+    assert_eq!(more(llama, 153), 244_000_000);
+}
+
+#[test]
 fn a_prompt_is_computed_in_chunks_beside_those_who_decode() {
     let limits = Limits {
         max_num_batched_tokens: 512,
