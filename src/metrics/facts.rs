@@ -66,12 +66,12 @@ impl Fact {
             ),
             Self::Required => (
                 "wva_required_capacity",
-                "Capacity that the variant's role lacks, in the unit of the analyzer that sizes the model; where percentages decide (unit binary), 1 if spare capacity is below a trigger.",
+                "Capacity that the variant's role lacks: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the role's spare capacity is below a trigger, else 0.",
                 IN_UNIT,
             ),
             Self::Spare => (
                 "wva_spare_capacity",
-                "Capacity of the variant's role beyond the lower end of the band, in the unit of the analyzer that sizes the model; where percentages decide (unit binary), 1 if the load of one replica fits on the others.",
+                "Capacity of the variant's role beyond the lower end of the band: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the load of one of the role's replicas fits on its others, else 0.",
                 IN_UNIT,
             ),
             Self::TokensUsed => (
@@ -216,7 +216,7 @@ impl Rows {
             let labels = [key[0], key[1], of_model[2], decision.accelerator.label()];
             self.add(&subject, Fact::Utilization, labels, share);
         }
-        if let Some((unit, required, spare)) = capacity(&decision.key, figures) {
+        if let Some((unit, required, spare)) = capacity(decision.role, figures) {
             let labels = [key[0], key[1], of_model[2], unit];
             self.add(&subject, Fact::Required, labels, required);
             self.add(&subject, Fact::Spare, labels, spare);
@@ -289,11 +289,13 @@ fn utilization(decision: &Decision, tokens: Option<&VariantFigures>) -> Option<f
     }
 }
 
-/// Unit, missing and spare capacity of a variant's role.
-fn capacity(variant: &VariantKey, figures: &ModelFigures) -> Option<(&'static str, f64, f64)> {
+/// Unit, missing and spare capacity of a role.
+fn capacity(role: ServingRole, figures: &ModelFigures) -> Option<(&'static str, f64, f64)> {
     let Some(consensus) = &figures.consensus else {
         let holds = |holds: bool| f64::from(u8::from(holds));
-        let percentage = figures.percentage?;
+        // By role where variants share the work, as they are decided.
+        let own = figures.percentage_by_role.get(&role).copied();
+        let percentage = own.or(figures.percentage)?;
         let required = holds(percentage.scale_up);
         return Some(("binary", required, holds(percentage.scale_down_safe)));
     };
@@ -302,16 +304,8 @@ fn capacity(variant: &VariantKey, figures: &ModelFigures) -> Option<(&'static st
     };
     let sizes = |voter: &&VoterFigures| voter.analyzer == by;
     let voter = consensus.voters.iter().find(sizes)?;
-    let balance: &Balance = voter.roles.get(&role(variant, figures))?;
+    let balance: &Balance = voter.roles.get(&role)?;
     Some(("continuous", balance.required, balance.spare))
-}
-
-fn role(variant: &VariantKey, figures: &ModelFigures) -> ServingRole {
-    let tokens = figures.tokens.as_ref();
-    let tokens = tokens.and_then(|report| report.variants.get(variant).map(|one| one.role));
-    let throughput = figures.throughput.as_ref();
-    let throughput = throughput.and_then(|report| report.variants.get(variant).map(|one| one.role));
-    tokens.or(throughput).unwrap_or_default()
 }
 
 fn tokens_used(variant: &VariantFigures) -> Option<f64> {

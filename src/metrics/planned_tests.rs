@@ -142,3 +142,46 @@ fn what_keeps_a_model_from_zero_is_shown_while_it_lasts() {
     // Its retention period ends by itself.
     assert_eq!(blocked(&document(0, known)), Vec::<String>::new());
 }
+
+/// Percentages decide each part of a request by itself, and so they are shown.
+#[test]
+fn percentages_are_shown_by_role() {
+    let pod = |kv: &str| format!("signals: {{kvUsage: {kv}, queueLength: 0}}");
+    let half = |name: &str, role: &str, kv: &str| {
+        let pod = pod(kv);
+        format!(
+            "- namespace: ns\n  name: {name}\n  model: m\n  role: {role}\n  target: {{current: 2}}\n  \
+             pods:\n  - {{name: {name}0, {pod}}}\n  - {{name: {name}1, {pod}}}\n"
+        )
+    };
+    let shown = |role: &str| -> Vec<String> {
+        let (idle, busy) = (half("idle", role, "0.1"), half("busy", "decode", "0.78"));
+        let metrics = Metrics::new(None).unwrap();
+        let text = format!("version: 1\nvariants:\n{idle}{busy}");
+        metrics.expose_plan(&told(&[&text], "").1, |_| true);
+        let of_capacity = |line: &String| line.contains("_capacity{");
+        let lines = pipeline(&metrics).into_iter().filter(of_capacity);
+        lines
+            .map(|line| line.replace(r#"model_name="m",namespace="ns",unit="binary","#, ""))
+            .collect()
+    };
+    assert_eq!(
+        shown("decode"),
+        [
+            r#"wva_required_capacity{variant_name="busy"} 0"#,
+            r#"wva_required_capacity{variant_name="idle"} 0"#,
+            r#"wva_spare_capacity{variant_name="busy"} 1"#,
+            r#"wva_spare_capacity{variant_name="idle"} 1"#,
+        ],
+        "all of one role"
+    );
+    assert_eq!(
+        shown("prefill"),
+        [
+            r#"wva_required_capacity{variant_name="busy"} 1"#,
+            r#"wva_required_capacity{variant_name="idle"} 0"#,
+            r#"wva_spare_capacity{variant_name="busy"} 0"#,
+            r#"wva_spare_capacity{variant_name="idle"} 1"#,
+        ]
+    );
+}

@@ -1,4 +1,5 @@
 use super::{Metrics, Trouble, VariantLabels, Visibility, analyzer_name};
+use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{
     Action, Decision, MetricsState, Outcome, Stage, Step, VariantFigures, Why,
@@ -182,6 +183,7 @@ fn decision(steps: Vec<Step>) -> Decision {
     Decision {
         key: VariantKey::new("ns", "va"),
         model: ModelKey::new("m", "ns"),
+        role: ServingRole::Both,
         accelerator: Accelerator::Unresolved,
         cost: Cost::DEFAULT,
         current: None,

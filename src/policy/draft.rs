@@ -132,6 +132,7 @@ impl<'a> Draft<'a> {
         Decision {
             key: self.view.key.clone(),
             model: self.view.model.clone(),
+            role: self.view.template.role,
             accelerator: self.view.accelerator.clone(),
             cost: self.view.cost,
             current: Some(self.scale.current),

@@ -46,6 +46,8 @@ pub struct Decision {
     pub key: VariantKey,
     /// Its model.
     pub model: ModelKey,
+    /// The part of a request that it serves.
+    pub role: ServingRole,
     /// Its accelerator.
     pub accelerator: Accelerator,
     /// Cost of one replica.

@@ -98,6 +98,7 @@ pub(super) fn unpublished(
     Decision {
         key: view.key.clone(),
         model: view.model.clone(),
+        role: view.template.role,
         accelerator: view.accelerator.clone(),
         cost: view.cost,
         current: None,

@@ -12,6 +12,7 @@
 
 mod accelerators;
 mod analyzers;
+mod groups;
 mod pairs;
 mod refused_wake;
 mod sglang;
@@ -34,8 +35,8 @@ use wva::sim::load::{Shape, Stage};
 use wva::sim::router::FlowControl;
 use wva::sim::workloads::NodeGroup;
 use wva::sim::world::{
-    ConfigMap, Frame, Load, Model, Pose, Recording, Scenario, Slo, Trouble, Variant, World,
-    scenario,
+    ConfigMap, Frame, Load, Model, Pose, Recording, Replica, Scenario, Slo, Trouble, Variant,
+    World, scenario,
 };
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
@@ -97,6 +98,7 @@ fn variant(name: &'static str) -> Variant {
         role: ServingRole::Both,
         accelerator: "H100",
         product: H100,
+        replica: Replica::Pod,
         gpus: 1,
         cost: 10.0,
         profile: Profile::QWEN3_8B_BF16_H100,

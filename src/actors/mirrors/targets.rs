@@ -7,7 +7,7 @@ use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::scale::ScaleReading;
 use crate::policy::attribution::{Controlled, MAX_DEPTH, Owner, pods_of};
 use crate::policy::key::{TargetKey, TargetKind};
-use crate::policy::object::{Controller, TargetObject};
+use crate::policy::object::{Controller, PodObject, TargetObject};
 use crate::policy::snapshot::{PodView, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::variant::Lookup;
@@ -122,9 +122,31 @@ impl Mirrors {
             .filter(|(_, workload)| is_its(workload.controller.as_ref()))
             .map(|(key, workload)| owned(&key, &workload.uid));
         Controlled {
-            pods: pods.filter(|pod| is_its(pod.controller.as_ref())).collect(),
+            pods: pods
+                .filter(|pod| is_its(pod.controller.as_ref()))
+                .map(|pod| self.with_those_it_leads(pod))
+                .collect(),
             owners: sets.chain(workloads).collect(),
         }
+    }
+
+    /// A pod that leads others is ready when they are: an engine on several hosts needs all of them.
+    fn with_those_it_leads(&self, pod: Arc<PodObject>) -> Arc<PodObject> {
+        let key = ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&pod.name));
+        let is_led = |set: &TargetObject| set.controller.as_ref().is_some_and(is_pod);
+        let lacks = |set: &TargetObject| {
+            let wanted = set.spec_replicas.unwrap_or(Replicas::ONE);
+            set.ready_replicas < wanted
+        };
+        let mut sets = self.stateful_sets.naming(&key).into_iter();
+        if !sets.any(|(_, set)| is_led(&set) && lacks(&set)) {
+            return pod;
+        }
+        Arc::new(PodObject {
+            readiness: Readiness::NotReady,
+            ready_since: None,
+            ..(*pod).clone()
+        })
     }
 
     /// Everything from a controller upwards that a variant may name.
@@ -150,9 +172,17 @@ impl Mirrors {
             TargetKind::Other(other) if &*other.kind == "ReplicaSet" => {
                 self.replica_sets.get(&key)?.controller.clone()
             }
+            // The leader of a group, from its workers.
+            TargetKind::Other(other) if other.group.is_empty() && &*other.kind == "Pod" => {
+                self.pods.get(&key)?.controller.clone()
+            }
             TargetKind::Other(_) => None,
         }
     }
+}
+
+fn is_pod(controller: &Controller) -> bool {
+    controller.group.is_empty() && &*controller.kind == "Pod"
 }
 
 fn owned(key: &ObjectKey, uid: &Arc<str>) -> Owner {

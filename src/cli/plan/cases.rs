@@ -95,7 +95,7 @@ fn tables_are_reached_from_files() {
     assert_eq!(
         played("plan.yaml"),
         Tally {
-            passed: 67,
+            passed: 72,
             corrected: 0,
             not_applicable: 9,
         }

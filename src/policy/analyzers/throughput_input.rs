@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Subject;
 use super::inputs::Hearer;
+use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::EngineArgs;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
@@ -115,16 +116,21 @@ impl Ranks {
 
 /// Whether a part of the backlog, or a busy replica, is not seen.
 pub(super) fn is_half_told(model: &ModelInput) -> bool {
-    let is_hidden = |replica: &ReplicaInput| {
+    let is_hidden = |role: ServingRole, replica: &ReplicaInput| {
         let rates = [replica.arrivals, replica.completions, replica.decode_rate];
         let is_busy = rates
             .into_iter()
             .chain([replica.usage, replica.waiting])
             .flatten()
             .any(|amount| amount > 0.0);
+        // What only reads prompts answers with one token or none: there is nothing between tokens.
+        let latency = match role {
+            ServingRole::Prefill => replica.time_to_first_token,
+            ServingRole::Decode | ServingRole::Both => replica.inter_token_latency,
+        };
         let is_whole = replica.kv_capacity.is_some()
             && replica.usage.is_some()
-            && replica.inter_token_latency.is_some()
+            && latency.is_some()
             && replica.input_tokens.is_some()
             && replica.output_tokens.is_some();
         replica.waiting.is_none() || (is_busy && !is_whole)
@@ -133,6 +139,61 @@ pub(super) fn is_half_told(model: &ModelInput) -> bool {
     model.router_queue.is_none()
         || variants.any(|variant| {
             let seen = u32::try_from(variant.replicas.len()).unwrap_or(u32::MAX);
-            seen < variant.ready.0 || variant.replicas.values().any(is_hidden)
+            let mut replicas = variant.replicas.values();
+            seen < variant.ready.0 || replicas.any(|replica| is_hidden(variant.role, replica))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_half_told_by(role: ServingRole, replica: ReplicaInput) -> bool {
+        let variant = VariantInput {
+            role,
+            ready: Replicas::ONE,
+            replicas: BTreeMap::from([(Arc::from("a"), replica)]),
+            ..VariantInput::default()
+        };
+        is_half_told(&ModelInput {
+            router_queue: Some(0.0),
+            variants: BTreeMap::from([(VariantKey::new("ns", "v"), variant)]),
+            ..ModelInput::default()
+        })
+    }
+
+    #[test]
+    fn a_busy_replica_is_heard_by_the_latency_of_its_role() {
+        let [read, write] = [Some(0.4), Some(0.02)];
+        for (role, first, between, expected) in [
+            (ServingRole::Prefill, read, None, false),
+            (ServingRole::Prefill, None, write, true),
+            (ServingRole::Decode, None, write, false),
+            (ServingRole::Decode, read, None, true),
+            (ServingRole::Both, read, None, true),
+        ] {
+            let busy = ReplicaInput {
+                kv_capacity: Some(16_000.0),
+                usage: Some(0.5),
+                waiting: Some(0.0),
+                input_tokens: Some(1_000.0),
+                output_tokens: Some(1.0),
+                time_to_first_token: first,
+                inter_token_latency: between,
+                ..ReplicaInput::default()
+            };
+            let found = is_half_told_by(role, busy);
+            assert_eq!(found, expected, "{role} {first:?} {between:?}");
+            let unqueued = ReplicaInput {
+                waiting: None,
+                ..busy
+            };
+            assert!(is_half_told_by(role, unqueued), "{role} without a queue");
+        }
+        let idle = ReplicaInput {
+            waiting: Some(0.0),
+            ..ReplicaInput::default()
+        };
+        assert!(!is_half_told_by(ServingRole::Prefill, idle));
+    }
 }

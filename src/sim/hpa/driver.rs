@@ -19,6 +19,7 @@ use crate::env::Clock;
 use crate::policy::moment::Moment;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
 use crate::sim::workloads::event::{self, Volume};
+use crate::sim::workloads::leader_worker_sets;
 use crate::sim::workloads::object::{Object, path, stamp};
 
 /// The name as an owner of fields and in events.
@@ -111,7 +112,7 @@ impl Autoscalers {
             ),
             Ok((_, None)) => {
                 let message = "the HPA controller was unable to get the target's current scale: \
-                               the target is not a Deployment or StatefulSet that exists";
+                               the target is not a Deployment, StatefulSet or LeaderWorkerSet that exists";
                 sync.blind(
                     ("AbleToScale", "FailedGetScale"),
                     message.to_owned(),
@@ -126,9 +127,10 @@ impl Autoscalers {
     /// What the object asks for, and its target if that exists.
     fn read(&mut self, object: &Object) -> Result<(HpaSpec, Option<Object>), String> {
         let spec = self.spec(object)?;
-        let target = plural(object).and_then(|plural| {
+        let target = collection(object).and_then(|(group_version, plural)| {
             let name = object.text("/spec/scaleTargetRef/name");
-            let resource = format!("{plural}.apps");
+            let (group, _) = group_version.split_once('/')?;
+            let resource = format!("{plural}.{group}");
             self.server.get(&resource, object.namespace(), name)
         });
         Ok((spec, target.map(Object)))
@@ -166,7 +168,7 @@ impl Autoscalers {
         let seen = Observed {
             wanted: count(target, "/spec/replicas"),
             existing: count(target, "/status/replicas"),
-            ready: count(target, "/status/readyReplicas"),
+            ready: self.ready(target),
             metrics: metrics
                 .map(|metric| self.metrics.read(namespace, metric))
                 .collect(),
@@ -178,8 +180,8 @@ impl Autoscalers {
         let desired = outcome.desired.unwrap_or(seen.wanted);
         let mut rescaled = false;
         if desired != seen.wanted {
-            let plural = plural(sync.object).unwrap_or_default();
-            let path = path("apps/v1", namespace, plural, target.name());
+            let (group_version, plural) = collection(sync.object).unwrap_or_default();
+            let path = path(group_version, namespace, plural, target.name());
             let scale = json!({"spec": {"replicas": desired}});
             self.server.merge(&format!("{path}/scale"), &scale).await?;
             history.rescaled(now, spec, seen.wanted, desired);
@@ -187,6 +189,26 @@ impl Autoscalers {
         }
         sync.decided(spec, &seen, outcome, desired, rescaled);
         Ok(())
+    }
+
+    /// Ready pods of a target: those that its scale selects where it says so in words.
+    fn ready(&self, target: &Object) -> u32 {
+        let selector = target.text("/status/hpaPodSelector");
+        if selector.is_empty() {
+            return count(target, "/status/readyReplicas");
+        }
+        let labels: Vec<_> = selector
+            .split(',')
+            .filter_map(|one| one.split_once('='))
+            .collect();
+        let pods = self.server.list("pods.").into_iter().map(Object);
+        let ready = pods.filter(|pod| {
+            let mut labels = labels.iter();
+            pod.namespace() == target.namespace()
+                && pod.holds("Ready")
+                && labels.all(|(name, value)| pod.label(name) == Some(*value))
+        });
+        u32::try_from(ready.count()).unwrap_or(u32::MAX)
     }
 
     async fn write(&self, sync: Look<'_>) -> Result<(), Denied> {
@@ -214,11 +236,12 @@ impl Autoscalers {
     }
 }
 
-/// The resource of the target.
-fn plural(object: &Object) -> Option<&'static str> {
+/// Group, version and plural of the target.
+fn collection(object: &Object) -> Option<(&'static str, &'static str)> {
     match object.text("/spec/scaleTargetRef/kind") {
-        "Deployment" => Some("deployments"),
-        "StatefulSet" => Some("statefulsets"),
+        "Deployment" => Some(("apps/v1", "deployments")),
+        "StatefulSet" => Some(("apps/v1", "statefulsets")),
+        "LeaderWorkerSet" => Some((leader_worker_sets::API_VERSION, leader_worker_sets::PLURAL)),
         _ => None,
     }
 }

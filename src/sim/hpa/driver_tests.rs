@@ -10,6 +10,7 @@ use super::{Autoscalers, ExternalMetrics, Metric, Milli};
 use crate::env::{Clock, SeedTree};
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::{ApiServer, Insider};
+use crate::sim::world::objects::group_definition;
 
 /// A metric of this value.
 #[derive(Debug, Clone)]
@@ -161,4 +162,51 @@ async fn a_target_that_is_gone_is_named() {
         condition(&server, "AbleToScale"),
         pair("False", "FailedGetScale")
     );
+}
+
+/// Of groups it scales the number of groups, and counts the pods that their scale selects: leaders.
+#[tokio::test(start_paused = true)]
+async fn it_counts_the_leaders_of_groups() {
+    let (server, metric) = stage().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = group_definition();
+    server.create(definitions, &definition).await.unwrap();
+    let sets = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/default/leaderworkersets";
+    let set = json!({"metadata": {"name": "l"}, "spec": {"replicas": 2}});
+    server.create(sets, &set).await.unwrap();
+    let selector = "of=l,place=0";
+    let counted = json!({"replicas": 2, "readyReplicas": 1, "hpaPodSelector": selector});
+    let path = format!("{sets}/l/status");
+    let change = json!({"status": counted});
+    server.merge(&path, &change).await.unwrap();
+    for (name, place) in [("l-0", "0"), ("l-0-1", "1"), ("l-1", "0")] {
+        let pod = json!({
+            "metadata": {"name": name, "labels": {"of": "l", "place": place}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        let pods = "/api/v1/namespaces/default/pods";
+        server.create(pods, &pod).await.unwrap();
+        let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        let path = format!("{pods}/{name}/status");
+        server.merge(&path, &ready).await.unwrap();
+    }
+    let change = json!({"spec": {
+        "scaleTargetRef": {
+            "apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "l",
+        },
+        "metrics": [{"type": "External", "external": {
+            "metric": {"name": "wanted"}, "target": {"type": "Value", "value": "1"},
+        }}],
+    }});
+    let autoscaler = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/h";
+    server.merge(autoscaler, &change).await.unwrap();
+    metric.set(Ok(2));
+    sleep(Duration::from_secs(16)).await;
+    let found = server.get("leaderworkersets.leaderworkerset.x-k8s.io", "default", "l");
+    assert_eq!(
+        found.unwrap()["spec"]["replicas"],
+        4,
+        "twice the two leaders"
+    );
+    assert_eq!(replicas(&server), 1);
 }

@@ -263,7 +263,11 @@ impl<'a> Rollout<'a> {
             "unavailableReplicas": (sum(&sets, replicas) - available).max(0),
             "conditions": self.conditions(available, complete, now),
         });
-        writes.extend(status_write(self.deployment, "deployments", &status));
+        writes.extend(status_write(
+            self.deployment,
+            ("apps/v1", "deployments"),
+            &status,
+        ));
     }
 
     /// The conditions, those that say something new with the time of now.
@@ -313,8 +317,12 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// A write of the status of an object of `apps`, if it differs.
-pub(super) fn status_write(object: &Object, plural: &str, status: &Value) -> Option<Write> {
+/// A write of the status of an object, if it differs.
+pub(super) fn status_write(
+    object: &Object,
+    (group_version, plural): (&str, &str),
+    status: &Value,
+) -> Option<Write> {
     let present = object.at("/status");
     let mut fields = status.as_object()?.iter();
     let differs = fields.any(|(name, value)| match &present[name] {
@@ -322,7 +330,7 @@ pub(super) fn status_write(object: &Object, plural: &str, status: &Value) -> Opt
         other => other != value,
     });
     differs.then(|| {
-        let path = path("apps/v1", object.namespace(), plural, object.name());
+        let path = path(group_version, object.namespace(), plural, object.name());
         Write::Merge(format!("{path}/status"), json!({"status": status}))
     })
 }

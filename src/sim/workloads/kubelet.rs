@@ -190,8 +190,11 @@ impl Next {
     }
 }
 
-/// A deleted pod ends when its grace does.
+/// A deleted pod ends when its grace does. After that it waits for whoever else holds it.
 fn end(pod: &Object, now: WallTime) -> Next {
+    if pod.number("/metadata/deletionGracePeriodSeconds") == 0 {
+        return Next::default();
+    }
     let when = pod.time("/metadata/deletionTimestamp").unwrap_or(now);
     let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid()}});
     Next::after(when, Duration::ZERO, now, || {

@@ -1,5 +1,6 @@
-//! What a cluster does with workloads: deployments become ReplicaSets, those become pods, pods get
-//! nodes and become ready after their start-up, and are lost to crashes, evictions and dead nodes.
+//! What a cluster does with workloads: deployments become ReplicaSets, LeaderWorkerSets StatefulSets,
+//! those become pods, pods get nodes and become ready after their start-up, and are lost to crashes,
+//! evictions and dead nodes.
 //!
 //! One task does the work of several controllers in a fixed order, each time something has changed,
 //! so that a world in virtual time runs the same way each time. What it knows stands in the objects.
@@ -14,6 +15,7 @@ mod deployments;
 pub(in crate::sim) mod event;
 mod fault;
 mod kubelet;
+pub(in crate::sim) mod leader_worker_sets;
 mod nodes;
 pub(in crate::sim) mod object;
 mod replica_sets;
@@ -44,12 +46,13 @@ use crate::sim::apiserver::{ApiServer, Denied, Insider};
 
 /// The name as an owner of fields.
 const MANAGER: &str = "simulated-cluster";
-const RESOURCES: [&str; 5] = [
+const RESOURCES: [&str; 6] = [
     "nodes.",
     "pods.",
     "replicasets.apps",
     "deployments.apps",
     "statefulsets.apps",
+    leader_worker_sets::RESOURCE,
 ];
 /// How long an event is kept: `--event-ttl`.
 const EVENT_TTL: Duration = Duration::from_hours(1);
@@ -107,6 +110,7 @@ struct Cluster {
     sets: Vec<Object>,
     deployments: Vec<Object>,
     stateful_sets: Vec<Object>,
+    leader_worker_sets: Vec<Object>,
 }
 
 /// What a pass did.
@@ -219,6 +223,7 @@ impl Workloads {
             sets: all("replicasets.apps"),
             deployments: all("deployments.apps"),
             stateful_sets: all("statefulsets.apps"),
+            leader_worker_sets: all(leader_worker_sets::RESOURCE),
         }
     }
 
@@ -236,6 +241,10 @@ impl Workloads {
         }
         for deployment in &cluster.deployments {
             let writes = deployments::reconcile(deployment, &cluster.sets, now);
+            self.write(writes, &mut passed).await;
+        }
+        for set in &cluster.leader_worker_sets {
+            let writes = leader_worker_sets::reconcile(set, &cluster.stateful_sets, &cluster.pods);
             self.write(writes, &mut passed).await;
         }
         let cluster = self.look();

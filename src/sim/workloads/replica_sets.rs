@@ -56,7 +56,7 @@ pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Wri
         "readyReplicas": count(ready.len()), "availableReplicas": count(available.count()),
         "observedGeneration": set.number("/metadata/generation"),
     });
-    writes.extend(status_write(set, "replicasets", &status));
+    writes.extend(status_write(set, ("apps/v1", "replicasets"), &status));
     writes
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::deployments::{hash, status_write};
 use super::event::{Volume, event};
+use super::leader_worker_sets;
 use super::object::{Object, Write, count, path, pod_path};
 use crate::policy::moment::WallTime;
 
@@ -35,7 +36,11 @@ pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Wri
     } else {
         ranks.next(&mut writes, now);
     }
-    writes.extend(status_write(set, "statefulsets", &ranks.status()));
+    writes.extend(status_write(
+        set,
+        ("apps/v1", "statefulsets"),
+        &ranks.status(),
+    ));
     writes
 }
 
@@ -148,6 +153,7 @@ impl<'a> Ranks<'a> {
         ] {
             pod["metadata"]["labels"][label] = value.into();
         }
+        leader_worker_sets::admit(&mut pod, self.set.namespace());
         let collection = path("v1", self.set.namespace(), "pods", "");
         writes.push(Write::Create(collection, pod));
         self.tell("SuccessfulCreate", "create", &name, writes, now);

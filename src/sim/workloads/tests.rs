@@ -1,5 +1,7 @@
 //! Tests of the simulated controllers, on the simulated server.
 
+mod groups;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::scenario::{ApiFault, ConfigMap, Load, Model, Scenario, Slo, Trouble, Variant};
+use super::scenario::{ApiFault, ConfigMap, Load, Model, Replica, Scenario, Slo, Trouble, Variant};
 use crate::policy::capacity::ServingRole;
 use crate::sim::engine::{Dialect, Limits, Profile, StartUp};
 use crate::sim::load::{Demand, Lengths, Shape, Sharing, Spacing, Tokens};
@@ -195,6 +195,7 @@ fn llama_70b() -> Model {
         role: ServingRole::Both,
         accelerator: "A100",
         product: A100,
+        replica: Replica::Pod,
         gpus: 4,
         cost: 8.0,
         profile: Profile::LLAMA_70B_A100_TP4,
@@ -240,6 +241,7 @@ fn qwen_8b() -> Model {
         role: ServingRole::Both,
         accelerator: "H100",
         product: H100,
+        replica: Replica::Pod,
         gpus: 1,
         cost: 3.5,
         profile: Profile::QWEN3_8B_FP8_H100,
@@ -282,6 +284,7 @@ fn llama_8b() -> Model {
         role: ServingRole::Both,
         accelerator: "A100",
         product: A100,
+        replica: Replica::Pod,
         gpus: 2,
         cost: 4.0,
         profile: Profile::LLAMA_8B_A100_TP2,

@@ -64,11 +64,11 @@ pub struct VariantFrame {
     pub cost: f64,
     /// What the controller publishes.
     pub desired: Option<u32>,
-    /// What the deployment is scaled to.
+    /// What its workload is scaled to.
     pub scaled_to: u32,
-    /// Pods that are ready.
+    /// Replicas that are ready, with all their pods.
     pub ready: u32,
-    /// Pods that are not.
+    /// Replicas that are not.
     pub pending: u32,
     /// What was decided last, in one word.
     pub action: String,

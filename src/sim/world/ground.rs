@@ -29,10 +29,13 @@ use crate::sim::exposition::Page;
 use crate::sim::number;
 use crate::sim::prometheus::{Conflicts, Outage, Prometheus, Scraped, Target};
 use crate::sim::workloads::object::{Object, stamp};
-use crate::sim::workloads::{Outages, Workloads};
+use crate::sim::workloads::{Outages, Workloads, leader_worker_sets};
 
 /// How often requests are played and a frame is shown.
 const TICK: Duration = Duration::from_secs(1);
+
+/// What serves may be any of these.
+const WORKLOADS: [&str; 2] = ["deployments.apps", leader_worker_sets::RESOURCE];
 
 /// All parts that the task moves.
 pub(super) struct Ground {
@@ -249,7 +252,7 @@ impl Ground {
             return;
         }
         self.state.version = version;
-        if self.server.changed_since(before, &["deployments.apps"]) {
+        if self.server.changed_since(before, &WORKLOADS) {
             self.count_scalings(now);
         }
         let changed = self.server.changed_since(before, &["pods."]);
@@ -259,7 +262,7 @@ impl Ground {
         let pods = self.server.list("pods.");
         self.state.pods = pods.into_iter().map(Object).collect();
         let variants = self.services.iter().flat_map(|one| &one.model.variants);
-        let tallies = variants.map(|one| (one.name, tally(one.name, &self.state.pods)));
+        let tallies = variants.map(|one| (one.name, tally(one, &self.state.pods)));
         self.state.tallies = tallies.collect();
         for service in &mut self.services {
             service.follow(&self.state.pods, &self.outages, now.monotonic);
@@ -357,9 +360,9 @@ impl Ground {
             .collect();
         let (mut cost, mut gpus) = (0.0, 0);
         for variant in self.services.iter().flat_map(|one| &one.model.variants) {
-            let placed = self.tally(variant.name).placed;
-            cost += f64::from(placed) * variant.cost;
-            gpus += placed * variant.gpus;
+            let tally = self.tally(variant.name);
+            cost += f64::from(tally.placed) * variant.cost;
+            gpus += tally.gpus;
         }
         self.add(now, passed, cost, gpus);
         self.frames.send_replace(Arc::new(Frame {
@@ -392,8 +395,9 @@ impl Ground {
     }
 
     fn sizes(&self) -> BTreeMap<String, u32> {
-        let deployments = self.server.list("deployments.apps").into_iter().map(Object);
-        let ours = deployments.filter(|one| one.namespace() == self.scenario.namespace);
+        let workloads = WORKLOADS.iter().flat_map(|kind| self.server.list(kind));
+        let workloads = workloads.map(Object);
+        let ours = workloads.filter(|one| one.namespace() == self.scenario.namespace);
         let size = |one: Object| {
             let size = u32::try_from(one.number("/spec/replicas")).unwrap_or(0);
             (one.name().to_owned(), size)
@@ -455,7 +459,7 @@ impl Ground {
         VariantFrame {
             name: variant.name.to_owned(),
             accelerator: variant.accelerator.to_owned(),
-            gpus: variant.gpus,
+            gpus: variant.replica_gpus(),
             cost: variant.cost,
             desired: self
                 .doors

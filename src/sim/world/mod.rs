@@ -37,7 +37,9 @@ pub(in crate::sim) use routers::Routers;
 pub use catalogue::{scenario, scenarios};
 pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
 pub use record::Record;
-pub use scenario::{ApiFault, ConfigMap, Load, Model, Pose, Scenario, Slo, Trouble, Variant};
+pub use scenario::{
+    ApiFault, ConfigMap, Load, Model, Pose, Replica, Scenario, Slo, Trouble, Variant,
+};
 
 use self::controller::{Door, Signals};
 use self::ground::{Ground, State};

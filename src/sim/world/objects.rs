@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::routers::{LABEL, PORT};
-use super::scenario::{Model, Scenario, Variant};
+use super::scenario::{Model, Replica, Scenario, Variant};
 use crate::policy::moment::WallTime;
 use crate::policy::pod_template::ROLE_LABEL;
 use crate::sim::apiserver::{Denied, Insider};
 use crate::sim::engine::Dialect;
 use crate::sim::workloads::object::path;
-use crate::sim::workloads::{IMAGE_PULL, START_UP, START_UP_P95};
+use crate::sim::workloads::{IMAGE_PULL, START_UP, START_UP_P95, leader_worker_sets};
 
 /// The label of a pod that names the variant it serves.
 pub(super) const VARIANT: &str = "llm-d.ai/variant";
@@ -47,8 +47,11 @@ pub(super) async fn create(
             server.create("/api/v1/nodes", &node).await?;
         }
     }
-    let pools = pool_definition();
-    server.create(definitions, &pools).await?;
+    server.create(definitions, &pool_definition()).await?;
+    let mut variants = scenario.models.iter().flat_map(|model| &model.variants);
+    if variants.any(|variant| variant.replica != Replica::Pod) {
+        server.create(definitions, &group_definition()).await?;
+    }
     for model in &scenario.models {
         for (group_version, plural, object) in router(model) {
             let collection = path(group_version, scenario.namespace, plural, "");
@@ -57,7 +60,7 @@ pub(super) async fn create(
         for variant in &model.variants {
             let namespace = scenario.namespace;
             for (group_version, plural, object) in [
-                ("apps/v1", "deployments", deployment(model, variant)),
+                workload(model, variant),
                 (
                     "llmd.ai/v1alpha1",
                     "variantautoscalings",
@@ -90,6 +93,36 @@ fn pool_definition() -> Value {
                 "schema": {"openAPIV3Schema": {
                     "type": "object", "properties": {"spec": anything, "status": anything},
                 }},
+            }],
+        },
+    })
+}
+
+/// LeaderWorkerSets, as far as the world needs them.
+pub(in crate::sim) fn group_definition() -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let replicas = json!({"type": "integer", "format": "int32", "minimum": 0, "default": 1});
+    json!({
+        "metadata": {"name": leader_worker_sets::RESOURCE},
+        "spec": {
+            "group": "leaderworkerset.x-k8s.io", "scope": "Namespaced",
+            "names": {
+                "plural": leader_worker_sets::PLURAL, "singular": "leaderworkerset",
+                "kind": "LeaderWorkerSet", "shortNames": ["lws"],
+            },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.replicas",
+                    "statusReplicasPath": ".status.replicas",
+                    "labelSelectorPath": ".status.hpaPodSelector",
+                }},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {
+                        "replicas": replicas, "leaderWorkerTemplate": anything,
+                    }},
+                    "status": anything,
+                }}},
             }],
         },
     })
@@ -132,34 +165,66 @@ fn router(model: &Model) -> [(&'static str, &'static str, Value); 3] {
     ]
 }
 
+/// What runs the pods of a variant, with its group, version and plural.
+fn workload(model: &Model, variant: &Variant) -> (&'static str, &'static str, Value) {
+    match variant.replica {
+        Replica::Pod => ("apps/v1", "deployments", deployment(model, variant)),
+        Replica::Group { workers, gpus } => {
+            let set = json!({
+                "metadata": {"name": variant.name, "labels": labels(model, variant)},
+                "spec": {
+                    "replicas": variant.replicas,
+                    "leaderWorkerTemplate": {
+                        "size": workers.saturating_add(1),
+                        "leaderTemplate": template(model, variant, variant.gpus),
+                        "workerTemplate": template(model, variant, gpus),
+                    },
+                },
+            });
+            (
+                leader_worker_sets::API_VERSION,
+                leader_worker_sets::PLURAL,
+                set,
+            )
+        }
+    }
+}
+
 pub(in crate::sim) fn deployment(model: &Model, variant: &Variant) -> Value {
-    let labels = json!({
-        "app": variant.name, VARIANT: variant.name, MODEL: model.name,
-        ROLE_LABEL: variant.role.to_string(),
-    });
-    let start_up = &variant.start_up;
-    let seconds = |duration: std::time::Duration| duration.as_secs_f64().to_string();
     json!({
-        "metadata": {"name": variant.name, "labels": labels},
+        "metadata": {"name": variant.name, "labels": labels(model, variant)},
         "spec": {
             "replicas": variant.replicas,
             "selector": {"matchLabels": {"app": variant.name}},
-            "template": {
-                "metadata": {"labels": labels, "annotations": {
-                    IMAGE_PULL: seconds(start_up.image_pull), START_UP: seconds(start_up.median),
-                    START_UP_P95: seconds(start_up.p95),
-                }},
-                "spec": {
-                    "nodeSelector": {"nvidia.com/gpu.product": variant.product},
-                    "terminationGracePeriodSeconds": 30,
-                    "containers": [{
-                        "name": "server", "image": image(model.dialect),
-                        "args": arguments(model, variant),
-                        "ports": [{"containerPort": 8000}],
-                        "resources": {"limits": {"nvidia.com/gpu": variant.gpus.to_string()}},
-                    }],
-                },
-            },
+            "template": template(model, variant, variant.gpus),
+        },
+    })
+}
+
+fn labels(model: &Model, variant: &Variant) -> Value {
+    json!({
+        "app": variant.name, VARIANT: variant.name, MODEL: model.name,
+        ROLE_LABEL: variant.role.to_string(),
+    })
+}
+
+fn template(model: &Model, variant: &Variant, gpus: u32) -> Value {
+    let start_up = &variant.start_up;
+    let seconds = |duration: std::time::Duration| duration.as_secs_f64().to_string();
+    json!({
+        "metadata": {"labels": labels(model, variant), "annotations": {
+            IMAGE_PULL: seconds(start_up.image_pull), START_UP: seconds(start_up.median),
+            START_UP_P95: seconds(start_up.p95),
+        }},
+        "spec": {
+            "nodeSelector": {"nvidia.com/gpu.product": variant.product},
+            "terminationGracePeriodSeconds": 30,
+            "containers": [{
+                "name": "server", "image": image(model.dialect),
+                "args": arguments(model, variant),
+                "ports": [{"containerPort": 8000}],
+                "resources": {"limits": {"nvidia.com/gpu": gpus.to_string()}},
+            }],
         },
     })
 }
@@ -177,7 +242,7 @@ fn arguments(model: &Model, variant: &Variant) -> Vec<String> {
         let [id, parallel, sequences, length] = flags;
         vec![
             format!("{id}={}", model.id),
-            format!("{parallel}={}", variant.gpus),
+            format!("{parallel}={}", variant.replica_gpus()),
             format!("{sequences}={}", limits.max_num_seqs),
             format!("{length}={}", limits.max_model_len),
         ]
@@ -198,13 +263,22 @@ fn arguments(model: &Model, variant: &Variant) -> Vec<String> {
     }
 }
 
+/// How scalers name what runs the pods of a variant.
+fn target(variant: &Variant) -> Value {
+    let (api_version, kind) = match variant.replica {
+        Replica::Pod => ("apps/v1", "Deployment"),
+        Replica::Group { .. } => (leader_worker_sets::API_VERSION, "LeaderWorkerSet"),
+    };
+    json!({"apiVersion": api_version, "kind": kind, "name": variant.name})
+}
+
 pub(in crate::sim) fn autoscaling(model: &Model, variant: &Variant) -> Value {
     json!({
         "metadata": {"name": variant.name, "labels": {
             "inference.optimization/acceleratorName": variant.accelerator,
         }},
         "spec": {
-            "scaleTargetRef": {"kind": "Deployment", "name": variant.name},
+            "scaleTargetRef": target(variant),
             "modelID": model.id, "variantCost": variant.cost.to_string(),
             "minReplicas": variant.bounds.0, "maxReplicas": variant.bounds.1,
         },
@@ -216,7 +290,7 @@ pub(in crate::sim) fn autoscaler(namespace: &str, variant: &Variant) -> Value {
     json!({
         "metadata": {"name": variant.name},
         "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": variant.name},
+            "scaleTargetRef": target(variant),
             "minReplicas": variant.bounds.0, "maxReplicas": variant.bounds.1,
             "metrics": [{"type": "External", "external": {
                 "metric": {"name": "wva_desired_replicas", "selector": {"matchLabels": {

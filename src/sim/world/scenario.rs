@@ -96,7 +96,21 @@ pub struct Pose {
     pub waiting: f64,
 }
 
-/// One way to serve a model: a deployment, its VariantAutoscaling, and its HPA.
+/// What a replica is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replica {
+    /// One pod of a Deployment.
+    Pod,
+    /// A group of a LeaderWorkerSet. Its leader has the GPUs that the variant names.
+    Group {
+        /// Pods beside the leader.
+        workers: u32,
+        /// GPUs of each of them.
+        gpus: u32,
+    },
+}
+
+/// One way to serve a model: a workload, its VariantAutoscaling, and its HPA.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// The name of all three.
@@ -107,7 +121,9 @@ pub struct Variant {
     pub accelerator: &'static str,
     /// The label `nvidia.com/gpu.product` of nodes that it needs.
     pub product: &'static str,
-    /// GPUs of a replica.
+    /// What a replica is made of.
+    pub replica: Replica,
+    /// GPUs of the pod that serves.
     pub gpus: u32,
     /// Cost of a replica per hour.
     pub cost: f64,
@@ -121,6 +137,18 @@ pub struct Variant {
     pub replicas: u32,
     /// Replicas that its HPA keeps within.
     pub bounds: (u32, u32),
+}
+
+impl Variant {
+    /// GPUs of all pods of a replica.
+    pub fn replica_gpus(&self) -> u32 {
+        match self.replica {
+            Replica::Pod => self.gpus,
+            Replica::Group { workers, gpus } => {
+                self.gpus.saturating_add(workers.saturating_mul(gpus))
+            }
+        }
+    }
 }
 
 /// What goes wrong.

@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::WorldError;
 use super::backend::{Backend, backend};
 use super::objects::VARIANT;
-use super::scenario::{Model, Variant};
+use super::scenario::{Model, Replica, Variant};
 use super::score::Score;
 use crate::env::SeedTree;
 use crate::sim::exposition::Page;
 use crate::sim::router::PoolReading;
 use crate::sim::workloads::Outages;
+use crate::sim::workloads::leader_worker_sets::{is_whole, leads};
 use crate::sim::workloads::object::Object;
 
 /// A model with all that belongs to it.
@@ -29,13 +30,15 @@ enum Standing {
     Draining,
 }
 
-/// What the pods of a variant come to.
+/// What the pods of a variant come to: replicas, each counted by the pod that leads it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) ready: u32,
     pub(super) pending: u32,
-    /// Pods that hold a place on a node.
+    /// Replicas that hold a place on a node.
     pub(super) placed: u32,
+    /// GPUs of all pods that hold a place on a node.
+    pub(super) gpus: u32,
 }
 
 impl Service {
@@ -66,12 +69,12 @@ impl Service {
     /// Lets servers come and go as their pods do.
     pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
         let mut seen: BTreeMap<&str, Option<Standing>> = BTreeMap::new();
-        for pod in pods {
+        for pod in pods.iter().filter(|pod| leads(pod)) {
             let Some(variant) = self.variant_of(pod) else {
                 continue;
             };
             let silent = outages.holds(pod.text("/spec/nodeName"));
-            let standing = if silent || !pod.holds("Ready") {
+            let standing = if silent || !is_whole(pod, pods) {
                 None
             } else if pod.is_deleted() {
                 Some(Standing::Draining)
@@ -125,21 +128,29 @@ impl Service {
 }
 
 /// What the pods of a variant come to.
-pub(super) fn tally(variant: &str, pods: &[Object]) -> Tally {
+pub(super) fn tally(variant: &Variant, pods: &[Object]) -> Tally {
     let mut tally = Tally::default();
     for pod in pods
         .iter()
-        .filter(|pod| pod.label(VARIANT) == Some(variant))
+        .filter(|pod| pod.label(VARIANT) == Some(variant.name))
     {
-        let ended = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
-        if ended {
+        if matches!(pod.text("/status/phase"), "Succeeded" | "Failed") {
             continue;
         }
-        tally.placed += u32::from(!pod.text("/spec/nodeName").is_empty());
+        let is_placed = !pod.text("/spec/nodeName").is_empty();
+        let gpus = match variant.replica {
+            Replica::Group { gpus, .. } if !leads(pod) => gpus,
+            _ => variant.gpus,
+        };
+        tally.gpus += if is_placed { gpus } else { 0 };
+        if !leads(pod) {
+            continue;
+        }
+        tally.placed += u32::from(is_placed);
         if pod.is_deleted() {
             continue;
         }
-        if pod.holds("Ready") {
+        if is_whole(pod, pods) {
             tally.ready += 1;
         } else {
             tally.pending += 1;

@@ -18,6 +18,7 @@ use crate::cluster::scale::ScaleReading;
 use crate::kit::{Role, Tenure, WatchedKind};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{Controller, TargetObject};
+use crate::policy::snapshot::Readiness;
 use crate::policy::units::Replicas;
 use crate::settings::pool_group::PoolGroup;
 
@@ -139,6 +140,29 @@ fn pods_are_found_below_their_target_and_of_a_group_its_leader() {
 }
 
 #[test]
+fn a_leader_is_ready_when_its_workers_are() {
+    let mirrors = world();
+    let key = key(TargetKind::LeaderWorkerSet, "a");
+    let target = mirrors.sight(&key);
+    let readiness = || -> Vec<(String, Readiness)> {
+        let pods = mirrors.pods(target.found().unwrap()).unwrap();
+        let pods = pods.iter();
+        pods.map(|pod| (pod.name.to_string(), pod.readiness))
+            .collect()
+    };
+    let both = |first| {
+        [("a-0", first), ("a-1", Readiness::Ready)].map(|(name, ready)| (name.to_owned(), ready))
+    };
+    assert_eq!(readiness(), both(Readiness::NotReady));
+    let mut workers = object("StatefulSet", "a-0", Some(("v1", "Pod", "a-0")));
+    workers["status"]["readyReplicas"] = 1.into();
+    let leaders = object("StatefulSet", "a", Some((LWS, "LeaderWorkerSet", "a")));
+    let sets = [leaders, workers];
+    list::<StatefulSet>(&mirrors.stateful_sets, WatchedKind::StatefulSet, sets);
+    assert_eq!(readiness(), both(Readiness::Ready));
+}
+
+#[test]
 fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
     let mirrors = world();
     assert!(matches!(mirrors.sight(&rollout()), Sighting::Unsynced));
@@ -190,6 +214,16 @@ fn a_change_of_a_pod_concerns_everything_above_it() {
     assert_eq!(
         above("apps", "StatefulSet", "a"),
         ["StatefulSet ns/a", "LeaderWorkerSet ns/a"]
+    );
+    assert_eq!(
+        above("apps", "StatefulSet", "a-0"),
+        [
+            "StatefulSet ns/a-0",
+            "Pod ns/a-0",
+            "StatefulSet ns/a",
+            "LeaderWorkerSet ns/a"
+        ],
+        "from a worker by way of its leader"
     );
 }
 
