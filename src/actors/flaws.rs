@@ -1,34 +1,27 @@
-//! What planted defects make of snapshots and plans.
+//! What planted defects make of settings and plans.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::time::Duration;
 
 use crate::env::{Flaw, Flaws};
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
-use crate::policy::snapshot::{ClusterSnapshot, GenerationState, TargetView, VariantView};
 use crate::policy::units::Replicas;
+use crate::settings::{DynamicSettings, TransitionLimits};
 
-/// The snapshot as a flawed controller sees it.
-pub(super) fn snapshot<'a>(
+/// The settings as a flawed controller reads them.
+pub(super) fn settings<'a>(
     flaws: &Flaws,
-    snapshot: &'a ClusterSnapshot,
-) -> Cow<'a, ClusterSnapshot> {
+    settings: &'a DynamicSettings,
+) -> Cow<'a, DynamicSettings> {
     if !flaws.has(Flaw::PendingIgnored) {
-        return Cow::Borrowed(snapshot);
+        return Cow::Borrowed(settings);
     }
-    let mut seen = snapshot.clone();
-    for view in seen.variants.values_mut() {
-        if let TargetView::Resolved(target) = &view.target {
-            let mut target = target.clone();
-            target.ready = target.current;
-            target.generation = GenerationState::Observed;
-            *view = Arc::new(VariantView {
-                target: TargetView::Resolved(target),
-                pending_since: None,
-                ..(**view).clone()
-            });
-        }
-    }
+    let mut seen = settings.clone();
+    seen.transition_limits = TransitionLimits {
+        pending: Duration::ZERO,
+        unapplied: Duration::ZERO,
+        silent: Duration::ZERO,
+    };
     Cow::Owned(seen)
 }
 

@@ -116,8 +116,8 @@ impl Optimizer {
         let snapshot = self.facts.snapshot(cycle);
         let settings = &in_force.generation.dynamic;
         let learned = self.facts.learned.load();
-        let seen = flaws::snapshot(&self.facts.flaws, &snapshot);
-        let plan = policy::plan(&seen, &learned, settings, in_force.generation.number, now);
+        let read = flaws::settings(&self.facts.flaws, settings);
+        let plan = policy::plan(&snapshot, &learned, &read, in_force.generation.number, now);
         if let Err(violation) = policy::check_plan(&snapshot, settings, &plan) {
             tracing::error!(cycle = %plan.cycle, %violation, "plan breaks an invariant");
             let counter = &self.facts.series.engine.invariant_violations;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube::Api;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::actors::denials::Denials;
 use crate::actors::facts::{Facts, InForce};
@@ -16,6 +17,10 @@ use crate::cluster::watch::{
 };
 use crate::env::Flaw;
 use crate::kit::{Behaviour, Context, Occasion, Trouble, WatchedKind};
+
+/// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
+/// stands still differs from one that has nothing to hear. Longer than a request may take.
+const PULL: Duration = Duration::from_mins(1);
 
 /// Messages of a watcher.
 #[derive(Debug)]
@@ -90,6 +95,8 @@ pub struct Watcher<K: Projected> {
     denials: Denials,
     watch: Option<Watch<K>>,
     relist: Option<Relist<K::View>>,
+    /// Whether the kind is forgotten, since nobody needs it.
+    rests: bool,
     texts: Interner,
 }
 
@@ -114,6 +121,7 @@ where
             denials,
             watch: None,
             relist: None,
+            rests: false,
             texts: Interner::default(),
         }
     }
@@ -128,14 +136,20 @@ where
         )
     }
 
-    /// Forgets the kind, and waits for settings that need it.
-    async fn rest(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
-        (self.watch, self.relist) = (None, None);
-        self.subject.mirror.forget(cx.tenure())?;
+    /// Forgets the kind, and waits for settings that need it, for as long as an occasion may take;
+    /// whether they came.
+    async fn rest(&mut self, cx: &Context<Message>) -> Result<bool, Trouble> {
+        if !self.rests {
+            (self.watch, self.relist) = (None, None);
+            self.subject.mirror.forget(cx.tenure())?;
+            self.rests = true;
+        }
         let mut settings = self.facts.settings.subscribe();
         let needed = self.subject.needed;
-        settings.wait_for(|in_force| needed(in_force)).await?;
-        Ok(())
+        match timeout(PULL, settings.wait_for(|in_force| needed(in_force))).await {
+            Ok(found) => Ok(found.map(|_in_force| true)?),
+            Err(_elapsed) => Ok(false),
+        }
     }
 
     fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), Trouble> {
@@ -273,15 +287,22 @@ where
         _occasion: Occasion<Message>,
     ) -> Result<(), Trouble> {
         if !(self.subject.needed)(&self.facts.settings.load()) {
-            self.rest(cx).await?;
+            let is_needed = self.rest(cx).await?;
+            if !is_needed {
+                cx.tell_self(Message::Pull);
+                return Ok(());
+            }
         }
+        self.rests = false;
         let mut watch = match self.watch.take() {
             Some(watch) => watch,
             None => self.open(cx),
         };
-        let event = watch.next().await;
+        let event = timeout(PULL, watch.next()).await;
         self.watch = Some(watch);
-        self.take_in(cx, event)?;
+        if let Ok(event) = event {
+            self.take_in(cx, event)?;
+        }
         cx.tell_self(Message::Pull);
         Ok(())
     }

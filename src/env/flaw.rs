@@ -23,7 +23,7 @@ pub enum Flaw {
     DeletionsIgnored,
     /// A timer of an older epoch counts.
     DeadlineUnchecked,
-    /// Replicas that are not ready count as ready.
+    /// Replicas that are not ready, or do not report, hold nothing back.
     PendingIgnored,
     /// Bounds are not applied.
     BoundsUndone,

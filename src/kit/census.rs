@@ -191,6 +191,14 @@ impl Census {
         self.hooks(role).is_armed()
     }
 
+    /// Whether a role that is judged by its progress has a handler that never ends.
+    #[cfg(feature = "sim")]
+    pub fn hangs(&self) -> bool {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judged = hooks.iter().filter(|(role, _)| **role != Role::Http);
+        judged.any(|(_, hooks)| hooks.hangs())
+    }
+
     /// No kill and no mishap is to come any more.
     #[cfg(feature = "sim")]
     pub fn disarm(&self) {

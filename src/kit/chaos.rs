@@ -32,6 +32,7 @@ pub(super) struct KillHooks {
     begun: AtomicU64,
     pending: Mutex<BTreeSet<KillAt>>,
     mishap: Mutex<Option<Mishap>>,
+    hangs: AtomicBool,
 }
 
 /// Stands between all handlers of a process and their work: a process that is paused begins none.
@@ -90,7 +91,10 @@ impl KillHooks {
         let mishap = self.mishap().take();
         match mishap {
             Some(Mishap::Panic) => std::panic::resume_unwind(Box::new("a planted panic")),
-            Some(Mishap::Hang) => std::future::pending().await,
+            Some(Mishap::Hang) => {
+                self.hangs.store(true, Ordering::Release);
+                std::future::pending::<()>().await;
+            }
             None => {}
         }
     }
@@ -103,8 +107,14 @@ impl KillHooks {
         self.mishap.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether its present handler never ends.
+    pub(super) fn hangs(&self) -> bool {
+        self.hangs.load(Ordering::Acquire)
+    }
+
     /// Number of the occasion that begins.
     pub(super) fn begin(&self) -> u64 {
+        self.hangs.store(false, Ordering::Release);
         self.begun.fetch_add(1, Ordering::AcqRel).saturating_add(1)
     }
 

@@ -255,9 +255,10 @@ impl Role {
             Self::Collector | Self::RouterScraper | Self::ScaleReader => {
                 pump(StopHow::Kill, Some(min(1)))
             }
-            // A watcher's stream has an idle timeout of its own, and its next event may be hours
-            // away. The one handler of the server serves for ever.
-            Self::Watcher(_) | Self::Http => pump(StopHow::Kill, None),
+            // It looks up once a minute, whether anything has come or not.
+            Self::Watcher(_) => pump(StopHow::Kill, Some(s(90))),
+            // Its one handler serves for ever.
+            Self::Http => pump(StopHow::Kill, None),
         }
     }
 }

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// What counts of the time between two observations at most: where they are further from each other,
+/// the whole process stood still, and the life with it.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// Watches the counters of one life from outside.
 #[derive(Debug, Default)]
 pub(super) struct StallWatch {
@@ -11,7 +15,10 @@ pub(super) struct StallWatch {
 #[derive(Debug, Clone, Copy)]
 struct Suspicion {
     handled: u64,
-    since: Duration,
+    /// When it was last observed.
+    at: Duration,
+    /// How long it has stood still, as far as somebody looked.
+    still: Duration,
 }
 
 impl StallWatch {
@@ -23,15 +30,18 @@ impl StallWatch {
             self.suspicion = None;
             return Duration::ZERO;
         }
-        let suspicion = self
+        let known = self
             .suspicion
-            .filter(|suspicion| suspicion.handled == handled)
-            .unwrap_or(Suspicion {
-                handled,
-                since: now,
-            });
-        self.suspicion = Some(suspicion);
-        now.saturating_sub(suspicion.since)
+            .filter(|suspicion| suspicion.handled == handled);
+        let still = known.map_or(Duration::ZERO, |known| {
+            known.still + now.saturating_sub(known.at).min(LOOK)
+        });
+        self.suspicion = Some(Suspicion {
+            handled,
+            at: now,
+            still,
+        });
+        still
     }
 }
 
@@ -51,6 +61,9 @@ mod tests {
             (3_611, 9, 9, 0),
             (3_620, 10, 9, 0),
             (3_621, 10, 9, 1),
+            // The process was paused.
+            (3_700, 10, 9, 6),
+            (3_701, 10, 9, 7),
         ];
         let mut watch = StallWatch::default();
         for (second, told, handled, still) in observations {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::cli::flags::{Flags, Unusable};
+use crate::env::Flaw;
 use crate::sim::chaos::PLOTS;
 
 /// The help.
@@ -18,6 +19,8 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
   --replay SEED     play one seed, and print everything that happens in it
   --only IDS        with --replay: these faults of its schedule alone, as in 3,17
   --mutants         plant one defect after another, and say how many seeds find it
+  --mutant NAME     plant this defect alone, also with --replay
+  --everywhere      end every role at its occasions and the process at its writes, one end in each run
   --list            list the scenarios
 
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
@@ -41,14 +44,18 @@ pub(super) enum Command {
     /// Plant defects, each for so many seeds at most.
     Mutants {
         scenario: &'static str,
+        flaws: Vec<Flaw>,
         seeds: Range<u64>,
         jobs: usize,
     },
+    /// End everything at every point.
+    Everywhere { jobs: usize },
     /// Play one, and show it.
     Replay {
         scenario: &'static str,
         seed: u64,
         only: Option<Vec<usize>>,
+        flaw: Option<Flaw>,
     },
 }
 
@@ -57,14 +64,16 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
     let (mut count, mut from, mut jobs) = (10, 1, 1);
     let (mut replay, mut only) = (None, None);
     let mut scenario = "storm";
-    let mut mutants = false;
+    let (mut defects, mut mutant, mut everywhere) = (Vec::new(), None, false);
     let mut flags = Flags::new("chaos", rest);
     while let Some(flag) = flags.next() {
         let mut value = |flag, example| flags.value(flag, example);
         match &*flag {
             "--help" | "-h" => return Ok(Command::Help),
             "--list" => return Ok(Command::List),
-            "--mutants" => mutants = true,
+            "--mutants" => defects = Flaw::ALL.to_vec(),
+            "--mutant" => mutant = Some(defect(value("--mutant", "SeriesKept")?)?),
+            "--everywhere" => everywhere = true,
             "--seeds" => count = number("--seeds", value("--seeds", "100")?, 1, 10_000_000)?,
             "--from" => from = number("--from", value("--from", "1")?, 0, u64::MAX)?,
             "--jobs" => jobs = number("--jobs", value("--jobs", "2")?, 1, 256)?,
@@ -78,19 +87,25 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
     }
     let seeds = from..from.saturating_add(count);
     let jobs = usize::try_from(jobs).unwrap_or(1);
+    if everywhere {
+        return Ok(Command::Everywhere { jobs });
+    }
+    defects = mutant.map_or(defects, |flaw| vec![flaw]);
     match (replay, only) {
         (Some(seed), only) => Ok(Command::Replay {
             scenario,
             seed,
             only,
+            flaw: mutant,
         }),
         (None, Some(_)) => Err(Unusable::Alone {
             flag: "--only",
             does: "chooses faults of one seed",
             needs: "--replay",
         }),
-        (None, None) if mutants => Ok(Command::Mutants {
+        (None, None) if !defects.is_empty() => Ok(Command::Mutants {
             scenario,
+            flaws: defects,
             seeds,
             jobs,
         }),
@@ -136,6 +151,17 @@ fn named(value: String) -> Result<&'static str, Unusable> {
     })
 }
 
+fn defect(value: String) -> Result<Flaw, Unusable> {
+    let known = Flaw::ALL.into_iter();
+    let names = || known.clone().map(|flaw| format!("{flaw:?}"));
+    let found = known.clone().find(|flaw| format!("{flaw:?}") == value);
+    found.ok_or_else(|| Unusable::Value {
+        flag: "--mutant",
+        value,
+        wanted: format!("one of {}", names().collect::<Vec<_>>().join(", ")),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,8 +193,22 @@ mod tests {
             Ok(Command::Replay {
                 scenario: "storm",
                 seed: 9,
-                only: Some(vec![3, 4])
+                only: Some(vec![3, 4]),
+                flaw: None
             })
+        );
+        assert_eq!(
+            read("--mutant SeriesKept --seeds 2"),
+            Ok(Command::Mutants {
+                scenario: "storm",
+                flaws: vec![Flaw::SeriesKept],
+                seeds: 1..3,
+                jobs: 1
+            })
+        );
+        assert_eq!(
+            read("--everywhere --jobs 2"),
+            Ok(Command::Everywhere { jobs: 2 })
         );
         assert_eq!(read("--list"), Ok(Command::List));
         assert_eq!(read("-h"), Ok(Command::Help));
@@ -193,6 +233,10 @@ mod tests {
                 "--scenario is \"calm\"; give one of storm, ",
             ),
             ("--only 3", "--only chooses faults of one seed"),
+            (
+                "--mutant Nothing",
+                "--mutant is \"Nothing\"; give one of PermitUnasked, ",
+            ),
             ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
         ] {
             let error = read(arguments).unwrap_err().to_string();

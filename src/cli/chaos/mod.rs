@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 
 use self::arguments::{Command, USAGE};
 use super::{complain, fail, print};
-use crate::sim::chaos::{Done, Keep, PLOTS, Schedule, campaign, hunt, minimise, plot, survive};
+use crate::env::Flaw;
+use crate::sim::chaos::{
+    Done, Keep, PLOTS, Schedule, campaign, everywhere, hunt, minimise, plot, survive,
+};
 
 /// The commit that this was built from.
 const COMMIT: &str = match option_env!("WVA_COMMIT") {
@@ -43,14 +46,17 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         }) => many(scenario, seeds, jobs),
         Ok(Command::Mutants {
             scenario,
+            flaws,
             seeds,
             jobs,
-        }) => mutants(scenario, seeds, jobs),
+        }) => mutants(scenario, &flaws, seeds, jobs),
+        Ok(Command::Everywhere { jobs }) => everywhere_once(jobs),
         Ok(Command::Replay {
             scenario,
             seed,
             only,
-        }) => replay(scenario, seed, only.as_deref()),
+            flaw,
+        }) => replay(scenario, seed, only.as_deref(), flaw),
         Err(error) => {
             complain(&format!("error: {error}\n"));
             ExitCode::from(2)
@@ -106,8 +112,8 @@ impl Progress {
     }
 }
 
-fn mutants(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
-    let hunts = hunt(scenario, seeds, jobs, |hunt| {
+fn mutants(scenario: &'static str, flaws: &[Flaw], seeds: Range<u64>, jobs: usize) -> ExitCode {
+    let hunts = hunt(scenario, flaws, seeds, jobs, |hunt| {
         complain(&format!("{}\n", table::hunt(hunt)));
     });
     let hunts = match hunts {
@@ -117,6 +123,23 @@ fn mutants(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
     let lines: Vec<String> = hunts.iter().map(table::hunt).collect();
     let printed = print(&format!("{}\n", lines.join("\n")));
     if hunts.iter().all(|hunt| hunt.found.is_some()) {
+        printed
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn everywhere_once(jobs: usize) -> ExitCode {
+    let began = real();
+    let walked = everywhere(jobs, |walked| {
+        complain(&format!("{}\n", table::walked(walked)));
+    });
+    let walked = match walked {
+        Ok(walked) => walked,
+        Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
+    };
+    let printed = print(&table::everywhere(&walked, began.elapsed()));
+    if walked.iter().all(|walked| walked.broken.is_empty()) {
         printed
     } else {
         ExitCode::FAILURE
@@ -137,11 +160,10 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
     complain("\n");
     let took = progress.began.elapsed();
     summary.failed.sort_by_key(|done| done.seed);
-    let mut text = table::summary(scenario, &summary, took);
+    let mut printed = print(&table::summary(scenario, &summary, took));
     for done in summary.failed.iter().take(SHOWN) {
-        text.push_str(&failure(scenario, done));
+        printed = print(&failure(scenario, done));
     }
-    let printed = print(&text);
     if summary.failed.is_empty() {
         printed
     } else {
@@ -178,10 +200,11 @@ fn faults(schedule: &Schedule) -> String {
     lines.collect()
 }
 
-fn replay(scenario: &str, seed: u64, only: Option<&[usize]>) -> ExitCode {
-    let Some(plot) = plot(scenario, seed) else {
+fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>) -> ExitCode {
+    let Some(mut plot) = plot(scenario, seed) else {
         return fail([format!("no scenario is called {scenario:?}")]);
     };
+    plot.flaw = flaw;
     let mut schedule = plot.schedule(seed);
     if let Some(only) = only {
         schedule = schedule.only(only);

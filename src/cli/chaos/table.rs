@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::sim::chaos::{Class, Hunt, Summary, Tally};
+use crate::sim::chaos::{Class, Course, Hunt, Summary, Tally, Walked};
 
 /// What became of a planted defect.
 pub(super) fn hunt(hunt: &Hunt) -> String {
@@ -15,6 +15,38 @@ pub(super) fn hunt(hunt: &Hunt) -> String {
     };
     let name = format!("{:?}", hunt.flaw);
     format!("{name:<20} {:>4} seeds  {found}", hunt.seeds)
+}
+
+/// What came of a course.
+pub(super) fn walked(walked: &Walked) -> String {
+    let course = match &walked.course {
+        Course::Role(role) => format!("kill of {role}"),
+        Course::Writes(how) => format!("end of the process, {how:?}"),
+    };
+    let ends = format!("{course:<48} {:>5} ends", walked.ends);
+    let broken = walked.broken.iter();
+    let broken = broken.map(|(probe, violation)| format!("\n  {probe:?}: {violation}"));
+    ends + &broken.collect::<String>()
+}
+
+/// What came of all of them.
+pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
+    let count = |is_role: bool| -> u64 {
+        let of = all
+            .iter()
+            .filter(|walked| matches!(walked.course, Course::Role(_)) == is_role);
+        of.map(|walked| walked.ends).sum()
+    };
+    let broken: usize = all.iter().map(|walked| walked.broken.len()).sum();
+    format!(
+        "{} kills of {} roles, {} ends of the process at writes; {broken} broken; {:.1} s of wall time\n",
+        count(true),
+        all.iter()
+            .filter(|walked| matches!(walked.course, Course::Role(_)))
+            .count(),
+        count(false),
+        took.as_secs_f64()
+    )
 }
 
 /// All tables.

@@ -63,6 +63,20 @@ pub(super) fn prune(schema: &Schema, value: &mut Value, path: &str, dropped: &mu
     }
 }
 
+/// Whether what is wrong was so before: the server refuses nobody for a part that they leave as it is.
+/// Parts of lists have no names of their own, and are judged anew. So are types: whoever applies cannot
+/// merge into what is of another type.
+pub(super) fn is_old(cause: &Cause, live: &Value, object: &Value) -> bool {
+    let part = match cause.reason {
+        "FieldValueTypeInvalid" => return false,
+        "FieldValueRequired" => cause.field.rsplit_once('.').map_or("", |(part, _)| part),
+        _ => &cause.field,
+    };
+    let pointer = format!("/{}", part.replace('.', "/"));
+    let value = |of: &Value| of.pointer(&pointer).cloned();
+    !part.is_empty() && !part.contains('[') && value(live) == value(object)
+}
+
 /// Everything that is wrong with a value.
 pub(super) fn check(schema: &Schema, value: &Value, path: &str, found: &mut Vec<Cause>) {
     if value.is_null() {

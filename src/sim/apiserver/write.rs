@@ -432,6 +432,8 @@ fn validate_object(
     validate::check(&kind.schema, object, "", &mut found);
     if !kind.is_custom() {
         found.retain(|cause| cause.field.starts_with("spec."));
+    } else if let Some(live) = live {
+        found.retain(|cause| !validate::is_old(cause, live, object));
     }
     prepare::check(kind, live, object, &mut found);
     if found.is_empty() {

@@ -99,17 +99,18 @@ pub struct Hunt {
     pub found: Option<(u64, Duration, Violation)>,
 }
 
-/// Plants every defect in turn, and plays seeds until one finds it; `done` hears of each.
+/// Plants each defect in turn, and plays seeds until one finds it; `done` hears of each.
 ///
 /// # Errors
 /// When the system gives no thread.
 pub fn hunt(
     name: &str,
+    flaws: &[Flaw],
     seeds: std::ops::Range<u64>,
     jobs: usize,
     done: impl Fn(&Hunt) + Sync,
 ) -> std::io::Result<Vec<Hunt>> {
-    let waiting = Mutex::new(Flaw::ALL.into_iter());
+    let waiting = Mutex::new(flaws.iter().copied());
     let hunts = Mutex::new(Vec::new());
     let next = || {
         waiting
@@ -152,7 +153,7 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw) -> Hunt {
     hunt
 }
 
-fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result<()> {
+pub(super) fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result<()> {
     std::thread::scope(|scope| {
         for number in 0..jobs {
             let name = format!("chaos-{number}");

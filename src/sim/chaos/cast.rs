@@ -17,9 +17,10 @@ use super::life::Life;
 use super::line::Line;
 use super::plot::Probe;
 use super::trace::Trace;
+use super::watches::Watches;
 use crate::app::Controller;
 use crate::env::{Clock, Flaw, SeedTree};
-use crate::kit::ExitReason;
+use crate::kit::{Aliveness, ExitReason};
 use crate::settings::Sources;
 use crate::settings::sources::MainConfigMap;
 use crate::sim::apiserver::{ApiServer, Insider};
@@ -30,6 +31,8 @@ use crate::sim::world::{Doors, Routers};
 
 /// How long a container that has ended waits before it is started again.
 const BACK: Duration = Duration::from_secs(2);
+/// How long a process may say that it is stuck: three probes of the kubelet in a row.
+const PROBES: Duration = Duration::from_mins(1);
 /// How long an orderly end may take.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// The main ConfigMap.
@@ -67,6 +70,8 @@ pub(super) struct Member {
     back_at: Option<Duration>,
     /// When it goes on.
     thaw_at: Option<Duration>,
+    /// Since when it does not answer as one that is alive.
+    stuck: Option<Duration>,
     /// Settings of its own, as during a rollout.
     extra: BTreeMap<String, String>,
 }
@@ -97,6 +102,7 @@ impl Cast {
             running: None,
             back_at: Some(Duration::ZERO),
             thaw_at: None,
+            stuck: None,
             extra: BTreeMap::new(),
         });
         Self {
@@ -109,6 +115,15 @@ impl Cast {
     pub(super) fn door(&self, place: usize) -> Option<&Arc<Door>> {
         let running = self.members.get(place)?.running.as_ref()?;
         Some(&running.door)
+    }
+
+    /// The place of the process that leads; the first one where none does.
+    pub(super) fn leader(&self) -> usize {
+        let leads = |place: &usize| {
+            self.door(*place)
+                .is_some_and(|door| door.facts.claim.may_write(door.facts.clock.now()))
+        };
+        (0..self.members.len()).find(leads).unwrap_or(0)
     }
 
     /// Starts what is due, and clears up after those that have ended.
@@ -126,6 +141,30 @@ impl Cast {
             };
             if member.running.is_none() && member.back_at.is_some_and(|at| at <= now) {
                 self.start(place, now);
+            }
+        }
+    }
+
+    /// What the kubelet does, asked once a second: a process that has said for long that it is stuck is
+    /// ended.
+    pub(super) fn probe(&mut self, now: Duration) {
+        for (place, member) in self.members.iter_mut().enumerate() {
+            let Some(running) = &member.running else {
+                member.stuck = None;
+                continue;
+            };
+            // One that is paused says nothing, which changes nothing.
+            if member.thaw_at.is_some() {
+                continue;
+            }
+            let moment = self.stage.clock.now();
+            let is_alive = running.door.census.alive(moment) == Aliveness::Alive;
+            if is_alive {
+                member.stuck = None;
+            } else if now.saturating_sub(*member.stuck.get_or_insert(now)) >= PROBES {
+                let who = format!("c{place}");
+                self.stage.trace.note(&who, "process", "is stuck");
+                running.life.end();
             }
         }
     }
@@ -185,12 +224,14 @@ impl Cast {
             judge: stage.judge.clone(),
             place,
         };
+        let watches = Watches::default();
         let way = Line {
             server: stage.server.clone(),
             insider: stage.insider.clone(),
             ills: member.ills.clone(),
             life: life.clone(),
             listener: Arc::new(witness),
+            watches: watches.clone(),
         };
         let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
         let ways = (member.ills.clone(), life.clone());
@@ -226,8 +267,8 @@ impl Cast {
                 let begins = format!("begins as {name}");
                 stage.trace.note(&who, "process", &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));
-                let heard = member.heard.clone();
-                stage.judge.came(place, Arc::clone(&door), heard);
+                let hears = (member.heard.clone(), watches);
+                stage.judge.came(place, Arc::clone(&door), hears);
                 member.running = Some(stage.run(place, controller, door, life));
             }
             Err(error) => {

@@ -50,6 +50,9 @@ impl Class {
     }
 }
 
+/// In place of the number of a controller: whoever leads when the fault begins.
+pub(super) const LEADER: usize = usize::MAX;
+
 /// Something that goes wrong. Where it names a controller, that is its number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
@@ -78,6 +81,8 @@ pub enum Api {
     Refuse(u16, Option<u64>),
     /// Writes are answered with 409.
     Conflict,
+    /// Writes are answered with 403.
+    Forbidden,
     /// Requests are never answered.
     Hang,
     /// Nobody can be reached.
@@ -255,6 +260,20 @@ pub enum Load {
 }
 
 impl Fault {
+    /// The same, with this controller in place of the leader.
+    #[must_use]
+    pub fn aimed(mut self, leader: usize) -> Self {
+        if let Self::Api(whom, _)
+        | Self::Prometheus(whom, _)
+        | Self::Actor(whom, _)
+        | Self::Controller(whom, _) = &mut self
+            && *whom == LEADER
+        {
+            *whom = leader;
+        }
+        self
+    }
+
     /// Its class.
     pub fn class(&self) -> Class {
         match self {
@@ -301,14 +320,21 @@ impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.kind())?;
         match self {
-            Self::Api(whom, fault) => write!(formatter, " c{whom} {fault:?}"),
-            Self::Prometheus(whom, fault) => write!(formatter, " c{whom} {fault:?}"),
-            Self::Actor(whom, fault) => write!(formatter, " c{whom} {fault}"),
-            Self::Controller(whom, _) => write!(formatter, " c{whom}"),
+            Self::Api(whom, fault) => write!(formatter, " {} {fault:?}", whose(*whom)),
+            Self::Prometheus(whom, fault) => write!(formatter, " {} {fault:?}", whose(*whom)),
+            Self::Actor(whom, fault) => write!(formatter, " {} {fault}", whose(*whom)),
+            Self::Controller(whom, _) => write!(formatter, " {}", whose(*whom)),
             Self::Object(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
             Self::Settings(fault) => write!(formatter, " {fault:?}"),
             Self::Workload(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
         }
+    }
+}
+
+fn whose(controller: usize) -> String {
+    match controller {
+        LEADER => "leader".to_owned(),
+        number => format!("c{number}"),
     }
 }
 

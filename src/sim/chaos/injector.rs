@@ -12,7 +12,8 @@ use crate::sim::workloads::{Fault, START_UP, START_UP_P95, Workloads};
 use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, deployment};
 use crate::sim::world::{Model, Scenario, Variant};
 
-const SATURATION: &str = "wva-saturation-scaling-config";
+/// The ConfigMap of analyzers and limiters.
+pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
 const VARIANTS: &str = "variantautoscalings";
 const GROUP: &str = "llmd.ai/v1alpha1";
 const SCALERS: &str = "horizontalpodautoscalers";
@@ -23,6 +24,8 @@ pub(super) struct Injector {
     pub(super) server: Insider,
     pub(super) workloads: Workloads,
     pub(super) scenario: Scenario,
+    /// Keys of the main ConfigMap beside the interval.
+    pub(super) main: Vec<(&'static str, &'static str)>,
 }
 
 impl Injector {
@@ -45,7 +48,13 @@ impl Injector {
 
     fn main(&self) -> Value {
         let interval = format!("{}s", self.scenario.interval.as_secs());
-        json!({"metadata": {"name": MAIN}, "data": {"GLOBAL_OPT_INTERVAL": interval}})
+        let mut data = json!({"GLOBAL_OPT_INTERVAL": interval});
+        for (key, value) in &self.main {
+            if let Some(data) = data.as_object_mut() {
+                data.insert((*key).to_owned(), (*value).into());
+            }
+        }
+        json!({"metadata": {"name": MAIN}, "data": data})
     }
 
     /// Breaks an object; whether that worked.
@@ -277,6 +286,16 @@ impl Injector {
     pub(super) async fn restore_settings(&self) {
         let saturation = path("v1", SYSTEM, "configmaps", SATURATION);
         drop(self.server.delete(&saturation, &json!({})).await);
+        for map in self
+            .scenario
+            .config
+            .iter()
+            .filter(|map| map.name == SATURATION)
+        {
+            for (_, text) in &map.data {
+                let _done = self.set_saturation(text).await;
+            }
+        }
         let mut main = self.main();
         if let Some(data) = main.get_mut("data").and_then(Value::as_object_mut) {
             data.insert("WVA_LIMITED_MODE".to_owned(), Value::Null);

@@ -13,9 +13,11 @@ use super::lens::Heard;
 use super::line::{Listener, is_write};
 use super::seat::{Seat, Surroundings, Way};
 use super::trace::Trace;
+use super::watches::Watches;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::Plan;
+use crate::policy::snapshot::TargetView;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::Door;
 
@@ -118,8 +120,8 @@ impl Judge {
     }
 
     /// A process begins.
-    pub(super) fn came(&self, place: usize, door: Arc<Door>, heard: Heard) {
-        let seat = Seat::new(door, heard, self.now());
+    pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: (Heard, Watches)) {
+        let seat = Seat::new(door, hears, self.now());
         self.bench().seats.insert(place, seat);
     }
 
@@ -185,7 +187,8 @@ impl Judge {
             plan.generation,
             targets.join(" ")
         );
-        self.0.trace.note(&format!("c{place}"), "plan", &text);
+        let who = format!("c{place}");
+        self.0.trace.note(&who, "plan", &text);
         let found = {
             let mut bench = self.bench();
             bench.plans += 1;
@@ -199,12 +202,27 @@ impl Judge {
             };
             let in_force = seat.door.facts.settings.load();
             let dynamic = &in_force.generation.dynamic;
+            let views = seat.door.facts.board.snapshot();
+            let bounds_of = |key: &VariantKey| {
+                let view = views.get(key)?;
+                let is_read = !matches!(view.target, TargetView::Malformed { .. });
+                is_read.then_some(view.bounds)
+            };
+            // Pods are called after the deployment, and that after the variant.
+            let unheard = |key: &VariantKey| {
+                let last = seat.heard.last(&format!("{}-", key.name));
+                now.saturating_sub(last.unwrap_or_default().max(seat.since))
+            };
             let circumstances = Circumstances {
                 generation: in_force.generation.number,
-                unheard: now.saturating_sub(seat.heard.last().max(seat.since)),
+                unheard: &unheard,
                 usable: dynamic.freshness.unavailable,
                 may_be_zero: &may_be_zero,
+                bounds_of: &bounds_of,
             };
+            for line in seat.plans.news(plan) {
+                self.0.trace.note(&who, "decides", &line);
+            }
             seat.plans.judge(plan, &circumstances)
         };
         self.report_all(found);
@@ -229,6 +247,7 @@ impl Judge {
             bench.seats.get_mut(&place).and_then(|seat| {
                 let leads = seat.door.facts.claim.may_write(now);
                 seat.ever_led |= leads;
+                seat.attempts.note(path, now.monotonic);
                 claims::write(place, method, path, leads, seat.ever_led)
             })
         };

@@ -35,17 +35,26 @@ struct Memory {
     ghosts: Known,
 }
 
-/// When answers that hold anything were last heard.
+/// When each pod was last named in an answer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<Duration>>);
+pub(super) struct Heard(Arc<Mutex<BTreeMap<String, Duration>>>);
 
 impl Heard {
-    pub(super) fn last(&self) -> Duration {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When a pod whose name begins like this was last heard of.
+    pub(super) fn last(&self, prefix: &str) -> Option<Duration> {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pods = table.iter().filter(|(pod, _)| pod.starts_with(prefix));
+        pods.map(|(_, at)| *at).max()
     }
 
-    fn now(&self, now: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    fn note(&self, answer: &QueryResult, now: Duration) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for sample in answer.samples() {
+            let pod = sample.labels().find(|(name, _)| &***name == "pod");
+            if let Some((_, pod)) = pod {
+                table.insert((**pod).to_owned(), now);
+            }
+        }
     }
 }
 
@@ -84,9 +93,7 @@ impl Lens {
             answer = bent;
         }
         self.life.gate().await;
-        if !answer.is_empty() {
-            self.heard.now(self.clock.now().monotonic);
-        }
+        self.heard.note(&answer, self.clock.now().monotonic);
         Ok(answer)
     }
 

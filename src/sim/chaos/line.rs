@@ -19,6 +19,7 @@ use super::fault::{Api, Process};
 use super::ills::Ills;
 use super::life::Life;
 use super::stream;
+use super::watches::Watches;
 use crate::sim::apiserver::{ApiServer, Insider, Wire};
 
 /// What the library of clients makes of anything.
@@ -38,6 +39,7 @@ pub(super) struct Line {
     pub(super) ills: Ills,
     pub(super) life: Life,
     pub(super) listener: Arc<dyn Listener>,
+    pub(super) watches: Watches,
 }
 
 impl std::fmt::Debug for Line {
@@ -80,6 +82,7 @@ impl Line {
                 Api::Latency(time) => fate.latency += time,
                 Api::Refuse(code, after) => fate.refuse = Some((code, after)),
                 Api::Conflict if is_write => fate.refuse = Some((409, None)),
+                Api::Forbidden if is_write => fate.refuse = Some((403, None)),
                 Api::Hang => fate.hang = true,
                 Api::Partition => fate.unreachable = true,
                 Api::Lost if is_write => fate.lost = true,
@@ -141,8 +144,9 @@ impl Line {
             });
         }
         let is_watch = uri.query().unwrap_or_default().contains("watch=");
-        Ok(if is_watch {
-            answer.map(|body| stream::ailing(body, self))
+        Ok(if is_watch && answer.status().is_success() {
+            let open = self.watches.open(uri.path());
+            answer.map(|body| stream::ailing(body, self, open))
         } else {
             answer
         })
@@ -192,6 +196,7 @@ fn aged<B>(mut request: Request<B>, version: Option<u64>) -> Request<B> {
 
 fn refusal(code: u16, after: Option<u64>) -> Response<Wire> {
     let reason = match code {
+        403 => "Forbidden",
         409 => "Conflict",
         429 => "TooManyRequests",
         504 => "Timeout",

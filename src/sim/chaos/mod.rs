@@ -5,6 +5,7 @@ mod campaign;
 mod cast;
 mod check;
 mod dice;
+mod everywhere;
 mod fault;
 mod ills;
 mod injector;
@@ -22,9 +23,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod watches;
 
 pub use campaign::{Done, Hunt, Summary, campaign, hunt, survive};
 pub use check::Violation;
+pub use everywhere::{Course, Walked, everywhere};
 pub use fault::{Class, Fault, Process};
 pub use judge::Counts;
 pub use minimise::minimise;

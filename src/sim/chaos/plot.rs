@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::dice::Dice;
 use super::fault::{Class, Process};
+use super::injector::SATURATION;
 use super::schedule::{Schedule, Terrain};
 use crate::env::{Flaw, SeedTree};
 use crate::kit::{KillAt, Role};
 use crate::policy::key::VariantKey;
 use crate::sim::engine::StartUp;
 use crate::sim::load::{Shape, Stage};
-use crate::sim::world::{Load, Scenario, scenario};
+use crate::sim::world::{ConfigMap, Load, Scenario, scenario};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -23,6 +24,8 @@ pub struct Plot {
     pub about: &'static str,
     /// The world.
     pub scenario: Scenario,
+    /// Keys of the main ConfigMap beside the interval.
+    pub main: Vec<(&'static str, &'static str)>,
     /// Number of controllers.
     pub controllers: usize,
     /// When the last fault has ended and everything is put back.
@@ -99,7 +102,12 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         about,
         scenario: match *name {
             "probe" => small(faults_until)?,
-            _ => stage(faults_until)?,
+            _ => furnished(stage(faults_until)?, &mut dice),
+        },
+        main: match *name {
+            "probe" => Vec::new(),
+            _ if dice.chance(50) => FORGETFUL.to_vec(),
+            _ => Vec::new(),
         },
         controllers,
         faults_until,
@@ -133,6 +141,39 @@ fn stage(until: Duration) -> Option<Scenario> {
         }
     }
     Some(scenario)
+}
+
+/// Settings under which samples are soon too old to be used.
+const FORGETFUL: [(&str, &str); 3] = [
+    ("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "20s"),
+    ("PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", "40s"),
+    ("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "60s"),
+];
+
+/// Fewer GPUs than all variants may use together, within which growth is kept. A quota and no missing
+/// nodes: a replica that finds no place would keep its variant from shrinking for good.
+const BUDGET: &str = "\
+enableLimiter: true
+limiters:
+- {name: budget, type: quota, scope: cluster, quotas: {H100: 12, A100: 12}}
+";
+
+/// With the analyzer of a seed, and for every other seed with a budget of GPUs.
+fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
+    let mut entry = String::new();
+    if dice.chance(50) {
+        entry.push_str("analyzerName: saturation\n");
+    }
+    if dice.chance(50) {
+        entry.push_str(BUDGET);
+    }
+    if !entry.is_empty() {
+        scenario.config.push(ConfigMap {
+            name: SATURATION,
+            data: vec![("default", entry)],
+        });
+    }
+    scenario
 }
 
 /// One model in two variants, whose servers start within seconds.

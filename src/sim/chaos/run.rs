@@ -151,6 +151,7 @@ impl<'a> Run<'a> {
             server: insider.clone(),
             workloads: world.workloads.clone(),
             scenario: plot.scenario.clone(),
+            main: plot.main.clone(),
         };
         injector.settle().await?;
         let stage = Stage {
@@ -263,9 +264,9 @@ impl<'a> Run<'a> {
             Way {
                 is_free: faults.is_empty(),
                 is_younger: has(|fault| matches!(fault, Api::StaleList(_) | Api::Older(_))),
-                is_mute: has(|fault| matches!(fault, Api::Silent | Api::Older(_))),
             }
         };
+        self.cast.probe(now);
         let ways: Vec<Way> = self.cast.members.iter().map(way).collect();
         self.judge.second(&ways);
         for (role, handled) in self.judge.take_handled() {
@@ -308,7 +309,8 @@ impl<'a> Run<'a> {
             .filter(|strike| strike.at <= now)
         {
             self.next += 1;
-            let strike = strike.clone();
+            let mut strike = strike.clone();
+            strike.fault = strike.fault.aimed(self.cast.leader());
             self.trace.note(
                 "fault",
                 "begins",

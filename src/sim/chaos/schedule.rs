@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::dice::Dice;
-use super::fault::{Actor, Api, Class, Edit, Fault, Load, Object, Process, Prom};
+use super::fault::{Actor, Api, Class, Edit, Fault, LEADER, Load, Object, Process, Prom};
 use crate::env::SeedTree;
 use crate::kit::{Role, WatchedKind};
 use crate::policy::key::VariantKey;
@@ -58,8 +58,15 @@ impl Schedule {
                     break;
                 }
                 let (fault, longest) = draw(*class, terrain, &mut dice);
+                let (shortest, longest) = match fault {
+                    // Long enough to spend a budget.
+                    Fault::Actor(_, Actor::Storm(_)) => (SECOND * 30, MINUTE * 3),
+                    // Long enough for a decision.
+                    Fault::Object(..) => (SECOND * 10, longest),
+                    _ => (SECOND, longest),
+                };
                 let lasts = dice
-                    .time(SECOND, longest)
+                    .time(shortest, longest)
                     .min(terrain.until.saturating_sub(at));
                 strikes.push(Strike {
                     id: 0,
@@ -104,7 +111,10 @@ impl fmt::Display for Strike {
 
 /// A fault, and how long it may last.
 fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
-    let controller = dice.place(terrain.controllers);
+    let controller = match dice.place(terrain.controllers) {
+        _ if dice.chance(40) => LEADER,
+        place => place,
+    };
     let variant = dice.place(terrain.variants.len());
     match class {
         Class::ApiServer => (Fault::Api(controller, api(dice)), MINUTE * 4),
@@ -125,7 +135,7 @@ fn api(dice: &mut Dice) -> Api {
     let back = dice.below(60) + 1;
     let code = dice.pick(&[500, 502, 503, 504]).copied().unwrap_or(503);
     let after = dice.chance(50).then(|| dice.below(10) + 1);
-    match dice.below(16) {
+    match dice.below(17) {
         0 | 1 => Api::Latency(latency),
         2 => Api::Refuse(429, Some(dice.below(20) + 1)),
         3 => Api::Refuse(code, after),
@@ -140,6 +150,7 @@ fn api(dice: &mut Dice) -> Api {
         12 => Api::Coalesced(latency),
         13 => Api::StaleList(back),
         14 => Api::Older(back),
+        15 => Api::Forbidden,
         _ if dice.chance(50) => Api::Compact,
         _ => Api::Cut,
     }
@@ -193,9 +204,29 @@ pub(super) fn roles(variants: &[VariantKey]) -> Vec<Role> {
         .collect()
 }
 
+/// Roles on the way from a sample to a status, and those above them.
+const PIPELINE: [Role; 9] = [
+    Role::Config,
+    Role::Leadership,
+    Role::Egress,
+    Role::Emitter,
+    Role::StatusWriter,
+    Role::Engine,
+    Role::Collector,
+    Role::Optimizer,
+    Role::Variants,
+];
+
 fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
     let roles = roles(&terrain.variants);
-    let mut role = || dice.pick(&roles).cloned().unwrap_or(Role::Optimizer);
+    let mut role = || {
+        let among = if dice.chance(50) {
+            &PIPELINE[..]
+        } else {
+            &roles
+        };
+        dice.pick(among).cloned().unwrap_or(Role::Optimizer)
+    };
     let (one, two, three) = (role(), role(), role());
     match dice.below(12) {
         0..=2 => Actor::Kill(one),
@@ -222,7 +253,10 @@ fn process(dice: &mut Dice) -> Process {
 }
 
 fn object(dice: &mut Dice) -> Object {
-    let small = u32::try_from(dice.below(7)).unwrap_or(1);
+    let small = match u32::try_from(dice.below(7)) {
+        Ok(small) if dice.chance(75) => small,
+        _ => 0,
+    };
     match dice.below(16) {
         0 | 1 => Object::TargetReplaced,
         2 | 3 => Object::ScaledTo(small),

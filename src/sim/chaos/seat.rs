@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::check::Violation;
+use super::check::attempts::Attempts;
 use super::check::mirrors::Versions;
 use super::check::patience::Patience;
 use super::check::plans::Plans;
@@ -12,6 +13,7 @@ use super::check::series::Shown;
 use super::check::settings::Generations;
 use super::check::tree::Tree;
 use super::lens::Heard;
+use super::watches::Watches;
 use crate::kit::RoleReport;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
@@ -21,8 +23,6 @@ use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::Door;
 
-/// Age of a mirror that is being followed, at most: a bookmark comes every minute.
-const FOLLOWED: Duration = Duration::from_secs(70);
 /// After a server went back in time, until every list is new.
 const RELISTED: Duration = Duration::from_mins(12);
 /// How soon what the API server stores is known.
@@ -32,9 +32,23 @@ const SHOWN: Duration = Duration::from_secs(3);
 /// How late a status is after its gauge at most: the longest pause between two attempts, and one.
 const STORED: Duration = Duration::from_secs(80);
 
+/// How soon something is watched again once nothing is in the way: a watch that has fallen silent is given
+/// up when its agreed length of 290 s has passed, and a request that nobody answers after half a minute.
+const WATCHED_AGAIN: Duration = Duration::from_mins(6);
+/// How soon a write that failed is tried again: the longest pause, and requests that nobody answers.
+const TRIED_AGAIN: Duration = Duration::from_secs(110);
+
 const VARIANTS: &str = "variantautoscalings.llmd.ai";
 const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
+/// What decisions rest on: where one of these is not watched, the process knows nothing new.
+const FOLLOWED: [&str; 5] = [
+    "variantautoscalings",
+    "deployments",
+    "pods",
+    "namespaces",
+    "replicasets",
+];
 /// What the judge knows of the cluster.
 const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
 
@@ -42,6 +56,8 @@ const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
 pub(super) struct Seat {
     pub(super) door: Arc<Door>,
     pub(super) heard: Heard,
+    watches: Watches,
+    pub(super) attempts: Attempts,
     pub(super) since: Duration,
     pub(super) paused: bool,
     pub(super) leaving: bool,
@@ -56,10 +72,14 @@ pub(super) struct Seat {
     report: Vec<RoleReport>,
     /// Since when nothing disturbs it.
     calm: Option<Duration>,
+    /// Since when its roles live and it is told of changes.
+    awake: Option<Duration>,
+    /// Since when its roles live and its way is free.
+    free: Option<Duration>,
+    /// Since when it leads.
+    leads: Option<Duration>,
     /// When a server last went back in time for it.
     younger: Option<Duration>,
-    /// When watches last fell silent.
-    mute: Option<Duration>,
     counted: BTreeMap<String, f64>,
 }
 
@@ -78,9 +98,6 @@ pub(super) struct Way {
     pub(super) is_free: bool,
     /// Whether the server went back in time for it.
     pub(super) is_younger: bool,
-    /// Whether watches fall silent on it: those that did are heard of no more, however long ago that
-    /// was, until they end.
-    pub(super) is_mute: bool,
 }
 
 impl Way {
@@ -88,7 +105,6 @@ impl Way {
     pub(super) const FREE: Self = Self {
         is_free: true,
         is_younger: false,
-        is_mute: false,
     };
 }
 
@@ -146,10 +162,16 @@ impl Surroundings {
 }
 
 impl Seat {
-    pub(super) fn new(door: Arc<Door>, heard: Heard, since: Duration) -> Self {
+    pub(super) fn new(
+        door: Arc<Door>,
+        (heard, watches): (Heard, Watches),
+        since: Duration,
+    ) -> Self {
         Self {
             door,
             heard,
+            watches,
+            attempts: Attempts::default(),
             since,
             paused: false,
             leaving: false,
@@ -162,8 +184,10 @@ impl Seat {
             patience: Patience::default(),
             report: Vec::new(),
             calm: None,
+            awake: None,
+            free: None,
+            leads: None,
             younger: None,
-            mute: None,
             counted: BTreeMap::new(),
         }
     }
@@ -190,18 +214,15 @@ impl Seat {
         if way.is_younger {
             self.younger = Some(now.monotonic);
         }
-        if way.is_mute {
-            self.mute = Some(now.monotonic);
-        }
         if self.paused || self.leaving {
-            self.calm = None;
+            (self.calm, self.awake, self.free) = (None, None, None);
             return Vec::new();
         }
-        let is_calm = way.is_free && self.tree.is_whole(&self.report) && self.is_following(now);
-        self.calm = is_calm.then(|| self.calm.unwrap_or(now.monotonic));
+        self.look_around(way, now.monotonic);
         let mut found = self.tree.judge(&self.report, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
+        found.extend(self.deaf(now));
         found.extend(self.mirrors(now, around));
         if let Some(page) = page {
             found.extend(self.page(now, page, around));
@@ -212,21 +233,15 @@ impl Seat {
         found
     }
 
-    /// Whether every mirror that decisions rest on is being followed.
-    fn is_following(&self, now: Moment) -> bool {
-        let mirrors = &self.door.facts.mirrors;
-        let contacts = [
-            mirrors.variants.last_contact(),
-            mirrors.deployments.last_contact(),
-            mirrors.pods.last_contact(),
-            mirrors.namespaces.last_contact(),
-            mirrors.replica_sets.last_contact(),
-        ];
-        let heard = |at: Moment| {
-            let is_since = self.mute.is_none_or(|mute| at.monotonic > mute);
-            is_since && now.since(at) < FOLLOWED
-        };
-        contacts.iter().all(|at| at.is_some_and(heard))
+    fn look_around(&mut self, way: Way, now: Duration) {
+        let is_whole = self.tree.is_whole(&self.report) && !self.door.census.hangs();
+        let is_told = self.watches.hear(&FOLLOWED);
+        let since = |holds: bool, before: Option<Duration>| holds.then(|| before.unwrap_or(now));
+        self.calm = since(way.is_free && is_whole && is_told, self.calm);
+        self.awake = since(is_whole && is_told, self.awake);
+        self.free = since(way.is_free && is_whole, self.free);
+        let leads = self.door.facts.claim.may_write(self.door.facts.clock.now());
+        self.leads = since(leads, self.leads);
     }
 
     fn lasting(
@@ -238,6 +253,55 @@ impl Seat {
     ) -> Vec<String> {
         let times = (now.monotonic, self.calm);
         self.patience.lasting(group, present, times, limit)
+    }
+
+    /// The same, while it leads without a break.
+    fn lasting_lead(
+        &mut self,
+        group: &str,
+        present: Vec<String>,
+        now: Moment,
+        limit: Duration,
+    ) -> Vec<String> {
+        let since = self.calm.max(self.leads);
+        let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
+        self.patience.lasting(group, present, times, limit)
+    }
+
+    /// M1: what decisions rest on is watched, if nothing is in the way.
+    fn deaf(&mut self, now: Moment) -> Vec<Violation> {
+        let watches = &self.watches;
+        let deaf = FOLLOWED.iter().filter(|kind| !watches.hear(&[kind]));
+        let deaf: Vec<String> = deaf.map(|kind| (*kind).to_owned()).collect();
+        let times = (now.monotonic, self.free);
+        let lasting = self.patience.lasting("deaf", deaf, times, WATCHED_AGAIN);
+        let text = |kind: String| {
+            let limit = WATCHED_AGAIN.as_secs();
+            format!("{kind} have not been watched for {limit} s, though nothing is in the way")
+        };
+        let found = lasting.into_iter().map(text);
+        found.map(|text| Violation::new("M1", text)).collect()
+    }
+
+    /// E6: who leads goes on trying to store what it shows, whatever is in the way.
+    fn untried(&mut self, now: Moment, unstored: &[String]) -> Vec<Violation> {
+        let attempts = &self.attempts;
+        let untried = unstored
+            .iter()
+            .filter(|key| attempts.none_within(key, TRIED_AGAIN, now.monotonic));
+        let untried: Vec<String> = untried.cloned().collect();
+        let since = self.awake.max(self.leads);
+        let is_undisturbed = self.awake.is_some() && self.leads.is_some();
+        let times = (now.monotonic, since.filter(|_| is_undisturbed));
+        let lasting = self
+            .patience
+            .lasting("untried", untried, times, TRIED_AGAIN);
+        let text = |key: String| {
+            let limit = TRIED_AGAIN.as_secs();
+            format!("{key} is not stored as it is shown, and nobody has tried to for {limit} s")
+        };
+        let found = lasting.into_iter().map(text);
+        found.map(|text| Violation::new("E6", text)).collect()
     }
 
     fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
@@ -312,12 +376,12 @@ impl Seat {
         let is_there = |key: &VariantKey| around.variants.contains_key(key);
         let gone = page.desired.keys().filter(|key| !is_there(key));
         let gone = gone.map(ToString::to_string).collect();
-        for key in self.lasting("gone", gone, now, SHOWN) {
+        for key in self.lasting_lead("gone", gone, now, SHOWN) {
             let text = format!("{key} is gone and still shown");
             found.push(Violation::new("E4", text));
         }
         let absent = self.absent(page, around);
-        for key in self.lasting("absent", absent, now, SHOWN) {
+        for key in self.lasting_lead("absent", absent, now, SHOWN) {
             let text = format!("{key} is resolved and not shown");
             found.push(Violation::new("E2", text));
         }
@@ -332,7 +396,7 @@ impl Seat {
         let last = self.plans.last_at().unwrap_or_default();
         let is_idle = now.monotonic.saturating_sub(last) > interval * 2;
         let idle = is_idle.then(|| "plans".to_owned());
-        let lasting = self.lasting(
+        let lasting = self.lasting_lead(
             "idle",
             idle.into_iter().collect(),
             now,
@@ -375,16 +439,16 @@ impl Seat {
             if above || below {
                 outside.push(key.to_string());
             }
-            // Of an object whose bounds contradict each other the server takes no write.
-            if !crossed && stored.desired != Some(desired.0) {
+            if stored.desired != Some(desired.0) {
                 unstored.push(key.to_string());
             }
         }
-        for key in self.lasting("outside", outside, now, interval * 3 + KNOWN) {
+        for key in self.lasting_lead("outside", outside, now, interval * 3 + KNOWN) {
             let text = format!("{key} is shown outside its bounds");
             found.push(Violation::new("D2", text));
         }
-        for key in self.lasting("unstored", unstored, now, STORED) {
+        found.extend(self.untried(now, &unstored));
+        for key in self.lasting_lead("unstored", unstored, now, STORED) {
             let text = format!("{key} is shown with another count than is stored");
             found.push(Violation::new("E6", text));
         }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::fault::Api;
 use super::line::{Line, Never};
+use super::watches::Open;
 use crate::sim::apiserver::Wire;
 
 /// A watch that nobody hears of again once it has fallen silent.
@@ -17,21 +18,25 @@ struct Ailing {
     body: Wire,
     line: Line,
     ready: VecDeque<Bytes>,
-    /// Opened on a server that stands still.
-    mute: bool,
+    /// Whether the server has ended it.
+    over: bool,
+    /// Nothing where it tells nothing any more.
+    open: Option<Open>,
 }
 
 /// The body of a watch as it arrives.
-pub(super) fn ailing(body: Wire, line: Line) -> Wire {
+pub(super) fn ailing(body: Wire, line: Line, open: Open) -> Wire {
     let faults = line.ills.api();
-    let older = faults
+    // A server that stands still tells nothing.
+    let is_mute = faults
         .iter()
-        .find(|(_, fault, _)| matches!(fault, Api::Older(_)));
+        .any(|(_, fault, _)| matches!(fault, Api::Older(_)));
     let ailing = Ailing {
         body,
-        mute: older.is_some(),
         line,
         ready: VecDeque::new(),
+        over: false,
+        open: (!is_mute).then_some(open),
     };
     let frames = futures::stream::unfold(ailing, |mut ailing| async move {
         let bytes = ailing.next().await?;
@@ -46,15 +51,16 @@ impl Ailing {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
             }
-            let mut bytes = self.line.next(&mut self.body).await?;
+            let mut bytes = self.told().await?;
             self.line.life.gate().await;
-            if self.mute {
+            if self.open.is_none() {
                 std::future::pending::<()>().await;
             }
             for (id, fault, _) in self.line.ills.api() {
                 let hit = match fault {
                     Api::Silent => {
                         self.line.ills.hit(id);
+                        self.open = None;
                         return std::future::pending().await;
                     }
                     Api::NoBookmarks => {
@@ -88,10 +94,20 @@ impl Ailing {
         }
     }
 
+    /// What the server says next; nothing, once it has ended.
+    async fn told(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        let told = self.line.next(&mut self.body).await;
+        self.over = told.is_none();
+        told
+    }
+
     /// Everything until then; of several changes of an object the last.
     async fn gather(&mut self, first: Bytes, until: Instant) -> Bytes {
         let mut all = first.to_vec();
-        while let Ok(Some(more)) = timeout_at(until, self.line.next(&mut self.body)).await {
+        while let Ok(Some(more)) = timeout_at(until, self.told()).await {
             all.extend_from_slice(&more);
         }
         coalesced(&String::from_utf8_lossy(&all))

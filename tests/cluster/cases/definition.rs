@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use http::Request;
-use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};
+use crate::harness::wait::eventually;
 
+const SPANS: &str = "spans.bounds.example";
+const SOON: Duration = Duration::from_secs(30);
 const VECTORS: &str = include_str!("../../vectors/crd.yaml");
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -27,6 +32,10 @@ pub(crate) fn cases() -> Vec<Case> {
         ),
         Case::shared("definition::samples_are_accepted", samples_are_accepted),
         Case::shared("definition::columns_are_printed", columns_are_printed),
+        Case::shared(
+            "definition::a_rule_that_is_broken_already_keeps_no_status_out",
+            a_rule_that_is_broken_already_keeps_no_status_out,
+        ),
     ]
 }
 
@@ -114,6 +123,83 @@ async fn invalid_objects_are_refused(cx: &Cx) -> Result {
             }
         }
     }
+    Ok(())
+}
+
+/// A kind whose bounds obey these rules, which nobody else uses.
+fn spans(rules: &Value) -> Result<CustomResourceDefinition> {
+    let whole = json!({"type": "integer"});
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let spec = json!({
+        "type": "object", "properties": {"low": whole, "high": whole},
+        "x-kubernetes-validations": rules,
+    });
+    let schema = json!({"type": "object", "properties": {"spec": spec, "status": open}});
+    Ok(serde_json::from_value(json!({
+        "metadata": {"name": SPANS},
+        "spec": {
+            "group": "bounds.example", "scope": "Namespaced",
+            "names": {"plural": "spans", "singular": "span", "kind": "Span"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    }))?)
+}
+
+/// One whose bounds contradict each other.
+fn crossed(name: &str) -> Result<DynamicObject> {
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "bounds.example/v1", "kind": "Span",
+        "metadata": {"name": name}, "spec": {"low": 5, "high": 2},
+    }))?)
+}
+
+/// An object may be older than a rule that it breaks. The server takes whatever leaves the broken part as
+/// it is, above all the status.
+async fn a_rule_that_is_broken_already_keeps_no_status_out(cx: &Cx) -> Result {
+    let definitions: Api<CustomResourceDefinition> = Api::all(cx.world.client.clone());
+    let parameters = PostParams::default();
+    definitions.create(&parameters, &spans(&json!([]))?).await?;
+    let outcome = see_old_and_new(cx, &definitions).await;
+    definitions.delete(SPANS, &DeleteParams::default()).await?;
+    outcome
+}
+
+async fn see_old_and_new(cx: &Cx, definitions: &Api<CustomResourceDefinition>) -> Result {
+    let parameters = PostParams::default();
+    let kind = GroupVersionKind::gvk("bounds.example", "v1", "Span");
+    let resource = ApiResource::from_gvk(&kind);
+    let objects: Api<DynamicObject> =
+        Api::namespaced_with(cx.world.client.clone(), &cx.namespace.name, &resource);
+    eventually("the kind is served", SOON, async || {
+        Ok(objects.create(&parameters, &crossed("old")?).await?)
+    })
+    .await?;
+    let mut strict = spans(&json!([{"rule": "self.low <= self.high"}]))?;
+    strict.metadata = definitions.get(SPANS).await?.metadata;
+    definitions.replace(SPANS, &parameters, &strict).await?;
+    let mut attempts = 0;
+    eventually("the rule is in force", SOON, async || {
+        attempts += 1;
+        let another = crossed(&format!("new-{attempts}"))?;
+        match objects.create(&parameters, &another).await {
+            Err(kube::Error::Api(status)) if status.code == 422 => Ok(()),
+            other => Err(Fault::new(format!("{other:?}"))),
+        }
+    })
+    .await?;
+    let merge = PatchParams::default();
+    let status = Patch::Merge(json!({"status": {"replicas": 2}}));
+    let written = objects.patch_status("old", &merge, &status).await?;
+    assert_eq!(written.data["status"]["replicas"], 2);
+    let label = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+    objects.patch("old", &merge, &label).await?;
+    let spec = Patch::Merge(json!({"spec": {"high": 3}}));
+    let refused = objects.patch("old", &merge, &spec).await;
+    let is_refused = matches!(&refused, Err(kube::Error::Api(status)) if status.code == 422);
+    assert!(is_refused, "{refused:?}");
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::rules;
+use super::super::refusal::Cause;
+use super::super::{rules, validate};
 use super::{DEFINITION, ask, server};
 
 #[derive(Deserialize)]
@@ -97,6 +98,28 @@ fn every_pattern_and_rule_of_the_definition_is_enforced() {
         let crossed = json!({"minReplicas": 2, "maxReplicas": 1});
         assert_eq!(rules::obeys(rule, &crossed), Some(false), "{rule}");
     }
+}
+
+#[test]
+fn nobody_is_refused_for_what_was_wrong_before() {
+    let live = json!({"spec": {"low": 5, "high": 2}, "status": {"count": 1}});
+    let cause = |reason, field: &str| Cause {
+        reason,
+        message: String::new(),
+        field: field.to_owned(),
+    };
+    let broken = cause("FieldValueInvalid", "spec");
+    let absent = cause("FieldValueRequired", "spec.middle");
+    let written = json!({"spec": {"low": 5, "high": 2}, "status": {"count": 2}});
+    let moved = json!({"spec": {"low": 5, "high": 3}, "status": {"count": 1}});
+    for cause in [&broken, &absent] {
+        assert!(validate::is_old(cause, &live, &written), "{cause:?}");
+        assert!(!validate::is_old(cause, &live, &moved), "{cause:?}");
+    }
+    let typed = cause("FieldValueTypeInvalid", "spec");
+    assert!(!validate::is_old(&typed, &live, &written));
+    let listed = cause("FieldValueInvalid", "spec.parts[0].size");
+    assert!(!validate::is_old(&listed, &live, &written));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What must hold at every moment, each by the number that it has in the list of invariants. What can be
 //! judged from values alone is a function of them.
 
+pub(super) mod attempts;
 pub(super) mod claims;
 pub(super) mod mirrors;
 pub(super) mod patience;

@@ -1,11 +1,12 @@
 //! D, C2: what is decided.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::Violation;
 use crate::policy::key::VariantKey;
-use crate::policy::plan::{Decision, Plan, Stage};
+use crate::policy::plan::{Decision, Outcome, Plan, Stage};
+use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 
 /// The plans of one process, as they are published.
@@ -15,6 +16,10 @@ pub(in crate::sim::chaos) struct Plans {
     /// When plans of the last minute were published, each with how many had been made since the one
     /// before: of those of one instant the last alone is seen.
     recent: VecDeque<(Duration, u64)>,
+    /// The bounds that were known when the last plan was seen.
+    bounds: BTreeMap<VariantKey, DeclaredBounds>,
+    /// What was last said about each variant, without its numbers.
+    said: BTreeMap<VariantKey, String>,
 }
 
 /// Plans that a minute has at most: an early one each second, and those of ticks five seconds apart or
@@ -26,12 +31,14 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(in crate::sim::chaos) struct Circumstances<'a> {
     /// Number of the settings in force.
     pub(in crate::sim::chaos) generation: u64,
-    /// How long Prometheus has told nothing.
-    pub(in crate::sim::chaos) unheard: Duration,
+    /// How long nothing was heard of a variant.
+    pub(in crate::sim::chaos) unheard: &'a dyn Fn(&VariantKey) -> Duration,
     /// How long what it told may be used.
     pub(in crate::sim::chaos) usable: Duration,
     /// Whether a variant may have no replicas.
     pub(in crate::sim::chaos) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
+    /// The bounds that the process knows.
+    pub(in crate::sim::chaos) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
 }
 
 impl Plans {
@@ -68,6 +75,41 @@ impl Plans {
         self.last = Some((plan.cycle.0, plan.generation));
         let decisions = plan.decisions.values();
         found.extend(decisions.filter_map(|decision| judged(decision, circumstances)));
+        found.extend(self.outside(plan, circumstances));
+        found
+    }
+
+    /// What the plan says otherwise than the one before, numbers apart.
+    pub(in crate::sim::chaos) fn news(&mut self, plan: &Plan) -> Vec<String> {
+        let mut news = Vec::new();
+        for (key, decision) in &plan.decisions {
+            let reason = decision.reason();
+            let words: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
+            if self.said.get(key) != Some(&words) {
+                news.push(format!("{key}: {reason}"));
+                self.said.insert(key.clone(), words);
+            }
+        }
+        news
+    }
+
+    /// D2: targets outside of bounds that were known at the plan before, and are still.
+    fn outside(&mut self, plan: &Plan, circumstances: &Circumstances<'_>) -> Vec<Violation> {
+        let known = plan.decisions.keys();
+        let known = known.filter_map(|key| Some((key.clone(), (circumstances.bounds_of)(key)?)));
+        let known: BTreeMap<VariantKey, DeclaredBounds> = known.collect();
+        let mut found = Vec::new();
+        for (key, bounds) in &known {
+            let decision = plan.decisions.get(key);
+            let Some(target) = decision.and_then(|decision| decision.target) else {
+                continue;
+            };
+            if self.bounds.get(key) == Some(bounds) && is_outside(target, bounds) {
+                let text = format!("{key} goes to {target}, outside of its bounds");
+                found.push(Violation::new("D2", text));
+            }
+        }
+        self.bounds = known;
         found
     }
 
@@ -101,14 +143,49 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
         let text = format!("{key} goes to 0, which nothing allows");
         return Some(Violation::new("D8", text));
     }
+    let is_free = |stage| matches!(stage, Stage::Bounds | Stage::Zero);
     let mut steps = decision.steps.iter();
-    let lowered = steps.any(|step| step.to < step.from && step.stage != Stage::Bounds);
-    if lowered && circumstances.unheard > circumstances.usable {
+    let lowered = steps.any(|step| step.to < step.from && !is_free(step.stage));
+    if lowered && decision.outcome == Outcome::SafetyNet {
+        let text = format!("{key} is lowered to {target} without metrics");
+        return Some(Violation::new("D4", text));
+    }
+    let unheard = (circumstances.unheard)(key);
+    if lowered && unheard > circumstances.usable && decision.current > Some(Replicas::ZERO) {
         let text = format!(
             "{key} is lowered to {target} although nothing was heard for {} s",
-            circumstances.unheard.as_secs()
+            unheard.as_secs()
         );
         return Some(Violation::new("D4", text));
     }
     None
+}
+
+/// Where the least is above the most, the most holds.
+fn is_outside(target: Replicas, bounds: &DeclaredBounds) -> bool {
+    let above = bounds.max.is_some_and(|max| target > max);
+    let crossed = bounds.max.is_some_and(|max| bounds.min > Some(max));
+    above || (!crossed && bounds.min.is_some_and(|min| target < min))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_and_of_crossed_ones_the_most() {
+        let outside = |target, min: Option<u32>, max: Option<u32>| {
+            let bounds = DeclaredBounds {
+                min: min.map(Replicas),
+                max: max.map(Replicas),
+            };
+            is_outside(Replicas(target), &bounds)
+        };
+        assert!(!outside(7, None, None));
+        for (target, expected) in [(1, true), (2, false), (4, false), (5, true)] {
+            assert_eq!(outside(target, Some(2), Some(4)), expected, "{target}");
+        }
+        assert!(!outside(2, Some(5), Some(2)));
+        assert!(outside(3, Some(5), Some(2)));
+    }
 }

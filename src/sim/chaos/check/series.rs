@@ -32,7 +32,7 @@ pub(in crate::sim::chaos) fn read(text: &str) -> Shown {
         };
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
         let value: f64 = value.parse().unwrap_or(f64::NAN);
-        if value.is_nan() || value < 0.0 {
+        if !value.is_finite() || value < 0.0 {
             let text = format!("{line} is no count");
             shown.broken.push(Violation::new("E3", text));
         }
@@ -78,7 +78,7 @@ wva_up 1
         let twice = page.to_owned()
             + "wva_desired_replicas{accelerator_type=\"B\",namespace=\"n\",variant_name=\"v\"} 1\n";
         assert_eq!(read(&twice).broken[0].to_string(), "E1: n/v is shown twice");
-        for value in ["NaN", "-1"] {
+        for value in ["NaN", "-1", "+Inf"] {
             let odd = page.replace("} 2", &format!("}} {value}"));
             assert_eq!(read(&odd).broken[0].invariant, "E3", "{value}");
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::Violation;
-use crate::kit::{ChildrenPolicy, Role, RoleReport, RoleState};
+use crate::kit::{ChildrenPolicy, Role, RoleReport, RoleState, Shape};
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
 pub(in crate::sim::chaos) const MAILBOX: u64 = 40;
@@ -12,6 +12,10 @@ pub(in crate::sim::chaos) const MAILBOX: u64 = 40;
 pub(in crate::sim::chaos) const PER_SECOND: u64 = 2_000;
 /// How long a role may be without a life before its restart is arranged.
 const ARRANGEMENT: Duration = Duration::from_secs(3);
+/// How long a supervisor may stand still: until its process says so, and the probes that end it.
+const STUCK: Duration = Duration::from_secs(100);
+/// How far from each other two looks are at most.
+const LOOK: Duration = Duration::from_secs(2);
 /// How much later than its limit a role that stands still is ended at most.
 const SWEEPS: Duration = Duration::from_secs(4);
 
@@ -19,12 +23,16 @@ const SWEEPS: Duration = Duration::from_secs(4);
 #[derive(Debug, Default)]
 pub(in crate::sim::chaos) struct Tree {
     seen: BTreeMap<Role, Seen>,
+    /// When it was last looked at.
+    looked: Option<Duration>,
 }
 
 #[derive(Debug)]
 struct Seen {
     incarnation: u64,
     handled: u64,
+    /// When it last finished something, or began.
+    moved: Duration,
     /// Since when it has no life and none is planned.
     stopped: Option<Duration>,
     /// Since when it is to be started again.
@@ -61,13 +69,16 @@ impl Tree {
         report: &[RoleReport],
         now: Duration,
     ) -> Vec<Violation> {
+        // While it was paused nothing could be done.
+        let gap = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
+        let missed = gap.saturating_sub(LOOK);
         let lives: BTreeMap<&Role, (u64, bool)> = report
             .iter()
             .map(|one| {
-                (
-                    &one.role,
-                    (one.incarnation, one.state == RoleState::Running),
-                )
+                let moved = self.seen.get(&one.role).map_or(now, |seen| seen.moved);
+                let is_up = one.state == RoleState::Running;
+                let is_awake = now.saturating_sub(moved) <= SWEEPS + missed;
+                (&one.role, (one.incarnation, is_up && is_awake))
             })
             .collect();
         let mut found = Vec::new();
@@ -79,7 +90,8 @@ impl Tree {
             let per_second = before
                 .as_ref()
                 .map_or(0, |seen| one.handled.saturating_sub(seen.handled));
-            let mut seen = before.unwrap_or_else(|| Seen::first(one, parent));
+            let mut seen = before.unwrap_or_else(|| Seen::first(one, parent, now));
+            seen.shift(missed);
             seen.note(one, parent, now);
             let waiting = one.told.saturating_sub(one.handled);
             if waiting > MAILBOX || per_second > PER_SECOND {
@@ -98,8 +110,9 @@ impl Tree {
 }
 
 impl Seen {
-    fn first(one: &RoleReport, parent: u64) -> Self {
+    fn first(one: &RoleReport, parent: u64, now: Duration) -> Self {
         Self {
+            moved: now,
             incarnation: one.incarnation,
             handled: one.handled,
             stopped: None,
@@ -107,6 +120,14 @@ impl Seen {
             still: None,
             restarts: VecDeque::new(),
             parent,
+        }
+    }
+
+    /// Leaves time out of account.
+    fn shift(&mut self, by: Duration) {
+        self.moved += by;
+        for since in [&mut self.stopped, &mut self.waiting, &mut self.still] {
+            *since = since.map(|since| since + by);
         }
     }
 
@@ -118,6 +139,9 @@ impl Seen {
         }
         let waits = one.told > one.handled && one.state == RoleState::Running;
         let stands = waits && self.handled == one.handled && self.incarnation == one.incarnation;
+        if self.handled != one.handled || self.incarnation != one.incarnation {
+            self.moved = now;
+        }
         self.still = stands.then(|| self.still.unwrap_or(now));
         let is_stopped = one.state == RoleState::Stopped;
         self.stopped = is_stopped.then(|| self.stopped.unwrap_or(now));
@@ -152,6 +176,12 @@ impl Seen {
             && for_long(self.still, limit + SWEEPS)
         {
             let text = format!("{role} stands still with occasions waiting, and is not ended");
+            return Some(Violation::new("T1", text));
+        }
+        let is_supervisor = role.policy().shape == Shape::Supervisor;
+        let is_stuck = one.state == RoleState::Running && now.saturating_sub(self.moved) > STUCK;
+        if is_supervisor && is_stuck {
+            let text = format!("{role} has stopped its sweeps, and its process is not ended");
             return Some(Violation::new("T1", text));
         }
         let policy = role.parent().and_then(|parent| parent.policy().children);
