@@ -1,7 +1,6 @@
 //! Who is alive, since when, and how busy: the data of the debug tree, the metrics and the probes.
 //!
-//! The table is locked when a life begins or ends and when it is reported, never for a message:
-//! messages are counted by the atomics of the life that takes them.
+//! The table is locked when a life begins, ends or is reported; its atomics count the messages.
 
 use std::collections::BTreeMap;
 use std::fmt;

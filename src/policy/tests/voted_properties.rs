@@ -172,7 +172,6 @@ fn fleet() -> impl Strategy<Value = SnapshotDocument> {
                         queue_requests: queue.and_then(|(requests, _)| reading(requests)),
                         queue_bytes: queue.and_then(|(_, bytes)| reading(bytes?)),
                         arrival_rate: arrivals.and_then(reading),
-                        ..RouterDocument::default()
                     }),
                     direct_queue: None,
                 });
