@@ -111,7 +111,8 @@ fn given() -> impl Strategy<Value = Given> {
 }
 
 fn fleet() -> impl Strategy<Value = SnapshotDocument> {
-    let bytes = prop::option::of(prop::sample::select(vec![0.0, 900.0, 400_000.0]));
+    // Requests of a queue, and the bytes of each where it has any.
+    let bytes = prop::option::of(prop::sample::select(vec![0.0, 450.0, 200_000.0]));
     let queue = prop::option::of((prop::sample::select(vec![0.0, 2.0, 60.0]), bytes));
     let arrivals = prop::option::of(prop::sample::select(vec![0.0, 0.4, 12.0]));
     let router = (queue, arrivals);
@@ -170,7 +171,7 @@ fn fleet() -> impl Strategy<Value = SnapshotDocument> {
                     model: "m".into(),
                     router: Some(RouterDocument {
                         queue_requests: queue.and_then(|(requests, _)| reading(requests)),
-                        queue_bytes: queue.and_then(|(_, bytes)| reading(bytes?)),
+                        queue_bytes: queue.and_then(|(requests, bytes)| reading(requests * bytes?)),
                         arrival_rate: arrivals.and_then(reading),
                     }),
                     direct_queue: None,
