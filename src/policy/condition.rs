@@ -9,14 +9,12 @@ pub use conflict::conflict;
 
 use serde::Serialize;
 
-use super::limit::Budget;
 use super::limit::WhyLimited;
 use super::optimize::WhyShared;
 use super::plan::{Decision, MetricsState, Outcome, Stage, Step, TargetProblem, Why};
 use super::snapshot::{TargetView, VariantView};
 use super::units::Replicas;
 use super::why::listed;
-use super::zero::Obstacle;
 
 /// Types of condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -429,18 +427,7 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
         Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
         Why::Woken { .. } => Some("started from zero"),
-        Why::WakeRefused { obstacle, by, .. } => Some(match obstacle {
-            Obstacle::NoGpus | Obstacle::NoGpusForPair
-                if by.iter().any(|pool| pool.left == Budget::Unknown) =>
-            {
-                "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
-            }
-            Obstacle::NoGpus | Obstacle::NoGpusForPair => {
-                "requests wait, and GPUs or quotas refuse a start from zero"
-            }
-            Obstacle::AtMaximum => "requests wait, and the maximum is 0",
-            Obstacle::NoPartner => "requests wait, and no variant to serve with can start",
-        }),
+        Why::WakeRefused { obstacle, by, .. } => Some(obstacle.in_short(by)),
         Why::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
         Why::Zero(_) => Some("the boundary to zero decides"),
         Why::GrownElsewhere { .. } => Some("another variant of the model grows"),

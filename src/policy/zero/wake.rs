@@ -210,6 +210,24 @@ impl WakeMember {
     }
 }
 
+impl Obstacle {
+    /// What it means, without measurements.
+    pub(in crate::policy) fn in_short(self, by: &[PoolFigures]) -> &'static str {
+        match self {
+            Self::NoGpus | Self::NoGpusForPair
+                if by.iter().any(|pool| pool.left == Budget::Unknown) =>
+            {
+                "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
+            }
+            Self::NoGpus | Self::NoGpusForPair => {
+                "requests wait, and GPUs or quotas refuse a start from zero"
+            }
+            Self::AtMaximum => "requests wait, and the maximum is 0",
+            Self::NoPartner => "requests wait, and no variant to serve with can start",
+        }
+    }
+}
+
 /// Writes what keeps a variant from its first replica, with the pools that lack what it takes.
 pub(in crate::policy) fn wake_refused(
     f: &mut fmt::Formatter<'_>,
