@@ -209,12 +209,14 @@ impl Judge {
                 is_read.then_some(view.bounds)
             };
             // Pods are called after the deployment, and that after the variant.
-            let unheard = |key: &VariantKey| {
-                let last = seat.heard.last(&format!("{}-", key.name));
+            let since_told = |prefix: &str| {
+                let last = seat.heard.last(prefix);
                 now.saturating_sub(last.unwrap_or_default().max(seat.since))
             };
+            let unheard = |key: &VariantKey| since_told(&format!("{}-", key.name));
             let circumstances = Circumstances {
                 generation: in_force.generation.number,
+                silent: since_told(""),
                 unheard: &unheard,
                 usable: dynamic.freshness.unavailable,
                 may_be_zero: &may_be_zero,

@@ -35,7 +35,7 @@ struct Memory {
     ghosts: Known,
 }
 
-/// When each pod was last named in an answer.
+/// When each pod was last named in an answer, and under no name when an answer last held anything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heard(Arc<Mutex<BTreeMap<String, Duration>>>);
 
@@ -49,6 +49,9 @@ impl Heard {
 
     fn note(&self, answer: &QueryResult, now: Duration) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !answer.is_empty() {
+            table.insert(String::new(), now);
+        }
         for sample in answer.samples() {
             let pod = sample.labels().find(|(name, _)| &***name == "pod");
             if let Some((_, pod)) = pod {

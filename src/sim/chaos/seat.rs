@@ -244,18 +244,7 @@ impl Seat {
         self.leads = since(leads, self.leads);
     }
 
-    fn lasting(
-        &mut self,
-        group: &str,
-        present: Vec<String>,
-        now: Moment,
-        limit: Duration,
-    ) -> Vec<String> {
-        let times = (now.monotonic, self.calm);
-        self.patience.lasting(group, present, times, limit)
-    }
-
-    /// The same, while it leads without a break.
+    /// What has lasted in calm, while it leads without a break.
     fn lasting_lead(
         &mut self,
         group: &str,
@@ -338,16 +327,17 @@ impl Seat {
         ];
         let agree = kinds.iter().all(|(_, known, stored)| known == *stored);
         self.agreed = agree.then_some(revisions);
+        let calm = (now.monotonic, self.calm);
         for (kind, known, stored) in kinds {
-            let ghosts = known.difference(stored).cloned().collect();
+            let ghosts: Vec<String> = known.difference(stored).cloned().collect();
             let group = format!("ghosts/{kind}");
-            for ghost in self.lasting(&group, ghosts, now, KNOWN) {
+            for ghost in self.patience.lasting(&group, ghosts, calm, KNOWN) {
                 let text = format!("{ghost} is gone, and still among the {kind} that are known");
                 found.push(Violation::new("M2", text));
             }
-            let missing = stored.difference(&known).cloned().collect();
+            let missing: Vec<String> = stored.difference(&known).cloned().collect();
             let group = format!("missing/{kind}");
-            for missing in self.lasting(&group, missing, now, KNOWN) {
+            for missing in self.patience.lasting(&group, missing, calm, KNOWN) {
                 let text = format!("{missing} is not among the {kind} that are known");
                 found.push(Violation::new("M1", text));
             }

@@ -31,6 +31,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(in crate::sim::chaos) struct Circumstances<'a> {
     /// Number of the settings in force.
     pub(in crate::sim::chaos) generation: u64,
+    /// How long Prometheus has told nothing at all.
+    pub(in crate::sim::chaos) silent: Duration,
     /// How long nothing was heard of a variant.
     pub(in crate::sim::chaos) unheard: &'a dyn Fn(&VariantKey) -> Duration,
     /// How long what it told may be used.
@@ -143,15 +145,24 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
         let text = format!("{key} goes to 0, which nothing allows");
         return Some(Violation::new("D8", text));
     }
-    let is_free = |stage| matches!(stage, Stage::Bounds | Stage::Zero);
-    let mut steps = decision.steps.iter();
-    let lowered = steps.any(|step| step.to < step.from && !is_free(step.stage));
+    let lowered_at = |is_meant: fn(Stage) -> bool| {
+        let mut steps = decision.steps.iter();
+        steps.any(|step| step.to < step.from && is_meant(step.stage))
+    };
+    let lowered = lowered_at(|stage| !matches!(stage, Stage::Bounds | Stage::Zero));
     if lowered && decision.outcome == Outcome::SafetyNet {
         let text = format!("{key} is lowered to {target} without metrics");
         return Some(Violation::new("D4", text));
     }
-    let unheard = (circumstances.unheard)(key);
-    if lowered && unheard > circumstances.usable && decision.current > Some(Replicas::ZERO) {
+    // A model goes to zero as a whole, by what is told of any of its variants and of its queue.
+    let unheard = if lowered && decision.current > Some(Replicas::ZERO) {
+        (circumstances.unheard)(key)
+    } else if lowered_at(|stage| stage == Stage::Zero) {
+        circumstances.silent
+    } else {
+        Duration::ZERO
+    };
+    if unheard > circumstances.usable {
         let text = format!(
             "{key} is lowered to {target} although nothing was heard for {} s",
             unheard.as_secs()
