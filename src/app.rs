@@ -140,7 +140,7 @@ struct Plant {
     scope: Scope,
     statics: Arc<StaticSettings>,
     addresses: Addresses,
-    plans: Slot<Arc<crate::policy::plan::Plan>>,
+    plans: Slot<optimizer::Proposal>,
     changed: Doorbell<crate::policy::key::VariantKey>,
     settled: Doorbell<emitter::Settled>,
     dirty: Doorbell<variants::Dirty>,
@@ -295,8 +295,8 @@ impl Plant {
 
     fn leadership(&self, env: &Env) -> ChildSpec {
         let election = self.election(env);
-        let (claim, requests) = (self.facts.claim.clone(), self.facts.requests.clone());
-        let denials = self.denials(env);
+        let (claim, reread) = (self.facts.claim.clone(), self.facts.reread.clone());
+        let (requests, denials) = (self.facts.requests.clone(), self.denials(env));
         let generator = env.kit.seed.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
@@ -310,6 +310,7 @@ impl Plant {
                 let generator = generator.child("leadership");
                 Leadership::new(
                     claim.clone(),
+                    reread.clone(),
                     requests.clone(),
                     denials.clone(),
                     election.clone(),

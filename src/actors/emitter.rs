@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
+use crate::actors::optimizer::Proposal;
 use crate::env::Flaw;
 use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
 use crate::metrics::{Trouble, VariantLabels};
@@ -84,6 +85,8 @@ pub enum Effect {
     },
     /// Show raises that are stored, or were waited for in vain.
     Reveal(BTreeSet<VariantKey>),
+    /// Note that nothing is left of an earlier term of the claim.
+    Enter(u64),
     /// Keep a plan, and show whether it had usable metrics.
     Keep(Arc<Plan>),
 }
@@ -96,7 +99,7 @@ impl Effect {
             | Self::Announce { record, .. }
             | Self::Tell { record, .. } => record.decided.cycle,
             Self::Keep(plan) => Some(plan.cycle),
-            Self::Forget { .. } | Self::Reveal(_) => None,
+            Self::Forget { .. } | Self::Reveal(_) | Self::Enter(_) => None,
         }
     }
 }
@@ -106,14 +109,12 @@ impl Effect {
 pub struct Emitter {
     facts: Facts,
     tenure: Tenure,
-    plans: Slot<Arc<Plan>>,
+    plans: Slot<Proposal>,
     changed: Doorbell<VariantKey>,
     statuses: Intents<VariantKey>,
     events: Events,
     settled: Doorbell<Settled>,
-    plan: Option<Arc<Plan>>,
-    /// The term of the claim that plan and records are of.
-    term: u64,
+    plan: Option<Proposal>,
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
     unstored: BTreeMap<VariantKey, Moment>,
@@ -123,7 +124,7 @@ pub struct Emitter {
 #[derive(Debug, Clone)]
 pub struct Connections {
     /// Latest plan.
-    pub plans: Slot<Arc<Plan>>,
+    pub plans: Slot<Proposal>,
     /// Variants whose view changed or that are gone.
     pub changed: Doorbell<VariantKey>,
     /// Variants whose status may have to be written.
@@ -144,8 +145,9 @@ impl Emitter {
             events,
             settled,
         } = connections;
+        let term = facts.records.term();
         let plan = facts.plan.load().as_ref().clone();
-        let term = facts.claim.term();
+        let plan = plan.map(|plan| Proposal { term, plan });
         Self {
             facts,
             tenure: tenure.clone(),
@@ -155,16 +157,18 @@ impl Emitter {
             events,
             settled,
             plan,
-            term,
             unstored: BTreeMap::new(),
         }
     }
 
-    /// Everything: after a restart, and when the right to write comes or goes.
+    /// Everything: after a restart, and when the right to write comes or goes. Records of an earlier
+    /// term go first, since somebody else may have led since: whoever is killed on the way begins again.
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         drop(self.changed.answer());
         let may_write = self.facts.claim.may_write(now);
-        let is_of_this_term = self.enter_term();
+        let term = self.facts.claim.term();
+        let is_of_this_term = self.is_of_this_term();
+        self.plan.take_if(|known| !may_write || known.term != term);
         let views = self.facts.board.snapshot();
         for (key, record) in self.facts.records.snapshot() {
             let stays = self.facts.flaws.has(Flaw::FollowerShows);
@@ -172,8 +176,10 @@ impl Emitter {
                 effects.push(Effect::Forget { previous: record });
             }
         }
+        if !is_of_this_term {
+            effects.push(Effect::Enter(term));
+        }
         if !may_write {
-            self.plan = None;
             return;
         }
         for view in views.values() {
@@ -182,41 +188,44 @@ impl Emitter {
         }
     }
 
-    /// Whether plan and records are of the term that the claim is in. Somebody else may have led
-    /// since an earlier one, though this process was told of both changes at once.
-    fn enter_term(&mut self) -> bool {
-        let term = self.facts.claim.term();
-        let is_same = std::mem::replace(&mut self.term, term) == term;
-        if !is_same {
-            self.plan = None;
-        }
-        is_same
+    /// Whether the records are of the term that the claim is in.
+    fn is_of_this_term(&self) -> bool {
+        self.facts.records.term() == self.facts.claim.term()
     }
 
-    fn take_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        let Some(plan) = self.plans.take() else {
+    /// Takes a plan that counts from the slot.
+    fn take_plan(&mut self, now: Moment) -> Option<Arc<Plan>> {
+        let new = self.plans.take()?;
+        let counts = self.facts.claim.may_write(now) && new.term == self.facts.claim.term();
+        let is_overtaken = |last: &Proposal| last.plan.cycle >= new.plan.cycle;
+        if !counts || self.plan.as_ref().is_some_and(is_overtaken) {
+            return None;
+        }
+        let plan = Arc::clone(&new.plan);
+        self.plan = Some(new);
+        Some(plan)
+    }
+
+    fn follow_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        let Some(plan) = self.take_plan(now) else {
             return;
         };
-        if !self.facts.claim.may_write(now) {
-            return;
-        }
-        let overtaken = self
-            .plan
-            .as_ref()
-            .is_some_and(|last| last.cycle >= plan.cycle);
-        if overtaken {
-            return;
-        }
-        self.plan = Some(Arc::clone(&plan));
-        for key in plan.decisions.keys() {
-            if let Some(view) = self.facts.board.get(key) {
-                self.publish(&view, now, effects);
+        if self.is_of_this_term() {
+            for key in plan.decisions.keys() {
+                if let Some(view) = self.facts.board.get(key) {
+                    self.publish(&view, now, effects);
+                }
             }
+        } else {
+            self.full_pass(now, effects);
         }
         effects.push(Effect::Keep(plan));
     }
 
     fn refresh(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        if !self.is_of_this_term() {
+            return self.full_pass(now, effects);
+        }
         let may_write = self.facts.claim.may_write(now);
         for key in self.changed.answer() {
             match self.facts.board.get(&key) {
@@ -287,7 +296,19 @@ impl Emitter {
         now: Moment,
         effects: &mut Vec<Effect>,
     ) {
-        let plan = self.plan.as_deref();
+        let plan = self.plan.as_ref().map(|known| &*known.plan);
+        let stored = self.facts.stored(&view.key);
+        // The board may be behind what is stored, and a new term begins with that.
+        let behind = previous.is_none() && stored.is_some() && stored != view.desired;
+        let view = &if behind {
+            let desired = stored;
+            Arc::new(VariantView {
+                desired,
+                ..(**view).clone()
+            })
+        } else {
+            Arc::clone(view)
+        };
         let quarantine = self.facts.quarantine_of(&view.key);
         let troubles = Troubles {
             quarantine: quarantine.as_deref(),
@@ -428,11 +449,12 @@ impl Duty for Emitter {
                 // What an earlier life kept back is shown now; nobody knows any more what it was.
                 let known = self.facts.records.snapshot().into_keys();
                 effects.push(Effect::Reveal(known.collect()));
-                self.take_plan(now, effects);
+                let plan = self.take_plan(now);
                 self.full_pass(now, effects);
+                effects.extend(plan.map(Effect::Keep));
             }
             Occasion::Message(Message::ClaimChanged) => self.full_pass(now, effects),
-            Occasion::Message(Message::PlanReady) => self.take_plan(now, effects),
+            Occasion::Message(Message::PlanReady) => self.follow_plan(now, effects),
             Occasion::Message(Message::ViewsChanged) => self.refresh(now, effects),
             Occasion::Message(Message::StatusSettled) => self.settle(effects),
             Occasion::Message(Message::Overdue) => effects.push(Effect::Reveal(self.overdue(now))),
@@ -467,6 +489,11 @@ impl Duty for Emitter {
             }
             Effect::Tell { record, previous } => {
                 self.tell(cx.now(), &record, previous.as_deref());
+            }
+            Effect::Enter(term) => {
+                self.unstored.clear();
+                // Where a younger emitter has written already, it has seen to this.
+                drop(self.facts.records.enter(&self.tenure, term));
             }
             Effect::Keep(plan) => self.keep(plan),
         }

@@ -11,6 +11,7 @@ use crate::actors::config::Told;
 use crate::actors::mirrors::{self, Contact, Mirrors, Sighting};
 use crate::actors::records::Records;
 use crate::actors::requests::Requests;
+use crate::actors::reread::Reread;
 use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
 use crate::cluster::mirror::SyncState;
@@ -37,6 +38,7 @@ use crate::policy::schedule::Schedule;
 use crate::policy::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, SignalName, VariantView,
 };
+use crate::policy::units::Replicas;
 use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
 use crate::settings::problem::Findings;
@@ -77,6 +79,8 @@ pub struct Facts {
     pub clock: Clock,
     /// Objects of the cluster.
     pub mirrors: Mirrors,
+    /// The wish to have the variants read anew.
+    pub reread: Reread,
     /// One view per variant.
     pub board: Board,
     /// What is published per variant.
@@ -122,6 +126,7 @@ impl Facts {
         let schedule = Schedule::starting(clock.now(), generation.dynamic.interval);
         Self {
             mirrors,
+            reread: Reread::default(),
             board: Board::default(),
             records: Records::default(),
             settings: Cell::new(InForce {
@@ -219,7 +224,7 @@ impl Facts {
             target: sighting.lookup(),
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
             claimants: &claimants,
-            published: self.records.decided(key),
+            published: self.decided(key),
             scalers: &scalers,
         };
         Some(state.refresh(&facts, now))
@@ -246,7 +251,7 @@ impl Facts {
     pub fn snapshot(&self, cycle: CycleId) -> ClusterSnapshot {
         let mut variants = self.board.snapshot();
         for (key, view) in &mut variants {
-            let published = self.records.decided(key);
+            let published = self.decided(key).or_else(|| self.stored(key));
             if published.is_some() && published != view.desired && view.target.resolved().is_some()
             {
                 *view = Arc::new(VariantView {
@@ -264,6 +269,17 @@ impl Facts {
             direct: self.direct.load(),
             gpus: self.gpus(),
         }
+    }
+
+    /// The count that a cycle of this term decided last.
+    fn decided(&self, key: &VariantKey) -> Option<Replicas> {
+        let is_of_this_term = self.records.term() == self.claim.term();
+        is_of_this_term.then(|| self.records.decided(key)).flatten()
+    }
+
+    /// The count that the status of an object holds. The board may be behind it.
+    pub fn stored(&self, key: &VariantKey) -> Option<Replicas> {
+        self.mirrors.managed(key)?.object.stored.desired
     }
 
     /// GPUs of the cluster; `None` where no setting asks for them.

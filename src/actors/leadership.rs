@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::actors::denials::Denials;
 use crate::actors::requests::{Asker, Requests};
+use crate::actors::reread::Reread;
 use crate::actors::{emitter, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
@@ -62,6 +63,7 @@ struct Look {
 #[derive(Debug)]
 pub struct Leadership {
     claim: ClaimReader,
+    reread: Reread,
     requests: Requests,
     denials: Denials,
     election: Election,
@@ -74,6 +76,7 @@ impl Leadership {
     /// A new life of the role.
     pub fn new(
         claim: ClaimReader,
+        reread: Reread,
         requests: Requests,
         denials: Denials,
         election: Election,
@@ -82,6 +85,7 @@ impl Leadership {
     ) -> Self {
         Self {
             claim,
+            reread,
             requests,
             denials,
             election,
@@ -122,6 +126,22 @@ impl Leadership {
             hold: Hold::Until(claim_end(rules, sent) + overlong),
             free_at: None,
         })
+    }
+
+    /// Whether the claim may be told. Who begins to lead reads first what its predecessor stored last:
+    /// a watch may be behind that, and what is shown would fall back. While nobody can read the
+    /// objects, nobody leads, and the lease is kept.
+    async fn is_up_to_date(&self, cx: &Context<Message>, hold: Hold, patience: Duration) -> bool {
+        if hold == Hold::NotOurs || self.claim.may_write(cx.now()) {
+            return true;
+        }
+        let is_read = self.reread.ask(self.claim.term() + 1, patience).await;
+        if !is_read {
+            tracing::warn!(
+                "leads only once VariantAutoscalings are listed, which has taken longer than {patience:?}"
+            );
+        }
+        is_read
     }
 
     fn publish(&self, cx: &Context<Message>, hold: Hold) -> Result<(), Trouble> {
@@ -189,7 +209,12 @@ impl Behaviour for Leadership {
         let free_at = match Self::contend(&mut self.state, cx, &rules, &api).await {
             Ok(look) => {
                 self.requests.worked(Asker::Lease);
-                self.publish(cx, look.hold)?;
+                if self
+                    .is_up_to_date(cx, look.hold, rules.retry_period / 2)
+                    .await
+                {
+                    self.publish(cx, look.hold)?;
+                }
                 look.free_at
             }
             // The claim runs out by itself, so a failure needs no further step.

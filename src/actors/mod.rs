@@ -15,6 +15,7 @@ pub mod mirrors;
 pub mod optimizer;
 pub mod records;
 pub mod requests;
+pub mod reread;
 pub mod router_scraper;
 pub mod scale_reader;
 pub mod status;

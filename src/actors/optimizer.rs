@@ -44,18 +44,27 @@ pub enum Message {
 #[derive(Debug)]
 pub enum Effect {
     /// Hand a plan to the emitter.
-    Publish(Arc<Plan>),
+    Publish(Proposal),
     /// Come back.
     Arm(Duration, Message),
     /// Have the collector read before its next tick.
     Refresh,
 }
 
+/// A plan on its way to the emitter.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// The term of the claim under which it was made.
+    pub term: u64,
+    /// The plan.
+    pub plan: Arc<Plan>,
+}
+
 /// The machine behind the role.
 #[derive(Debug)]
 pub struct Optimizer {
     facts: Facts,
-    plans: Slot<Arc<Plan>>,
+    plans: Slot<Proposal>,
     collector: Address<collector::Message>,
     epoch: u64,
     planned: Option<Moment>,
@@ -72,7 +81,7 @@ impl Optimizer {
     /// A new life of the role.
     pub fn new(
         facts: Facts,
-        plans: Slot<Arc<Plan>>,
+        plans: Slot<Proposal>,
         collector: Address<collector::Message>,
     ) -> Self {
         Self {
@@ -97,6 +106,8 @@ impl Optimizer {
         if !self.facts.claim.may_write(now) {
             return;
         }
+        // Before anything is read: what is read later is of this term or of a later one.
+        let term = self.facts.claim.term();
         let duration = self
             .facts
             .series
@@ -126,7 +137,8 @@ impl Optimizer {
         timer.observe_duration();
         self.planned = Some(now);
         let plan = flaws::plan(&self.facts.flaws, plan);
-        effects.push(Effect::Publish(Arc::new(plan)));
+        let plan = Arc::new(plan);
+        effects.push(Effect::Publish(Proposal { term, plan }));
     }
 
     /// Decides on the last snapshot, or has another one made if it is too old to be used again.

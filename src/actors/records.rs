@@ -1,6 +1,7 @@
 //! What has been published per variant: one record is gauge, status, condition and debug page.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::kit::{Guard, Superseded, Tenure};
@@ -15,6 +16,7 @@ pub struct Records(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     guard: Guard,
+    term: AtomicU64,
     records: RwLock<BTreeMap<VariantKey, Arc<Record>>>,
 }
 
@@ -22,12 +24,28 @@ impl Default for Records {
     fn default() -> Self {
         Self(Arc::new(Inner {
             guard: Guard::new(),
+            term: AtomicU64::new(0),
             records: RwLock::new(BTreeMap::new()),
         }))
     }
 }
 
 impl Records {
+    /// The term of the claim that the records are of. Somebody else may have led since.
+    pub fn term(&self) -> u64 {
+        self.0.term.load(Ordering::Acquire)
+    }
+
+    /// Notes that no record of an earlier term is left.
+    ///
+    /// # Errors
+    /// When a younger emitter has written already.
+    pub fn enter(&self, tenure: &Tenure, term: u64) -> Result<(), Superseded> {
+        self.0.guard.admit(tenure, || {
+            self.0.term.store(term, Ordering::Release);
+        })
+    }
+
     /// The count published last for a variant.
     pub fn desired(&self, key: &VariantKey) -> Option<Replicas> {
         self.get(key)?.values.map(|values| values.desired)

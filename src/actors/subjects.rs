@@ -165,6 +165,7 @@ impl Wiring {
             malformed: |_, _| None,
             mirror: mirror.clone(),
             ring: Arc::new(ring),
+            reread: None,
         }
     }
 
@@ -261,6 +262,7 @@ impl Wiring {
             malformed: |malformed: &Malformed, texts: &mut Interner| {
                 Some(variant::malformed(malformed, texts))
             },
+            reread: Some(self.facts.reread.clone()),
             ..Self::subject(kind, self.api(), mirror, ring)
         })
     }

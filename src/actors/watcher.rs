@@ -1,15 +1,19 @@
 //! One watcher per kind: keeps a mirror and rings for every difference.
 
 use std::fmt;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use kube::Api;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::actors::denials::Denials;
 use crate::actors::facts::{Facts, InForce};
+use crate::actors::reread::Reread;
 use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
@@ -53,6 +57,8 @@ pub struct Subject<K: Projected> {
     pub mirror: Mirror<K::View>,
     /// Who is told.
     pub ring: Ring<K::View>,
+    /// Who may ask for a fresh list; `None` where nobody does.
+    pub reread: Option<Reread>,
 }
 
 impl<K: Projected> Clone for Subject<K> {
@@ -66,6 +72,7 @@ impl<K: Projected> Clone for Subject<K> {
             malformed: self.malformed,
             mirror: self.mirror.clone(),
             ring: Arc::clone(&self.ring),
+            reread: self.reread.clone(),
         }
     }
 }
@@ -95,6 +102,8 @@ pub struct Watcher<K: Projected> {
     denials: Denials,
     watch: Option<Watch<K>>,
     relist: Option<Relist<K::View>>,
+    /// The fresh list that was asked for and that the watch began with, at least.
+    rereading: u64,
     /// Whether the kind is forgotten, since nobody needs it.
     rests: bool,
     texts: Interner,
@@ -121,6 +130,7 @@ where
             denials,
             watch: None,
             relist: None,
+            rereading: 0,
             rests: false,
             texts: Interner::default(),
         }
@@ -184,6 +194,7 @@ where
                 if first {
                     (self.subject.ring)(News::Synced);
                 }
+                self.reread();
             }
             WatchEvent::Failed { error, retry_in } => self.fail(cx, &error, retry_in)?,
         }
@@ -234,7 +245,42 @@ where
         if first {
             (self.subject.ring)(News::Synced);
         }
+        self.reread();
         Ok(())
+    }
+
+    /// Says that the fresh list that was asked for is read.
+    fn reread(&self) {
+        if let Some(reread) = &self.subject.reread {
+            reread.done(self.rereading);
+        }
+    }
+
+    /// The next event, from a fresh list as soon as somebody asks for one; `None` if there was none for
+    /// as long as an occasion may take.
+    async fn next(&mut self, cx: &Context<Message>) -> Option<WatchEvent<K>> {
+        let mut watch = match self.watch.take() {
+            Some(watch) => watch,
+            None => self.open(cx),
+        };
+        if let Some(reread) = &self.subject.reread
+            && reread.asked() > self.rereading
+        {
+            self.rereading = reread.asked();
+            watch.begin_anew();
+        }
+        let asked = async {
+            match &self.subject.reread {
+                Some(reread) => reread.is_asked_beyond(self.rereading).await,
+                None => pending().await,
+            }
+        };
+        let event = match select(pin!(asked), pin!(timeout(PULL, watch.next()))).await {
+            Either::Left(_) => None,
+            Either::Right((event, _)) => event.ok(),
+        };
+        self.watch = Some(watch);
+        event
     }
 
     fn apply(&self, cx: &Context<Message>, key: ObjectKey, view: K::View) -> Result<(), Trouble> {
@@ -294,16 +340,13 @@ where
             }
         }
         self.rests = false;
-        let mut watch = match self.watch.take() {
-            Some(watch) => watch,
-            None => self.open(cx),
-        };
-        let event = timeout(PULL, watch.next()).await;
-        self.watch = Some(watch);
-        if let Ok(event) = event {
+        if let Some(event) = self.next(cx).await {
             self.take_in(cx, event)?;
         }
         cx.tell_self(Message::Pull);
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

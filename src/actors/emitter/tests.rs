@@ -12,6 +12,7 @@ use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
 use crate::actors::mirrors::tests::list;
+use crate::actors::optimizer::Proposal;
 use crate::actors::variants::tests::facts;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::claim::{Claim, Hold};
@@ -23,7 +24,6 @@ use crate::metrics::Visibility;
 use crate::policy;
 use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
-use crate::policy::plan::Plan;
 use crate::policy::snapshot::{
     Accelerator, CycleId, DeclaredBounds, GenerationState, ReplicaTemplate, ResolvedTarget,
     TargetView, VariantView,
@@ -63,17 +63,21 @@ fn view(min: u32) -> VariantView {
 }
 
 /// Puts the variant on the board and plans it: without metrics its minimum decides.
-fn plan(facts: &Facts, min: u32, cycle: u64) -> Arc<Plan> {
+fn plan(facts: &Facts, min: u32, cycle: u64) -> Proposal {
     let tenure = Tenure::for_test(Role::Variant(key()), 1);
     facts.board.put(&tenure, Arc::new(view(min))).unwrap();
     let generation = &facts.settings.load().generation;
-    Arc::new(policy::plan(
+    let plan = policy::plan(
         &facts.snapshot(CycleId(cycle)),
         &facts.learned.load(),
         &generation.dynamic,
         generation.number,
         facts.clock.now(),
-    ))
+    );
+    Proposal {
+        term: facts.claim.term(),
+        plan: Arc::new(plan),
+    }
 }
 
 /// The gauge after everybody has done what there is to do.
@@ -88,16 +92,24 @@ async fn gauge(facts: &Facts) -> String {
 /// An emitter at work, and the ways to tell it something.
 struct Running {
     address: Address<Message>,
-    plans: Slot<Arc<Plan>>,
+    plans: Slot<Proposal>,
     settled: Doorbell<Settled>,
     task: JoinHandle<ExitReason>,
 }
 
 impl Running {
     fn start(facts: &Facts) -> Self {
+        Self::with(facts, None)
+    }
+
+    /// One that finds this in the slot.
+    fn with(facts: &Facts, waiting: Option<Proposal>) -> Self {
         let address = Address::vacant();
         let bell = address.clone();
         let plans = Slot::new(move || bell.hint(Message::PlanReady));
+        if let Some(waiting) = waiting {
+            plans.put(waiting);
+        }
         let bell = address.clone();
         let settled = Doorbell::new(move || bell.hint(Message::StatusSettled));
         let connections = Connections {
@@ -214,5 +226,46 @@ async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier
     assert_eq!(gauge(&facts).await, "3", "in the same term the plan stands");
     claim(&facts, 3);
     running.address.hint(Message::ClaimChanged);
+    assert_eq!(gauge(&facts).await, "8");
+}
+
+/// The new leader's mirror has been read anew, and the actor of the variant has yet to look.
+#[tokio::test(start_paused = true)]
+async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
+    let facts = leading(3);
+    let running = Running::start(&facts);
+    running.plans.put(plan(&facts, 1, 1));
+    assert_eq!(gauge(&facts).await, "3");
+
+    store(&facts, 8);
+    claim(&facts, 3);
+    running.address.hint(Message::ClaimChanged);
+    assert_eq!(gauge(&facts).await, "8");
+    let early = plan(&facts, 1, 2);
+    assert_eq!(early.plan.decisions[&key()].target, Some(Replicas(8)));
+    running.plans.put(early);
+    assert_eq!(gauge(&facts).await, "8");
+}
+
+/// Nobody told it of the new term, and what it finds in slot and records is of the old one.
+#[tokio::test(start_paused = true)]
+async fn an_emitter_that_was_dead_when_the_claim_came_back_keeps_nothing_of_the_term_before() {
+    let facts = leading(3);
+    let running = Running::start(&facts);
+    running.plans.put(plan(&facts, 1, 1));
+    assert_eq!(gauge(&facts).await, "3");
+    let of_old_term = plan(&facts, 1, 2);
+    drop(running);
+
+    store(&facts, 8);
+    let running = Running::with(&facts, Some(of_old_term.clone()));
+    assert_eq!(
+        gauge(&facts).await,
+        "3",
+        "in the same term the record stands"
+    );
+    drop(running);
+    claim(&facts, 3);
+    let _running = Running::with(&facts, Some(of_old_term));
     assert_eq!(gauge(&facts).await, "8");
 }

@@ -170,6 +170,12 @@ where
         }
     }
 
+    /// Begins with a fresh list, at once: what was read until now may be behind.
+    pub fn begin_anew(&mut self) {
+        self.phase = Phase::Listing { token: None };
+        self.resume = None;
+    }
+
     async fn list(&mut self) -> Option<WatchEvent<K>> {
         let Phase::Listing { token } = &self.phase else {
             return None;

@@ -1,0 +1,114 @@
+//! Objects are read anew for whoever asks, whatever the watch says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Api;
+use prometheus::{IntCounterVec, Opts};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::{Subject, Watcher};
+use crate::actors::denials::Denials;
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::variants::tests::facts;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::event::Regarding;
+use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::watch::WatchOptions;
+use crate::env::SeedTree;
+use crate::kit::{self, Address, Census, ExitReason, Kit, Role, WatchedKind};
+use crate::policy::key::VariantKey;
+use crate::policy::units::Replicas;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn stored(replicas: u32, version: &str) -> Answer {
+    let object: Value = json!({
+        "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling",
+        "metadata": {"namespace": "ns", "name": "v", "uid": "u", "resourceVersion": version},
+        "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "v"}},
+        "status": {"desiredOptimizedAlloc": {"numReplicas": replicas, "accelerator": "unresolved"}},
+    });
+    let list = json!({
+        "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscalingList",
+        "metadata": {"resourceVersion": version},
+        "items": [object],
+    });
+    Answer::Json(200, list)
+}
+
+/// A watch that is open and says nothing.
+fn silent() -> (mpsc::UnboundedSender<String>, Answer) {
+    let (lines, body) = mpsc::unbounded_channel();
+    (lines, Answer::Lines(body))
+}
+
+/// The watcher of VariantAutoscalings at work.
+fn start(server: &FakeServer, facts: &Facts) -> JoinHandle<ExitReason> {
+    let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
+    let pod = Regarding {
+        api_version: "v1".into(),
+        kind: "Pod".into(),
+        namespace: "system".into(),
+        name: "wva-0".into(),
+        uid: "".into(),
+    };
+    let denials = Denials::new(facts.clock.clone(), Events::new(lost, || {}), pod);
+    let subject = Subject::<VariantAutoscaling> {
+        kind: WatchedKind::VariantAutoscaling,
+        api: Arc::new(Api::all(server.client())),
+        options: WatchOptions::default(),
+        needed: |_| true,
+        wanted: Arc::new(|_| true),
+        malformed: |_, _| None,
+        mirror: facts.mirrors.variants.clone(),
+        ring: Arc::new(|_| {}),
+        reread: Some(facts.reread.clone()),
+    };
+    let of_watcher = facts.clone();
+    let role = Role::Watcher(WatchedKind::VariantAutoscaling);
+    let watcher = kit::child(role, &Address::vacant(), move |_tenure| {
+        Watcher::new(subject.clone(), of_watcher.clone(), denials.clone())
+    });
+    let kit = Kit {
+        clock: facts.clock.clone(),
+        seed: SeedTree::new(1),
+        census: Census::new(),
+    };
+    let tree = vec![kit::supervisor(Role::Ingress, vec![watcher])];
+    tokio::spawn(kit::run(kit, tree, std::future::pending()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
+    let facts = facts();
+    let key = VariantKey::new("ns", "v");
+    let (_first, watch) = silent();
+    let (_second, rewatch) = silent();
+    let server = FakeServer::new([stored(3, "7"), watch]);
+    let watcher = start(&server, &facts);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(facts.stored(&key), Some(Replicas(3)));
+
+    // Stored by somebody else, and the watch is behind.
+    server.then(refusal(500, "InternalError", "try again"));
+    server.then(stored(8, "9"));
+    server.then(rewatch);
+    sleep(MINUTE).await;
+    assert_eq!(facts.stored(&key), Some(Replicas(3)), "nobody asked");
+    let early = facts.reread.ask(1, Duration::from_millis(1)).await;
+    assert!(!early, "the first list failed");
+    assert!(facts.reread.ask(1, MINUTE).await);
+    assert_eq!(facts.stored(&key), Some(Replicas(8)));
+
+    assert!(facts.reread.ask(1, MINUTE).await, "it is done already");
+    assert!(
+        !facts.reread.ask(2, MINUTE).await,
+        "the server answers no more"
+    );
+    watcher.abort();
+}
