@@ -10,8 +10,7 @@ use crate::actors::intents::Intents;
 use crate::actors::optimizer::Proposal;
 use crate::env::Flaw;
 use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
-use crate::metrics::{Trouble, VariantLabels};
-use crate::policy::condition::{self, ConditionStatus};
+use crate::metrics::VariantLabels;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan};
@@ -348,10 +347,10 @@ impl Emitter {
         {
             return;
         }
-        let before = previous.map(|previous| troubles(previous));
+        let before = previous.map(|previous| news::troubles(previous));
         self.facts.series.expose_troubles(
             &record.key,
-            &troubles(record),
+            &news::troubles(record),
             &before.unwrap_or_default(),
         );
         self.statuses.add(record.key.clone());
@@ -418,20 +417,6 @@ impl Emitter {
     }
 }
 
-/// What is wrong with a variant, in the words of its conditions.
-fn troubles(record: &Record) -> Vec<Trouble> {
-    let failing = record
-        .conditions
-        .iter()
-        .filter(|condition| condition.status == ConditionStatus::False);
-    let conflict = condition::conflict(&record.standing);
-    let all = failing.chain(&conflict).map(|condition| Trouble {
-        condition: condition.kind.as_str(),
-        reason: condition.reason.as_str(),
-    });
-    all.collect()
-}
-
 fn labels(record: &Record) -> VariantLabels {
     VariantLabels {
         key: record.key.clone(),
@@ -477,7 +462,7 @@ impl Duty for Emitter {
                 {
                     let series = &self.facts.series;
                     series.withdraw(&labels(&previous));
-                    series.expose_troubles(&previous.key, &[], &troubles(&previous));
+                    series.expose_troubles(&previous.key, &[], &news::troubles(&previous));
                 }
             }
             Effect::Announce {

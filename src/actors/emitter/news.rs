@@ -2,6 +2,7 @@
 
 use super::{Emitter, labels};
 use crate::cluster::event::{Notice, Severity};
+use crate::metrics::Trouble;
 use crate::policy::condition::{self, ConditionStatus, ConditionType};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision, Stage};
@@ -146,4 +147,18 @@ fn event_reason(action: Action, desired: Replicas) -> &'static str {
         Action::ScaleDown => "ScaledDown",
         Action::NoChange => "Unchanged",
     }
+}
+
+/// What is wrong with a variant, in the words of its conditions.
+pub(super) fn troubles(record: &Record) -> Vec<Trouble> {
+    let failing = record
+        .conditions
+        .iter()
+        .filter(|condition| condition.status == ConditionStatus::False);
+    let conflict = condition::conflict(&record.standing);
+    let all = failing.chain(&conflict).map(|condition| Trouble {
+        condition: condition.kind.as_str(),
+        reason: condition.reason.as_str(),
+    });
+    all.collect()
 }
