@@ -296,7 +296,7 @@ impl Emitter {
         effects: &mut Vec<Effect>,
     ) {
         let plan = self.plan.as_ref().map(|known| &*known.plan);
-        let stored = self.facts.stored(&view.key);
+        let stored = self.facts.mirrors.stored(&view.key);
         // The board may be behind what is stored, and a new term begins with that.
         let behind = previous.is_none() && stored.is_some() && stored != view.desired;
         let view = &if behind {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -15,10 +16,8 @@ use crate::actors::reread::Reread;
 use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
 use crate::cluster::mirror::SyncState;
-use crate::cluster::project::pool::PoolObject;
-use std::time::Duration;
-
 use crate::cluster::permit::WritePermit;
+use crate::cluster::project::pool::PoolObject;
 use crate::env::Clock;
 #[cfg(feature = "sim")]
 use crate::env::Flaw;
@@ -251,7 +250,7 @@ impl Facts {
     pub fn snapshot(&self, cycle: CycleId) -> ClusterSnapshot {
         let mut variants = self.board.snapshot();
         for (key, view) in &mut variants {
-            let published = self.decided(key).or_else(|| self.stored(key));
+            let published = self.decided(key).or_else(|| self.mirrors.stored(key));
             if published.is_some() && published != view.desired && view.target.resolved().is_some()
             {
                 *view = Arc::new(VariantView {
@@ -275,11 +274,6 @@ impl Facts {
     fn decided(&self, key: &VariantKey) -> Option<Replicas> {
         let is_of_this_term = self.records.term() == self.claim.term();
         is_of_this_term.then(|| self.records.decided(key)).flatten()
-    }
-
-    /// The count that the status of an object holds. The board may be behind it.
-    pub fn stored(&self, key: &VariantKey) -> Option<Replicas> {
-        self.mirrors.managed(key)?.object.stored.desired
     }
 
     /// GPUs of the cluster; `None` where no setting asks for them.

@@ -20,6 +20,7 @@ use crate::policy::object::{
     Controller, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
 };
 use crate::policy::rival::Holding;
+use crate::policy::units::Replicas;
 use crate::policy::variant;
 use crate::settings::pool_group::PoolGroup;
 
@@ -143,6 +144,11 @@ impl Mirrors {
     /// The part of the cluster that is mirrored.
     pub fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    /// The count that the status of an object holds. The board may be behind it.
+    pub fn stored(&self, key: &VariantKey) -> Option<Replicas> {
+        self.managed(key)?.object.stored.desired
     }
 
     /// The object of a variant, if this controller manages it.

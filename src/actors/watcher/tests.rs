@@ -92,18 +92,22 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
     let server = FakeServer::new([stored(3, "7"), watch]);
     let watcher = start(&server, &facts);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(facts.stored(&key), Some(Replicas(3)));
+    assert_eq!(facts.mirrors.stored(&key), Some(Replicas(3)));
 
     // Stored by somebody else, and the watch is behind.
     server.then(refusal(500, "InternalError", "try again"));
     server.then(stored(8, "9"));
     server.then(rewatch);
     sleep(MINUTE).await;
-    assert_eq!(facts.stored(&key), Some(Replicas(3)), "nobody asked");
+    assert_eq!(
+        facts.mirrors.stored(&key),
+        Some(Replicas(3)),
+        "nobody asked"
+    );
     let early = facts.reread.ask(1, Duration::from_millis(1)).await;
     assert!(!early, "the first list failed");
     assert!(facts.reread.ask(1, MINUTE).await);
-    assert_eq!(facts.stored(&key), Some(Replicas(8)));
+    assert_eq!(facts.mirrors.stored(&key), Some(Replicas(8)));
 
     assert!(facts.reread.ask(1, MINUTE).await, "it is done already");
     assert!(
