@@ -16,7 +16,7 @@ use crate::policy::filter::{ConfigReach, Scope, Tracking};
 use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
 use crate::settings::generation::{Change, Generation, Transition, start, transition};
-use crate::settings::problem::{Findings, Notice, Problem};
+use crate::settings::problem::{Findings, Notice, Problem, Weight};
 use crate::settings::rejection::{
     REJECTION_LOG, REJECTION_REASON, Rejected, rejection_error, rejection_event,
 };
@@ -313,7 +313,7 @@ impl Config {
         self.tell(&findings.problems, &logged);
         for remark in &findings.notices {
             if !logged.contains(&remark.to_string()) {
-                tracing::info!(%remark, "about settings");
+                log_notice(remark);
             }
         }
     }
@@ -366,6 +366,14 @@ impl Config {
 fn effectless(key: &str) -> Option<State> {
     let spec = schema::all().find(|spec| spec.name == key)?;
     (spec.state != State::Active).then_some(spec.state)
+}
+
+/// Writes the line of a notice.
+pub fn log_notice(remark: &Notice) {
+    match remark.weight() {
+        Weight::Mistake | Weight::Warning => tracing::warn!(%remark, "about settings"),
+        Weight::Remark => tracing::info!(%remark, "about settings"),
+    }
 }
 
 /// Everything that a start or a review says in the log.

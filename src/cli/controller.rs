@@ -12,6 +12,7 @@ use kube::{Api, Client};
 
 use super::args::{self, Action, Arguments, PrintFormat};
 use super::{fail, print, stop};
+use crate::actors::config::log_notice;
 use crate::app::{self, Env, Startup};
 use crate::cluster::client::{Source, connect, within};
 use crate::env::{Clock, SeedTree};
@@ -206,7 +207,7 @@ fn tell(findings: &Findings) {
         tracing::error!(%problem, "setting refused");
     }
     for notice in &findings.notices {
-        tracing::info!(%notice, "about settings");
+        log_notice(notice);
     }
 }
 

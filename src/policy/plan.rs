@@ -142,9 +142,10 @@ pub enum Outcome {
 pub enum MetricsState {
     /// Its model was analysed and at least one replica of the variant reported.
     Available,
-    /// No sample of its ready replicas, or none that is a number in its range.
+    /// No sample of its ready replicas, or none that is a number in its range and younger than the
+    /// unavailable threshold.
     Missing,
-    /// Only samples too old to act on.
+    /// Only samples too old to act on, and younger than that.
     Stale,
     /// The query failed.
     QueryFailed,
@@ -258,6 +259,10 @@ pub struct ModelFigures {
     /// What each role would hold if the GPUs that are shared by priority were shared by headroom.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headroom: BTreeMap<ServingRole, HeadroomShare>,
+    /// What could not be read of the arguments of the engines of each variant, and what is assumed
+    /// instead; at most 8 each.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<VariantKey, Vec<String>>,
     /// What is expected of the next start of each variant.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub starts: BTreeMap<VariantKey, StartEstimate>,

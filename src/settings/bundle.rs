@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_yaml::{Mapping, Value};
 
 use super::nearest::with_suggestion;
-use super::problem::Notice;
+use super::problem::{Notice, Weight};
 use super::sources::{Data, PolicySources, Sources};
 use super::yaml::{MAX_TEXT, YamlError, check_bounds};
 use super::{DynamicSettings, start};
@@ -34,25 +34,40 @@ const NO_PROMETHEUS: (&str, &str) = ("PROMETHEUS_BASE_URL", "https://prometheus.
 #[error("{0}")]
 pub struct BundleError(pub String);
 
-/// Reads settings for one plan. Whatever a running controller would only mention, such as a key
-/// that nobody knows, is refused: nobody watches a log at a desk.
+/// Settings, and what is to be known about them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bundle {
+    /// What is in force.
+    pub settings: DynamicSettings,
+    /// What a running controller would mention in its log.
+    pub notes: Vec<String>,
+}
+
+/// Reads settings for one plan, as [`read_noted`] does, without the notes.
 ///
 /// # Errors
 /// Everything that is not accepted, at once.
 pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
+    Ok(read_noted(text)?.settings)
+}
+
+/// Reads settings for one plan. What was meant and does not act, such as a key that nobody knows, is
+/// refused, where a running controller would only mention it: nobody watches a log at a desk.
+///
+/// # Errors
+/// Everything that is not accepted, at once.
+pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     let sources = sources(text)?;
     let started = start(&sources).map_err(|errors| texts(&errors))?;
     let mut errors = texts(&started.findings.problems);
-    errors.extend(
-        started
-            .findings
-            .notices
-            .iter()
-            .filter(|notice| is_mistake(notice))
-            .map(said),
-    );
+    let is_mistake = |notice: &&Notice| notice.weight() == Weight::Mistake;
+    let (mistakes, notes): (Vec<_>, Vec<_>) = started.findings.notices.iter().partition(is_mistake);
+    errors.extend(mistakes.into_iter().map(said));
     if errors.is_empty() {
-        Ok((*started.generation.dynamic).clone())
+        Ok(Bundle {
+            settings: (*started.generation.dynamic).clone(),
+            notes: notes.into_iter().map(ToString::to_string).collect(),
+        })
     } else {
         Err(errors)
     }
@@ -64,16 +79,6 @@ fn said(error: &impl ToString) -> BundleError {
 
 fn texts<E: ToString>(errors: &[E]) -> Vec<BundleError> {
     errors.iter().map(said).collect()
-}
-
-fn is_mistake(notice: &Notice) -> bool {
-    matches!(
-        notice,
-        Notice::UnknownKey { .. }
-            | Notice::UnknownField { .. }
-            | Notice::OutOfReach { .. }
-            | Notice::WithoutMeaning { .. }
-    )
 }
 
 /// The sources that a file stands for.
@@ -158,14 +163,27 @@ fn read_namespaces(value: Value, sources: &mut Sources, errors: &mut Vec<BundleE
         put(&mut sources.saturation, SECTIONS[0]);
         put(&mut sources.scale_to_zero, SECTIONS[1]);
         put(&mut sources.queueing_model, SECTIONS[2]);
-        for key in sections.keys().filter_map(Value::as_str) {
-            errors.push(BundleError(format!(
-                "{NAMESPACES}.{name}: unknown section {}; a namespace has saturation, scaleToZero \
-                 and queueingModel",
-                with_suggestion(key, SECTIONS)
-            )));
-        }
+        let unknown = sections.keys().filter_map(Value::as_str);
+        errors.extend(unknown.map(|key| BundleError(unknown_of_namespace(&name, key))));
     }
+}
+
+/// A section that a namespace does not have.
+fn unknown_of_namespace(name: &str, key: &str) -> String {
+    let [saturation, to_zero, queueing, classes] = SECTIONS;
+    if key == classes {
+        return format!(
+            "{NAMESPACES}.{name}.{classes}: service classes are for all namespaces; write {classes} \
+             beside {NAMESPACES}"
+        );
+    }
+    let own = [saturation, to_zero, queueing];
+    let unknown = with_suggestion(key, own);
+    let dot = if unknown.ends_with('?') { "" } else { "." };
+    format!(
+        "{NAMESPACES}.{name}: unknown section {unknown}{dot} A namespace has {}",
+        own.join(", ")
+    )
 }
 
 /// Takes the entries of one ConfigMap out of a mapping: each a text, as in a ConfigMap, or YAML.
@@ -280,59 +298,91 @@ namespaces:
         assert_eq!(read_bundle("").unwrap(), DynamicSettings::default());
     }
 
+    /// What is not accepted, each with a part of its message.
+    const MISTAKES: &[(&str, &str)] = &[
+        (
+            "GLOBAL_OPT_INTERVL: 45s",
+            "did you mean \"GLOBAL_OPT_INTERVAL\"?",
+        ),
+        ("GLOBAL_OPT_INTERVAL: 45", "GLOBAL_OPT_INTERVAL"),
+        ("saturation: 3", "saturation: write the entries"),
+        (
+            "saturation: {default: {kvCacheTreshold: 0.7}}",
+            "kvCacheThreshold",
+        ),
+        (
+            "saturation: {default: {kvCacheThreshold: 70}}",
+            "kvCacheThreshold",
+        ),
+        (
+            "namespaces: {a: {serviceClasses: {}}}",
+            "namespaces.a.serviceClasses: service classes are for all namespaces; write \
+                 serviceClasses beside namespaces",
+        ),
+        (
+            "namespaces: {a: {saturaton: {}}}",
+            "namespaces.a: unknown section \"saturaton\"; did you mean \"saturation\"? A \
+                 namespace has saturation, scaleToZero, queueingModel",
+        ),
+        (
+            "foo: 1",
+            "no setting is named \"foo\"; remove it, or write a name that wva controller \
+                 --print-config shows",
+        ),
+        (
+            "saturation: {default: {foo: 1}}",
+            "unknown field \"foo\"; write one of modelId, namespace, kvCacheThreshold, ",
+        ),
+        (
+            "saturation: {default: {scaleToZero: {foo: 1}}}",
+            "unknown field \"scaleToZero.foo\"; write one of enabled",
+        ),
+        (
+            "scaleToZero: {default: {enabled: true}}",
+            "unknown field \"enabled\"; write one of model_id, namespace, \
+                 enable_scale_to_zero, retention_period",
+        ),
+        (
+            "queueingModel: {default: {slo: 3}}",
+            "unknown field \"slo\"; write one of model_id, namespace, sloMultiplier, \
+                 tuningEnabled, targetTTFT, targetITL",
+        ),
+        ("namespaces: 7", "write each namespace"),
+        (
+            "saturaton: {default: {}}",
+            "unknown section \"saturaton\"; did you mean \"saturation\"?",
+        ),
+        (
+            "saturation: {default: {kvCacheThreshold: 0.05}}",
+            "should be >= kvSpareTrigger (0.10)",
+        ),
+        (
+            "saturation: {default: {queueLengthThreshold: 2}}",
+            "should be >= queueSpareTrigger (3.0)",
+        ),
+        (
+            "saturation: {default: {priority: 1e300}}",
+            "priority must be 0 or between",
+        ),
+        (
+            "saturation: {default: {analyzerName: saturaton}}",
+            "did you mean \"saturation\"?",
+        ),
+        (
+            "saturation: {default: {analyzers: [{type: thoughput}]}}",
+            "analyzers[0].type",
+        ),
+        (
+            "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 3m",
+            "write at most 2m0s",
+        ),
+        ("[1, 2]", "not a list of keys"),
+        ("a: [", "line"),
+    ];
+
     #[test]
     fn every_mistake_is_named_with_its_place() {
-        for (text, said) in [
-            (
-                "GLOBAL_OPT_INTERVL: 45s",
-                "did you mean \"GLOBAL_OPT_INTERVAL\"?",
-            ),
-            ("GLOBAL_OPT_INTERVAL: 45", "GLOBAL_OPT_INTERVAL"),
-            ("saturation: 3", "saturation: write the entries"),
-            (
-                "saturation: {default: {kvCacheTreshold: 0.7}}",
-                "kvCacheThreshold",
-            ),
-            (
-                "saturation: {default: {kvCacheThreshold: 70}}",
-                "kvCacheThreshold",
-            ),
-            (
-                "namespaces: {a: {serviceClasses: {}}}",
-                "unknown section \"serviceClasses\"",
-            ),
-            ("namespaces: 7", "write each namespace"),
-            (
-                "saturaton: {default: {}}",
-                "unknown section \"saturaton\"; did you mean \"saturation\"?",
-            ),
-            (
-                "saturation: {default: {kvCacheThreshold: 0.05}}",
-                "should be >= kvSpareTrigger (0.10)",
-            ),
-            (
-                "saturation: {default: {queueLengthThreshold: 2}}",
-                "should be >= queueSpareTrigger (3.0)",
-            ),
-            (
-                "saturation: {default: {priority: 1e300}}",
-                "priority must be 0 or between",
-            ),
-            (
-                "saturation: {default: {analyzerName: saturaton}}",
-                "did you mean \"saturation\"?",
-            ),
-            (
-                "saturation: {default: {analyzers: [{type: thoughput}]}}",
-                "analyzers[0].type",
-            ),
-            (
-                "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 3m",
-                "write at most 2m0s",
-            ),
-            ("[1, 2]", "not a list of keys"),
-            ("a: [", "line"),
-        ] {
+        for (text, said) in MISTAKES {
             let errors = read_bundle(text).expect_err(text);
             let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
             assert!(texts.join("\n").contains(said), "{text}: {texts:?}");

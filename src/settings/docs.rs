@@ -43,7 +43,7 @@ global ConfigMap is in the system namespace; a namespace's own counts while a va
 the namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
 `wva.llmd.ai/exclude: \"true\"`. An entry that is not accepted is reported and leaves the others in
 force. Service classes are global only; a variant names its class with the label
-`wva.llmd.ai/service-class`.
+`wva.llmd.ai/service-class`. Latency targets are in milliseconds.
 ";
 
 /// The whole page.

@@ -32,6 +32,14 @@ pub(super) fn with_suggestion<'a>(
     }
 }
 
+/// What to write instead of an unknown word: the one it was probably meant to be, else all there are.
+pub(super) fn instead<'a>(word: &str, candidates: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, candidates.clone()) {
+        Some(candidate) => format!("did you mean {candidate:?}?"),
+        None => format!("write one of {}", candidates.collect::<Vec<_>>().join(", ")),
+    }
+}
+
 fn letters(word: &str) -> Vec<char> {
     word.to_ascii_lowercase().chars().collect()
 }

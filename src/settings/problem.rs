@@ -203,8 +203,8 @@ pub enum Notice {
         place: EntryPlace,
         /// Path of the field.
         field: String,
-        /// The field it was probably meant to be.
-        nearest: Option<&'static str>,
+        /// What to write instead.
+        remedy: String,
     },
     /// A ConfigMap with an older documented name.
     OlderConfigMap {
@@ -256,9 +256,13 @@ impl fmt::Display for Notice {
             ),
             Self::UnknownKey { origin, nearest } => write!(
                 formatter,
-                "{}: no setting is named {}",
+                "{}: no setting is named {}{}",
                 origin.layer,
-                with_suggestion(&origin.name, *nearest)
+                with_suggestion(&origin.name, *nearest),
+                match nearest {
+                    Some(_) => "",
+                    None => "; remove it, or write a name that wva controller --print-config shows",
+                }
             ),
             Self::OutOfReach { origin } => write!(
                 formatter,
@@ -268,14 +272,8 @@ impl fmt::Display for Notice {
             Self::UnknownField {
                 place,
                 field,
-                nearest,
-            } => {
-                write!(formatter, "{place}: unknown field {field:?}")?;
-                match nearest {
-                    Some(nearest) => write!(formatter, "; did you mean {nearest:?}?"),
-                    None => Ok(()),
-                }
-            }
+                remedy,
+            } => write!(formatter, "{place}: unknown field {field:?}; {remedy}"),
             Self::OlderConfigMap { .. } => self.fmt_older(formatter),
             Self::FileInPlaceOfConfigMap => formatter.write_str(
                 "--config-file takes the place of the main ConfigMap, which is not read; \
@@ -289,7 +287,34 @@ impl fmt::Display for Notice {
     }
 }
 
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Something was meant that does not act: refused at a desk, a warning in the log.
+    Mistake,
+    /// It acts otherwise than somebody may expect: a warning.
+    Warning,
+    /// Worth knowing.
+    Remark,
+}
+
 impl Notice {
+    /// How much it matters.
+    pub fn weight(&self) -> Weight {
+        match self {
+            Self::UnknownKey { .. }
+            | Self::UnknownField { .. }
+            | Self::OutOfReach { .. }
+            | Self::WithoutMeaning { .. } => Weight::Mistake,
+            Self::EntryAdvice { .. } | Self::SecondSpelling { .. } => Weight::Warning,
+            Self::AliasUsed { .. }
+            | Self::WithoutEffect { .. }
+            | Self::OlderConfigMap { .. }
+            | Self::FileInPlaceOfConfigMap
+            | Self::Advice { .. } => Weight::Remark,
+        }
+    }
+
     fn fmt_older(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::OlderConfigMap {
             purpose,

@@ -105,6 +105,33 @@ impl Entry for QueueingModelEntry {
         }
         Verdict::Whole(entry)
     }
+
+    fn advice(&self) -> Vec<String> {
+        let targets = self.targets.iter();
+        let told = targets.flat_map(|targets| targets.too_short(["targetTTFT", "targetITL"]));
+        told.collect()
+    }
+}
+
+/// Shortest latency target that somebody can mean: no engine takes less for a token.
+const LEAST_TARGET: Duration = Duration::from_millis(1);
+
+impl LatencyTargets {
+    /// Targets that are too short to be meant: whoever wrote them thought of seconds. Both names are
+    /// those of the fields, the one of the first token first.
+    pub(super) fn too_short(&self, names: [&str; 2]) -> Vec<String> {
+        let targets = [self.time_to_first_token, self.inter_token_latency];
+        let short = (names.into_iter().zip(targets)).filter(|(_, target)| *target < LEAST_TARGET);
+        let told = short.map(|(name, target)| {
+            let millionths = f64::from(target.subsec_nanos());
+            let (stated, meant) = (millionths / 1e6, millionths / 1e3);
+            format!(
+                "{name} of {stated} ms is shorter than any engine takes for one token; targets are in \
+                 milliseconds, write {meant} for {stated} s"
+            )
+        });
+        told.collect()
+    }
 }
 
 /// Both targets or none, in milliseconds; zero counts as none.

@@ -77,16 +77,17 @@ impl Entry for ScaleToZeroEntry {
         }
     }
 
-    fn advice(&self) -> Option<String> {
-        self.retention
-            .filter(|retention| *retention > LONG_RETENTION)
+    fn advice(&self) -> Vec<String> {
+        (self.retention.iter())
+            .filter(|retention| **retention > LONG_RETENTION)
             .map(|retention| {
-                let shown = format_duration(retention);
+                let shown = format_duration(*retention);
                 format!(
                     "retention_period {shown} keeps an idle model for more than a day: check \
                          its unit, such as 10m"
                 )
             })
+            .collect()
     }
 
     fn complete(&mut self, previous: &Self) {

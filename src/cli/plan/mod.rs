@@ -14,12 +14,11 @@ use std::process::ExitCode;
 use schemars::schema_for;
 
 use self::arguments::{Arguments, Command};
-use self::render::render;
+use self::render::{Outcome, render};
 use super::{complain, print};
 use crate::policy::document::{DocumentError, SnapshotDocument};
 use crate::policy::{check_plan, learn, plan};
-use crate::settings::DynamicSettings;
-use crate::settings::bundle::read_bundle;
+use crate::settings::bundle::{Bundle, read_noted};
 
 /// Input that is not accepted.
 const REFUSED: u8 = 2;
@@ -66,12 +65,15 @@ fn read(arguments: &Arguments) -> Result<(String, String), Vec<String>> {
 /// Plans and shows the plan.
 fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<String, Vec<String>> {
     let settings_name = arguments.settings.as_deref().unwrap_or("settings");
-    let settings: DynamicSettings = read_bundle(settings).map_err(|errors| {
+    let Bundle { settings, notes } = read_noted(settings).map_err(|errors| {
         errors
             .iter()
             .map(|error| format!("{settings_name}: {error}"))
             .collect::<Vec<_>>()
     })?;
+    let notes: Vec<String> = (notes.iter())
+        .map(|note| format!("{settings_name}: {note}"))
+        .collect();
     let refused = |error: DocumentError| -> Vec<String> {
         let text = error.to_string();
         text.lines()
@@ -94,6 +96,12 @@ fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<Strin
         situation.now,
     );
     let violation = check_plan(&situation.snapshot, &settings, &plan).err();
-    let text = render(&plan, &learned, violation.as_ref(), arguments);
+    let outcome = Outcome {
+        plan: &plan,
+        learned: &learned,
+        violation: violation.as_ref(),
+        notes: &notes,
+    };
+    let text = render(&outcome, arguments);
     text.map_err(|error| vec![error])
 }

@@ -11,9 +11,20 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::limit::PoolFigures;
 use crate::policy::plan::{
-    Decision, MetricsState, ModelFigures, Outcome, Plan, Stage, VariantFigures, Why,
+    self as decided, Decision, MetricsState, ModelFigures, Plan, Stage, VariantFigures, Why,
 };
 use crate::policy::units::Replicas;
+
+/// What is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) learned: &'a Learned,
+    /// The invariant that the plan breaks, if it does.
+    pub(super) violation: Option<&'a Violation>,
+    /// What is to be known about the settings.
+    pub(super) notes: &'a [String],
+}
 
 /// The answer as a document.
 #[derive(Serialize)]
@@ -23,6 +34,9 @@ struct Answer<'a> {
     /// The invariant that the plan breaks, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<String>,
+    /// What is to be known about the settings.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     variants: BTreeMap<&'a VariantKey, Row<'a>>,
     /// Intermediate figures of each model that was analysed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +62,7 @@ struct Row<'a> {
     /// The count to publish.
     to: Option<Replicas>,
     action: String,
-    outcome: Outcome,
+    outcome: decided::Outcome,
     metrics: MetricsState,
     reason: String,
     steps: Vec<StepRow<'a>>,
@@ -70,15 +84,10 @@ struct StepRow<'a> {
 ///
 /// # Errors
 /// The serialiser's.
-pub(super) fn render(
-    plan: &Plan,
-    learned: &Learned,
-    violation: Option<&Violation>,
-    arguments: &Arguments,
-) -> Result<String, String> {
-    let answer = answer(plan, learned, violation, arguments.detail);
+pub(super) fn render(outcome: &Outcome<'_>, arguments: &Arguments) -> Result<String, String> {
+    let answer = answer(outcome, arguments.detail);
     match arguments.format {
-        Format::Table => Ok(table(plan, violation, arguments.detail)),
+        Format::Table => Ok(table(outcome, arguments.detail)),
         Format::Json => serde_json::to_string_pretty(&answer)
             .map(|text| text + "\n")
             .map_err(|error| error.to_string()),
@@ -90,16 +99,18 @@ pub(super) fn render(
     }
 }
 
-fn answer<'a>(
-    plan: &'a Plan,
-    learned: &'a Learned,
-    violation: Option<&Violation>,
-    detail: Detail,
-) -> Answer<'a> {
+fn answer<'a>(outcome: &Outcome<'a>, detail: Detail) -> Answer<'a> {
+    let Outcome {
+        plan,
+        learned,
+        violation,
+        notes,
+    } = *outcome;
     let explained = detail == Detail::Everything;
     Answer {
         cycle: plan.cycle.0,
         violation: violation.map(ToString::to_string),
+        notes,
         variants: plan
             .decisions
             .iter()
@@ -144,7 +155,8 @@ fn from(decision: &Decision) -> Option<Replicas> {
 }
 
 /// One line for each variant, its steps below it where they are asked for.
-fn table(plan: &Plan, violation: Option<&Violation>, detail: Detail) -> String {
+fn table(outcome: &Outcome<'_>, detail: Detail) -> String {
+    let plan = outcome.plan;
     let shown =
         |count: Option<Replicas>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let mut rows = vec![["VARIANT", "MODEL", "CURRENT", "FROM", "TO", "ACTION"].map(str::to_owned)];
@@ -171,6 +183,11 @@ fn table(plan: &Plan, violation: Option<&Violation>, detail: Detail) -> String {
             writeln!(text, "{}", decision.reason()).unwrap_or_default();
             if detail == Detail::Everything {
                 steps(&mut text, decision);
+                let figures = plan.models.get(&decision.model);
+                let faults = figures.and_then(|figures| figures.arguments.get(&decision.key));
+                for fault in faults.into_iter().flatten() {
+                    writeln!(text, "    note         {fault}").unwrap_or_default();
+                }
             }
         }
     }
@@ -180,7 +197,13 @@ fn table(plan: &Plan, violation: Option<&Violation>, detail: Detail) -> String {
             writeln!(text, "    {pool}").unwrap_or_default();
         }
     }
-    if let Some(violation) = violation {
+    if !outcome.notes.is_empty() {
+        text.push('\n');
+    }
+    for note in outcome.notes {
+        writeln!(text, "note: {note}").unwrap_or_default();
+    }
+    if let Some(violation) = outcome.violation {
         writeln!(text, "\nthe plan breaks an invariant: {violation}").unwrap_or_default();
     }
     text

@@ -123,6 +123,93 @@ fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
 }
 
 #[test]
+fn what_settings_say_in_vain_is_told_beside_the_plan() {
+    let snapshot = block("`fleet.yaml`:");
+    let limited = |exclude: &str| {
+        format!(
+            "saturation: {{default: {{enableLimiter: true, limiters: [{{name: q, type: quota, scope: \
+             namespace, namespaceQuotas: {{serving: {{H100: 9, L4: 9}}}}, exclude: [{exclude}]}}]}}}}"
+        )
+    };
+    let note = "settings.yaml: global saturation ConfigMap, entry \"default\": limiters[0]: \
+                namespace \"serving\" stands in exclude and in namespaceQuotas; it is not limited, \
+                remove it from one of them";
+    let table = |settings: &str| {
+        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
+    };
+    assert!(!table(&limited("other")).contains("note"));
+    let said = table(&limited("serving"));
+    assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
+    let json = |settings: &str| -> Value {
+        let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    assert!(json(&limited("other")).get("notes").is_none());
+    assert_eq!(
+        json(&limited("serving"))["notes"],
+        serde_json::json!([note])
+    );
+    // Targets are in milliseconds.
+    let targets = |slo: &str| {
+        format!(
+            "serviceClasses: {{a: {{name: A, priority: 1, data: [{{model: m, slo-tpot: {slo}, \
+             slo-ttft: 500}}]}}}}"
+        )
+    };
+    assert!(!table(&targets("24")).contains("note"));
+    let said = table(&targets("0.024"));
+    let note = "class \"A\", model \"m\": slo-tpot of 0.024 ms is shorter than any engine takes for \
+                one token; targets are in milliseconds, write 24 for 0.024 s";
+    assert!(said.ends_with(&format!("{note}\n")), "{said}");
+    let said = table(
+        "queueingModel: {m: {model_id: m, namespace: serving, targetTTFT: 0.5, targetITL: 24}}",
+    );
+    let note = "targetTTFT of 0.5 ms is shorter than any engine takes for one token; targets are in \
+                milliseconds, write 500 for 0.5 s";
+    assert!(said.ends_with(&format!("{note}\n")), "{said}");
+}
+
+#[test]
+fn an_argument_that_is_not_read_is_explained() {
+    let snapshot = |arguments: &str| {
+        let sound = block("`fleet.yaml`:");
+        let containers =
+            format!("bounds: {{min: 1, max: 4}}\n  containers: [{{args: [{arguments}]}}]");
+        sound.replacen("bounds: {min: 1, max: 4}", &containers, 1)
+    };
+    let tokens = "saturation: {default: {analyzerName: saturation}}";
+    let note = "argument --max-num-seqs has the value \"many\", which is not a whole number of at least \
+                1; 256 is assumed, correct it in the pod template";
+    let shown = |arguments: &str, format| {
+        answer(
+            &snapshot(arguments),
+            tokens,
+            &how(format, Detail::Everything),
+        )
+        .unwrap()
+    };
+    assert!(!shown("--max-num-seqs=64", Format::Table).contains("argument"));
+    let table = shown("--max-num-seqs=many", Format::Table);
+    assert!(
+        table.contains(&format!("\n    note         {note}\n")),
+        "{table}"
+    );
+    let told = |arguments: &str| -> Value {
+        let whole: Value = serde_json::from_str(&shown(arguments, Format::Json)).unwrap();
+        whole["models"]["serving/meta-llama/Llama-3.1-8B"]["arguments"].clone()
+    };
+    assert_eq!(told("--max-num-seqs=64"), Value::Null);
+    assert_eq!(
+        told("--max-num-seqs=many"),
+        serde_json::json!({ "serving/llama-h100": [note] })
+    );
+    let many = vec!["--max-num-seqs=many"; 20].join(", ");
+    let told = told(&many);
+    let told = told["serving/llama-h100"].as_array().unwrap();
+    assert_eq!((told.len(), &told[8]), (9, &Value::from("and 12 more")));
+}
+
+#[test]
 fn arguments_are_read_in_every_form() {
     let plan = |arguments: &[&str]| match command(arguments) {
         Ok(Command::Plan(arguments)) => arguments,

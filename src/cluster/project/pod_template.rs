@@ -10,11 +10,12 @@ use k8s_openapi::api::core::v1::{
 use super::Interner;
 use super::gpu::requests;
 use crate::policy::accelerator::names_accelerator;
-use crate::policy::engine_args::{ContainerCommand, expand};
+use crate::policy::engine_args::{ContainerCommand, expand, shell_variables};
 use crate::policy::object::{NodeExpression, Placement};
 use crate::policy::pod_template::{PodTemplate, ROLE_LABEL, TemplateContainer};
 
-/// The one variable that the argument parser reads. Others may hold secrets and are not copied.
+/// The variable that the argument parser always reads. Of the others, which may hold secrets, only those
+/// are copied that the text of a shell asks for.
 const ENGINE_GENERATION: &str = "VLLM_USE_V1";
 
 pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTemplate {
@@ -50,20 +51,20 @@ fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
             .collect()
     };
     let (command, args) = (words(&container.command), words(&container.args));
-    let generation = container
-        .env
-        .iter()
-        .flatten()
-        .filter(|variable| variable.name == ENGINE_GENERATION)
+    let line: Vec<&str> = command.iter().chain(&args).map(|word| &**word).collect();
+    let wanted = shell_variables(&line);
+    let variables = container.env.iter().flatten();
+    let variables = variables
+        .filter(|variable| variable.name == ENGINE_GENERATION || wanted.contains(&*variable.name));
+    let env = variables
         .filter_map(|variable| {
-            Some((
-                Arc::from(&*variable.name),
-                texts.intern(variable.value.as_ref()?),
-            ))
-        });
+            let value = texts.intern(variable.value.as_ref()?);
+            Some((Arc::from(&*variable.name), value))
+        })
+        .collect();
     TemplateContainer {
         command: ContainerCommand {
-            env: generation.collect(),
+            env,
             image: texts.intern(container.image.as_deref().unwrap_or_default()),
             command,
             args,

@@ -7,7 +7,7 @@ use super::Subject;
 use super::selection::Chair;
 use super::throughput_input;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
-use crate::policy::engine_args::{EngineArgs, KvTokens, parse};
+use crate::policy::engine_args::{EngineArgs, KvTokens, ParsedArgs, parse};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::MissingSignal;
 use crate::policy::queueing::assess as queueing;
@@ -30,6 +30,8 @@ pub(in crate::policy) struct Told {
     pub(in crate::policy) throughput: Option<throughput::ModelInput>,
     /// Replicas with a sample that is too old to shrink on.
     pub(in crate::policy) stale: u32,
+    /// What could not be read of the arguments of engines, in words.
+    pub(in crate::policy) arguments: BTreeMap<VariantKey, Vec<String>>,
 }
 
 impl Told {
@@ -112,8 +114,9 @@ pub(in crate::policy) fn told(
     let mut stale = 0;
     let mut by_tokens = BTreeMap::new();
     let mut by_rate = BTreeMap::new();
+    let mut arguments = BTreeMap::new();
     for (view, target) in subject.members {
-        let engine = engine(view);
+        let engine = engine(view, &mut arguments);
         let (mut instances, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         let mut rates = BTreeMap::new();
         for (pod, samples) in hearer.pods(view) {
@@ -167,6 +170,7 @@ pub(in crate::policy) fn told(
         throughput: by_throughput
             .map(|variants| throughput_input::model(&mut hearer, key, policy, variants)),
         stale,
+        arguments,
     }
 }
 
@@ -255,9 +259,32 @@ fn counts(target: &ResolvedTarget) -> (Replicas, Replicas) {
 }
 
 /// The arguments of a variant's engine; `None` while its containers are not known.
-fn engine(view: &VariantView) -> Option<EngineArgs> {
+/// What could not be read of them is noted.
+fn engine(
+    view: &VariantView,
+    unread: &mut BTreeMap<VariantKey, Vec<String>>,
+) -> Option<EngineArgs> {
     let containers = &view.template.containers;
-    (!containers.is_empty()).then(|| parse(containers).args)
+    let parsed = (!containers.is_empty()).then(|| parse(containers))?;
+    if !parsed.faults.is_empty() {
+        unread.insert(view.key.clone(), faults(&parsed));
+    }
+    Some(parsed.args)
+}
+
+/// Most faults of the arguments of one variant that are told.
+const MAX_FAULTS: usize = 8;
+
+/// What could not be read of the arguments of an engine, in words.
+fn faults(parsed: &ParsedArgs) -> Vec<String> {
+    let told = parsed
+        .faults
+        .iter()
+        .take(MAX_FAULTS)
+        .map(ToString::to_string);
+    let more = parsed.faults.len().saturating_sub(MAX_FAULTS);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    told.chain(more).collect()
 }
 
 /// Reads samples, and notes whether one of them is too old to shrink on.

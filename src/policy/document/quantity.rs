@@ -11,8 +11,10 @@ pub(super) enum Quantity {
     Tokens,
     /// Size of a KV cache in tokens.
     CacheSize,
-    /// Seconds of waiting for one token.
+    /// Seconds of waiting for the first token.
     Seconds,
+    /// Seconds between two tokens.
+    SecondsPerToken,
     /// Something per second.
     PerSecond,
     /// Bytes.
@@ -21,6 +23,9 @@ pub(super) enum Quantity {
 
 /// Nobody waits for a token for more seconds than this; a larger number is in milliseconds.
 const MAX_SECONDS: f64 = 600.0;
+
+/// No engine takes more seconds than this for one token; a larger number is in milliseconds.
+const MAX_SECONDS_PER_TOKEN: f64 = 10.0;
 
 /// No amount, and no rate, is larger.
 const MAX_AMOUNT: f64 = 1e15;
@@ -46,6 +51,10 @@ impl Quantity {
                 "{value} s is longer than anybody waits for a token; write {} for {value} ms",
                 value / 1000.0
             )),
+            Self::SecondsPerToken if value > MAX_SECONDS_PER_TOKEN => Err(format!(
+                "{value} s is longer than any engine takes for one token; write {} for {value} ms",
+                value / 1000.0
+            )),
             Self::CacheSize if value < 1.0 || value.fract() != 0.0 => Err(format!(
                 "{value} is no size of a KV cache; write a whole number of tokens, at least 1"
             )),
@@ -62,7 +71,7 @@ impl Quantity {
             Self::Share => "of 1",
             Self::Requests => "requests",
             Self::Tokens | Self::CacheSize => "tokens",
-            Self::Seconds => "seconds",
+            Self::Seconds | Self::SecondsPerToken => "seconds",
             Self::PerSecond => "per second",
             Self::Bytes => "bytes",
         }

@@ -294,7 +294,7 @@ impl Reader {
     }
 
     fn samples(&mut self, path: &str, signals: &SignalsDocument) -> PodSamples {
-        use Quantity::{CacheSize, PerSecond, Requests, Seconds, Share, Tokens};
+        use Quantity::{CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
         let ranks = signals.ranks.iter().map(|(name, rank)| {
             let path = format!("{path}.ranks.{name}");
             (Arc::clone(name), self.rank(&path, rank))
@@ -310,7 +310,11 @@ impl Reader {
             output_tokens: read("outputTokens", signals.output_tokens, Tokens),
             prefix_hit_rate: read("prefixHitRate", signals.prefix_hit_rate, Share),
             time_to_first_token: read("timeToFirstToken", signals.time_to_first_token, Seconds),
-            inter_token_latency: read("interTokenLatency", signals.inter_token_latency, Seconds),
+            inter_token_latency: read(
+                "interTokenLatency",
+                signals.inter_token_latency,
+                SecondsPerToken,
+            ),
             generation_rate: read("generationRate", signals.generation_rate, PerSecond),
             completion_rate: read("completionRate", signals.completion_rate, PerSecond),
             arrival_rate: read("arrivalRate", signals.arrival_rate, PerSecond),

@@ -95,6 +95,18 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "kvUsage: 0.5",
+        "interTokenLatency: 25",
+        "signals.interTokenLatency",
+        "25 s is longer than any engine takes for one token; write 0.025 for 25 ms",
+    ),
+    (
+        "kvUsage: 0.5",
+        "timeToFirstToken: 700",
+        "signals.timeToFirstToken",
+        "0.7 for 700 ms",
+    ),
+    (
+        "kvUsage: 0.5",
         "kvUsage: {age: 3s}",
         "signals.kvUsage",
         "write one",

@@ -219,7 +219,7 @@ fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<Reading> {
 }
 
 fn signals(samples: &PodSamples) -> SignalsDocument {
-    use Quantity::{PerSecond, Requests, Seconds, Share, Tokens};
+    use Quantity::{PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
     SignalsDocument {
         kv_usage: reading(samples.kv_usage, Share),
         queue_length: reading(samples.queue_length, Requests),
@@ -229,7 +229,7 @@ fn signals(samples: &PodSamples) -> SignalsDocument {
         output_tokens: reading(samples.output_tokens, Tokens),
         prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
         time_to_first_token: reading(samples.time_to_first_token, Seconds),
-        inter_token_latency: reading(samples.inter_token_latency, Seconds),
+        inter_token_latency: reading(samples.inter_token_latency, SecondsPerToken),
         generation_rate: reading(samples.generation_rate, PerSecond),
         completion_rate: reading(samples.completion_rate, PerSecond),
         arrival_rate: reading(samples.arrival_rate, PerSecond),

@@ -8,7 +8,6 @@ use super::Engine;
 use super::expand::expanded;
 use super::field::Field;
 use super::parse::{ContainerCommand, GENERATION, engine_of, flag, readable};
-use super::words::of_command;
 
 /// The containers without the words that the parser does not read: what it reads is joined with its
 /// value, and the program is left out unless it chooses the engine. The parser answers the same to
@@ -21,9 +20,7 @@ pub fn essence(containers: &[ContainerCommand]) -> Vec<ContainerCommand> {
 }
 
 fn essence_of_words(containers: &[ContainerCommand]) -> Vec<ContainerCommand> {
-    let (commands, _) = readable(containers);
-    let words: Vec<Vec<Cow<'_, str>>> =
-        commands.iter().map(|command| of_command(command)).collect();
+    let (words, _) = readable(containers);
     let engine = engine_of(containers, &words);
     let program: &[&str] = match engine {
         Engine::Sglang => &["sglang", "serve"],

@@ -11,8 +11,8 @@ const SHOWN: usize = 64;
 pub enum ArgumentFault {
     /// Its value is none.
     #[error(
-        "argument --{flag} has the value {value:?}, which is not {expected}; it is read as if it \
-         were absent, correct it in the pod template"
+        "argument --{flag} has the value {value:?}, which is not {expected}; {assumed} is assumed, \
+         correct it in the pod template"
     )]
     Value {
         /// The argument, without dashes.
@@ -21,15 +21,29 @@ pub enum ArgumentFault {
         value: String,
         /// What would be a value.
         expected: String,
+        /// What is assumed instead.
+        assumed: String,
+    },
+    /// Its value is that of a variable that nobody knows here.
+    #[error(
+        "argument --{flag} has the value {value:?} of a variable that the pod template does not \
+         spell out; {assumed} is assumed, write the value there, or in env of the container"
+    )]
+    Variable {
+        /// The argument, without dashes.
+        flag: String,
+        /// Its value, cut where it is long.
+        value: String,
+        /// What is assumed instead.
+        assumed: String,
     },
     /// It has no value.
-    #[error(
-        "argument --{flag} has no value; it is read as if it were absent, correct it in the pod \
-         template"
-    )]
+    #[error("argument --{flag} has no value; {assumed} is assumed, correct it in the pod template")]
     NoValue {
         /// The argument, without dashes.
         flag: String,
+        /// What is assumed instead.
+        assumed: String,
     },
     /// There are too many of them.
     #[error(
@@ -44,12 +58,53 @@ pub enum ArgumentFault {
     },
 }
 
-impl ArgumentFault {
-    pub(super) fn value(flag: &str, value: &str, expected: &str) -> Self {
+/// Why an argument was not used; what is assumed instead is known once all are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// Its value is none of those that are expected.
+    Value {
+        value: String,
+        expected: &'static str,
+    },
+    /// Its value names a variable.
+    Variable { value: String },
+    /// It has no value.
+    NoValue,
+}
+
+impl Unread {
+    pub(super) fn value(value: &str, expected: &'static str) -> Self {
         Self::Value {
-            flag: flag.to_owned(),
-            value: value.chars().take(SHOWN).collect(),
-            expected: expected.to_owned(),
+            value: shown(value),
+            expected,
         }
     }
+
+    pub(super) fn variable(value: &str) -> Self {
+        Self::Variable {
+            value: shown(value),
+        }
+    }
+
+    /// The fault of a flag.
+    pub(super) fn of(self, flag: String, assumed: String) -> ArgumentFault {
+        match self {
+            Self::Value { value, expected } => ArgumentFault::Value {
+                flag,
+                value,
+                expected: expected.to_owned(),
+                assumed,
+            },
+            Self::Variable { value } => ArgumentFault::Variable {
+                flag,
+                value,
+                assumed,
+            },
+            Self::NoValue => ArgumentFault::NoValue { flag, assumed },
+        }
+    }
+}
+
+fn shown(value: &str) -> String {
+    value.chars().take(SHOWN).collect()
 }

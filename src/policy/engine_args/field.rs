@@ -1,7 +1,9 @@
 //! Which argument says what, by engine.
 
-use super::fault::ArgumentFault;
-use super::value::{count, name, share, switch, whole};
+use std::sync::Arc;
+
+use super::fault::Unread;
+use super::value::{count, name, names_variable, share, switch, whole};
 use super::{Engine, EngineArgs, Execution, KvTokens, Prefill, StepTokens};
 
 /// What an argument is about.
@@ -77,6 +79,42 @@ impl Field {
     }
 }
 
+impl Field {
+    /// What the arguments say of it.
+    pub(super) fn shown(self, args: &EngineArgs) -> String {
+        let stated = |amount: Option<String>| amount.unwrap_or_else(|| "none".to_owned());
+        let named = |name: &Option<Arc<str>>| stated(name.as_deref().map(str::to_owned));
+        match self {
+            Self::MemoryShare => args.gpu_memory_utilization.to_string(),
+            Self::BlockSize => args.block_size.to_string(),
+            Self::KvType => args.kv_cache_dtype.to_string(),
+            Self::WeightType => named(&args.dtype),
+            Self::Quantization => named(&args.quantization),
+            Self::TensorParallel => args.tensor_parallel_size.to_string(),
+            Self::PipelineParallel => args.pipeline_parallel_size.to_string(),
+            Self::DataParallel => args.data_parallel_size.to_string(),
+            Self::Blocks => stated(
+                args.num_gpu_blocks_override
+                    .map(|blocks| blocks.to_string()),
+            ),
+            Self::CacheTokens => stated(args.max_total_tokens.map(|tokens| tokens.0.to_string())),
+            Self::StepTokens | Self::ChunkTokens | Self::PrefillTokens => {
+                args.step_budget().0.to_string()
+            }
+            Self::Sequences => args.max_num_seqs.to_string(),
+            Self::Length => stated(args.max_model_len.map(|length| length.to_string())),
+            Self::Eager(_) => match args.execution {
+                Execution::Graphs => "execution by graphs".to_owned(),
+                Execution::Eager => "eager execution".to_owned(),
+            },
+            Self::Chunked(_) => match args.prefill {
+                Prefill::Chunked => "chunked prefill".to_owned(),
+                Prefill::Whole => "prefill in one piece".to_owned(),
+            },
+        }
+    }
+}
+
 /// Arguments as they are read, before what depends on several of them is known.
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -109,12 +147,10 @@ impl Draft {
     }
 
     /// Takes one argument in; a value that is none leaves what was there.
-    pub(super) fn set(
-        &mut self,
-        field: Field,
-        flag: &str,
-        value: Option<&str>,
-    ) -> Result<(), ArgumentFault> {
+    pub(super) fn set(&mut self, field: Field, value: Option<&str>) -> Result<(), Unread> {
+        if let Some(value) = value.filter(|value| names_variable(value)) {
+            return Err(Unread::variable(value));
+        }
         match field {
             Field::Eager(sense) => {
                 self.args.execution = if sense.says(value) {
@@ -134,11 +170,9 @@ impl Draft {
             }
             _ => {}
         }
-        let text = value.ok_or_else(|| ArgumentFault::NoValue {
-            flag: flag.to_owned(),
-        })?;
+        let text = value.ok_or(Unread::NoValue)?;
         self.assign(field, text)
-            .map_err(|expected| ArgumentFault::value(flag, text, expected))
+            .map_err(|expected| Unread::value(text, expected))
     }
 
     /// Sets a field; the error says what it takes.

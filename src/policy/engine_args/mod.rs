@@ -25,6 +25,7 @@ pub use expand::expand;
 pub use fault::ArgumentFault;
 pub use parse::{ContainerCommand, ParsedArgs, parse};
 pub use quantity::{InvalidTokens, KvTokens, StepTokens};
+pub use words::shell_variables;
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's default of
 /// `--max-num-seqs`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::expand::expanded;
-use super::fault::ArgumentFault;
+use super::fault::{ArgumentFault, Unread};
 use super::field::{Draft, Field};
 use super::words::of_command;
 use super::{Engine, EngineArgs, EngineGeneration};
@@ -34,7 +34,7 @@ pub struct ContainerCommand {
     pub command: Vec<Arc<str>>,
     /// `args`.
     pub args: Vec<Arc<str>>,
-    /// `env`, as far as values are written there.
+    /// `env`, as far as values are written there and the command needs them.
     pub env: BTreeMap<Arc<str>, Arc<str>>,
 }
 
@@ -57,34 +57,34 @@ pub fn parse(containers: &[ContainerCommand]) -> ParsedArgs {
 }
 
 fn parse_words(containers: &[ContainerCommand]) -> ParsedArgs {
-    let (commands, is_whole) = readable(containers);
-    let words: Vec<Vec<Cow<'_, str>>> =
-        commands.iter().map(|command| of_command(command)).collect();
+    let (words, is_whole) = readable(containers);
     let mut draft = Draft::new(engine_of(containers, &words));
-    let mut faults = Vec::new();
-    if !is_whole {
-        faults.push(ArgumentFault::TooLong {
-            bytes: MAX_BYTES,
-            words: MAX_WORDS,
-        });
-    }
+    let mut unread = Vec::new();
     for container in containers {
         if let Some(value) = container.env.get(GENERATION) {
             choose_generation(&mut draft, value);
         }
     }
     for command in &words {
-        read(command, &mut draft, &mut faults);
+        read(command, &mut draft, &mut unread);
     }
-    faults.truncate(MAX_FAULTS);
-    ParsedArgs {
-        args: draft.finish(),
-        faults,
-    }
+    let args = draft.finish();
+    let too_long = (!is_whole).then_some(ArgumentFault::TooLong {
+        bytes: MAX_BYTES,
+        words: MAX_WORDS,
+    });
+    let unread = unread.into_iter();
+    let unread = unread.map(|(field, flag, why)| why.of(flag, field.shown(&args)));
+    let faults = too_long
+        .into_iter()
+        .chain(unread)
+        .take(MAX_FAULTS)
+        .collect();
+    ParsedArgs { args, faults }
 }
 
-/// The commands as far as they are read, and whether that is all of them.
-pub(super) fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<&str>>, bool) {
+/// The words of all commands as far as they are read, and whether that is all of them.
+pub(super) fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<Cow<'_, str>>>, bool) {
     let (mut bytes, mut words) = (0, 0);
     let mut is_whole = true;
     let commands = containers.iter().map(|container| {
@@ -96,7 +96,8 @@ pub(super) fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<&str>>, bool
             is_whole &= fits;
             fits
         });
-        read.collect()
+        let read: Vec<&str> = read.collect();
+        of_command(&read, &container.env)
     });
     let commands = commands.collect();
     (commands, is_whole)
@@ -129,7 +130,7 @@ fn choose_generation(draft: &mut Draft, value: &str) {
     }
 }
 
-fn read(words: &[Cow<'_, str>], draft: &mut Draft, faults: &mut Vec<ArgumentFault>) {
+fn read(words: &[Cow<'_, str>], draft: &mut Draft, unread: &mut Vec<(Field, String, Unread)>) {
     let mut rest = words.iter().map(|word| &**word).peekable();
     while let Some(word) = rest.next() {
         if let Some((GENERATION, value)) = word.split_once('=') {
@@ -142,10 +143,10 @@ fn read(words: &[Cow<'_, str>], draft: &mut Draft, faults: &mut Vec<ArgumentFaul
         let Some(field) = Field::of(draft.args.engine, &flag) else {
             continue;
         };
-        if let Err(fault) = draft.set(field, &flag, value)
-            && faults.len() < MAX_FAULTS
+        if let Err(why) = draft.set(field, value)
+            && unread.len() < MAX_FAULTS
         {
-            faults.push(fault);
+            unread.push((field, flag, why));
         }
     }
 }

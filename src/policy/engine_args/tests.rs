@@ -1,5 +1,7 @@
 //! Published cases, the forms of a command line, and what no command line does.
 
+mod variables;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -345,7 +347,7 @@ fn words_are_split_as_a_shell_does() {
         ("'open", &["open"]),
         ("", &[]),
     ] {
-        assert_eq!(split(script), words, "{script:?}");
+        assert_eq!(split(script, &BTreeMap::new()), words, "{script:?}");
     }
 }
 

@@ -75,3 +75,8 @@ pub(super) fn switch(value: Option<&str>) -> bool {
         .iter()
         .any(|off| value.eq_ignore_ascii_case(off))
 }
+
+/// Whether a value is, or holds, that of a variable.
+pub(super) fn names_variable(text: &str) -> bool {
+    text.contains('$')
+}

@@ -1,16 +1,33 @@
 //! From commands to words: what a shell would pass on, as far as arguments need it.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Programs that run the text after `-c`.
 const SHELLS: [&str; 5] = ["sh", "bash", "ash", "dash", "zsh"];
 
-/// The words of a command. If a shell is told to run a text, the words of that text.
-pub(super) fn of_command<'a>(command: &[&'a str]) -> Vec<Cow<'a, str>> {
+/// The values of variables, by name.
+type Values = BTreeMap<Arc<str>, Arc<str>>;
+
+/// The words of a command. If a shell is told to run a text, the words of that text, with the
+/// variables that it sets itself or finds among `values`.
+pub(super) fn of_command<'a>(command: &[&'a str], values: &Values) -> Vec<Cow<'a, str>> {
     match script(command) {
-        Some(script) => split(script).into_iter().map(Cow::Owned).collect(),
+        Some(script) => split(script, values).into_iter().map(Cow::Owned).collect(),
         None => command.iter().copied().map(Cow::Borrowed).collect(),
     }
+}
+
+/// The names of the variables that the text of a shell asks for.
+pub fn shell_variables<'a>(command: &[&'a str]) -> BTreeSet<&'a str> {
+    let script = script(command).unwrap_or_default();
+    let mut parts = script.split('$');
+    // Before the first sign there is none.
+    parts.next();
+    parts
+        .filter_map(|part| Reference::read(part).map(|(reference, _)| reference.name))
+        .collect()
 }
 
 /// The text that a shell is told to run.
@@ -34,10 +51,110 @@ enum Quote {
     Double,
 }
 
-/// Splits at white space and at the signs between commands, outside of quotes.
-pub(super) fn split(script: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
+/// `NAME`, `{NAME}`, `{NAME:-otherwise}` or `{NAME-otherwise}` behind a dollar sign.
+struct Reference<'a> {
+    name: &'a str,
+    otherwise: Option<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    /// The reference that a text begins with, and how many bytes it has.
+    fn read(text: &'a str) -> Option<(Self, usize)> {
+        if let Some(inner) = text.strip_prefix('{') {
+            let (inner, _) = inner.split_once('}')?;
+            let (name, otherwise) = match inner.split_once('-') {
+                Some((name, otherwise)) => (name.trim_end_matches(':'), Some(otherwise)),
+                None => (inner, None),
+            };
+            let reference = Self { name, otherwise };
+            return (name_length(name) == name.len()).then_some((reference, inner.len() + 2));
+        }
+        let (name, _) = text.split_at_checked(name_length(text))?;
+        let reference = Self {
+            name,
+            otherwise: None,
+        };
+        Some((reference, name.len())).filter(|(_, length)| *length > 0)
+    }
+}
+
+/// Length of the name of a variable that a text begins with.
+fn name_length(text: &str) -> usize {
+    let is_of_name = |(at, byte): (usize, u8)| {
+        byte == b'_' || byte.is_ascii_alphabetic() || (at > 0 && byte.is_ascii_digit())
+    };
+    let bytes = text.bytes().enumerate();
+    bytes.take_while(|byte| is_of_name(*byte)).count()
+}
+
+/// Most bytes that variables may add to a text.
+const MAX_EXPANDED: usize = 64 * 1024;
+
+/// The words of a text on the way.
+struct Splitter<'v> {
+    values: &'v Values,
+    /// What the text sets itself.
+    own: BTreeMap<String, String>,
+    words: Vec<String>,
+    word: Option<String>,
+    /// Bytes that variables may still add.
+    room: usize,
+}
+
+impl Splitter<'_> {
+    fn push(&mut self, letter: char) {
+        self.word.get_or_insert_default().push(letter);
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        if let Some((name, value)) = word.split_once('=')
+            && !name.is_empty()
+            && name_length(name) == name.len()
+        {
+            self.own.insert(name.to_owned(), value.to_owned());
+        }
+        self.words.push(word);
+    }
+
+    /// Takes in the value of the variable that `rest` names; returns how many bytes of `rest` that
+    /// were. A variable that nobody knows stays as it is written.
+    fn expand(&mut self, rest: &str, quote: Quote) -> usize {
+        let known = Reference::read(rest).and_then(|(reference, length)| {
+            let own = self.own.get(reference.name).map(String::as_str);
+            let value = own.or_else(|| self.values.get(reference.name).map(|value| &**value));
+            let value = match reference.otherwise {
+                Some(otherwise) => value.filter(|value| !value.is_empty()).unwrap_or(otherwise),
+                None => value?,
+            };
+            (value.len() <= self.room).then(|| (value.to_owned(), length))
+        });
+        let Some((value, length)) = known else {
+            self.push('$');
+            return 0;
+        };
+        self.room -= value.len();
+        for letter in value.chars() {
+            if quote == Quote::None && letter.is_whitespace() {
+                self.end_word();
+            } else {
+                self.push(letter);
+            }
+        }
+        length
+    }
+}
+
+/// Splits at white space and at the signs between commands, outside of quotes. Variables are replaced
+/// by their values, as far as the text sets them or `values` has them.
+pub(super) fn split(script: &str, values: &Values) -> Vec<String> {
+    let mut out = Splitter {
+        values,
+        own: BTreeMap::new(),
+        words: Vec::new(),
+        word: None,
+        room: MAX_EXPANDED,
+    };
     let mut quote = Quote::None;
     let mut letters = script.chars();
     while let Some(letter) = letters.next() {
@@ -49,25 +166,28 @@ pub(super) fn split(script: &str) -> Vec<String> {
                 } else {
                     Quote::Single
                 };
-                word.get_or_insert_default();
+                out.word.get_or_insert_default();
             }
             (Quote::None | Quote::Double, '\\') => {
                 if let Some(escaped) = letters.next().filter(|next| *next != '\n') {
-                    let word = word.get_or_insert_default();
                     if quote == Quote::Double && !matches!(escaped, '"' | '\\' | '$' | '`') {
-                        word.push('\\');
+                        out.push('\\');
                     }
-                    word.push(escaped);
+                    out.push(escaped);
                 }
             }
-            (Quote::None, '#') if word.is_none() => {
+            (Quote::None | Quote::Double, '$') => {
+                let length = out.expand(letters.as_str(), quote);
+                letters = letters.as_str().split_at(length).1.chars();
+            }
+            (Quote::None, '#') if out.word.is_none() => {
                 letters.by_ref().find(|letter| *letter == '\n');
             }
-            (Quote::None, ';' | '&' | '|') => words.extend(word.take()),
-            (Quote::None, space) if space.is_whitespace() => words.extend(word.take()),
-            (_, other) => word.get_or_insert_default().push(other),
+            (Quote::None, ';' | '&' | '|') => out.end_word(),
+            (Quote::None, space) if space.is_whitespace() => out.end_word(),
+            (_, other) => out.push(other),
         }
     }
-    words.extend(word);
-    words
+    out.end_word();
+    out.words
 }

@@ -109,6 +109,7 @@ fn add_figures(work: &mut Work<'_>, ballot: Ballot) {
     let asked = ballot.figures();
     let figures = work.figures.get_or_insert_default();
     figures.queueing = asked.queueing;
+    figures.arguments = asked.arguments;
     if figures.consensus.is_none() {
         figures.consensus = asked.consensus;
     }

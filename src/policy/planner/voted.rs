@@ -44,6 +44,8 @@ pub(super) struct Ballot {
     pub(super) opinions: Opinions,
     pub(super) consensus: Consensus,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+    /// What could not be read of the arguments of engines.
+    arguments: BTreeMap<VariantKey, Vec<String>>,
     guard: Guard,
 }
 
@@ -138,6 +140,7 @@ pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballo
         opinions,
         consensus,
         candidates,
+        arguments: told.arguments,
         guard,
     }
 }
@@ -234,6 +237,7 @@ impl Ballot {
             queueing: self.opinions.queueing,
             throughput: self.opinions.throughput,
             consensus: Some(self.consensus),
+            arguments: self.arguments,
             ..ModelFigures::default()
         }
     }

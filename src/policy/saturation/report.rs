@@ -49,7 +49,7 @@ pub(super) enum Report {
     Usable(Load),
     /// A sample that is too old to act on: what it was taken from may be under any load by now.
     Outdated,
-    /// No sample, or none that is a number in its range.
+    /// No sample that is young enough to be one and a number in its range.
     Nothing,
 }
 
@@ -236,11 +236,11 @@ impl<'a> Listener<'a> {
     fn report(&self, samples: Option<&PodSamples>) -> Report {
         let kv = self.judge(samples.and_then(|pod| pod.kv_usage), KV_RANGE);
         let queue = self.judge(samples.and_then(|pod| pod.queue_length), QUEUE_RANGE);
-        if is_outdated(kv) || is_outdated(queue) {
-            return Report::Outdated;
-        }
         match (usable(kv), usable(queue)) {
+            (None, None) if is_held(kv) || is_held(queue) => Report::Outdated,
+            // Beyond the unavailable threshold a sample is none.
             (None, None) => Report::Nothing,
+            _ if is_outdated(kv) || is_outdated(queue) => Report::Outdated,
             (kv, queue) => Report::Usable(Load {
                 stale: [kv, queue].iter().flatten().any(|value| value.stale),
                 kv: kv.map(|value| value.value),
@@ -292,14 +292,23 @@ fn usable(signal: Signal) -> Option<Usable> {
     }
 }
 
-fn is_outdated(signal: Signal) -> bool {
+/// A value that holds its variant.
+fn is_held(signal: Signal) -> bool {
     matches!(
         signal,
         Signal::Stale {
             band: StaleBand::Hold,
             ..
-        } | Signal::Failed {
-            why: Failure::TooOld
         }
     )
+}
+
+fn is_outdated(signal: Signal) -> bool {
+    let is_too_old = matches!(
+        signal,
+        Signal::Failed {
+            why: Failure::TooOld
+        }
+    );
+    is_held(signal) || is_too_old
 }

@@ -135,7 +135,9 @@ fn samples_age_while_no_collection_succeeds() {
         (59, 2, MetricsState::Available),
         (119, 3, MetricsState::Available),
         (120, 3, MetricsState::Stale),
-        (301, 3, MetricsState::Stale),
+        (299, 3, MetricsState::Stale),
+        // Beyond the unavailable threshold a sample is none.
+        (300, 3, MetricsState::Missing),
     ] {
         let plan = crate::policy::plan(&snapshot, &Learned::default(), &settings, 1, at(seconds));
         expect(&plan, &[("v", target)]);

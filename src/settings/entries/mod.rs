@@ -42,8 +42,8 @@ pub(super) trait Entry: Clone + PartialEq {
     fn judge(document: Self::Document, entry: EntryKind) -> Verdict<Self>;
 
     /// What to know about an entry that is accepted.
-    fn advice(&self) -> Option<String> {
-        None
+    fn advice(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Takes over from the entry in force before what [`Verdict::Partly`] left out.

@@ -113,12 +113,11 @@ fn read_entry<E: Entry>(
     }));
     match E::judge(document.content, kind) {
         Verdict::Whole(entry) => {
-            findings
-                .notices
-                .extend(entry.advice().map(|text| Notice::EntryAdvice {
-                    place: place.clone(),
-                    text,
-                }));
+            let advice = entry.advice().into_iter();
+            (findings.notices).extend(advice.map(|text| Notice::EntryAdvice {
+                place: place.clone(),
+                text,
+            }));
             Some((identity, entry))
         }
         Verdict::Partly(mut entry, faults) => {
@@ -180,14 +179,14 @@ fn identify<E: Entry>(
 /// Names fields that nobody knows.
 pub(in crate::settings) fn mention_unknown(
     place: &EntryPlace,
-    unknown: Vec<(String, Option<&'static str>)>,
+    unknown: Vec<(String, String)>,
     findings: &mut Findings,
 ) {
-    for (field, nearest) in unknown {
+    for (field, remedy) in unknown {
         findings.notices.push(Notice::UnknownField {
             place: place.clone(),
             field,
-            nearest,
+            remedy,
         });
     }
 }

@@ -111,6 +111,15 @@ impl Entry for SaturationEntry {
         selector.chain(listed).chain(unread).collect()
     }
 
+    fn advice(&self) -> Vec<String> {
+        let limiters = self.limiters.iter().flatten().enumerate();
+        let told = limiters.flat_map(|(index, limiter)| {
+            let told = limiter.contradictions();
+            told.map(move |text| format!("limiters[{index}]: {text}"))
+        });
+        told.collect()
+    }
+
     fn judge(document: SaturationDocument, _kind: EntryKind) -> Verdict<Self> {
         let mut faults = Vec::new();
         judge_thresholds(&document, &mut faults);

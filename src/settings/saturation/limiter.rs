@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::LimiterDocument;
+use crate::settings::namespace::shortened;
 
 /// Largest quota of one accelerator type.
 const MAX_QUOTA: i64 = 1_048_576;
@@ -28,6 +29,28 @@ pub struct Limiter {
     pub scope: LimiterScope,
     /// Namespaces that it does not limit.
     pub exclude: BTreeSet<String>,
+}
+
+/// Most contradictions of one limiter that are told.
+const MAX_TOLD: usize = 8;
+
+impl Limiter {
+    /// Namespaces that have a quota and are excluded: the quota does not count.
+    pub(super) fn contradictions(&self) -> impl Iterator<Item = String> {
+        let quotas = match &self.scope {
+            LimiterScope::Namespaces(quotas) => Some(quotas),
+            LimiterScope::Cluster(_) => None,
+        };
+        let names = quotas.into_iter().flat_map(BTreeMap::keys);
+        let both = names.filter(|name| self.exclude.contains(*name));
+        both.take(MAX_TOLD).map(|name| {
+            format!(
+                "namespace {:?} stands in exclude and in namespaceQuotas; it is not limited, remove it \
+                 from one of them",
+                shortened(name)
+            )
+        })
+    }
 }
 
 /// What a limiter limits.

@@ -212,8 +212,8 @@ pub const CACHE_UNAVAILABLE_THRESHOLD: Spec = Spec::live(
 .default("5m")
 .applied(CACHE_APPLIED)
 .means(
-    "A stale sample younger than this holds its variant; beyond it the safety net takes over.",
-    "separates holding from the safety net",
+    "A stale sample younger than this holds its variant; an older one counts as none.",
+    "separates metrics that are old (MetricsStale) from missing ones (MetricsMissing); queries look back as far",
 );
 
 /// Most samples held.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::config_maps::Purpose;
 use super::entries::{ScopeChange, mention_unknown, refuse};
 use super::namespace::shortened;
-use super::problem::{EntryPlace, Findings, Instead};
+use super::problem::{EntryPlace, Findings, Instead, Notice};
 use super::queueing_model::{LatencyTargets, targets};
 use super::sources::Data;
 use super::yaml::{Document, Field, YamlError, parse_yaml};
@@ -100,6 +100,7 @@ impl ServiceClasses {
             };
             match read_entry(key, text, &classes, &place, findings) {
                 Ok(read) => {
+                    mention_short(&place, &read, findings);
                     classes.entries.insert(key.clone(), read);
                 }
                 Err(faults) => {
@@ -190,6 +191,26 @@ fn read_entry(
     } else {
         Err(faults)
     }
+}
+
+/// Most targets of one entry that are told to be too short.
+const MAX_SHORT: usize = 8;
+
+/// Names targets that are too short to be meant.
+fn mention_short(place: &EntryPlace, classes: &[ServiceClass], findings: &mut Findings) {
+    let rows = classes.iter().flat_map(|class| {
+        let targets = class.targets.iter();
+        targets.map(move |(model, targets)| (&class.name, model, targets))
+    });
+    let told = rows.flat_map(|(class, model, targets)| {
+        let place = format!("class {:?}, model {:?}", shortened(class), shortened(model));
+        let told = targets.too_short(["slo-ttft", "slo-tpot"]).into_iter();
+        told.map(move |text| format!("{place}: {text}"))
+    });
+    (findings.notices).extend(told.take(MAX_SHORT).map(|text| Notice::EntryAdvice {
+        place: place.clone(),
+        text,
+    }));
 }
 
 fn noted<T>(

@@ -111,6 +111,8 @@ struct Validation {
     id: String,
     entry: serde_yaml::Value,
     error: Option<String>,
+    /// What is to be known of an entry that is accepted.
+    advice: Option<String>,
     policy: Option<ExpectedPolicy>,
 }
 
@@ -131,6 +133,14 @@ fn saturation_validation_cases() {
                 assert!(shown[0].contains(error), "{}: {shown:?}", case.id);
             }
             None => assert_eq!(shown, Vec::<String>::new(), "{}", case.id),
+        }
+        let advice: Vec<String> = findings.notices.iter().map(ToString::to_string).collect();
+        if let Some(expected) = &case.advice {
+            assert!(
+                advice.len() == 1 && advice[0].ends_with(expected),
+                "{}: {advice:?}",
+                case.id
+            );
         }
         if let Some(expected) = &case.policy {
             check_policy(

@@ -101,8 +101,8 @@ impl Field {
 pub struct Document<T> {
     /// The typed content.
     pub content: T,
-    /// Paths of fields that are not known, with the nearest known one.
-    pub unknown: Vec<(String, Option<&'static str>)>,
+    /// Paths of fields that are not known, with what to write instead.
+    pub unknown: Vec<(String, String)>,
 }
 
 /// Reads a document with the given fields. A blank one has none of them.

@@ -9,7 +9,7 @@ use serde_yaml::Deserializer;
 
 use super::Field;
 use crate::settings::namespace::shortened;
-use crate::settings::nearest::nearest;
+use crate::settings::nearest::instead;
 
 /// Most unknown fields that are named; a text full of them is wrong as a whole.
 const MAX_UNKNOWN: usize = 32;
@@ -26,7 +26,7 @@ pub(super) enum Outline {
 /// What the fields of a document look like to somebody who knows which there are.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
-    pub(super) unknown: Vec<(String, Option<&'static str>)>,
+    pub(super) unknown: Vec<(String, String)>,
 }
 
 impl Comparison {
@@ -57,7 +57,7 @@ impl Comparison {
             self.walk(value, &path, field.fields);
         } else if self.unknown.len() < MAX_UNKNOWN {
             let names = fields.iter().map(|field| field.name);
-            self.unknown.push((path, nearest(key, names)));
+            self.unknown.push((path, instead(key, names)));
         }
     }
 }

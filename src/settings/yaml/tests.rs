@@ -38,12 +38,10 @@ fn a_document_is_typed_and_its_fields_are_compared() {
     let document = read("share: 0.5\nnmae: x\nlist:\n- score: 1\n- scoer: 2\n").unwrap();
     assert_eq!(document.content.share, Some(0.5));
     assert_eq!(document.content.list.len(), 2);
+    let meant = |path: &str, name: &str| (path.to_owned(), format!("did you mean {name:?}?"));
     assert_eq!(
         document.unknown,
-        [
-            ("list[1].scoer".to_owned(), Some("score")),
-            ("nmae".to_owned(), Some("name"))
-        ]
+        [meant("list[1].scoer", "score"), meant("nmae", "name")]
     );
     assert_eq!(read("title: x").unwrap().unknown, []);
 }

@@ -97,3 +97,35 @@ fn a_group_is_one_replica_described_by_its_leader() {
     assert_eq!(alike.template.role, ServingRole::Decode);
     assert_eq!(alike.observed_generation, 4);
 }
+
+#[test]
+fn the_text_of_a_shell_finds_the_variables_that_it_asks_for_and_no_secret_is_kept() {
+    let sequences = |script: &str| {
+        let object = json!({
+            "metadata": { "namespace": "a", "name": "d", "generation": 3 },
+            "spec": {
+                "replicas": 1, "selector": {},
+                "template": { "spec": { "containers": [{
+                    "name": "vllm", "image": "vllm", "command": ["sh", "-c", script],
+                    "env": [
+                        { "name": "N", "value": "32" },
+                        { "name": "N", "value": "64" },
+                        { "name": "M", "valueFrom": { "fieldRef": { "fieldPath": "x" } } },
+                        { "name": "HF_TOKEN", "value": "hf_secret" },
+                    ],
+                }] } },
+            },
+        });
+        let target = project::<Deployment>(&object);
+        assert!(!format!("{target:?}").contains("hf_secret"), "{target:?}");
+        let parsed = parse(&target.template.containers);
+        (parsed.args.max_num_seqs, parsed.faults.len())
+    };
+    assert_eq!(sequences("vllm serve m"), (256, 0));
+    assert_eq!(sequences("vllm serve m --max-num-seqs $N"), (64, 0));
+    assert_eq!(sequences("vllm serve m --max-num-seqs $M"), (256, 1));
+    assert_eq!(
+        sequences("vllm serve m --api-key $HF_TOKEN --max-num-seqs ${N}"),
+        (64, 0)
+    );
+}
