@@ -63,7 +63,13 @@ impl Transitions {
             };
             found.sort_in(cause, limits.unapplied);
         }
-        if found.hearing != Hearing::Complete {
+        // Replicas that are not ready report nothing, and are judged by the limit of pending ones.
+        let is_silent = match found.hearing {
+            Hearing::Complete => false,
+            Hearing::ReadyOnly => figures.reporting > target.current.0,
+            Hearing::Incomplete => true,
+        };
+        if is_silent {
             let since = match reporting {
                 Some(Reporting::Silent { since, .. }) => Some(*since),
                 Some(Reporting::Complete) | None => None,
