@@ -63,13 +63,7 @@ impl Transitions {
             };
             found.sort_in(cause, limits.unapplied);
         }
-        // Replicas that are not ready report nothing, and are judged by the limit of pending ones.
-        let is_silent = match found.hearing {
-            Hearing::Complete => false,
-            Hearing::ReadyOnly => figures.reporting > target.current.0,
-            Hearing::Incomplete => true,
-        };
-        if is_silent {
+        if found.hearing != Hearing::Complete {
             let since = match reporting {
                 Some(Reporting::Silent { since, .. }) => Some(*since),
                 Some(Reporting::Complete) | None => None,
@@ -79,7 +73,15 @@ impl Transitions {
                 reporting: Replicas(figures.reporting),
                 current: target.current,
             };
-            found.sort_in(cause, limits.silent);
+            // Replicas that are not ready report nothing: beyond their limit that holds nobody, either.
+            let is_overdue = found.hearing == Hearing::ReadyOnly
+                && figures.reporting < target.current.0
+                && (found.expired.iter()).any(|cause| matches!(cause, Transition::Pending { .. }));
+            if is_overdue {
+                found.expired.push(cause);
+            } else {
+                found.sort_in(cause, limits.silent);
+            }
         }
         found
     }
