@@ -32,8 +32,9 @@ use wva::policy::{check_plan, learn, plan};
 use wva::settings::bundle::read_bundle;
 use wva::settings::{DynamicSettings, TransitionLimits};
 
-/// Ways to decide, by the settings that choose them.
-const APPROACHES: [(&str, &str); 4] = [
+/// Ways to decide, by the settings that choose them. `GPUS` is a twentieth more than are held, of which
+/// the third of the models that grows wants more.
+const APPROACHES: [(&str, &str); 6] = [
     (
         "tokens",
         "saturation: {default: {analyzerName: saturation}}",
@@ -46,6 +47,14 @@ const APPROACHES: [(&str, &str); 4] = [
     (
         "hybrid",
         "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: saturation}}\nqueueingModel: {default: {}}",
+    ),
+    (
+        "limited",
+        "saturation: {default: {analyzers: [{name: saturation}, {name: throughput}], enableLimiter: true, limiters: [{name: quota, type: quota, scope: cluster, quotas: {H100: GPUS}}]}}\nqueueingModel: {default: {}}",
+    ),
+    (
+        "rescaled",
+        "saturation: {default: {analyzers: [{name: saturation}, {name: throughput}], enableLimiter: true, enableRescale: true, limiters: [{name: quota, type: quota, scope: cluster, quotas: {H100: GPUS}}]}}\nqueueingModel: {default: {}}",
     ),
 ];
 const BATCH: u32 = 256;
@@ -226,10 +235,11 @@ fn cycle(criterion: &mut Criterion) {
 
 fn approaches(criterion: &mut Criterion) {
     for (name, text) in APPROACHES {
-        let settings = settings(text);
         let mut group = criterion.benchmark_group(name);
         group.sample_size(10);
         for variants in [100, 1_000, 10_000] {
+            let gpus = variants * PODS * 21 / 20;
+            let settings = settings(&text.replace("GPUS", &gpus.to_string()));
             let snapshot = snapshot(variants);
             let learned = learn(&snapshot, &Learned::default(), &settings, NOW);
             let made = plan(&snapshot, &learned, &settings, 1, NOW);
