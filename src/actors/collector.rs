@@ -12,11 +12,12 @@ use crate::actors::optimizer;
 use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy;
 use crate::policy::key::VariantKey;
+use crate::policy::moment::{Moment, WallTime};
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
 use crate::signals::collect::QueryReport;
 use crate::signals::published::{Question, published};
 use crate::signals::{
-    CollectionReport, CollectionSettings, Namespace, PromApi, QueryError, collect,
+    CollectionReport, CollectionSettings, Namespace, PromApi, QueryError, collect, history,
 };
 
 /// Messages of the collector.
@@ -52,6 +53,14 @@ pub struct Collector {
     optimizer: Address<optimizer::Message>,
     epoch: u64,
     purge: Purge,
+    history: History,
+}
+
+/// Whether the history of engines was asked for by this life of the role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum History {
+    Unasked,
+    Asked,
 }
 
 /// The timer of purges.
@@ -76,6 +85,7 @@ impl Collector {
             optimizer,
             epoch: 0,
             purge: Purge::default(),
+            history: History::Unasked,
         }
     }
 
@@ -132,20 +142,45 @@ impl Collector {
     async fn collect(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
         let in_force = self.facts.settings.load();
         let began = cx.now();
-        let collection = collect(&*self.prometheus, &self.settings(&in_force)).await;
+        let settings = self.settings(&in_force);
+        let interval = in_force.generation.dynamic.interval;
+        let past = self.wants_history(&in_force).then(|| {
+            self.history = History::Asked;
+            history(&*self.prometheus, &settings, interval)
+        });
+        let collection = collect(&*self.prometheus, &settings);
+        let (collection, past) = future::join(collection, future::OptionFuture::from(past)).await;
         let took = cx.now().since(began).as_secs_f64();
         self.count(&collection.report, took);
         let snapshot = Arc::new(collection.into_snapshot(cx.now()));
         self.count_pods(&snapshot);
         self.facts.metrics.publish(cx.tenure(), snapshot)?;
-        let learned = policy::learn(
-            &self.facts.snapshot(CycleId::default()),
-            &self.facts.learned.load(),
-            &in_force.generation.dynamic,
-            cx.now(),
-        );
+        let snapshot = self.facts.snapshot(CycleId::default());
+        let dynamic = &in_force.generation.dynamic;
+        let known = self.facts.learned.load();
+        let known = match past {
+            Some(past) => Arc::new(policy::refit(
+                &snapshot,
+                &as_collected(past, cx.now()),
+                &known,
+                dynamic,
+            )),
+            None => known,
+        };
+        let learned = policy::learn(&snapshot, &known, dynamic, cx.now());
         self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
         Ok(())
+    }
+
+    /// Whether a process that has just begun, or began to look at throughput, is to learn the latency
+    /// lines of engines from their history. Once, when there are variants whose pods can be told; on
+    /// top of a collection and the questions about rivals it is the fourteenth query of a cycle at most.
+    fn wants_history(&self, in_force: &InForce) -> bool {
+        let views = self.facts.board.snapshot();
+        self.history == History::Unasked
+            && in_force.generation.dynamic.saturation.any_by_throughput()
+            && self.facts.learned.load().throughput.is_empty()
+            && views.values().any(|view| view.target.resolved().is_some())
     }
 
     /// Looks for others that publish our variants. Whoever gives way does so at the next plan. Both
@@ -272,6 +307,27 @@ impl Collector {
             }
         }
     }
+}
+
+/// The steps of a history as collections of this process. What lies before its begin is taken to be as
+/// old as that.
+fn as_collected(
+    past: Result<Vec<(WallTime, MetricsSnapshot)>, QueryError>,
+    now: Moment,
+) -> Vec<(Moment, MetricsSnapshot)> {
+    let steps = past.unwrap_or_else(|error| {
+        tracing::warn!(%error, "no history of engines: latency lines are learned as they come");
+        Vec::new()
+    });
+    let steps = steps.into_iter().map(|(wall, mut metrics)| {
+        let at = Moment {
+            monotonic: now.monotonic.saturating_sub(now.wall.since(wall)),
+            wall,
+        };
+        metrics.collected = Some(at);
+        (at, metrics)
+    });
+    steps.collect()
 }
 
 impl Behaviour for Collector {

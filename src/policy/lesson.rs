@@ -14,6 +14,7 @@ use super::relapse::{Occupancy, Posture};
 use super::saturation::Listener;
 use super::snapshot::{ClusterSnapshot, VariantView};
 use super::startup::StartOutlook;
+use super::throughput;
 use super::units::Replicas;
 use super::zero::ModelLoad;
 use crate::settings::DynamicSettings;
@@ -108,6 +109,14 @@ impl Lesson {
         }
     }
 
+    /// What the throughput analyzer is told of each model.
+    pub(super) fn throughput(&self) -> BTreeMap<ModelKey, throughput::ModelInput> {
+        let voted = self.voted.iter();
+        voted
+            .filter_map(|(key, (_, told))| Some((key.clone(), told.throughput.clone()?)))
+            .collect()
+    }
+
     /// Adds the lesson to what is known.
     pub(super) fn teach(self, before: Learned, now: Moment) -> Learned {
         let tokens = self
@@ -120,13 +129,8 @@ impl Lesson {
             .iter()
             .map(|(key, (_, told))| (key.clone(), told.queueing.clone()))
             .collect();
-        let throughput = self
-            .voted
-            .iter()
-            .filter_map(|(key, (_, told))| Some((key.clone(), told.throughput.clone()?)))
-            .collect();
         let mut next = before;
-        next.throughput = next.throughput.learn(&throughput, now);
+        next.throughput = next.throughput.learn(&self.throughput(), now);
         next.tokens = next.tokens.learn(&tokens, now);
         next.queueing = next.queueing.learn(&queueing);
         next.relapses = next.relapses.learn(&self.postures, now);

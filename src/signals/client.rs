@@ -32,7 +32,21 @@ pub trait PromApi: fmt::Debug + Send + Sync {
         promql: &'a str,
         deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>>;
+
+    /// Evaluates an expression that has values at several moments before now: one sample for each
+    /// series and moment. Answers within the deadline, too. Whoever keeps no history says so.
+    fn history<'a>(
+        &'a self,
+        _promql: &'a str,
+        _deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        let problem = "nobody keeps a history".to_owned();
+        Box::pin(std::future::ready(Err(QueryError::Malformed { problem })))
+    }
 }
+
+/// Most bytes of the answer about a history.
+const MAX_HISTORY: u64 = 32 * 1024 * 1024;
 
 /// Prometheus, or whatever speaks its API, at the end of a network.
 ///
@@ -108,7 +122,12 @@ impl HttpPrometheus {
         Ok(client)
     }
 
-    async fn ask(&self, promql: &str, deadline: Duration) -> Result<QueryResult, QueryError> {
+    async fn ask(
+        &self,
+        promql: &str,
+        deadline: Duration,
+        decoder: Decoder,
+    ) -> Result<QueryResult, QueryError> {
         let client = self.client(TlsMaterial::read(&self.settings).await?)?;
         let token = token(&self.settings).await?;
         // The server gives up as well, instead of working on for nobody.
@@ -125,23 +144,33 @@ impl HttpPrometheus {
         }
         let response = request.send().await.map_err(|error| failed(&error))?;
         if response.status() == reqwest::StatusCode::OK {
-            self.read(response).await
+            read(response, decoder).await
         } else {
             Err(refused(response, token.as_ref()).await)
         }
     }
 
-    async fn read(&self, mut response: Response) -> Result<QueryResult, QueryError> {
-        let mut decoder = Decoder::new(self.settings.response_limit);
-        loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) => decoder.feed(&chunk)?,
-                Ok(None) => return decoder.finish(),
-                Err(error) => {
-                    return Err(QueryError::Malformed {
-                        problem: format!("it breaks off: {}", causes(&error)),
-                    });
-                }
+    async fn ask_within(
+        &self,
+        promql: &str,
+        deadline: Duration,
+        decoder: Decoder,
+    ) -> Result<QueryResult, QueryError> {
+        tokio::time::timeout(deadline, self.ask(promql, deadline, decoder))
+            .await
+            .unwrap_or(Err(QueryError::Timeout { deadline }))
+    }
+}
+
+async fn read(mut response: Response, mut decoder: Decoder) -> Result<QueryResult, QueryError> {
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => decoder.feed(&chunk)?,
+            Ok(None) => return decoder.finish(),
+            Err(error) => {
+                return Err(QueryError::Malformed {
+                    problem: format!("it breaks off: {}", causes(&error)),
+                });
             }
         }
     }
@@ -153,11 +182,17 @@ impl PromApi for HttpPrometheus {
         promql: &'a str,
         deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        Box::pin(async move {
-            tokio::time::timeout(deadline, self.ask(promql, deadline))
-                .await
-                .unwrap_or(Err(QueryError::Timeout { deadline }))
-        })
+        let decoder = Decoder::new(self.settings.response_limit);
+        Box::pin(self.ask_within(promql, deadline, decoder))
+    }
+
+    fn history<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        let decoder = Decoder::of_history(self.settings.response_limit.min(MAX_HISTORY));
+        Box::pin(self.ask_within(promql, deadline, decoder))
     }
 }
 

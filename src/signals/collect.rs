@@ -75,34 +75,15 @@ pub struct QueryReport {
     pub warnings: Vec<String>,
 }
 
-type Results = BTreeMap<QueryName, Result<QueryResult, QueryError>>;
+/// The answers of one collection, or why there are none.
+pub(super) type Results = BTreeMap<QueryName, Result<QueryResult, QueryError>>;
 
 /// Asks for every wanted signal of all workloads, in a fixed number of queries that run at the same
 /// time. A signal of which any query fails has failed as a whole; the others are not touched by it.
 pub async fn collect(api: &dyn PromApi, settings: &CollectionSettings) -> Collection {
     let mut results = ask(api, settings).await;
     bound(&mut results, settings.max_samples);
-    let queries = results
-        .iter()
-        .map(|(query, result)| report(*query, result))
-        .collect();
-    let mut collection = Collection {
-        snapshot: MetricsSnapshot {
-            collected: None,
-            models: BTreeMap::new(),
-            routers: BTreeMap::new(),
-            failures: BTreeMap::new(),
-            sources: BTreeMap::new(),
-        },
-        report: CollectionReport {
-            queries,
-            ignored: BTreeMap::new(),
-        },
-    };
-    let heard = Heard::of(results, &mut collection.report.ignored);
-    collection.take_engines(&heard, &settings.freshness);
-    collection.take_routers(&heard, &settings.freshness);
-    collection
+    Collection::of(results, &settings.freshness)
 }
 
 /// Sends all queries and waits for all answers. The order in which they arrive does not show.
@@ -255,6 +236,36 @@ impl State {
 }
 
 impl Collection {
+    /// What the answers say.
+    pub(super) fn of(results: Results, freshness: &FreshnessBands) -> Self {
+        let queries = results
+            .iter()
+            .map(|(query, result)| report(*query, result))
+            .collect();
+        let mut collection = Self {
+            snapshot: MetricsSnapshot {
+                collected: None,
+                models: BTreeMap::new(),
+                routers: BTreeMap::new(),
+                failures: BTreeMap::new(),
+                sources: BTreeMap::new(),
+            },
+            report: CollectionReport {
+                queries,
+                ignored: BTreeMap::new(),
+            },
+        };
+        let heard = Heard::of(results, &mut collection.report.ignored);
+        collection.take_engines(&heard, freshness);
+        collection.take_routers(&heard, freshness);
+        collection
+    }
+
+    /// The snapshot, for somebody who knows when it would have been collected.
+    pub(super) fn of_the_past(self) -> MetricsSnapshot {
+        self.snapshot
+    }
+
     fn take_engines(&mut self, heard: &Heard, bands: &FreshnessBands) {
         let ranked = ranked(&heard.engines, &heard.names);
         let engines = Engines {

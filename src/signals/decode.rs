@@ -17,6 +17,7 @@ const MAX_ENVELOPE: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Decoder {
     limit: u64,
+    expected: Expected,
     received: u64,
     splitter: Splitter,
     envelope: Vec<u8>,
@@ -25,11 +26,39 @@ pub struct Decoder {
     unreadable: Option<String>,
 }
 
+/// What an expression comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// One value of each series.
+    Vector,
+    /// Values of each series at several moments.
+    Matrix,
+}
+
+impl Expected {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Vector => "vector",
+            Self::Matrix => "matrix",
+        }
+    }
+}
+
 impl Decoder {
-    /// Accepts a body of at most `limit` bytes.
+    /// Accepts one value of each series in a body of at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
+        Self::expecting(limit, Expected::Vector)
+    }
+
+    /// Accepts values of each series at several moments, each of which becomes a sample.
+    pub fn of_history(limit: u64) -> Self {
+        Self::expecting(limit, Expected::Matrix)
+    }
+
+    fn expecting(limit: u64, expected: Expected) -> Self {
         Self {
             limit,
+            expected,
             received: 0,
             splitter: Splitter::new(),
             envelope: Vec::new(),
@@ -54,13 +83,14 @@ impl Decoder {
             envelope,
             result,
             unreadable,
+            expected,
             ..
         } = self;
         splitter.feed(chunk, |piece| match piece {
             Piece::Envelope(bytes) => extend_envelope(envelope, bytes),
             Piece::Element(bytes) => {
                 if unreadable.is_none()
-                    && let Err(problem) = read_sample(bytes, result)
+                    && let Err(problem) = read_sample(bytes, *expected, result)
                 {
                     *unreadable = Some(problem);
                 }
@@ -76,9 +106,10 @@ impl Decoder {
     pub fn finish(self) -> Result<QueryResult, QueryError> {
         let envelope = Envelope::read(&self.envelope, self.received, &self.splitter)?;
         let data = envelope.data()?;
-        if data.result_type != "vector" {
+        let expected = self.expected.as_str();
+        if data.result_type != expected {
             let kind = excerpt(&data.result_type);
-            let problem = format!("it is a {kind} where a vector was expected");
+            let problem = format!("it is a {kind} where a {expected} was expected");
             return Err(malformed(problem));
         }
         if let Some(problem) = self.unreadable {
@@ -183,23 +214,29 @@ impl From<SplitError> for QueryError {
     }
 }
 
-/// Reads one sample and adds it to the result.
-fn read_sample(bytes: &[u8], result: &mut QueryResult) -> Result<(), String> {
+/// Reads one sample, or all of one series, and adds them to the result.
+fn read_sample(bytes: &[u8], expected: Expected, result: &mut QueryResult) -> Result<(), String> {
     let shown = || excerpt(&String::from_utf8_lossy(bytes));
     let element: Element<'_> = serde_json::from_slice(bytes).map_err(|error| {
         // The parser may quote a text of any length.
         format!("{} in sample {}", excerpt(&error.to_string()), shown())
     })?;
-    let Some((time, value)) = element.value else {
+    let values = match expected {
+        Expected::Vector => element.value.map(|value| vec![value]),
+        Expected::Matrix => element.values,
+    };
+    let Some(values) = values else {
         return Err(format!("no value in sample {}", shown()));
     };
-    // Prometheus writes NaN, +Inf and -Inf like this, which the standard library reads.
-    let value: f64 = value
-        .0
-        .parse()
-        .map_err(|error| format!("{error} {:?} in sample {}", excerpt(&value.0), shown()))?;
-    let labels = element.metric.0.iter();
-    result.push(labels.map(|(name, text)| (&*name.0, &*text.0)), time, value);
+    for (time, value) in values {
+        // Prometheus writes NaN, +Inf and -Inf like this, which the standard library reads.
+        let value: f64 = value
+            .0
+            .parse()
+            .map_err(|error| format!("{error} {:?} in sample {}", excerpt(&value.0), shown()))?;
+        let labels = element.metric.0.iter();
+        result.push(labels.map(|(name, text)| (&*name.0, &*text.0)), time, value);
+    }
     Ok(())
 }
 
@@ -209,6 +246,8 @@ struct Element<'a> {
     metric: Labels<'a>,
     #[serde(borrow)]
     value: Option<(f64, Text<'a>)>,
+    #[serde(borrow)]
+    values: Option<Vec<(f64, Text<'a>)>>,
 }
 
 /// A string that is copied only where it contains escapes.

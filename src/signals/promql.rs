@@ -201,6 +201,11 @@ impl Vector {
         ))
     }
 
+    /// The text of its values at every multiple of `step` in the last `range`.
+    pub fn over(self, range: Window, step: Window) -> String {
+        format!("({})[{range}:{step}]", self.0)
+    }
+
     /// The text to send.
     pub fn into_text(self) -> String {
         self.0

@@ -221,6 +221,31 @@ impl QueryName {
     }
 }
 
+/// Queries of which a history is made: those that say what engines did.
+pub(super) const RECORDED: [QueryName; 4] = [
+    QueryName::EngineState,
+    QueryName::KvCapacity,
+    QueryName::RequestSizes,
+    QueryName::EngineRates,
+];
+
+/// The label that tells which query an arm of a history stands for.
+pub(super) const PART: &str = "part";
+
+/// Asks for what [`RECORDED`] queries would have brought at every step of the time before now. Series
+/// that have ended are left out.
+pub(super) fn history_text(scope: &Scope, range: Window, step: Window) -> String {
+    let arms = RECORDED.into_iter().flat_map(|query| {
+        let arms = query.arms().into_iter();
+        arms.filter_map(move |arm| {
+            let vector = arm.recorded(scope)?.tagged(SOURCE, arm.name);
+            Some(vector.tagged(PART, query.as_str()))
+        })
+    });
+    let all = arms.reduce(|history, arm| history.or(&arm));
+    all.map(|all| all.over(range, step)).unwrap_or_default()
+}
+
 fn ages_of(query: QueryName) -> Vec<Arm> {
     let arms = query.engine_arms().into_iter();
     arms.map(|arm| Arm {
@@ -283,6 +308,24 @@ pub(super) enum Shape {
 }
 
 impl Arm {
+    /// What a series that has not ended says of an engine.
+    fn recorded(&self, scope: &Scope) -> Option<Vector> {
+        let series = scope.series(self.name);
+        let now = |labels| series.now().grouped(Aggregation::Max, labels);
+        match self.shape {
+            Shape::Last => Some(now(&PER_RANK)),
+            Shape::Cache => Some(now(&PER_CACHE_SHAPE)),
+            Shape::Rate(_) => Some(self.vector(scope)),
+            Shape::Peak
+            | Shape::Age
+            | Shape::RouterLast
+            | Shape::RouterRate
+            | Shape::EndpointRate
+            | Shape::RouterAge
+            | Shape::EndpointAge => None,
+        }
+    }
+
     fn vector(&self, scope: &Scope) -> Vector {
         let series = scope.series(self.name);
         let highest = |raw: Vector, labels| raw.grouped(Aggregation::Max, labels);

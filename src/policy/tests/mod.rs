@@ -7,6 +7,7 @@ mod from_zero;
 mod properties;
 mod records;
 mod reference;
+mod refit;
 pub(crate) mod starts;
 mod targets;
 mod timeline;

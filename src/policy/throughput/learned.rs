@@ -50,6 +50,21 @@ impl LearnedThroughput {
         self.models.is_empty()
     }
 
+    /// What is known of variants, without what the moment says of their models.
+    #[must_use]
+    pub fn lines(self) -> Self {
+        let models = self.models.into_iter().map(|(key, model)| {
+            let lines = LearnedModel {
+                variants: model.variants,
+                ..LearnedModel::default()
+            };
+            (key, lines)
+        });
+        Self {
+            models: models.collect(),
+        }
+    }
+
     /// Learns from one collection. `models` names every model and variant that there is, whether or
     /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.

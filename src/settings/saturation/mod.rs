@@ -16,6 +16,7 @@ use super::config_maps::Purpose;
 use super::entries::{EntrySet, ScopeChange, ScopedEntries, read_scoped};
 use super::problem::{EntryPlace, EntryProblem, Findings, Instead};
 use super::sources::PolicySources;
+use crate::policy::capacity::AnalyzerName;
 use crate::policy::key::ModelKey;
 
 /// Fields of an entry, for the documentation.
@@ -151,6 +152,17 @@ impl SaturationLayers {
         let models = self.entries.models_named();
         let mut policies = models.iter().map(|named| self.policy(&named.model));
         policies.any(|policy| policy.analysis == Analysis::Tokens)
+    }
+
+    /// Whether the throughput analyzer looks at any model.
+    pub fn any_by_throughput(&self) -> bool {
+        let kind = AnalyzerName::Throughput.as_str();
+        let models = self.entries.models_named();
+        let mut policies = models.iter().map(|named| self.policy(&named.model));
+        policies.any(|policy| {
+            let mut listed = policy.analyzers.iter();
+            listed.any(|analyzer| analyzer.enabled && analyzer.kind == kind)
+        })
     }
 
     /// Whether any entry lets models go to zero.

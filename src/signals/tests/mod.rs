@@ -4,6 +4,7 @@ mod client;
 mod collect;
 mod decode;
 mod fields;
+mod history;
 mod http;
 mod pki;
 mod promql;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::eval::Outcome;
+use super::refusal::Refusal;
 use super::server::{Outage, Prometheus};
 use crate::env::Clock;
 use crate::signals::{PromApi, QueryError, QueryResult};
@@ -26,26 +27,10 @@ impl InProcess {
     fn ask(&self, promql: &str) -> Result<QueryResult, QueryError> {
         let now = self.clock.now().wall;
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        match server.outage() {
-            Some(Outage::Unreachable) => {
-                return Err(QueryError::Unreachable {
-                    cause: "connection refused".to_owned(),
-                });
-            }
-            Some(Outage::Status(status)) => {
-                return Err(QueryError::ServerError {
-                    status: status.as_u16(),
-                    message: String::new(),
-                });
-            }
-            None => {}
-        }
+        check(server.outage())?;
         let answer = server
             .query(promql, now)
-            .map_err(|refusal| QueryError::BadRequest {
-                status: refusal.kind.status(),
-                message: format!(": {refusal}"),
-            })?;
+            .map_err(|refusal| refused(&refusal))?;
         let Outcome::Vector(samples) = &answer.value else {
             return Err(QueryError::Malformed {
                 problem: "it is a scalar where a vector was expected".to_owned(),
@@ -63,7 +48,53 @@ impl InProcess {
     }
 }
 
+impl InProcess {
+    fn ask_history(&self, promql: &str) -> Result<QueryResult, QueryError> {
+        let now = self.clock.now().wall;
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        check(server.outage())?;
+        let mut result = QueryResult::default();
+        for (labels, values) in server
+            .history(promql, now)
+            .map_err(|refusal| refused(&refusal))?
+        {
+            for (time, value) in values {
+                result.push(labels.iter(), super::number::seconds(time), value);
+            }
+        }
+        Ok(result)
+    }
+}
+
+fn check(outage: Option<Outage>) -> Result<(), QueryError> {
+    match outage {
+        Some(Outage::Unreachable) => Err(QueryError::Unreachable {
+            cause: "connection refused".to_owned(),
+        }),
+        Some(Outage::Status(status)) => Err(QueryError::ServerError {
+            status: status.as_u16(),
+            message: String::new(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn refused(refusal: &Refusal) -> QueryError {
+    QueryError::BadRequest {
+        status: refusal.kind.status(),
+        message: format!(": {refusal}"),
+    }
+}
+
 impl PromApi for InProcess {
+    fn history<'a>(
+        &'a self,
+        promql: &'a str,
+        _deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(std::future::ready(self.ask_history(promql)))
+    }
+
     fn query<'a>(
         &'a self,
         promql: &'a str,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::eval::{self, View};
+use super::eval::{self, Past, View};
 use super::matcher::Matcher;
 use super::number::milliseconds;
 use super::pattern::Patterns;
@@ -223,18 +223,34 @@ impl Prometheus {
         WallTime(now): WallTime,
     ) -> Result<Answer, Refusal> {
         let expression = self.parsed(promql)?;
-        let view = View {
+        let hidden = self.faults.hidden.iter();
+        Ok(Answer {
+            value: self.view(now).instant(&expression, at)?,
+            warnings: hidden.map(|_| PARTIAL.to_owned()).collect(),
+        })
+    }
+
+    /// What the expression of a subquery came to at each of its steps before now.
+    ///
+    /// # Errors
+    /// See [`Prometheus::query`].
+    pub(super) fn history(
+        &self,
+        promql: &str,
+        WallTime(now): WallTime,
+    ) -> Result<Vec<Past>, Refusal> {
+        let expression = self.parsed(promql)?;
+        self.view(now).history(&expression, now)
+    }
+
+    fn view(&self, now: i64) -> View<'_> {
+        View {
             store: &self.store,
             look_back: milliseconds(self.settings.look_back),
             visible: now.saturating_sub(self.faults.lag),
             patterns: &self.patterns,
             hidden: self.faults.hidden.as_ref(),
-        };
-        let hidden = self.faults.hidden.iter();
-        Ok(Answer {
-            value: view.instant(&expression, at)?,
-            warnings: hidden.map(|_| PARTIAL.to_owned()).collect(),
-        })
+        }
     }
 
     fn parsed(&self, promql: &str) -> Result<Arc<Expr>, Refusal> {

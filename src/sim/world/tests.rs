@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+
 use super::*;
-use crate::sim::engine::StartUp;
-use crate::sim::load::Shape;
+use crate::policy::throughput::model::Source;
+use crate::signals::{PromApi, QueryError, QueryResult};
+use crate::sim::engine::{Mix, StartUp};
+use crate::sim::load::{Shape, Stage};
 use crate::sim::number;
 use crate::sim::workloads::Fault;
 
@@ -226,4 +230,103 @@ async fn load_scales_up_and_its_end_down_again() {
     assert!(shrunk.totals.answered > 1_000, "{:?}", shrunk.totals);
     assert!(shrunk.totals.cost < shrunk.totals.fixed_cost);
     world.end().await;
+}
+
+/// One replica that throughput looks at, under a load that rises step by step.
+fn rising() -> Scenario {
+    let mut scenario = quiet();
+    scenario.config = vec![ConfigMap {
+        name: "wva-saturation-scaling-config",
+        data: vec![("default", "analyzers: [{name: throughput}]".to_owned())],
+    }];
+    let mix = Mix {
+        prompt_tokens: 6_000,
+        output_tokens: 500,
+        cached: 0.0,
+    };
+    let stages = [1.5, 2.5, 3.0, 3.5, 4.0, 4.5].map(|rate| Stage {
+        lasts: Duration::from_secs(140),
+        rate,
+    });
+    for model in &mut scenario.models {
+        model.load = Load::Flow {
+            shape: Shape::Stages(stages.to_vec()),
+            mixes: vec![(Duration::ZERO, mix)],
+        };
+        model.variants.truncate(1);
+        for variant in &mut model.variants {
+            variant.replicas = 1;
+            variant.bounds = (1, 1);
+            variant.limits.max_num_seqs = 256;
+        }
+    }
+    scenario
+}
+
+/// The source of each latency line and the observations behind it, in the first plan with any.
+async fn first_lines(door: &Door, within: Duration) -> Vec<(Source, usize)> {
+    let lines = |plan: &Option<Arc<Plan>>| -> Vec<(Source, usize)> {
+        let models = plan.iter().flat_map(|plan| plan.models.values());
+        let reports = models.filter_map(|figures| figures.throughput.as_ref());
+        let variants = reports.flat_map(|report| report.variants.values());
+        let known =
+            variants.filter_map(|variant| Some((variant.model?.source, variant.observations)));
+        known.collect()
+    };
+    let mut plans = door.facts.plan.subscribe();
+    let seen = plans.wait_for(|plan| !lines(plan).is_empty());
+    lines(&tokio::time::timeout(within, seen).await.unwrap().unwrap())
+}
+
+/// The lines that a controller begins with that follows one which has run for a quarter of an hour.
+async fn lines_after_a_restart(remembers: bool) -> Vec<(Source, usize)> {
+    let scenario = rising();
+    let mut world = World::begin(&scenario, 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_mins(14)).await;
+    world.stop.send_replace(true);
+    world.controller.take().unwrap().await.unwrap();
+    let own = InProcess::new(Arc::clone(&world.prometheus), world.clock.clone());
+    let signals = Signals {
+        prometheus: if remembers {
+            Arc::new(own)
+        } else {
+            Arc::new(Forgetful(own))
+        },
+        routers: Arc::new(world.routers.clone()),
+    };
+    let around = (&world.clock, &SeedTree::new(2));
+    let (next, door) =
+        controller::controller(&world.server, signals, around, scenario.interval).unwrap();
+    let running = tokio::spawn(next.run(std::future::pending()));
+    let lines = first_lines(&door, scenario.interval * 2).await;
+    running.abort();
+    world.end().await;
+    lines
+}
+
+/// A Prometheus that tells nothing of the past.
+#[derive(Debug)]
+struct Forgetful(InProcess);
+
+impl PromApi for Forgetful {
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        self.0.query(promql, deadline)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_begins_knows_latency_lines_from_the_history_of_engines() {
+    let blank = lines_after_a_restart(false).await;
+    assert_eq!(blank, [(Source::Default, 0)]);
+    let known = lines_after_a_restart(true).await;
+    assert!(
+        matches!(known[..], [(Source::Fitted, observations)] if observations >= 10),
+        "{known:?}"
+    );
 }

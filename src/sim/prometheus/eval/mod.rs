@@ -36,6 +36,9 @@ pub struct Sample {
     pub value: f64,
 }
 
+/// The values of one series, each with its time in milliseconds.
+pub(super) type Past = (Labels, Vec<(i64, f64)>);
+
 /// The samples that a query sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
@@ -69,6 +72,23 @@ impl View<'_> {
             Value::Scalar(values) => Outcome::Scalar(values.first().copied().unwrap_or(f64::NAN)),
             Value::Vector(rows) => Outcome::Vector(rows.into_iter().filter_map(sample).collect()),
         })
+    }
+
+    /// What the expression of a subquery comes to at each of its steps.
+    pub(super) fn history(&self, expression: &Expr, at: i64) -> Result<Vec<Past>, Refusal> {
+        let Expr::Subquery(subquery) = expression else {
+            let text = "this simulated Prometheus answers histories of subqueries only";
+            return Err(Refusal::parameter("query", text));
+        };
+        let (range, step, offset) = (subquery.range, subquery.step, subquery.offset);
+        let steps = Steps::once(at).inner(range, step, offset)?;
+        let rows = self.vector(&subquery.of, steps)?;
+        let row = |row: Row| {
+            let values = steps.times().zip(row.values);
+            let values = values.filter_map(|(time, value)| Some((time, value?)));
+            (row.labels, values.collect())
+        };
+        Ok(rows.into_iter().map(row).collect())
     }
 
     fn eval(&self, expression: &Expr, steps: Steps) -> Result<Value, Refusal> {
