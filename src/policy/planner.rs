@@ -5,6 +5,7 @@ mod hybrid;
 mod limits;
 mod relapsed;
 mod rescaled;
+mod spread;
 mod voted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,10 +54,8 @@ pub fn plan(
         now,
     };
     let groups = group_by_model(snapshot);
-    let mut works: Vec<Work<'_>> = groups
-        .iter()
-        .map(|(model, group)| cycle.open(model, group))
-        .collect();
+    let models: Vec<_> = groups.iter().collect();
+    let mut works = spread::map(&models, |(model, group)| cycle.open(model, group));
     let mut pools = limits::apply(&cycle, snapshot, &mut works);
     boundary::cross(&cycle, &mut works, pools.as_mut());
     let mut plan = Plan {
