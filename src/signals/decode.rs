@@ -28,7 +28,7 @@ pub struct Decoder {
 
 /// What an expression comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
+pub enum Expected {
     /// One value of each series.
     Vector,
     /// Values of each series at several moments.
@@ -36,7 +36,8 @@ enum Expected {
 }
 
 impl Expected {
-    fn as_str(self) -> &'static str {
+    /// Its name in an answer.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Vector => "vector",
             Self::Matrix => "matrix",

@@ -6,9 +6,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::eval::Outcome;
+use super::number::seconds;
 use super::refusal::Refusal;
 use super::server::{Outage, Prometheus};
 use crate::env::Clock;
+use crate::signals::decode::Expected;
 use crate::signals::{PromApi, QueryError, QueryResult};
 
 /// A handle of a server in this process. Cheap to clone.
@@ -24,43 +26,37 @@ impl InProcess {
         Self { server, clock }
     }
 
-    fn ask(&self, promql: &str) -> Result<QueryResult, QueryError> {
+    fn ask(&self, promql: &str, expected: Expected) -> Result<QueryResult, QueryError> {
         let now = self.clock.now().wall;
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         check(server.outage())?;
         let answer = server
             .query(promql, now)
             .map_err(|refusal| refused(&refusal))?;
-        let Outcome::Vector(samples) = &answer.value else {
-            return Err(QueryError::Malformed {
-                problem: "it is a scalar where a vector was expected".to_owned(),
-            });
-        };
         let mut result = QueryResult::default();
-        let time = super::number::seconds(now.0);
-        for sample in samples {
-            result.push(sample.labels.iter(), time, sample.value);
+        match (&answer.value, expected) {
+            (Outcome::Vector(samples), Expected::Vector) => {
+                let time = seconds(now.0);
+                for sample in samples {
+                    result.push(sample.labels.iter(), time, sample.value);
+                }
+            }
+            (Outcome::Matrix(all), Expected::Matrix) => {
+                for past in all {
+                    for (time, value) in &past.values {
+                        result.push(past.labels.iter(), seconds(*time), *value);
+                    }
+                }
+            }
+            (other, _) => {
+                let (kind, expected) = (other.kind(), expected.as_str());
+                return Err(QueryError::Malformed {
+                    problem: format!("it is a {kind} where a {expected} was expected"),
+                });
+            }
         }
         for warning in answer.warnings {
             result.warn(warning);
-        }
-        Ok(result)
-    }
-}
-
-impl InProcess {
-    fn ask_history(&self, promql: &str) -> Result<QueryResult, QueryError> {
-        let now = self.clock.now().wall;
-        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        check(server.outage())?;
-        let mut result = QueryResult::default();
-        for (labels, values) in server
-            .history(promql, now)
-            .map_err(|refusal| refused(&refusal))?
-        {
-            for (time, value) in values {
-                result.push(labels.iter(), super::number::seconds(time), value);
-            }
         }
         Ok(result)
     }
@@ -92,7 +88,7 @@ impl PromApi for InProcess {
         promql: &'a str,
         _deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        Box::pin(std::future::ready(self.ask_history(promql)))
+        Box::pin(std::future::ready(self.ask(promql, Expected::Matrix)))
     }
 
     fn query<'a>(
@@ -100,6 +96,6 @@ impl PromApi for InProcess {
         promql: &'a str,
         _deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        Box::pin(std::future::ready(self.ask(promql)))
+        Box::pin(std::future::ready(self.ask(promql, Expected::Vector)))
     }
 }

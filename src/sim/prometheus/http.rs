@@ -95,16 +95,22 @@ fn instant(text: &str) -> Option<WallTime> {
 }
 
 fn data(value: &Outcome, WallTime(at): WallTime) -> Value {
-    let pair = |value: f64| json!([time(at), text(value)]);
-    match value {
-        Outcome::Scalar(number) => json!({"resultType": "scalar", "result": pair(*number)}),
-        Outcome::Vector(samples) => {
-            let samples = samples.iter().map(
-                |sample| json!({"metric": metric(&sample.labels), "value": pair(sample.value)}),
-            );
-            json!({"resultType": "vector", "result": samples.collect::<Vec<_>>()})
-        }
-    }
+    let pair = |at: i64, value: f64| json!([time(at), text(value)]);
+    let result = match value {
+        Outcome::Scalar(number) => pair(at, *number),
+        Outcome::Vector(samples) => samples
+            .iter()
+            .map(|one| json!({"metric": metric(&one.labels), "value": pair(at, one.value)}))
+            .collect(),
+        Outcome::Matrix(all) => all
+            .iter()
+            .map(|one| {
+                let values = one.values.iter().map(|(at, value)| pair(*at, *value));
+                json!({"metric": metric(&one.labels), "values": values.collect::<Value>()})
+            })
+            .collect(),
+    };
+    json!({"resultType": value.kind(), "result": result})
 }
 
 fn metric(labels: &Labels) -> Value {

@@ -22,7 +22,7 @@ mod target;
 mod tests;
 
 pub use client::InProcess;
-pub use eval::{Outcome, Sample};
+pub use eval::{Outcome, Past, Sample};
 pub use labels::Labels;
 pub use listener::serve;
 pub use refusal::{FaultKind, Refusal};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::eval::{self, Past, View};
+use super::eval::{self, View};
 use super::matcher::Matcher;
 use super::number::milliseconds;
 use super::pattern::Patterns;
@@ -228,19 +228,6 @@ impl Prometheus {
             value: self.view(now).instant(&expression, at)?,
             warnings: hidden.map(|_| PARTIAL.to_owned()).collect(),
         })
-    }
-
-    /// What the expression of a subquery came to at each of its steps before now.
-    ///
-    /// # Errors
-    /// See [`Prometheus::query`].
-    pub(super) fn history(
-        &self,
-        promql: &str,
-        WallTime(now): WallTime,
-    ) -> Result<Vec<Past>, Refusal> {
-        let expression = self.parsed(promql)?;
-        self.view(now).history(&expression, now)
     }
 
     fn view(&self, now: i64) -> View<'_> {

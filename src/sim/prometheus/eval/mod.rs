@@ -25,6 +25,19 @@ pub enum Outcome {
     Scalar(f64),
     /// One value per series.
     Vector(Vec<Sample>),
+    /// Values of each series at several moments.
+    Matrix(Vec<Past>),
+}
+
+impl Outcome {
+    /// What it is called in an answer.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Scalar(_) => "scalar",
+            Self::Vector(_) => "vector",
+            Self::Matrix(_) => "matrix",
+        }
+    }
 }
 
 /// The value of one series.
@@ -36,8 +49,14 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// The values of one series, each with its time in milliseconds.
-pub(super) type Past = (Labels, Vec<(i64, f64)>);
+/// One series of an answer, at several moments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Past {
+    /// The series.
+    pub labels: Labels,
+    /// Its values, each with its time in milliseconds.
+    pub values: Vec<(i64, f64)>,
+}
 
 /// The samples that a query sees.
 #[derive(Debug, Clone, Copy)]
@@ -61,10 +80,25 @@ enum Value {
 }
 
 impl View<'_> {
-    /// What an expression comes to at a time.
+    /// What an expression comes to at a time: of a subquery, at each of its steps.
     pub(super) fn instant(&self, expression: &Expr, at: i64) -> Result<Outcome, Refusal> {
+        if let Expr::Subquery(subquery) = expression {
+            let (range, step, offset) = (subquery.range, subquery.step, subquery.offset);
+            let steps = Steps::once(at).inner(range, step, offset)?;
+            let rows = self.vector(&subquery.of, steps)?;
+            let past = rows.into_iter().map(|row| Past {
+                labels: row.labels,
+                values: (steps.times().zip(row.values))
+                    .filter_map(|(time, value)| Some((time, value?)))
+                    .collect(),
+            });
+            return Ok(Outcome::Matrix(
+                past.filter(|past| !past.values.is_empty()).collect(),
+            ));
+        }
         if !matches!(expression.kind(), Kind::Scalar | Kind::Vector) {
-            let text = "this simulated Prometheus answers scalars and instant vectors only";
+            let text =
+                "this simulated Prometheus answers scalars, instant vectors and subqueries only";
             return Err(Refusal::parameter("query", text));
         }
         let values = self.eval(expression, Steps::once(at))?;
@@ -72,23 +106,6 @@ impl View<'_> {
             Value::Scalar(values) => Outcome::Scalar(values.first().copied().unwrap_or(f64::NAN)),
             Value::Vector(rows) => Outcome::Vector(rows.into_iter().filter_map(sample).collect()),
         })
-    }
-
-    /// What the expression of a subquery comes to at each of its steps.
-    pub(super) fn history(&self, expression: &Expr, at: i64) -> Result<Vec<Past>, Refusal> {
-        let Expr::Subquery(subquery) = expression else {
-            let text = "this simulated Prometheus answers histories of subqueries only";
-            return Err(Refusal::parameter("query", text));
-        };
-        let (range, step, offset) = (subquery.range, subquery.step, subquery.offset);
-        let steps = Steps::once(at).inner(range, step, offset)?;
-        let rows = self.vector(&subquery.of, steps)?;
-        let row = |row: Row| {
-            let values = steps.times().zip(row.values);
-            let values = values.filter_map(|(time, value)| Some((time, value?)));
-            (row.labels, values.collect())
-        };
-        Ok(rows.into_iter().map(row).collect())
     }
 
     fn eval(&self, expression: &Expr, steps: Steps) -> Result<Value, Refusal> {

@@ -27,7 +27,10 @@ fn unreadable_expressions_say_where_and_why() {
             "rate(x)",
             "expected type range vector in call to function \"rate\", got instant vector",
         ),
-        ("x[5m]", "answers scalars and instant vectors only"),
+        (
+            "x[5m]",
+            "answers scalars, instant vectors and subqueries only",
+        ),
         (
             "sum(x[5m])",
             "expected type instant vector in aggregation expression",

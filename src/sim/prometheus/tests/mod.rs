@@ -53,6 +53,7 @@ fn asked(server: &Prometheus, promql: &str, at: i64) -> BTreeMap<String, f64> {
             });
             shown.collect()
         }
+        Outcome::Matrix(_) => panic!("{promql} has values at several moments"),
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use wva::policy::signal::FreshnessBands;
 use wva::settings::Appetite;
-use wva::signals::{CollectionSettings, Namespace, PromApi, QueryError, QueryResult, collect};
+use wva::signals::{
+    CollectionSettings, Namespace, PromApi, QueryError, QueryResult, collect, history,
+};
 
 use super::history::Luck;
 
@@ -23,9 +25,20 @@ impl PromApi for Recorder {
         self.0.lock().unwrap().push(promql.to_owned());
         Box::pin(std::future::ready(Ok(QueryResult::default())))
     }
+
+    fn history<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        self.query(promql, deadline)
+    }
 }
 
-/// All that a collection asks, for one namespace or for all.
+/// The beat of the loop, which is the step of a history.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// All that a collection asks, for one namespace or for all, and the history of engines.
 async fn collected(namespace: Option<&str>) -> Vec<String> {
     let recorder = Recorder::default();
     let settings = CollectionSettings {
@@ -36,6 +49,7 @@ async fn collected(namespace: Option<&str>) -> Vec<String> {
         appetite: Appetite::Everything,
     };
     collect(&recorder, &settings).await;
+    drop(history(&recorder, &settings, INTERVAL).await);
     recorder.0.into_inner().unwrap()
 }
 

@@ -147,15 +147,15 @@ async fn compare(real: &Real, ours: &Prometheus, promql: &str, at: i64) -> Resul
         return differ("the type");
     }
     let (wanted_samples, found_samples) = (samples(&wanted)?, samples(&found)?);
-    let labels = |samples: &BTreeMap<String, (Value, f64)>| -> Vec<String> {
-        samples.keys().cloned().collect()
-    };
+    let labels = |samples: &Samples| -> Vec<String> { samples.keys().cloned().collect() };
     if labels(&wanted_samples) != labels(&found_samples) {
         return differ("the series");
     }
-    let pairs = wanted_samples.values().zip(found_samples.values());
-    for ((wanted_time, wanted_value), (time, value)) in pairs {
-        if wanted_time != time || !is_same(*wanted_value, *value) {
+    for (wanted, found) in wanted_samples.values().zip(found_samples.values()) {
+        let pairs = wanted.iter().zip(found);
+        let mut pairs =
+            pairs.map(|(wanted, found)| wanted.0 == found.0 && is_same(wanted.1, found.1));
+        if wanted.len() != found.len() || !pairs.all(|is_same| is_same) {
             return differ("a value");
         }
     }
@@ -163,19 +163,26 @@ async fn compare(real: &Real, ours: &Prometheus, promql: &str, at: i64) -> Resul
 }
 
 /// Times and values by labels, which are shown in order.
-fn samples(document: &Value) -> Result<BTreeMap<String, (Value, f64)>> {
+type Samples = BTreeMap<String, Vec<(Value, f64)>>;
+
+fn samples(document: &Value) -> Result<Samples> {
     let result = &document["data"]["result"];
     let read = |pair: &Value| -> Result<(Value, f64)> {
         let text = pair[1].as_str().unwrap_or_default();
         Ok((pair[0].clone(), text.parse()?))
     };
     if document["data"]["resultType"] == "scalar" {
-        return Ok([(String::new(), read(result)?)].into());
+        return Ok([(String::new(), vec![read(result)?])].into());
     }
     let samples: Vec<&Value> = result.as_array().into_iter().flatten().collect();
     let read: BTreeMap<_, _> = samples
         .iter()
-        .map(|sample| Ok((sample["metric"].to_string(), read(&sample["value"])?)))
+        .map(|sample| {
+            let several = sample["values"].as_array().map(Vec::as_slice);
+            let values = several.unwrap_or(std::slice::from_ref(&sample["value"]));
+            let values = values.iter().map(read).collect::<Result<_>>()?;
+            Ok((sample["metric"].to_string(), values))
+        })
         .collect::<Result<_>>()?;
     if read.len() == samples.len() {
         Ok(read)
