@@ -179,7 +179,7 @@ fn samples(document: &Value) -> Result<Samples> {
         .iter()
         .map(|sample| {
             let several = sample["values"].as_array().map(Vec::as_slice);
-            let values = several.unwrap_or(std::slice::from_ref(&sample["value"]));
+            let values = several.unwrap_or_else(|| std::slice::from_ref(&sample["value"]));
             let values = values.iter().map(read).collect::<Result<_>>()?;
             Ok((sample["metric"].to_string(), values))
         })
