@@ -17,7 +17,7 @@ use super::moment::{Moment, WallTime};
 const KEPT_STARTS: usize = 10;
 /// Nodes that are remembered of each variant, the latest ones.
 const KEPT_NODES: usize = 64;
-/// Pods on their way up that are remembered of each variant.
+/// Pods on their way up that are remembered of each variant, and as many that have been ready.
 const KEPT_PODS: usize = 1_000;
 /// Most variants that are remembered: as many as are ever scaled.
 const MAX_VARIANTS: usize = 50_000;
@@ -102,8 +102,13 @@ struct VariantStarts {
     starts: BTreeMap<StartKind, VecDeque<Duration>>,
     /// Nodes where it has been ready, the one seen last at the end.
     nodes: VecDeque<Arc<str>>,
-    /// Pods that were seen not ready. Of others nobody knows whether they were ready before.
+    /// Pods that were seen not ready, and never ready. Of others nobody knows whether they were ready
+    /// before.
     starting: BTreeSet<Arc<str>>,
+    /// Pods that were seen ready. One that is ready again has had its container or its node back,
+    /// which took much less than its whole age.
+    #[serde(default)]
+    served: BTreeSet<Arc<str>>,
 }
 
 /// What is expected of the next starts, as of one moment.
@@ -203,13 +208,11 @@ impl VariantStarts {
     fn learn(mut self, pods: &[StartingPod]) -> Self {
         let mut pods: Vec<&StartingPod> = pods.iter().collect();
         pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
-        let starting = pods
+        let (served, starting): (Vec<_>, Vec<_>) = pods
             .iter()
-            .filter(|pod| pod.ready.is_none())
-            .map(|pod| Arc::clone(&pod.name))
-            .take(KEPT_PODS)
-            .collect();
-        let started = std::mem::replace(&mut self.starting, starting);
+            .partition(|pod| pod.ready.is_some() || self.served.contains(&pod.name));
+        self.served = names(&served);
+        let started = std::mem::replace(&mut self.starting, names(&starting));
         for pod in pods {
             let Some(ready) = pod.ready else { continue };
             let is_cached = (pod.node.as_ref()).is_some_and(|node| self.nodes.contains(node));
@@ -233,6 +236,11 @@ impl VariantStarts {
         }
         self
     }
+}
+
+fn names(pods: &[&StartingPod]) -> BTreeSet<Arc<str>> {
+    let names = pods.iter().map(|pod| Arc::clone(&pod.name));
+    names.take(KEPT_PODS).collect()
 }
 
 /// Adds one at the end and keeps the latest `most`.

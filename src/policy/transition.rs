@@ -15,13 +15,14 @@ use crate::settings::TransitionLimits;
 pub(super) struct Transitions {
     /// Causes within their limits: the variant keeps its target.
     pub(super) holding: Vec<Transition>,
-    /// Causes beyond their limits: said, and otherwise without effect on growth.
+    /// Causes beyond their limits: said, and without effect on growth.
     pub(super) expired: Vec<Transition>,
     /// What is not heard of the variant, limit or not.
     pub(super) hearing: Hearing,
 }
 
-/// How much of a variant is heard. What is not heard may be under load, so silence never shrinks.
+/// How much of a variant is heard. What is not heard may be under load, so the silence of a replica that
+/// serves never shrinks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Hearing {
     /// As many replicas report as exist.
@@ -94,6 +95,20 @@ impl Transitions {
     /// Whether no variant of the model may shrink because of this one.
     pub(super) fn hold_shrink_of_model(&self) -> bool {
         self.holds() || self.hearing == Hearing::Incomplete
+    }
+
+    /// Whether enough of the variant is heard to shrink it. Replicas that have not been ready for longer
+    /// than their limit carry no load, so what they do not report is not missing.
+    pub(super) fn may_shrink(&self) -> bool {
+        let is_overdue = |cause: &Transition| matches!(cause, Transition::Pending { .. });
+        let are_fewer = |cause: &Transition| matches!(cause, Transition::Silent { reporting, current, .. } if reporting < current);
+        match self.hearing {
+            Hearing::Complete => true,
+            Hearing::ReadyOnly => {
+                self.expired.iter().any(is_overdue) && self.expired.iter().any(are_fewer)
+            }
+            Hearing::Incomplete => false,
+        }
     }
 
     fn sort_in(&mut self, cause: Transition, limit: Duration) {

@@ -10,7 +10,6 @@ use crate::policy::hybrid::{self, Opinions, Shrinking};
 use crate::policy::optimize::{Method, WhyOptimized};
 use crate::policy::plan::{Stage, Why};
 use crate::policy::saturation::Analysis;
-use crate::policy::transition::Hearing;
 use crate::policy::units::Replicas;
 
 /// Decides one model. `saturation` is absent where V1 is its saturation analysis.
@@ -47,7 +46,7 @@ fn by_percentage(work: &Work<'_>, analysis: &Analysis) -> Shrinking {
     let is_whole = work
         .drafts
         .iter()
-        .all(|draft| draft.transitions.hearing == Hearing::Complete);
+        .all(|draft| draft.transitions.may_shrink());
     let figures = &analysis.figures;
     let has_partial = figures.without_kv > 0 || figures.without_queue > 0;
     let is_known = is_whole && !has_partial && figures.stale == 0;

@@ -9,7 +9,6 @@ use crate::policy::actuation::Tolerance;
 use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{MetricsState, Spare, Stage, Why};
-use crate::policy::transition::Hearing;
 use crate::policy::units::Replicas;
 
 /// Decides the step of one model. `unseen` are its variants whose target is not known; nothing
@@ -190,7 +189,7 @@ fn model_obstacle(
 }
 
 fn silence(draft: &Draft<'_>) -> Option<Why> {
-    (draft.transitions.hearing != Hearing::Complete).then_some(Why::ShrinkOnSilent {
+    (!draft.transitions.may_shrink()).then_some(Why::ShrinkOnSilent {
         reporting: Replicas(draft.figures.reporting),
         current: draft.scale.current,
     })

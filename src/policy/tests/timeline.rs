@@ -94,6 +94,35 @@ fn pending_holds_growth_for_its_limit_only() {
     assert!(said_expired(&released, "v"));
 }
 
+/// A dear variant with an idle replica to spare, one more that never gets ready, and a cheap variant.
+fn stuck(dear: Variant) -> World {
+    World::of([
+        Variant::new("cheap").cost("5").replicas(1, LOW, 0.0),
+        dear.cost("20").loading(created(0)).pending_since(at(0)),
+    ])
+}
+
+#[test]
+fn pending_holds_shrinking_for_its_limit_only() {
+    let world = stuck(Variant::new("dear").replicas(3, LOW, 0.0));
+    let held = world.plan(at(599));
+    expect(&held, &[("cheap", 1), ("dear", 4)]);
+    assert!(!said_expired(&held, "dear"));
+    let released = world.plan(at(600));
+    expect(&released, &[("cheap", 1), ("dear", 3)]);
+    assert!(said_expired(&released, "dear"));
+}
+
+#[test]
+fn a_ready_replica_that_is_silent_holds_shrinking_whatever_else_is_pending() {
+    let world = stuck(one_silent("dear", LOW));
+    let (learned, _) = world.plan_after(&Learned::default(), at(0));
+    for later in [599, 600, 6_000] {
+        let (_, plan) = world.plan_after(&learned, at(later));
+        expect(&plan, &[("cheap", 1), ("dear", 4)]);
+    }
+}
+
 #[test]
 fn an_unapplied_count_holds_growth_for_its_limit_and_steps_then_add_up() {
     let world = |desired| {
