@@ -223,6 +223,7 @@ impl Cast {
         let witness = Witness {
             judge: stage.judge.clone(),
             place,
+            pod: member.pod.clone(),
         };
         let watches = Watches::default();
         let way = Line {

@@ -83,6 +83,8 @@ pub enum Api {
     Conflict,
     /// Writes are answered with 403.
     Forbidden,
+    /// Writes of VariantAutoscalings are answered with 500: their admission webhook has failed.
+    Webhook,
     /// Requests are never answered.
     Hang,
     /// Nobody can be reached.

@@ -73,11 +73,14 @@ impl std::fmt::Debug for Judge {
 pub(super) struct Witness {
     pub(super) judge: Judge,
     pub(super) place: usize,
+    /// The pod of the process.
+    pub(super) pod: String,
 }
 
 impl Listener for Witness {
-    fn called(&self, method: &Method, path: &str) {
-        self.judge.called(self.place, method, path);
+    fn called(&self, method: &Method, path: &str, body: &[u8]) {
+        let sent = claims::Sent { method, path, body };
+        self.judge.called(self.place, &self.pod, &sent);
     }
 }
 
@@ -232,7 +235,8 @@ impl Judge {
     }
 
     /// A process makes a request.
-    fn called(&self, place: usize, method: &Method, path: &str) {
+    fn called(&self, place: usize, pod: &str, sent: &claims::Sent<'_>) {
+        let claims::Sent { method, path, .. } = *sent;
         if !is_write(method) {
             return;
         }
@@ -250,7 +254,7 @@ impl Judge {
                 let leads = seat.door.facts.claim.may_write(now);
                 seat.ever_led |= leads;
                 seat.attempts.note(path, now.monotonic);
-                claims::write(place, method, path, leads, seat.ever_led)
+                claims::write(place, pod, sent, leads, seat.ever_led)
             })
         };
         self.report_all(found);

@@ -27,8 +27,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Hears of every request at the moment at which a process makes it.
 pub(super) trait Listener: Send + Sync {
-    /// A request is made.
-    fn called(&self, method: &Method, path: &str);
+    /// A request is made, with this body.
+    fn called(&self, method: &Method, path: &str, body: &[u8]);
 }
 
 /// The way of one process. Cheap to clone.
@@ -72,6 +72,7 @@ impl Line {
         let is_watch = query.contains("watch=");
         let is_list = !is_watch && query.contains("limit=") && !query.contains("continue=");
         let is_write = is_write(method);
+        let is_variant = uri.path().contains("/variantautoscalings/");
         let mut fate = Fate::default();
         if is_write {
             fate.end = self.life.take_at_write();
@@ -83,6 +84,7 @@ impl Line {
                 Api::Refuse(code, after) => fate.refuse = Some((code, after)),
                 Api::Conflict if is_write => fate.refuse = Some((409, None)),
                 Api::Forbidden if is_write => fate.refuse = Some((403, None)),
+                Api::Webhook if is_write && is_variant => fate.refuse = Some((500, None)),
                 Api::Hang => fate.hang = true,
                 Api::Partition => fate.unreachable = true,
                 Api::Lost if is_write => fate.lost = true,
@@ -105,9 +107,13 @@ impl Line {
         B::Error: Into<Failure>,
     {
         let (method, uri) = (request.method().clone(), request.uri().clone());
+        let (head, body) = request.into_parts();
+        // All of it is there already.
+        let body = body.collect().await.map_err(Into::into)?.to_bytes();
         if !self.life.is_dead() {
-            self.listener.called(&method, uri.path());
+            self.listener.called(&method, uri.path(), &body);
         }
+        let request = Request::from_parts(head, Full::new(body));
         self.life.gate().await;
         let fate = self.fate(&method, &uri);
         if fate.end == Some(Process::BeforeWrite) {

@@ -28,13 +28,13 @@ pub struct Plot {
     pub main: Vec<(&'static str, &'static str)>,
     /// Number of controllers.
     pub controllers: usize,
-    /// When the last fault has ended and everything is put back.
+    /// When everything is put back; one last fault on the way to the API server may follow.
     pub faults_until: Duration,
-    /// How long after that everything is at rest at the latest.
+    /// How long after the last fault everything is at rest at the latest.
     pub rest: Duration,
     /// How long everything has been at rest when a run ends before its time.
     pub stays: Duration,
-    /// How long it is.
+    /// How long it is, if no fault follows after everything was put back.
     pub lasts: Duration,
     /// The defect that is planted in every controller.
     pub flaw: Option<Flaw>,

@@ -1,6 +1,5 @@
 //! One run: a world, its controllers, a schedule of faults, and the judge.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -10,10 +9,11 @@ use tokio::time::sleep;
 
 use super::cast::{Cast, Member, Stage};
 use super::check::Violation;
-use super::fault::{Actor, Api, Class, Fault, Load, Object, Prom};
+use super::fault::{Actor, Api, Fault, Load, Object, Prom};
 use super::injector::Injector;
-use super::judge::{Counts, Judge};
+use super::judge::Judge;
 use super::liveness;
+use super::outcome::Outcome;
 use super::plot::Plot;
 use super::schedule::{Schedule, Strike};
 use super::seat::Way;
@@ -29,65 +29,6 @@ use crate::sim::world::{Doors, World, WorldError};
 const DATE: WallTime = WallTime(1_767_225_600_000);
 /// How far from each other the kills of a storm are, and the crashes of pods that flap.
 const AGAIN: Duration = Duration::from_secs(5);
-
-/// How often faults of one kind happened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How many were injected.
-    pub injected: u64,
-    /// How many of them hit something.
-    pub effective: u64,
-}
-
-/// What came of a run.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// The first thing that must not be, and when.
-    pub violation: Option<(Duration, Violation)>,
-    /// Of all that happened, in its order.
-    pub hash: u64,
-    /// Lines of the trace.
-    pub events: u64,
-    /// The lines that were kept.
-    pub lines: Vec<String>,
-    /// Virtual time.
-    pub lasted: Duration,
-    /// How long after the last fault everything stood still, where it did.
-    pub settled: Option<Duration>,
-    /// Faults by class and kind.
-    pub tally: BTreeMap<(Class, String), Tally>,
-    /// Occasions that a role has handled while faults of a kind were in force.
-    pub coverage: BTreeMap<(String, String), u64>,
-    /// Writes and plans.
-    pub counts: Counts,
-    /// Whether the probe of the plot has struck.
-    pub struck: bool,
-}
-
-impl Outcome {
-    /// Of a run of which nothing but this is known.
-    pub(super) fn broken(violation: Violation) -> Self {
-        Self {
-            violation: Some((Duration::ZERO, violation)),
-            ..Self::new()
-        }
-    }
-
-    fn new() -> Self {
-        Self {
-            violation: None,
-            hash: 0,
-            events: 0,
-            lines: Vec::new(),
-            lasted: Duration::ZERO,
-            settled: None,
-            tally: BTreeMap::new(),
-            coverage: BTreeMap::new(),
-            counts: Counts::default(),
-            struck: false,
-        }
-    }
-}
 
 /// Plays a plot with these faults to its end, or to the first violation.
 ///
@@ -188,11 +129,18 @@ impl<'a> Run<'a> {
         self.world.clock.now().monotonic
     }
 
+    /// When the last fault has ended and everything is put back.
+    fn calm_from(&self) -> Duration {
+        self.plot.faults_until.max(self.schedule.end())
+    }
+
     async fn play(mut self) -> Result<Outcome, WorldError> {
+        let calm_from = self.calm_from();
+        let ends = calm_from + self.plot.lasts.saturating_sub(self.plot.faults_until);
         let mut second = Duration::ZERO;
         let mut calm = false;
         let mut stand = liveness::Stand::default();
-        while self.now() < self.plot.lasts && self.judge.found().is_none() {
+        while self.now() < ends && self.judge.found().is_none() {
             let now = self.now();
             self.end_faults(now).await;
             if !calm && now >= self.plot.faults_until {
@@ -208,9 +156,10 @@ impl<'a> Run<'a> {
                     stand.look(&self.cast, &self.plot.scenario, &self.insider, now);
                 }
                 // What has been at rest for so long stays so: nothing happens any more.
-                if stand
-                    .since()
-                    .is_some_and(|since| now >= since + self.plot.stays)
+                if now >= calm_from
+                    && stand
+                        .since()
+                        .is_some_and(|since| now >= since + self.plot.stays)
                 {
                     break;
                 }
@@ -218,10 +167,8 @@ impl<'a> Run<'a> {
             self.rest(now, second).await;
         }
         if self.judge.found().is_none() {
-            self.outcome.settled = stand
-                .since()
-                .map(|at| at.saturating_sub(self.plot.faults_until));
-            stand.judge(self.plot.faults_until, self.plot.rest, &self.judge);
+            self.outcome.settled = stand.since().map(|at| at.saturating_sub(calm_from));
+            stand.judge(calm_from, self.plot.rest, &self.judge);
         }
         Ok(self.close().await)
     }

@@ -38,7 +38,7 @@ pub struct Terrain {
     pub variants: Vec<VariantKey>,
     /// When the first fault may happen.
     pub from: Duration,
-    /// When the last one has ended.
+    /// When the last one has ended, but for one that meets who leads on the way to rest.
     pub until: Duration,
     /// Classes, each with how far its faults are from each other on average.
     pub rates: Vec<(Class, Duration)>,
@@ -76,6 +76,12 @@ impl Schedule {
                 });
             }
         }
+        if !terrain.rates.is_empty() {
+            strikes.push(aftershock(
+                terrain.until,
+                &mut Dice::new(tree.child("chaos/after")),
+            ));
+        }
         strikes.sort_by_key(|strike| strike.at);
         for (id, strike) in strikes.iter_mut().enumerate() {
             strike.id = id;
@@ -88,6 +94,12 @@ impl Schedule {
     pub fn only(&self, ids: &[usize]) -> Self {
         let kept = self.0.iter().filter(|strike| ids.contains(&strike.id));
         Self(kept.cloned().collect())
+    }
+
+    /// When the last fault has ended.
+    pub fn end(&self) -> Duration {
+        let ends = self.0.iter().map(|strike| strike.at + strike.lasts);
+        ends.max().unwrap_or_default()
     }
 
     /// The numbers of all faults.
@@ -130,12 +142,30 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
     }
 }
 
+/// While counts fall to where they stay, who leads cannot write, or not statuses: what it could not store
+/// is not asked for again by anything that changes later.
+fn aftershock(until: Duration, dice: &mut Dice) -> Strike {
+    let how = match dice.below(8) {
+        0 => Api::Conflict,
+        1 => Api::Forbidden,
+        2 => Api::Lost,
+        3 => Api::Refuse(503, None),
+        _ => Api::Webhook,
+    };
+    Strike {
+        id: 0,
+        at: until + dice.time(SECOND, MINUTE * 2),
+        lasts: dice.time(MINUTE * 6, MINUTE * 12),
+        fault: Fault::Api(LEADER, how),
+    }
+}
+
 fn api(dice: &mut Dice) -> Api {
     let latency = dice.time(Duration::from_millis(20), SECOND * 8);
     let back = dice.below(60) + 1;
     let code = dice.pick(&[500, 502, 503, 504]).copied().unwrap_or(503);
     let after = dice.chance(50).then(|| dice.below(10) + 1);
-    match dice.below(17) {
+    match dice.below(18) {
         0 | 1 => Api::Latency(latency),
         2 => Api::Refuse(429, Some(dice.below(20) + 1)),
         3 => Api::Refuse(code, after),
@@ -151,6 +181,7 @@ fn api(dice: &mut Dice) -> Api {
         13 => Api::StaleList(back),
         14 => Api::Older(back),
         15 => Api::Forbidden,
+        16 => Api::Webhook,
         _ if dice.chance(50) => Api::Compact,
         _ => Api::Cut,
     }
@@ -269,9 +300,15 @@ fn object(dice: &mut Dice) -> Object {
         11 => Object::Moved,
         12 => Object::Relabelled,
         13 => Object::Contested,
+        14 if dice.chance(CROWDED) => Object::Crowd(THOUSAND * (small + 4)),
         _ => Object::Unseen,
     }
 }
+
+/// How many of a hundred of what would else be a removal that nobody sees are a crowd: it costs as much as
+/// a seed without one.
+const CROWDED: u64 = 10;
+const THOUSAND: u32 = 1_000;
 
 fn edit(dice: &mut Dice) -> Edit {
     match dice.below(8) {

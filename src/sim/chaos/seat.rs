@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::check::Violation;
 use super::check::attempts::Attempts;
+use super::check::kept::{Kept, Places, outgrown};
 use super::check::mirrors::Versions;
 use super::check::patience::Patience;
 use super::check::plans::Plans;
@@ -38,6 +39,11 @@ const WATCHED_AGAIN: Duration = Duration::from_mins(6);
 /// How soon a write that failed is tried again: the longest pause, and requests that nobody answers.
 const TRIED_AGAIN: Duration = Duration::from_secs(110);
 
+/// How long something may be kept of a variant that is gone.
+const KEPT: Duration = Duration::from_mins(1);
+/// Seconds between two looks at what is kept.
+const KEPT_EVERY: u64 = 30;
+
 const VARIANTS: &str = "variantautoscalings.llmd.ai";
 const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
@@ -66,6 +72,7 @@ pub(super) struct Seat {
     generations: Generations,
     tree: Tree,
     versions: Versions,
+    kept: Kept,
     /// The revisions of mirrors and surroundings at which they were last found equal.
     agreed: Option<[u64; 4]>,
     patience: Patience,
@@ -180,6 +187,7 @@ impl Seat {
             generations: Generations::default(),
             tree: Tree::default(),
             versions: Versions::default(),
+            kept: Kept::default(),
             agreed: None,
             patience: Patience::default(),
             report: Vec::new(),
@@ -224,8 +232,12 @@ impl Seat {
         found.extend(self.generations.judge(generation));
         found.extend(self.deaf(now));
         found.extend(self.mirrors(now, around));
+        self.kept.note(around.number, around.variants.keys());
         if let Some(page) = page {
             found.extend(self.page(now, page, around));
+            if now.monotonic.as_secs().is_multiple_of(KEPT_EVERY) {
+                found.extend(self.keeps(now, page, around));
+            }
         }
         for violation in &mut found {
             violation.text = format!("c{place}: {}", violation.text);
@@ -274,17 +286,15 @@ impl Seat {
 
     /// E6: who leads goes on trying to store what it shows, whatever is in the way.
     fn untried(&mut self, now: Moment, unstored: &[String]) -> Vec<Violation> {
-        let attempts = &self.attempts;
-        let untried = unstored
-            .iter()
-            .filter(|key| attempts.none_within(key, TRIED_AGAIN, now.monotonic));
-        let untried: Vec<String> = untried.cloned().collect();
         let since = self.awake.max(self.leads);
         let is_undisturbed = self.awake.is_some() && self.leads.is_some();
         let times = (now.monotonic, since.filter(|_| is_undisturbed));
-        let lasting = self
+        let unstored = unstored.iter().cloned();
+        let mut lasting = self
             .patience
-            .lasting("untried", untried, times, TRIED_AGAIN);
+            .lasting("untried", unstored, times, TRIED_AGAIN);
+        let attempts = &self.attempts;
+        lasting.retain(|key| attempts.none_within(key, TRIED_AGAIN, now.monotonic));
         let text = |key: String| {
             let limit = TRIED_AGAIN.as_secs();
             format!("{key} is not stored as it is shown, and nobody has tried to for {limit} s")
@@ -343,6 +353,29 @@ impl Seat {
             }
         }
         found
+    }
+
+    /// T5: what is kept is of what exists.
+    fn keeps(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
+        let learned = serde_json::to_value(&*self.door.facts.learned.load()).unwrap_or_default();
+        let places = Places {
+            facts: &self.door.facts,
+            roles: &self.report,
+            page: &page.named,
+        };
+        let exists = |name: &str| {
+            let parts = name.split_once('/');
+            parts.is_some_and(|(namespace, name)| {
+                let key = VariantKey::new(namespace, name);
+                around.variants.contains_key(&key)
+            })
+        };
+        let gone = self.kept.of_gone(&places, &learned, exists);
+        let calm = (now.monotonic, self.calm);
+        let lasting = self.patience.lasting("kept", gone, calm, KEPT);
+        let found = lasting.into_iter().map(|text| Violation::new("T5", text));
+        let (variants, pods) = (around.variants.len(), around.pods.len());
+        found.chain(outgrown(&learned, variants, pods)).collect()
     }
 
     fn page(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {

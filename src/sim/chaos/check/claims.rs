@@ -1,6 +1,7 @@
 //! W: who may write.
 
 use http::Method;
+use serde_json::Value;
 
 use super::Violation;
 use crate::sim::chaos::line::is_write;
@@ -17,23 +18,54 @@ pub(in crate::sim::chaos) fn overlap(holders: &[usize]) -> Option<Violation> {
     }
 }
 
+/// A request as it leaves a process.
+pub(in crate::sim::chaos) struct Sent<'a> {
+    /// How.
+    pub(in crate::sim::chaos) method: &'a Method,
+    /// Where to, without the query.
+    pub(in crate::sim::chaos) path: &'a str,
+    /// What.
+    pub(in crate::sim::chaos) body: &'a [u8],
+}
+
 /// W2, W3: no write starts without a claim. The lease itself is how one comes by it, a review only asks,
-/// and of its own pod, which is in its own namespace, every process may tell events.
+/// and of its own pod every process may tell events.
 pub(in crate::sim::chaos) fn write(
     place: usize,
-    method: &Method,
-    path: &str,
+    pod: &str,
+    sent: &Sent<'_>,
     leads: bool,
     ever_led: bool,
 ) -> Option<Violation> {
-    let own = format!("/namespaces/{SYSTEM}/events");
-    let exempt = path.contains("/leases") || path.contains("reviews") || path.ends_with(&own);
+    let Sent { method, path, .. } = sent;
+    let exempt = path.contains("/leases") || path.contains("reviews") || sent.is_event_of(pod);
     if leads || exempt || !is_write(method) {
         return None;
     }
     let text = format!("c{place} sends {method} {path} without a claim");
     let invariant = if ever_led { "W3" } else { "W2" };
     Some(Violation::new(invariant, text))
+}
+
+impl Sent<'_> {
+    /// Whether it is an event about this pod of the own namespace, or counts up one.
+    fn is_event_of(&self, pod: &str) -> bool {
+        let events = format!("/namespaces/{SYSTEM}/events");
+        let Some((_, rest)) = self.path.split_once(&events) else {
+            return false;
+        };
+        // An event is called after what it is about.
+        let counted = rest.strip_prefix('/');
+        if let Some(name) = counted.and_then(|name| name.strip_prefix(pod)) {
+            return name.starts_with('.');
+        }
+        let Ok(event) = serde_json::from_slice::<Value>(self.body) else {
+            return false;
+        };
+        let about = |field: &str| event.pointer(&format!("/regarding/{field}"));
+        let is = |field, text: &str| about(field).and_then(Value::as_str) == Some(text);
+        rest.is_empty() && is("kind", "Pod") && is("namespace", SYSTEM) && is("name", pod)
+    }
 }
 
 #[cfg(test)]
@@ -53,17 +85,46 @@ mod tests {
         let path = "/apis/llmd.ai/v1alpha1/namespaces/a/variantautoscalings/b/status";
         let lease = "/apis/coordination.k8s.io/v1/namespaces/a/leases/b";
         let judged = |method, path, leads, led| {
-            write(1, &method, path, leads, led).map(|found| found.invariant)
+            let sent = Sent {
+                method: &method,
+                path,
+                body: b"",
+            };
+            write(1, "pod-1", &sent, leads, led).map(|found| found.invariant)
         };
         assert_eq!(judged(Method::PATCH, path, true, true), None);
         assert_eq!(judged(Method::GET, path, false, false), None);
         assert_eq!(judged(Method::PUT, lease, false, false), None);
-        for (namespace, expected) in [(SYSTEM, None), ("a", Some("W3"))] {
-            let events = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-            let found = write(1, &Method::POST, &events, false, true);
-            assert_eq!(found.map(|found| found.invariant), expected, "{namespace}");
-        }
         assert_eq!(judged(Method::PATCH, path, false, false), Some("W2"));
         assert_eq!(judged(Method::PATCH, path, false, true), Some("W3"));
+    }
+
+    #[test]
+    fn events_about_the_own_pod_alone_need_none() {
+        let judged = |namespace: &str, kind: &str, name: &str| {
+            let about = serde_json::json!({"kind": kind, "name": name, "namespace": namespace});
+            let body = serde_json::json!({"regarding": about}).to_string();
+            let sent = Sent {
+                method: &Method::POST,
+                path: &format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"),
+                body: body.as_bytes(),
+            };
+            write(1, "pod-1", &sent, false, true).map(|found| found.invariant)
+        };
+        assert_eq!(judged(SYSTEM, "Pod", "pod-1"), None);
+        assert_eq!(judged(SYSTEM, "Pod", "pod-2"), Some("W3"));
+        assert_eq!(judged(SYSTEM, "ConfigMap", "pod-1"), Some("W3"));
+        assert_eq!(judged("a", "Pod", "pod-1"), Some("W3"));
+        let counted = |name: &str| {
+            let sent = Sent {
+                method: &Method::PATCH,
+                path: &format!("/apis/events.k8s.io/v1/namespaces/{SYSTEM}/events/{name}"),
+                body: b"{}",
+            };
+            write(1, "pod-1", &sent, false, false).map(|found| found.invariant)
+        };
+        assert_eq!(counted("pod-1.0123"), None);
+        assert_eq!(counted("pod-10.0123"), Some("W2"));
+        assert_eq!(counted("settings.0123"), Some("W2"));
     }
 }

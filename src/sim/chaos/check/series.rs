@@ -1,6 +1,6 @@
 //! E: what is shown at `/metrics`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 use crate::policy::key::VariantKey;
@@ -12,6 +12,8 @@ pub(in crate::sim::chaos) struct Shown {
     pub(in crate::sim::chaos) desired: BTreeMap<VariantKey, f64>,
     /// `wva_invariant_violations_total`, by number.
     pub(in crate::sim::chaos) counted: BTreeMap<String, f64>,
+    /// The variants that any series names.
+    pub(in crate::sim::chaos) named: BTreeSet<VariantKey>,
     /// What must not be on any page.
     pub(in crate::sim::chaos) broken: Vec<Violation>,
 }
@@ -40,11 +42,14 @@ pub(in crate::sim::chaos) fn read(text: &str) -> Shown {
             let number = label(labels, "invariant").unwrap_or_default();
             shown.counted.insert(number.to_owned(), value);
         }
+        let part = |name| label(labels, name).unwrap_or_default();
+        let key = VariantKey::new(part("namespace"), part("variant_name"));
+        if !key.name.is_empty() {
+            shown.named.insert(key.clone());
+        }
         if !PIPELINE.contains(&name) {
             continue;
         }
-        let part = |name| label(labels, name).unwrap_or_default();
-        let key = VariantKey::new(part("namespace"), part("variant_name"));
         if name == "wva_desired_replicas" && shown.desired.insert(key.clone(), value).is_some() {
             let text = format!("{key} is shown twice");
             shown.broken.push(Violation::new("E1", text));
@@ -73,6 +78,7 @@ wva_up 1
 ";
         let shown = read(page);
         assert_eq!(shown.desired[&VariantKey::new("n", "v")].to_string(), "2");
+        assert_eq!(shown.named, BTreeSet::from([VariantKey::new("n", "v")]));
         assert_eq!(shown.counted["D1"].to_string(), "3");
         assert_eq!(shown.broken, []);
         let twice = page.to_owned()

@@ -1,0 +1,67 @@
+//! What came of a run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::check::Violation;
+use super::fault::Class;
+use super::judge::Counts;
+
+/// How often faults of one kind happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many were injected.
+    pub injected: u64,
+    /// How many of them hit something.
+    pub effective: u64,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The first thing that must not be, and when.
+    pub violation: Option<(Duration, Violation)>,
+    /// Of all that happened, in its order.
+    pub hash: u64,
+    /// Lines of the trace.
+    pub events: u64,
+    /// The lines that were kept.
+    pub lines: Vec<String>,
+    /// Virtual time.
+    pub lasted: Duration,
+    /// How long after the last fault everything stood still, where it did.
+    pub settled: Option<Duration>,
+    /// Faults by class and kind.
+    pub tally: BTreeMap<(Class, String), Tally>,
+    /// Occasions that a role has handled while faults of a kind were in force.
+    pub coverage: BTreeMap<(String, String), u64>,
+    /// Writes and plans.
+    pub counts: Counts,
+    /// Whether the probe of the plot has struck.
+    pub struck: bool,
+}
+
+impl Outcome {
+    /// Of a run of which nothing but this is known.
+    pub(super) fn broken(violation: Violation) -> Self {
+        Self {
+            violation: Some((Duration::ZERO, violation)),
+            ..Self::new()
+        }
+    }
+
+    pub(super) fn new() -> Self {
+        Self {
+            violation: None,
+            hash: 0,
+            events: 0,
+            lines: Vec::new(),
+            lasted: Duration::ZERO,
+            settled: None,
+            tally: BTreeMap::new(),
+            coverage: BTreeMap::new(),
+            counts: Counts::default(),
+            struck: false,
+        }
+    }
+}
