@@ -132,7 +132,8 @@ impl Leadership {
     /// a watch may be behind that, and what is shown would fall back. While nobody can read the
     /// objects, nobody leads, and the lease is kept.
     async fn is_up_to_date(&self, cx: &Context<Message>, hold: Hold, patience: Duration) -> bool {
-        if hold == Hold::NotOurs || self.claim.may_write(cx.now()) {
+        let leads_on = self.claim.may_write(cx.now());
+        if hold == Hold::NotOurs || leads_on || cx.flaws().has(Flaw::TakeoverUnread) {
             return true;
         }
         let is_read = self.reread.ask(self.claim.term() + 1, patience).await;

@@ -47,11 +47,13 @@ pub enum Flaw {
     SweepForgotten,
     /// The ratio of a variant without replicas is no number.
     RatioUnchecked,
+    /// Who begins to lead does not read anew what is stored.
+    TakeoverUnread,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseUnversioned,
@@ -72,6 +74,7 @@ impl Flaw {
         Self::RestartForgotten,
         Self::SweepForgotten,
         Self::RatioUnchecked,
+        Self::TakeoverUnread,
     ];
 }
 

@@ -16,6 +16,7 @@ use super::lens::{Heard, Lens};
 use super::life::Life;
 use super::line::Line;
 use super::plot::Probe;
+use super::seat::Hears;
 use super::trace::Trace;
 use super::watches::Watches;
 use crate::app::Controller;
@@ -268,7 +269,11 @@ impl Cast {
                 let begins = format!("begins as {name}");
                 stage.trace.note(&who, "process", &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));
-                let hears = (member.heard.clone(), watches);
+                let hears = Hears {
+                    heard: member.heard.clone(),
+                    watches,
+                    ills: member.ills.clone(),
+                };
                 stage.judge.came(place, Arc::clone(&door), hears);
                 member.running = Some(stage.run(place, controller, door, life));
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -21,8 +22,15 @@ struct Inner {
 struct State {
     api: BTreeMap<usize, (Api, u64)>,
     prometheus: BTreeMap<usize, Prom>,
+    /// When the API server last stopped going back in time.
+    younger: Option<Duration>,
     /// How often each fault hit something.
     hits: BTreeMap<usize, u64>,
+}
+
+/// Whether a server goes back in time by it.
+fn is_younger(fault: Api) -> bool {
+    matches!(fault, Api::StaleList(_) | Api::Older(_))
 }
 
 impl Ills {
@@ -40,9 +48,12 @@ impl Ills {
     }
 
     /// A fault ends.
-    pub(super) fn heal(&self, id: usize) {
+    pub(super) fn heal(&self, id: usize, now: Duration) {
         let mut state = self.state();
-        state.api.remove(&id);
+        let healed = state.api.remove(&id);
+        if healed.is_some_and(|(fault, _)| is_younger(fault)) {
+            state.younger = Some(now);
+        }
         state.prometheus.remove(&id);
     }
 
@@ -52,6 +63,13 @@ impl Ills {
         let all = state.api.iter();
         all.map(|(id, (fault, version))| (*id, *fault, *version))
             .collect()
+    }
+
+    /// When the API server last went back in time.
+    pub(super) fn younger(&self, now: Duration) -> Option<Duration> {
+        let state = self.state();
+        let is_now = state.api.values().any(|(fault, _)| is_younger(*fault));
+        if is_now { Some(now) } else { state.younger }
     }
 
     /// The faults of the way to Prometheus.

@@ -7,17 +7,16 @@ use std::time::Duration;
 use http::Method;
 
 use super::check::claims;
-use super::check::plans::Circumstances;
+use super::check::plans::{Circumstances, Inherited};
 use super::check::{Violation, series};
-use super::lens::Heard;
 use super::line::{Listener, is_write};
-use super::seat::{Seat, Surroundings, Way};
+use super::seat::{Hears, Seat, Surroundings};
 use super::trace::Trace;
-use super::watches::Watches;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::TargetView;
+use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::Door;
 
@@ -123,7 +122,7 @@ impl Judge {
     }
 
     /// A process begins.
-    pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: (Heard, Watches)) {
+    pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: Hears) {
         let seat = Seat::new(door, hears, self.now());
         self.bench().seats.insert(place, seat);
     }
@@ -195,7 +194,12 @@ impl Judge {
         let found = {
             let mut bench = self.bench();
             bench.plans += 1;
-            let Bench { seats, zero, .. } = &mut *bench;
+            let Bench {
+                seats,
+                zero,
+                around,
+                ..
+            } = &mut *bench;
             let may_be_zero = |key: &VariantKey| {
                 zero.get(key)
                     .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
@@ -217,7 +221,10 @@ impl Judge {
                 now.saturating_sub(last.unwrap_or_default().max(seat.since))
             };
             let unheard = |key: &VariantKey| since_told(&format!("{}-", key.name));
+            let term = seat.door.facts.claim.term();
             let circumstances = Circumstances {
+                term,
+                stored: self.inherited(seat, around.clone(), term),
                 generation: in_force.generation.number,
                 silent: since_told(""),
                 unheard: &unheard,
@@ -232,6 +239,18 @@ impl Judge {
         };
         self.report_all(found);
         self.claims();
+    }
+
+    /// The counts that the first plan of a term goes on from: what is stored, if the process can have
+    /// read it.
+    fn inherited(&self, seat: &Seat, known: Option<Arc<Surroundings>>, term: u64) -> Inherited {
+        if !seat.plans.begins(term) || seat.is_misled(self.now()) {
+            return Inherited::new();
+        }
+        let around = Surroundings::follow(known, &self.0.insider);
+        let all = around.variants.iter();
+        all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?))))
+            .collect()
     }
 
     /// A process makes a request.
@@ -273,9 +292,9 @@ impl Judge {
         self.report_all(found);
     }
 
-    /// Looks at everything, once a second. `way` says whether the way of a process to the API server is
-    /// free, and whether the server went back in time for it.
-    pub(super) fn second(&self, ways: &[Way]) {
+    /// Looks at everything, once a second. `free` says whether the way of each process to the API server is
+    /// free.
+    pub(super) fn second(&self, free: &[bool]) {
         let now = self.now();
         self.claims();
         let known = self.bench().around.take();
@@ -307,13 +326,13 @@ impl Judge {
             let Bench { seats, handled, .. } = &mut *bench;
             let mut found = Vec::new();
             for (place, seat) in seats {
-                let way = ways.get(*place).copied().unwrap_or(Way::FREE);
+                let is_free = free.get(*place).copied().unwrap_or(true);
                 let page = shown.get(place);
                 for (role, passed) in seat.progress() {
                     *handled.entry(role).or_default() += passed;
                 }
                 let moment = self.0.clock.now();
-                found.extend(seat.second(*place, moment, way, page, &around));
+                found.extend(seat.second(*place, moment, is_free, page, &around));
             }
             found
         };

@@ -16,7 +16,6 @@ use super::liveness;
 use super::outcome::Outcome;
 use super::plot::Plot;
 use super::schedule::{Schedule, Strike};
-use super::seat::Way;
 use super::trace::{Keep, Trace};
 use crate::env::SeedTree;
 use crate::kit::{KillAt, Mishap};
@@ -205,17 +204,10 @@ impl<'a> Run<'a> {
     }
 
     async fn second(&mut self, now: Duration) {
-        let way = |member: &Member| {
-            let faults = member.ills.api();
-            let has = |which: fn(&Api) -> bool| faults.iter().any(|(_, fault, _)| which(fault));
-            Way {
-                is_free: faults.is_empty(),
-                is_younger: has(|fault| matches!(fault, Api::StaleList(_) | Api::Older(_))),
-            }
-        };
+        let is_free = |member: &Member| member.ills.api().is_empty();
         self.cast.probe(now);
-        let ways: Vec<Way> = self.cast.members.iter().map(way).collect();
-        self.judge.second(&ways);
+        let free: Vec<bool> = self.cast.members.iter().map(is_free).collect();
+        self.judge.second(&free);
         for (role, handled) in self.judge.take_handled() {
             if handled == 0 {
                 continue;
@@ -289,10 +281,11 @@ impl<'a> Run<'a> {
         self.trace
             .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
         self.count(strike);
+        let now = self.now();
         match &strike.fault {
-            Fault::Api(place, _) => self.ills(*place, |ills| ills.heal(strike.id)),
+            Fault::Api(place, _) => self.ills(*place, |ills| ills.heal(strike.id, now)),
             Fault::Prometheus(place, fault) => {
-                self.ills(*place, |ills| ills.heal(strike.id));
+                self.ills(*place, |ills| ills.heal(strike.id, now));
                 self.shake(*fault, strike, false);
             }
             Fault::Object(_, Object::Crowd(_)) => self.injector.disperse().await,

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::check::Violation;
 use super::check::attempts::Attempts;
 use super::check::kept::{Kept, Places, outgrown};
@@ -13,6 +15,7 @@ use super::check::plans::Plans;
 use super::check::series::Shown;
 use super::check::settings::Generations;
 use super::check::tree::Tree;
+use super::ills::Ills;
 use super::lens::Heard;
 use super::watches::Watches;
 use crate::kit::RoleReport;
@@ -63,6 +66,7 @@ pub(super) struct Seat {
     pub(super) door: Arc<Door>,
     pub(super) heard: Heard,
     watches: Watches,
+    ills: Ills,
     pub(super) attempts: Attempts,
     pub(super) since: Duration,
     pub(super) paused: bool,
@@ -73,6 +77,8 @@ pub(super) struct Seat {
     tree: Tree,
     versions: Versions,
     kept: Kept,
+    /// The version of the cluster at the last look.
+    version: Option<u64>,
     /// The revisions of mirrors and surroundings at which they were last found equal.
     agreed: Option<[u64; 4]>,
     patience: Patience,
@@ -85,8 +91,6 @@ pub(super) struct Seat {
     free: Option<Duration>,
     /// Since when it leads.
     leads: Option<Duration>,
-    /// When a server last went back in time for it.
-    younger: Option<Duration>,
     counted: BTreeMap<String, f64>,
 }
 
@@ -98,21 +102,14 @@ pub(super) struct Stored {
     pub(super) allows_zero: bool,
 }
 
-/// The way of a process to the API server.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
-    /// Whether nothing is wrong with it.
-    pub(super) is_free: bool,
-    /// Whether the server went back in time for it.
-    pub(super) is_younger: bool,
-}
-
-impl Way {
-    /// One with which nothing is wrong.
-    pub(super) const FREE: Self = Self {
-        is_free: true,
-        is_younger: false,
-    };
+/// What a process hears, and what keeps it from hearing.
+pub(super) struct Hears {
+    /// From Prometheus.
+    pub(super) heard: Heard,
+    /// From watches.
+    pub(super) watches: Watches,
+    /// What is wrong with its ways.
+    pub(super) ills: Ills,
 }
 
 /// What the API server holds.
@@ -169,15 +166,17 @@ impl Surroundings {
 }
 
 impl Seat {
-    pub(super) fn new(
-        door: Arc<Door>,
-        (heard, watches): (Heard, Watches),
-        since: Duration,
-    ) -> Self {
+    pub(super) fn new(door: Arc<Door>, hears: Hears, since: Duration) -> Self {
+        let Hears {
+            heard,
+            watches,
+            ills,
+        } = hears;
         Self {
             door,
             heard,
             watches,
+            ills,
             attempts: Attempts::default(),
             since,
             paused: false,
@@ -188,6 +187,7 @@ impl Seat {
             tree: Tree::default(),
             versions: Versions::default(),
             kept: Kept::default(),
+            version: None,
             agreed: None,
             patience: Patience::default(),
             report: Vec::new(),
@@ -195,7 +195,6 @@ impl Seat {
             awake: None,
             free: None,
             leads: None,
-            younger: None,
             counted: BTreeMap::new(),
         }
     }
@@ -215,19 +214,19 @@ impl Seat {
         &mut self,
         place: usize,
         now: Moment,
-        way: Way,
+        is_free: bool,
         page: Option<&Shown>,
         around: &Surroundings,
     ) -> Vec<Violation> {
-        if way.is_younger {
-            self.younger = Some(now.monotonic);
-        }
         if self.paused || self.leaving {
             (self.calm, self.awake, self.free) = (None, None, None);
             return Vec::new();
         }
-        self.look_around(way, now.monotonic);
-        let mut found = self.tree.judge(&self.report, now.monotonic);
+        self.look_around(is_free, now.monotonic);
+        let version = self.version.replace(around.version).unwrap_or(0);
+        let changes = around.version.saturating_sub(version);
+        let tree = &mut self.tree;
+        let mut found = tree.judge(&self.report, changes, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
         found.extend(self.deaf(now));
@@ -245,13 +244,13 @@ impl Seat {
         found
     }
 
-    fn look_around(&mut self, way: Way, now: Duration) {
+    fn look_around(&mut self, is_free: bool, now: Duration) {
         let is_whole = self.tree.is_whole(&self.report) && !self.door.census.hangs();
         let is_told = self.watches.hear(&FOLLOWED);
         let since = |holds: bool, before: Option<Duration>| holds.then(|| before.unwrap_or(now));
-        self.calm = since(way.is_free && is_whole && is_told, self.calm);
+        self.calm = since(is_free && is_whole && is_told, self.calm);
         self.awake = since(is_whole && is_told, self.awake);
-        self.free = since(way.is_free && is_whole, self.free);
+        self.free = since(is_free && is_whole, self.free);
         let leads = self.door.facts.claim.may_write(self.door.facts.clock.now());
         self.leads = since(leads, self.leads);
     }
@@ -303,6 +302,12 @@ impl Seat {
         found.map(|text| Violation::new("E6", text)).collect()
     }
 
+    /// Whether a server that went back in time may have told it what it knows.
+    pub(super) fn is_misled(&self, now: Duration) -> bool {
+        let younger = self.ills.younger(now);
+        younger.is_some_and(|at| now.saturating_sub(at) < RELISTED)
+    }
+
     fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
         let door = Arc::clone(&self.door);
         let mirrors = &door.facts.mirrors;
@@ -321,8 +326,7 @@ impl Seat {
             let object = &record.object;
             (object.key.clone(), Arc::clone(&object.uid), version)
         });
-        let younger = self.younger;
-        let excused = younger.is_some_and(|at| now.monotonic.saturating_sub(at) < RELISTED);
+        let excused = self.is_misled(now.monotonic);
         let mut found = self.versions.judge(known, excused);
         let stored: BTreeSet<String> = around.variants.keys().map(ToString::to_string).collect();
         let here = |keys: Vec<String>| keys.into_iter().collect::<BTreeSet<String>>();
@@ -370,7 +374,11 @@ impl Seat {
                 around.variants.contains_key(&key)
             })
         };
-        let gone = self.kept.of_gone(&places, &learned, exists);
+        // What cannot be learned cannot be unlearned.
+        let collected = self.door.facts.learned.load().collected;
+        let learns = collected.is_some_and(|at| now.monotonic.saturating_sub(at) < KEPT / 2);
+        let taught = if learns { &learned } else { &Value::Null };
+        let gone = self.kept.of_gone(&places, taught, exists);
         let calm = (now.monotonic, self.calm);
         let lasting = self.patience.lasting("kept", gone, calm, KEPT);
         let found = lasting.into_iter().map(|text| Violation::new("T5", text));

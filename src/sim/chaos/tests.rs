@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::fault::Actor;
+use super::fault::{Actor, Object};
 use super::*;
 use crate::env::Flaw;
 use crate::kit::{KillAt, Role, WatchedKind};
@@ -108,6 +108,12 @@ fn a_watcher_that_stands_still_is_started_again() {
         let hang = Fault::Actor(0, Actor::Hang(Role::Watcher(kind)));
         lives_through(&[(100, hang)]);
     }
+}
+
+/// Thousands of objects come at once and go again: nobody falls behind, and nothing of them is kept.
+#[test]
+fn a_crowd_comes_and_goes() {
+    lives_through(&[(100, Fault::Object(0, Object::Crowd(1_000)))]);
 }
 
 /// A replica for which there were no GPUs kept its variant from shrinking for good, and the variant was

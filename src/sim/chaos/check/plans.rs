@@ -18,9 +18,14 @@ pub(in crate::sim::chaos) struct Plans {
     recent: VecDeque<(Duration, u64)>,
     /// The bounds that were known when the last plan was seen.
     bounds: BTreeMap<VariantKey, DeclaredBounds>,
+    /// The term of the claim that the last plan is of.
+    term: Option<u64>,
     /// What was last said about each variant, without its numbers.
     said: BTreeMap<VariantKey, String>,
 }
+
+/// Counts that a predecessor stored.
+pub(in crate::sim::chaos) type Inherited = BTreeMap<VariantKey, Replicas>;
 
 /// Plans that a minute has at most: an early one each second, and those of ticks five seconds apart or
 /// more, with as many again for ticks without a collection.
@@ -31,6 +36,10 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(in crate::sim::chaos) struct Circumstances<'a> {
     /// Number of the settings in force.
     pub(in crate::sim::chaos) generation: u64,
+    /// The term of the claim.
+    pub(in crate::sim::chaos) term: u64,
+    /// What the first plan of a term goes on from.
+    pub(in crate::sim::chaos) stored: Inherited,
     /// How long Prometheus has told nothing at all.
     pub(in crate::sim::chaos) silent: Duration,
     /// How long nothing was heard of a variant.
@@ -47,6 +56,11 @@ impl Plans {
     /// When the last plan was published.
     pub(in crate::sim::chaos) fn last_at(&self) -> Option<Duration> {
         self.recent.back().map(|(at, _)| *at)
+    }
+
+    /// Whether a plan of this term would be the first one.
+    pub(in crate::sim::chaos) fn begins(&self, term: u64) -> bool {
+        self.term != Some(term)
     }
 
     /// Takes in a plan that is published.
@@ -78,6 +92,9 @@ impl Plans {
         let decisions = plan.decisions.values();
         found.extend(decisions.filter_map(|decision| judged(decision, circumstances)));
         found.extend(self.outside(plan, circumstances));
+        if self.term.replace(circumstances.term) != Some(circumstances.term) {
+            found.extend(decided_anew(plan, circumstances));
+        }
         found
     }
 
@@ -131,6 +148,20 @@ impl Plans {
         let text = format!("{made} plans within a minute");
         (made > PER_MINUTE).then(|| Violation::new("T2", text))
     }
+}
+
+/// D7: what the first plan of a term does not go on from is older than what its predecessor decided. What
+/// it decided itself may be stored already.
+fn decided_anew(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+    plan.decisions.values().find_map(|decision| {
+        let key = &decision.key;
+        let target = decision.target?;
+        let base = decision.steps.first()?.from;
+        let stored = *circumstances.stored.get(key)?;
+        let text =
+            format!("the first plan of a term goes on from {base} for {key}, not from {stored}");
+        (stored != base && stored != target).then(|| Violation::new("D7", text))
+    })
 }
 
 fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Violation> {

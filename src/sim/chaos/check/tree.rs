@@ -8,7 +8,7 @@ use crate::kit::{ChildrenPolicy, Role, RoleReport, RoleState, Shape};
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
 pub(in crate::sim::chaos) const MAILBOX: u64 = 40;
-/// Occasions that a role may handle within a second.
+/// Occasions that a role may handle within a second, beside one for each change of the cluster.
 pub(in crate::sim::chaos) const PER_SECOND: u64 = 2_000;
 /// How long a role may be without a life before its restart is arranged.
 const ARRANGEMENT: Duration = Duration::from_secs(3);
@@ -67,6 +67,7 @@ impl Tree {
     pub(in crate::sim::chaos) fn judge(
         &mut self,
         report: &[RoleReport],
+        changes: u64,
         now: Duration,
     ) -> Vec<Violation> {
         // While it was paused nothing could be done.
@@ -94,7 +95,7 @@ impl Tree {
             seen.shift(missed);
             seen.note(one, parent, now);
             let waiting = one.told.saturating_sub(one.handled);
-            if waiting > MAILBOX || per_second > PER_SECOND {
+            if waiting > MAILBOX || per_second > PER_SECOND + changes {
                 let text = format!(
                     "{} has {waiting} occasions waiting and handled {per_second} in a second",
                     one.role
