@@ -308,6 +308,8 @@ impl Cast {
                 running.life.end_at_write(0, how);
             }
             Process::Pause => self.pause(place, Some(now + lasts)),
+            // At its end.
+            Process::Handover => {}
             Process::Restart => self.stop(place, now + BACK).await,
             Process::Rollout => {
                 let seconds = if member.extra.is_empty() { "7s" } else { "" };

@@ -190,6 +190,8 @@ pub enum Process {
     AfterWrite,
     /// It ends in order, and one with other settings comes.
     Rollout,
+    /// The watches of the others fall silent, and then whoever leads by now ends in order.
+    Handover,
 }
 
 /// What happens to objects.

@@ -24,6 +24,9 @@ use crate::sim::world::controller::Door;
 /// afresh every ten minutes.
 const AFTERGLOW: Duration = Duration::from_mins(12);
 
+/// How long before the first plan of a term at most its process has read what is stored.
+const READ: Duration = Duration::from_mins(1);
+
 /// The judge. Clones share it.
 #[derive(Clone)]
 pub(super) struct Judge(Arc<Inner>);
@@ -244,7 +247,7 @@ impl Judge {
     /// The counts that the first plan of a term goes on from: what is stored, if the process can have
     /// read it.
     fn inherited(&self, seat: &Seat, known: Option<Arc<Surroundings>>, term: u64) -> Inherited {
-        if !seat.plans.begins(term) || seat.is_misled(self.now()) {
+        if !seat.plans.begins(term) || seat.is_misled(READ, self.now()) {
             return Inherited::new();
         }
         let around = Surroundings::follow(known, &self.0.insider);

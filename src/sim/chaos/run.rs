@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::cast::{Cast, Member, Stage};
 use super::check::Violation;
-use super::fault::{Actor, Api, Fault, Load, Object, Prom};
+use super::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
 use super::injector::Injector;
 use super::judge::Judge;
 use super::liveness;
@@ -292,6 +292,15 @@ impl<'a> Run<'a> {
             Fault::Object(number, _) => self.injector.restore(*number).await,
             Fault::Settings(_) => self.injector.restore_settings().await,
             Fault::Workload(number, how) => self.injector.relieve(*number, *how).await,
+            Fault::Controller(_, Process::Handover) => {
+                for member in &self.cast.members {
+                    member.ills.heal(strike.id, now);
+                }
+                let leader = self.cast.leader();
+                let lasts = strike.lasts;
+                let cast = &mut self.cast;
+                let _runs = cast.strike(leader, Process::Restart, now, lasts).await;
+            }
             Fault::Actor(..) | Fault::Controller(..) => {}
         }
     }
@@ -343,6 +352,13 @@ impl<'a> Run<'a> {
             }
             Fault::Actor(place, fault) => self.afflict(*place, fault),
             Fault::Controller(place, how) => {
+                if *how == Process::Handover {
+                    let version = self.insider.version();
+                    let others = self.cast.members.iter().enumerate();
+                    for (_, other) in others.filter(|(other, _)| other != place) {
+                        other.ills.ail_api(strike.id, Api::Silent, version);
+                    }
+                }
                 self.cast.strike(*place, *how, now, strike.lasts).await
             }
             Fault::Object(number, how) => {

@@ -61,6 +61,8 @@ impl Schedule {
                 let (shortest, longest) = match fault {
                     // Long enough to spend a budget.
                     Fault::Actor(_, Actor::Storm(_)) => (SECOND * 30, MINUTE * 3),
+                    // Long enough for a change that the others are not told of.
+                    Fault::Controller(_, Process::Handover) => (MINUTE, longest),
                     // Long enough for a decision.
                     Fault::Object(..) => (SECOND * 10, longest),
                     _ => (SECOND, longest),
@@ -272,14 +274,15 @@ fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
 }
 
 fn process(dice: &mut Dice) -> Process {
-    match dice.below(8) {
+    match dice.below(9) {
         0 => Process::Crash,
         1 => Process::Restart,
         2 | 3 => Process::Pause,
         4 => Process::BeforeWrite,
         5 => Process::DuringWrite,
         6 => Process::AfterWrite,
-        _ => Process::Rollout,
+        7 => Process::Rollout,
+        _ => Process::Handover,
     }
 }
 
@@ -300,13 +303,13 @@ fn object(dice: &mut Dice) -> Object {
         11 => Object::Moved,
         12 => Object::Relabelled,
         13 => Object::Contested,
-        14 if dice.chance(CROWDED) => Object::Crowd(THOUSAND * (small + 4)),
+        14 if dice.chance(CROWDED) => Object::Crowd(THOUSAND * (small + 1)),
         _ => Object::Unseen,
     }
 }
 
-/// How many of a hundred of what would else be a removal that nobody sees are a crowd: it costs as much as
-/// a seed without one.
+/// How many of a hundred of what would else be a removal that nobody sees are a crowd, which costs more than
+/// everything else in its seed.
 const CROWDED: u64 = 10;
 const THOUSAND: u32 = 1_000;
 

@@ -224,9 +224,10 @@ impl Seat {
         }
         self.look_around(is_free, now.monotonic);
         let version = self.version.replace(around.version).unwrap_or(0);
-        let changes = around.version.saturating_sub(version);
+        let variants = u64::try_from(around.variants.len()).unwrap_or(u64::MAX);
+        let news = around.version.saturating_sub(version) + variants;
         let tree = &mut self.tree;
-        let mut found = tree.judge(&self.report, changes, now.monotonic);
+        let mut found = tree.judge(&self.report, news, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
         found.extend(self.deaf(now));
@@ -302,10 +303,10 @@ impl Seat {
         found.map(|text| Violation::new("E6", text)).collect()
     }
 
-    /// Whether a server that went back in time may have told it what it knows.
-    pub(super) fn is_misled(&self, now: Duration) -> bool {
+    /// Whether a server went back in time for it within this time.
+    pub(super) fn is_misled(&self, within: Duration, now: Duration) -> bool {
         let younger = self.ills.younger(now);
-        younger.is_some_and(|at| now.saturating_sub(at) < RELISTED)
+        younger.is_some_and(|at| now.saturating_sub(at) < within)
     }
 
     fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
@@ -326,7 +327,7 @@ impl Seat {
             let object = &record.object;
             (object.key.clone(), Arc::clone(&object.uid), version)
         });
-        let excused = self.is_misled(now.monotonic);
+        let excused = self.is_misled(RELISTED, now.monotonic);
         let mut found = self.versions.judge(known, excused);
         let stored: BTreeSet<String> = around.variants.keys().map(ToString::to_string).collect();
         let here = |keys: Vec<String>| keys.into_iter().collect::<BTreeSet<String>>();

@@ -8,8 +8,10 @@ use crate::kit::{ChildrenPolicy, Role, RoleReport, RoleState, Shape};
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
 pub(in crate::sim::chaos) const MAILBOX: u64 = 40;
-/// Occasions that a role may handle within a second, beside one for each change of the cluster.
+/// Occasions that a role may handle within a second, beside those for what changes and exists.
 pub(in crate::sim::chaos) const PER_SECOND: u64 = 2_000;
+/// Occasions for each change of the cluster and each variant: told, told twice, and listed.
+const EACH: u64 = 3;
 /// How long a role may be without a life before its restart is arranged.
 const ARRANGEMENT: Duration = Duration::from_secs(3);
 /// How long a supervisor may stand still: until its process says so, and the probes that end it.
@@ -63,11 +65,12 @@ impl Tree {
         })
     }
 
-    /// Takes in the roles as they are now.
+    /// Takes in the roles as they are now. `news` is how much has changed since, and how many variants
+    /// there are.
     pub(in crate::sim::chaos) fn judge(
         &mut self,
         report: &[RoleReport],
-        changes: u64,
+        news: u64,
         now: Duration,
     ) -> Vec<Violation> {
         // While it was paused nothing could be done.
@@ -95,7 +98,7 @@ impl Tree {
             seen.shift(missed);
             seen.note(one, parent, now);
             let waiting = one.told.saturating_sub(one.handled);
-            if waiting > MAILBOX || per_second > PER_SECOND + changes {
+            if waiting > MAILBOX || per_second > PER_SECOND + EACH * news {
                 let text = format!(
                     "{} has {waiting} occasions waiting and handled {per_second} in a second",
                     one.role
