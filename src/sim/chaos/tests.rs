@@ -110,10 +110,10 @@ fn a_watcher_that_stands_still_is_started_again() {
     }
 }
 
-/// Thousands of objects come at once and go again: nobody falls behind, and nothing of them is kept.
+/// Hundreds of objects come at once and go again: nobody falls behind, and nothing of them is kept.
 #[test]
 fn a_crowd_comes_and_goes() {
-    lives_through(&[(100, Fault::Object(0, Object::Crowd(1_000)))]);
+    lives_through(&[(100, Fault::Object(0, Object::Crowd(300)))]);
 }
 
 /// A replica for which there were no GPUs kept its variant from shrinking for good, and the variant was
