@@ -291,19 +291,20 @@ fn object(dice: &mut Dice) -> Object {
         Ok(small) if dice.chance(75) => small,
         _ => 0,
     };
-    match dice.below(16) {
+    let least = if dice.chance(50) { 1 } else { small % 3 + 2 };
+    match dice.below(17) {
         0 | 1 => Object::TargetReplaced,
         2 | 3 => Object::ScaledTo(small),
         4 => Object::SecondScaler,
         5 => Object::MinAboveMax,
-        6 => Object::Bounds(small % 3 + 1, small % 3 + 2),
-        7 => Object::Malformed,
-        8 | 9 => Object::Removed,
-        10 => Object::Renamed,
-        11 => Object::Moved,
-        12 => Object::Relabelled,
-        13 => Object::Contested,
-        14 if dice.chance(CROWDED) => Object::Crowd(THOUSAND * (small + 1)),
+        6 | 7 => Object::Bounds(least, least.max(small % 3)),
+        8 => Object::Malformed,
+        9 | 10 => Object::Removed,
+        11 => Object::Renamed,
+        12 => Object::Moved,
+        13 => Object::Relabelled,
+        14 => Object::Contested,
+        15 if dice.chance(CROWDED) => Object::Crowd(THOUSAND * (small + 1)),
         _ => Object::Unseen,
     }
 }
