@@ -111,7 +111,7 @@ impl EventRecorder {
             return;
         };
         if due == now {
-            cx.tell_self(Message::Publish);
+            self.events.ring();
         } else if self.armed.is_none_or(|armed| due < armed || armed <= now) {
             self.armed = Some(due);
             cx.arm(due.since(now), Message::Due);

@@ -41,6 +41,8 @@ struct Waiting {
     last: BTreeMap<Subject, Moment>,
     /// What came within a minute of that.
     held: BTreeMap<Subject, Held>,
+    /// Whether the recorder was told since it looked last: once is enough, however much there is.
+    rung: bool,
 }
 
 /// Everything of one object and reason that came within a minute of the last event about it.
@@ -143,18 +145,27 @@ impl Events {
             }
         }
         drop(waiting);
-        (self.0.wake)();
+        self.ring();
     }
 
     /// Queues an event whatever was queued before.
     pub fn throw_always(&self, now: Moment, notice: Notice) {
         self.push(&mut self.waiting(), Occurrence::once(notice, now.wall));
-        (self.0.wake)();
+        self.ring();
+    }
+
+    /// Tells the recorder to look, unless it was told already.
+    pub(super) fn ring(&self) {
+        let was_rung = std::mem::replace(&mut self.waiting().rung, true);
+        if !was_rung {
+            (self.0.wake)();
+        }
     }
 
     /// What is to be sent next, if anything is.
     pub(super) fn next(&self, now: Moment) -> Option<Occurrence> {
         let mut waiting = self.waiting();
+        waiting.rung = false;
         if waiting.due.is_empty() {
             let over = waiting.held.iter().find(|(_, held)| held.until <= now);
             let subject = over.map(|(subject, _)| subject.clone())?;

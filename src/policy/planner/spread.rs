@@ -10,8 +10,7 @@ const SHARE: usize = 256;
 
 /// What `of` makes of each item, in their order.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = processors.min(items.len() / SHARE);
+    let threads = threads(items.len());
     if threads < 2 {
         return items.iter().map(of).collect();
     }
@@ -25,6 +24,17 @@ pub(super) fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) ->
         done.flat_map(|part| part.unwrap_or_else(|panic| resume_unwind(panic)))
             .collect()
     })
+}
+
+/// How many threads share out so many models. To ask for the processors takes as long as ten models do.
+fn threads(models: usize) -> usize {
+    let most = models / SHARE;
+    if most < 2 {
+        return 1;
+    }
+    thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(most)
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ fn everything_of_a_minute_is_told_in_one_event() {
     for (second, note) in [(0, "2"), (10, "3"), (20, "4"), (30, "5")] {
         events.throw(at(second), scaled(note));
     }
-    assert_eq!(woken.load(Ordering::Relaxed), 2);
+    assert_eq!(woken.load(Ordering::Relaxed), 1, "nobody has looked yet");
     assert_eq!(sent(&events, 30), Some(once("2", 0)));
     assert_eq!(sent(&events, 60), Some(once("3 | 4 | 5", 30)));
     assert_eq!(sent(&events, 600), None);
@@ -167,4 +167,23 @@ fn at_the_end_nothing_waits_for_its_minute() {
         .map(|last| last.notice.note)
         .collect();
     assert_eq!(notes, ["2", "3"]);
+}
+
+#[test]
+fn a_storm_wakes_once_until_somebody_looks() {
+    let (events, _, woken) = events();
+    let woken = || woken.load(Ordering::Relaxed);
+    assert_eq!(woken(), 0);
+    for number in 0..3 * RING {
+        let name = format!("llama-{number}");
+        events.throw(at(0), notice(&name, "ScaledUp", "1 to 2"));
+    }
+    events.throw_always(at(0), scaled("2 to 3"));
+    events.ring();
+    assert_eq!(woken(), 1);
+
+    assert!(events.next(at(0)).is_some());
+    events.throw(at(0), notice("another", "ScaledUp", "1 to 2"));
+    events.ring();
+    assert_eq!(woken(), 2);
 }
