@@ -16,7 +16,6 @@ use crate::policy::relapse::Occupancy;
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::snapshot::{Readiness, ResolvedTarget, SignalName, VariantView};
 use crate::policy::units::Replicas;
-use crate::policy::zero::ModelLoad;
 use crate::policy::{throughput, tokens};
 use crate::settings::DynamicSettings;
 use crate::settings::saturation::SaturationPolicy;
@@ -119,7 +118,7 @@ pub(in crate::policy) fn told(
         let engine = engine(view, &mut arguments);
         let (mut instances, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         let mut rates = BTreeMap::new();
-        for (pod, samples) in hearer.pods(view) {
+        for (pod, samples) in ready_pods(subject, view) {
             hearer.stale = false;
             hearer.instances(&pod, samples, &mut instances);
             if by_throughput.is_some() {
@@ -194,36 +193,6 @@ fn queueing_input(
     }
 }
 
-/// Requests of a model: known where every ready replica says so.
-pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelLoad {
-    let hearer = Hearer {
-        subject,
-        stale: false,
-    };
-    let total = |read: fn(&PodSamples) -> Option<Sample>| -> Option<f64> {
-        let mut sum = 0.0;
-        for (view, target) in subject.members {
-            let pods = hearer.pods(view);
-            if u32::try_from(pods.len()).ok()? < target.ready.0 {
-                return None;
-            }
-            for (_, samples) in pods {
-                sum += fresh(subject, read(samples?))?;
-            }
-        }
-        Some(sum)
-    };
-    let queued = subject.listener.queued(key);
-    ModelLoad {
-        running: total(|pod| pod.running),
-        waiting: total(|pod| pod.queue_length),
-        queued: queued
-            .filter(|queue| !queue.is_stale)
-            .map(|queue| queue.requests),
-        ended: total(|pod| pod.completion_rate),
-    }
-}
-
 /// What the ready replicas of a variant hold; `None` where one of them does not say.
 pub(in crate::policy) fn occupancy_of(
     subject: Subject<'_>,
@@ -234,7 +203,7 @@ pub(in crate::policy) fn occupancy_of(
         stale: false,
     };
     let mut sum = 0.0;
-    for (_, samples) in hearer.pods(view) {
+    for (_, samples) in ready_pods(subject, view) {
         sum += hearer.value(samples?.kv_usage, 1.0)?;
     }
     Some(Occupancy(sum))
@@ -244,12 +213,6 @@ pub(in crate::policy) fn occupancy_of(
 /// too old to shrink on will do, and what became of the queries about replicas does not matter.
 pub(in crate::policy) fn queued_at(key: &ModelKey, subject: Subject<'_>) -> Option<f64> {
     Some(subject.listener.queued(key)?.requests)
-}
-
-/// A value that is fresh.
-fn fresh(subject: Subject<'_>, sample: Option<Sample>) -> Option<f64> {
-    let (value, stale) = subject.listener.value(sample, f64::MAX)?;
-    (!stale).then_some(value)
 }
 
 /// Ready and pending replicas.
@@ -287,6 +250,22 @@ fn faults(parsed: &ParsedArgs) -> Vec<String> {
     told.chain(more).collect()
 }
 
+/// Ready pods with their samples.
+pub(super) fn ready_pods<'a>(
+    subject: Subject<'a>,
+    view: &VariantView,
+) -> Vec<(Arc<str>, Option<&'a PodSamples>)> {
+    let samples = subject.listener.samples(&view.model);
+    view.pods
+        .iter()
+        .filter(|pod| pod.readiness == Readiness::Ready)
+        .map(|pod| {
+            let own = samples.and_then(|by_pod| by_pod.get(&pod.name));
+            (Arc::clone(&pod.name), own)
+        })
+        .collect()
+}
+
 /// Reads samples, and notes whether one of them is too old to shrink on.
 pub(super) struct Hearer<'a> {
     pub(super) subject: Subject<'a>,
@@ -294,19 +273,6 @@ pub(super) struct Hearer<'a> {
 }
 
 impl<'a> Hearer<'a> {
-    /// Ready pods with their samples.
-    fn pods(&self, view: &VariantView) -> Vec<(Arc<str>, Option<&'a PodSamples>)> {
-        let samples = self.subject.listener.samples(&view.model);
-        view.pods
-            .iter()
-            .filter(|pod| pod.readiness == Readiness::Ready)
-            .map(|pod| {
-                let own = samples.and_then(|by_pod| by_pod.get(&pod.name));
-                (Arc::clone(&pod.name), own)
-            })
-            .collect()
-    }
-
     pub(super) fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
         let (value, stale) = self.subject.listener.value(sample, most)?;
         self.stale |= stale;

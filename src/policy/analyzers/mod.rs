@@ -2,11 +2,13 @@
 //! say.
 
 mod inputs;
+mod load;
 mod opinions;
 mod selection;
 mod throughput_input;
 
-pub(super) use inputs::{Told, load_of, occupancy_of, queued_at, told};
+pub(super) use inputs::{Told, occupancy_of, queued_at, told};
+pub(super) use load::load_of;
 pub(super) use opinions::{Opinions, liveness, opinions};
 pub(super) use selection::{Approach, Chair, approach};
 

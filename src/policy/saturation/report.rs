@@ -195,8 +195,12 @@ impl<'a> Listener<'a> {
     /// Whether the query for the queues of routers failed: a model that none of them names may have one
     /// all the same.
     pub(in crate::policy) fn lost_routers(self) -> bool {
-        let failures = &self.metrics.failures;
-        failures.contains_key(&SignalName::RouterQueueRequests)
+        self.failed(SignalName::RouterQueueRequests)
+    }
+
+    /// Whether the query for a signal failed: who has no sample of it may have one all the same.
+    pub(in crate::policy) fn failed(self, signal: SignalName) -> bool {
+        self.metrics.failures.contains_key(&signal)
     }
 
     /// Samples of the router alone, whatever became of the queries about replicas: an old one is judged

@@ -4,6 +4,7 @@ mod conditions;
 mod decisions;
 pub(super) mod fleet;
 mod from_zero;
+mod missing;
 mod properties;
 mod records;
 mod reference;

@@ -68,7 +68,7 @@ fn to_zero_and_minimum_of_one() {
                 running,
                 waiting,
                 queued,
-                ended: None,
+                ..idle()
             };
             let policy = ZeroPolicy::from(given.enabled);
             let rule = ZeroRule {
@@ -167,7 +167,9 @@ fn idle() -> ModelLoad {
         running: Some(0.0),
         waiting: Some(0.0),
         queued: Some(0.0),
-        ended: None,
+        ended: Some(0.0),
+        written: Some(0.0),
+        arriving: Some(0.0),
     }
 }
 
@@ -198,6 +200,18 @@ fn last_activity_starts_with_the_process_and_errs_late() {
         },
         ModelLoad {
             ended: Some(1.0),
+            ..idle()
+        },
+        ModelLoad {
+            ended: None,
+            ..idle()
+        },
+        ModelLoad {
+            written: Some(1.0),
+            ..idle()
+        },
+        ModelLoad {
+            arriving: Some(1.0),
             ..idle()
         },
     ] {

@@ -65,13 +65,15 @@ impl InstanceFigures {
         self.k1.is_some() && self.in_use.0 >= self.k1.0 && is_queued(self.waiting, thresholds)
     }
 
-    /// Whether its demand is known, and not only a part of it.
+    /// Whether its demand is known, and neither a part of it nor a share of a cache whose size is
+    /// only remembered.
     pub(super) fn is_demand_known(&self, role: ServingRole) -> bool {
         let lacks = |signal| self.missing.contains(&signal);
         let is_priced = self.waiting <= 0.0
             || !(lacks(Missing::InputTokens)
                 || (role != ServingRole::Prefill && lacks(Missing::OutputTokens)));
-        is_priced && !lacks(Missing::KvUsage) && !lacks(Missing::Waiting)
+        let needed = [Missing::KvUsage, Missing::KvCapacity, Missing::Waiting];
+        is_priced && !needed.into_iter().any(lacks)
     }
 }
 
@@ -107,8 +109,9 @@ pub(super) fn measure(
         let in_use = KvTokens((usage * total.0).round()).min(total);
         (in_use, compute_bound(&said, in_use, k1, around))
     } else {
-        // Of a remembered size, nothing is rounded up.
-        (total.share(usage), (k1, CapacityReason::Stored))
+        // Of a remembered size, nothing is rounded up. What is known of compute bounds it as well.
+        let bound = known_bound(&said, around).map_or(k1, |(tokens, _)| tokens.min(k1));
+        (total.share(usage), (bound, CapacityReason::Stored))
     };
     let charge = waiting_charge(
         around.variant.role,
@@ -157,13 +160,22 @@ fn compute_bound(
     if is_queued && in_use.is_some() && around.trust == Trust::Own {
         return (in_use, CapacityReason::Observed);
     }
+    known_bound(said, around).unwrap_or((k1, CapacityReason::Memory))
+}
+
+/// The bound by compute that does not depend on what the instance holds; `None` where nothing is
+/// known of it.
+fn known_bound(
+    said: &InstanceInput,
+    around: &Surroundings<'_>,
+) -> Option<(KvTokens, CapacityReason)> {
     let output = said.output_tokens.or(around.workload.output_tokens);
     let remembered = output.and_then(|output| {
         let key = history_key(around.engine, around.variant.role, output);
         around.learned.history(&key)
     });
     if let Some(tokens) = remembered {
-        return (tokens, CapacityReason::History);
+        return Some((tokens, CapacityReason::History));
     }
     let input = said.input_tokens.or(around.workload.input_tokens);
     let derived = derived_from(
@@ -171,10 +183,7 @@ fn compute_bound(
         input.unwrap_or(0.0),
         output.unwrap_or(0.0),
     );
-    match derived {
-        Some(tokens) => (tokens, CapacityReason::Derived),
-        None => (k1, CapacityReason::Memory),
-    }
+    derived.map(|tokens| (tokens, CapacityReason::Derived))
 }
 
 /// The key that a reading is kept by.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Requests of one model, all of its variants together. `None` is not known, 0 is known to be zero.
+/// Signs of use of one model, all of its variants together. `None` is not known, 0 is known to be
+/// zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelLoad {
     /// Requests that engines work on.
@@ -11,35 +12,39 @@ pub struct ModelLoad {
     pub waiting: Option<f64>,
     /// Requests that wait in the router.
     pub queued: Option<f64>,
-    /// Requests that ended since the last look, where anybody counts them: short ones are on no
-    /// gauge. Not needed to call a model idle.
+    /// Requests that end per second: short ones are on no gauge.
     pub ended: Option<f64>,
+    /// Tokens that engines write per second.
+    pub written: Option<f64>,
+    /// Requests per second that routers accept, or send to engines; the higher of the two.
+    pub arriving: Option<f64>,
 }
 
 /// Whether anybody uses a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Activity {
-    /// At least one request is known.
+    /// At least one sign of use is known.
     Busy,
-    /// Running, waiting and queued requests are all known to be zero.
+    /// Every sign of use is known to be zero.
     Idle,
-    /// Nothing is known to be above zero, and not everything is known.
+    /// No sign is known to be above zero, and not every one is known.
     Unknown,
 }
 
 impl ModelLoad {
     /// Judges the load.
     pub fn activity(&self) -> Activity {
-        let needed = [self.running, self.waiting, self.queued];
-        let is_busy = needed
-            .iter()
-            .chain([&self.ended])
-            .flatten()
-            .any(|requests| *requests > 0.0);
-        let is_zero = |requests: &Option<f64>| requests.is_some_and(|requests| requests <= 0.0);
-        if is_busy {
+        let signs = [
+            self.running,
+            self.waiting,
+            self.queued,
+            self.ended,
+            self.written,
+            self.arriving,
+        ];
+        if signs.iter().flatten().any(|sign| *sign > 0.0) {
             Activity::Busy
-        } else if needed.iter().all(is_zero) {
+        } else if signs.iter().all(Option::is_some) {
             Activity::Idle
         } else {
             Activity::Unknown

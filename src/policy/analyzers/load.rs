@@ -1,0 +1,112 @@
+//! Whether anybody uses a model, by what its replicas and its routers say.
+
+use super::Subject;
+use super::inputs::ready_pods;
+use crate::policy::key::ModelKey;
+use crate::policy::samples::{PodSamples, Sample};
+use crate::policy::snapshot::SignalName;
+use crate::policy::zero::ModelLoad;
+
+/// Signs of use of a model. Those of replicas are known where every ready one says so.
+pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelLoad {
+    let heard = Heard(subject);
+    let pods = ready(subject);
+    let total = |read: &dyn Fn(&PodSamples) -> Option<f64>| -> Option<f64> {
+        pods.as_ref()?.iter().map(|pod| read(pod)).sum()
+    };
+    let router = subject.listener.router(key);
+    let accepted = heard.arrivals(
+        SignalName::RouterArrivalRate,
+        router.and_then(|router| router.arrival_rate),
+    );
+    let sent = total(&|pod| heard.arrivals(SignalName::ArrivalRate, pod.arrival_rate));
+    let queued = subject.listener.queued(key);
+    ModelLoad {
+        running: total(&|pod| heard.fresh(pod.running)),
+        waiting: total(&|pod| heard.fresh(pod.queue_length)),
+        queued: queued
+            .filter(|queue| !queue.is_stale)
+            .map(|queue| queue.requests),
+        ended: total(&|pod| heard.counted(pod, pod.completion_rate)),
+        written: total(&|pod| heard.counted(pod, pod.generation_rate)),
+        arriving: greater(accepted, sent),
+    }
+}
+
+/// The samples of every ready replica; `None` where one of them gives none.
+fn ready(subject: Subject<'_>) -> Option<Vec<&PodSamples>> {
+    let mut all = Vec::new();
+    for (view, target) in subject.members {
+        let pods = ready_pods(subject, view);
+        if u32::try_from(pods.len()).ok()? < target.ready.0 {
+            return None;
+        }
+        for (_, samples) in pods {
+            all.push(samples?);
+        }
+    }
+    Some(all)
+}
+
+/// The greater of two; one that is above zero is a sign of use, whatever became of the other.
+fn greater(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other).filter(|known| *known > 0.0),
+    }
+}
+
+/// What tells of requests of the last minute, besides gauges of requests.
+const TRACES: [SignalName; 6] = [
+    SignalName::KvUsage,
+    SignalName::KvUsageNow,
+    SignalName::TimeToFirstToken,
+    SignalName::InterTokenLatency,
+    SignalName::GenerationRate,
+    SignalName::CompletionRate,
+];
+
+/// What was heard about the replicas of a model.
+#[derive(Clone, Copy)]
+struct Heard<'a>(Subject<'a>);
+
+impl Heard<'_> {
+    /// A value that is fresh.
+    fn fresh(self, sample: Option<Sample>) -> Option<f64> {
+        let (value, is_stale) = self.0.listener.value(sample, f64::MAX)?;
+        (!is_stale).then_some(value)
+    }
+
+    /// Requests that arrive. Not every router counts them, so that a series that is not there says
+    /// nothing; one that could not be read, or is old, might say something.
+    fn arrivals(self, signal: SignalName, sample: Option<Sample>) -> Option<f64> {
+        match sample {
+            Some(_) => self.fresh(sample),
+            None => (!self.0.listener.failed(signal)).then_some(0.0),
+        }
+    }
+
+    /// What an engine counts. Some engines show a counter only after their first request, so that it
+    /// is zero where it is missing and nothing else tells of a request; otherwise it is not known.
+    fn counted(self, pod: &PodSamples, sample: Option<Sample>) -> Option<f64> {
+        match sample {
+            Some(_) => self.fresh(sample),
+            None => self.shows_no_use(pod).then_some(0.0),
+        }
+    }
+
+    /// Whether nothing tells of a request of the last minute: the peak of the cache is known to be
+    /// zero, no latency was measured, and what is counted at all did not move.
+    fn shows_no_use(self, pod: &PodSamples) -> bool {
+        let is_zero = |sample: Option<Sample>| self.fresh(sample) == Some(0.0);
+        let is_none_or_zero = |sample: Option<Sample>| sample.is_none() || is_zero(sample);
+        let is_lost = TRACES.iter().any(|name| self.0.listener.failed(*name));
+        let is_measured = pod.time_to_first_token.is_some() || pod.inter_token_latency.is_some();
+        !is_lost
+            && !is_measured
+            && is_zero(pod.kv_usage)
+            && is_none_or_zero(pod.kv_usage_now)
+            && is_none_or_zero(pod.generation_rate)
+            && is_none_or_zero(pod.completion_rate)
+    }
+}
