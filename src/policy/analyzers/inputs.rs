@@ -272,7 +272,7 @@ pub(super) struct Hearer<'a> {
     stale: bool,
 }
 
-impl<'a> Hearer<'a> {
+impl Hearer<'_> {
     pub(super) fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
         let (value, stale) = self.subject.listener.value(sample, most)?;
         self.stale |= stale;

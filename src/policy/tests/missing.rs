@@ -22,7 +22,7 @@ fn decide(text: &str, settings: &DynamicSettings) -> Vec<(u32, String)> {
     let document = SnapshotDocument::parse(text).unwrap();
     let situation = document.situation(&settings.freshness).unwrap();
     let Situation { snapshot, now, .. } = &situation;
-    let before = situation.learned.clone().unwrap_or_else(Learned::default);
+    let before = situation.learned.clone().unwrap_or_default();
     let learned = learn(snapshot, &before, settings, *now);
     let made = plan(snapshot, &learned, settings, 1, *now);
     let decisions = made.decisions.values();
