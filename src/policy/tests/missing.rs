@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use crate::policy::document::{Situation, SnapshotDocument};
-use crate::policy::learned::Learned;
 use crate::policy::{learn, plan};
 use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
