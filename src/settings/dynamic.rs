@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::logging::LogLevel;
 use super::problem::{Findings, Instead, Problem, SettingError};
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
-use super::saturation::SaturationLayers;
+use super::saturation::{BandUse, SaturationLayers};
 use super::scale_to_zero::ScaleToZeroLayers;
 use super::schema;
 use super::selector::LabelSelector;
@@ -125,6 +125,16 @@ impl DynamicSettings {
         findings: &mut Findings,
     ) -> Self {
         let freshness = freshness(values, previous.map(|before| before.freshness), findings);
+        let queueing_model = QueueingModelLayers::read(
+            &sources.queueing_model,
+            previous.map(|settings| &settings.queueing_model),
+            findings,
+        );
+        let band = if statics.proactive_model || queueing_model.selected() {
+            BandUse::Everywhere
+        } else {
+            BandUse::Tokens
+        };
         Self {
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness,
@@ -145,6 +155,7 @@ impl DynamicSettings {
             log_level: log_level(values),
             saturation: SaturationLayers::read(
                 &sources.saturation,
+                band,
                 previous.map(|settings| &settings.saturation),
                 findings,
             ),
@@ -154,11 +165,7 @@ impl DynamicSettings {
                 previous.map(|settings| &settings.scale_to_zero),
                 findings,
             ),
-            queueing_model: QueueingModelLayers::read(
-                &sources.queueing_model,
-                previous.map(|settings| &settings.queueing_model),
-                findings,
-            ),
+            queueing_model,
             service_classes: ServiceClasses::read(
                 sources.service_classes.as_ref(),
                 previous.map(|settings| &settings.service_classes),

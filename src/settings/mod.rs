@@ -18,7 +18,7 @@ pub mod layers;
 pub mod locate;
 pub mod logging;
 pub mod namespace;
-mod nearest;
+pub(crate) mod nearest;
 pub mod pool_group;
 pub mod print;
 pub mod problem;

@@ -6,6 +6,7 @@ use wva::policy::key::ModelKey;
 use wva::settings::bundle::read_bundle;
 use wva::settings::config_maps::Purpose;
 use wva::settings::queueing_model::QueueingModelLayers;
+use wva::settings::saturation::BandUse;
 use wva::settings::service_class::ServiceClasses;
 use wva::settings::sources::Data;
 use wva::settings::{
@@ -133,7 +134,9 @@ fn saturation() {
         "settings::saturation",
         seeds,
         words,
-        SaturationLayers::read,
+        |sources, previous, findings| {
+            SaturationLayers::read(sources, BandUse::Everywhere, previous, findings)
+        },
         |layers, model| {
             let policy = layers.policy(model);
             let shares = [

@@ -266,7 +266,7 @@ fn the_schema_names_every_part_of_a_snapshot() {
 }
 
 /// What cannot be, each with a part of its message.
-const REFUSED: [(&str, &str, &str); 16] = [
+const REFUSED: [(&str, &str, &str); 21] = [
     (
         "- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}",
         "",
@@ -341,6 +341,31 @@ const REFUSED: [(&str, &str, &str); 16] = [
         "time: {now: yesterday}",
         "",
         "\"yesterday\" is no time; write one such as 2026-03-01T12:00:00Z",
+    ),
+    (
+        "learned: {version: 2, activty: {}}",
+        "",
+        "learned.activty: unknown field; did you mean \"activity\"?",
+    ),
+    (
+        "learned: {version: 2, activity: {s/m: {monotonic: {secs: 8, nanos: 0}, wall: 0, clock: 1}}}",
+        "",
+        "learned.activity.s/m.clock: unknown field; remove it",
+    ),
+    (
+        "learned: {version: 2, activity: {s/m: {monotonic: {secs: 999999999, nanos: 0}, wall: 0}}}",
+        "",
+        "learned.activity.s/m.monotonic: 999999999 s after the start of the process is after now, which is 86400 s after it; write less, or the right time.uptime",
+    ),
+    (
+        "learned: {version: 2, collected: {secs: 86401, nanos: 0}}",
+        "",
+        "learned.collected: 86401 s after",
+    ),
+    (
+        "learned: {version: 2, activity: {s/m: {monotonic: {secs: 8, nanos: 0}, wall: soon}}}",
+        "",
+        "learned.activity.s/m.wall: invalid type: string \"soon\"",
     ),
     ("foo: 1", "bar: {default: {}}", "unknown section \"bar\""),
 ];

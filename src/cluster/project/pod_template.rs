@@ -40,12 +40,10 @@ pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTe
 }
 
 fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
+    let values = values(container);
     let mut words = |words: &Option<Vec<String>>| -> Vec<Arc<str>> {
         let words = words.iter().flatten();
-        let value = |name: &str| {
-            let mut set = container.env.iter().flatten().rev();
-            set.find(|variable| variable.name == name)?.value.as_deref()
-        };
+        let value = |name: &str| values.get(name)?.as_deref();
         words
             .map(|word| texts.intern(&expand(word, value)))
             .collect()
@@ -53,14 +51,9 @@ fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
     let (command, args) = (words(&container.command), words(&container.args));
     let line: Vec<&str> = command.iter().chain(&args).map(|word| &**word).collect();
     let wanted = shell_variables(&line);
-    let variables = container.env.iter().flatten();
-    let variables = variables
-        .filter(|variable| variable.name == ENGINE_GENERATION || wanted.contains(&*variable.name));
-    let env = variables
-        .filter_map(|variable| {
-            let value = texts.intern(variable.value.as_ref()?);
-            Some((Arc::from(&*variable.name), value))
-        })
+    let env = (values.iter())
+        .filter(|(name, _)| **name == ENGINE_GENERATION || wanted.contains(*name))
+        .filter_map(|(name, value)| Some((Arc::from(*name), texts.intern(value.as_ref()?))))
         .collect();
     TemplateContainer {
         command: ContainerCommand {
@@ -75,6 +68,19 @@ fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
             .map(|resources| requests(resources, texts))
             .unwrap_or_default(),
     }
+}
+
+/// The variables of a container; `None` where the value is not written here. As for the kubelet, a value
+/// may name variables that were defined before it.
+fn values(container: &Container) -> BTreeMap<&str, Option<String>> {
+    let mut values: BTreeMap<&str, Option<String>> = BTreeMap::new();
+    for variable in container.env.iter().flatten() {
+        let before = |name: &str| values.get(name)?.as_deref();
+        let value = variable.value.as_ref();
+        let value = value.map(|written| expand(written, before).into_owned());
+        values.insert(&variable.name, value);
+    }
+    values
 }
 
 /// What of the pods' placement can name an accelerator; the rest is dropped.

@@ -8,6 +8,7 @@ mod inventory;
 mod pod;
 mod quantity;
 mod read;
+mod read_learned;
 mod read_router;
 mod read_variant;
 mod reading;

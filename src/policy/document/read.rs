@@ -11,7 +11,7 @@ use super::quantity::Quantity;
 use super::reading::Reading;
 use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::policy::key::ModelKey;
-use crate::policy::learned::{LEARNED_VERSION, Learned};
+use crate::policy::learned::Learned;
 use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
@@ -207,32 +207,6 @@ impl Reader {
         WallTime(self.now.wall.0.saturating_sub(millis))
     }
 
-    fn learned(&mut self, learned: &serde_json::Value) -> Option<Learned> {
-        let version = learned.get("version").and_then(serde_json::Value::as_u64);
-        if version != Some(u64::from(LEARNED_VERSION)) {
-            let found = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-            self.fault(
-                "learned.version",
-                format!(
-                    "{found} is not read, {LEARNED_VERSION} is; leave learned out to start from \
-                     nothing"
-                ),
-            );
-            return None;
-        }
-        // Deserialised from a value, since tagged unions are written as mappings.
-        match serde_json::from_value(learned.clone()) {
-            Ok(learned) => Some(learned),
-            Err(error) => {
-                self.fault(
-                    "learned",
-                    format!("{error}; copy it from where it was written"),
-                );
-                None
-            }
-        }
-    }
-
     fn metrics(
         &mut self,
         document: &SnapshotDocument,
@@ -324,12 +298,12 @@ impl Reader {
     }
 
     fn rank(&mut self, path: &str, rank: &RankDocument) -> RankSamples {
-        use Quantity::{Requests, Share, Tokens};
+        use Quantity::{CacheSize, Requests, Share, Tokens};
         let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
         RankSamples {
             kv_usage: read("kvUsage", rank.kv_usage, Share),
             queue_length: read("queueLength", rank.queue_length, Requests),
-            kv_capacity: read("kvCapacity", rank.kv_capacity, Tokens),
+            kv_capacity: read("kvCapacity", rank.kv_capacity, CacheSize),
             input_tokens: read("inputTokens", rank.input_tokens, Tokens),
             output_tokens: read("outputTokens", rank.output_tokens, Tokens),
             prefix_hit_rate: read("prefixHitRate", rank.prefix_hit_rate, Share),

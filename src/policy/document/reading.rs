@@ -176,7 +176,8 @@ impl Reading {
             return Err("a failed signal has no value; drop the value or the state".into());
         }
         let too_old = Sample {
-            value: 0.0,
+            // Every quantity can be 1, and at this age nobody acts on it.
+            value: 1.0,
             age: self
                 .age
                 .map_or(bands.unavailable, |age| age.0.max(bands.unavailable)),

@@ -296,3 +296,26 @@ fn aliases_cannot_make_it_grow_without_end() {
     let error = with(1_000).unwrap_err().to_string();
     assert!(error.contains("too large"), "{error}");
 }
+
+#[test]
+fn a_signal_of_any_kind_can_be_too_old_and_is_read_again_as_such() {
+    let bands = FreshnessBands::default();
+    let text = "
+version: 1
+variants:
+- namespace: ns
+  name: a
+  model: m
+  target: {current: 1, ready: 5}
+  pods:
+  - {name: p, signals: {kvCapacity: {state: failed, why: tooOld}, ranks: {r: {kvCapacity: {state: failed, why: tooOld}}}}}
+";
+    let situation = read(text).unwrap();
+    let pods = situation.snapshot.metrics.models.values().next().unwrap();
+    assert_eq!(pods["p"].kv_capacity.unwrap().age, bands.unavailable);
+    let ranks = pods["p"].ranks.values().next().unwrap();
+    assert_eq!(ranks.kv_capacity.unwrap().age, bands.unavailable);
+    let written = SnapshotDocument::of(&situation.snapshot, &Learned::default(), situation.now);
+    let again = read(&serde_json::to_string(&written).unwrap()).unwrap();
+    assert_eq!(again.snapshot, situation.snapshot);
+}

@@ -108,7 +108,9 @@ pub struct TargetDocument {
     /// Replicas that exist. Needed where it is resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<u32>,
-    /// Replicas that are ready. Left out: all that exist.
+    /// Replicas that are ready. Left out: all that exist. It may exceed `current`, which is then taken
+    /// as nothing pending: both are copied from the status, where another controller writes them, and
+    /// `current` from the specification where the status says 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,
     /// Whether its status is older than its specification. Left out: false.

@@ -219,12 +219,12 @@ fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<Reading> {
 }
 
 fn signals(samples: &PodSamples) -> SignalsDocument {
-    use Quantity::{PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
+    use Quantity::{CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
     SignalsDocument {
         kv_usage: reading(samples.kv_usage, Share),
         queue_length: reading(samples.queue_length, Requests),
         running: reading(samples.running, Requests),
-        kv_capacity: reading(samples.kv_capacity, Tokens),
+        kv_capacity: reading(samples.kv_capacity, CacheSize),
         input_tokens: reading(samples.input_tokens, Tokens),
         output_tokens: reading(samples.output_tokens, Tokens),
         prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
@@ -243,11 +243,11 @@ fn signals(samples: &PodSamples) -> SignalsDocument {
 }
 
 fn rank(samples: &RankSamples) -> RankDocument {
-    use Quantity::{Requests, Share, Tokens};
+    use Quantity::{CacheSize, Requests, Share, Tokens};
     RankDocument {
         kv_usage: reading(samples.kv_usage, Share),
         queue_length: reading(samples.queue_length, Requests),
-        kv_capacity: reading(samples.kv_capacity, Tokens),
+        kv_capacity: reading(samples.kv_capacity, CacheSize),
         input_tokens: reading(samples.input_tokens, Tokens),
         output_tokens: reading(samples.output_tokens, Tokens),
         prefix_hit_rate: reading(samples.prefix_hit_rate, Share),

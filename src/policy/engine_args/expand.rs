@@ -1,12 +1,16 @@
 //! Variables in the words of a command, as Kubernetes expands them before a container starts.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::parse::ContainerCommand;
 
 /// Longest word that is built; a longer one stays as it is written.
 const MAX_WORD: usize = 4096;
+
+/// Longest chain of variables that name each other.
+const MAX_DEPTH: usize = 8;
 
 /// `$(NAME)` is the value of a variable, `$$` is a dollar sign; a variable that is not set stays as it
 /// is written.
@@ -42,16 +46,38 @@ pub fn expand<'w, 'v>(word: &'w str, value: impl Fn(&str) -> Option<&'v str>) ->
     Cow::Owned(expanded)
 }
 
+/// Variables with the variables that their own values name. Which of them was defined first is not
+/// known any more; Kubernetes leaves a reference to a later one as it is written.
+fn settled(env: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<Arc<str>, Arc<str>> {
+    let mut settled = env.clone();
+    for _ in 0..MAX_DEPTH {
+        let value = |name: &str| settled.get(name).map(|value| &**value);
+        let next = env
+            .iter()
+            .map(|(name, written)| (Arc::clone(name), Arc::from(&*expand(written, value))))
+            .collect();
+        if next == settled {
+            break;
+        }
+        settled = next;
+    }
+    settled
+}
+
 /// The containers with their variables expanded; none where no word has one.
 pub(super) fn expanded(containers: &[ContainerCommand]) -> Option<Vec<ContainerCommand>> {
     let mut words = containers
         .iter()
         .flat_map(|container| container.command.iter().chain(&container.args));
-    if !words.any(|word| word.contains("$(")) {
+    let mut values = containers
+        .iter()
+        .flat_map(|container| container.env.values());
+    if !words.any(|word| word.contains("$(")) && !values.any(|value| value.contains("$(")) {
         return None;
     }
     let one = |container: &ContainerCommand| {
-        let value = |name: &str| container.env.get(name).map(|value| &**value);
+        let env = settled(&container.env);
+        let value = |name: &str| env.get(name).map(|value| &**value);
         let all = |words: &[Arc<str>]| {
             words
                 .iter()
@@ -61,7 +87,8 @@ pub(super) fn expanded(containers: &[ContainerCommand]) -> Option<Vec<ContainerC
         ContainerCommand {
             command: all(&container.command),
             args: all(&container.args),
-            ..container.clone()
+            image: Arc::clone(&container.image),
+            env,
         }
     };
     Some(containers.iter().map(one).collect())

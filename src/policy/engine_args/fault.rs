@@ -24,10 +24,11 @@ pub enum ArgumentFault {
         /// What is assumed instead.
         assumed: String,
     },
-    /// Its value is that of a variable that nobody knows here.
+    /// Its value names a variable that nobody knows here, or whose dollar sign is escaped.
     #[error(
-        "argument --{flag} has the value {value:?} of a variable that the pod template does not \
-         spell out; {assumed} is assumed, write the value there, or in env of the container"
+        "argument --{flag} has the literal text {value:?} as its value: the dollar sign is escaped, or \
+         the pod template does not spell out the variable; {assumed} is assumed, write the value there, \
+         or in env of the container"
     )]
     Variable {
         /// The argument, without dashes.

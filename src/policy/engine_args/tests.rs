@@ -347,7 +347,7 @@ fn words_are_split_as_a_shell_does() {
         ("'open", &["open"]),
         ("", &[]),
     ] {
-        assert_eq!(split(script, &BTreeMap::new()), words, "{script:?}");
+        assert_eq!(split(script, &BTreeMap::new(), &[]), words, "{script:?}");
     }
 }
 

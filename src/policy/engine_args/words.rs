@@ -14,14 +14,17 @@ type Values = BTreeMap<Arc<str>, Arc<str>>;
 /// variables that it sets itself or finds among `values`.
 pub(super) fn of_command<'a>(command: &[&'a str], values: &Values) -> Vec<Cow<'a, str>> {
     match script(command) {
-        Some(script) => split(script, values).into_iter().map(Cow::Owned).collect(),
+        Some((script, parameters)) => {
+            let words = split(script, values, parameters);
+            words.into_iter().map(Cow::Owned).collect()
+        }
         None => command.iter().copied().map(Cow::Borrowed).collect(),
     }
 }
 
 /// The names of the variables that the text of a shell asks for.
 pub fn shell_variables<'a>(command: &[&'a str]) -> BTreeSet<&'a str> {
-    let script = script(command).unwrap_or_default();
+    let script = script(command).map_or("", |(script, _)| script);
     let mut parts = script.split('$');
     // Before the first sign there is none.
     parts.next();
@@ -30,18 +33,19 @@ pub fn shell_variables<'a>(command: &[&'a str]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// The text that a shell is told to run.
-fn script<'a>(command: &[&'a str]) -> Option<&'a str> {
+/// The text that a shell is told to run, and the parameters behind it, `$0` first.
+fn script<'a, 'c>(command: &'c [&'a str]) -> Option<(&'a str, &'c [&'a str])> {
     let shell = command.iter().position(|word| {
         let program = word.rsplit('/').next().unwrap_or_default();
         SHELLS.contains(&program)
     })?;
-    let mut options = command.iter().skip(shell + 1);
+    let mut options = command.get(shell + 1..)?.iter();
     let runs = options
         .by_ref()
         .take_while(|word| word.starts_with(['-', '+']))
         .any(|word| !word.starts_with("--") && word.contains('c'));
-    runs.then(|| options.next().copied()).flatten()
+    let script = options.next().filter(|_| runs)?;
+    Some((script, options.as_slice()))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,6 +97,8 @@ const MAX_EXPANDED: usize = 64 * 1024;
 /// The words of a text on the way.
 struct Splitter<'v> {
     values: &'v Values,
+    /// `$0`, `$1` and so on.
+    parameters: &'v [&'v str],
     /// What the text sets itself.
     own: BTreeMap<String, String>,
     words: Vec<String>,
@@ -130,10 +136,54 @@ impl Splitter<'_> {
             (value.len() <= self.room).then(|| (value.to_owned(), length))
         });
         let Some((value, length)) = known else {
-            self.push('$');
-            return 0;
+            return self.expand_parameters(rest, quote).unwrap_or_else(|| {
+                self.push('$');
+                0
+            });
         };
-        self.room -= value.len();
+        self.insert(&value, quote);
+        length
+    }
+
+    /// Takes in the parameters that `rest` names, as [`Self::expand`] does: one by its number, or all
+    /// from the first on by `@` or `*`.
+    fn expand_parameters(&mut self, rest: &str, quote: Quote) -> Option<usize> {
+        let (name, length) = match rest.strip_prefix('{') {
+            Some(inner) => (inner.split_once('}')?.0, 2),
+            None => (rest.get(..1)?, 0),
+        };
+        let named = match name {
+            "@" | "*" => self.parameters.get(1..).unwrap_or_default(),
+            number if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let number: usize = number.parse().ok()?;
+                self.parameters
+                    .get(number..)
+                    .unwrap_or_default()
+                    .get(..1)
+                    .unwrap_or_default()
+            }
+            _ => return None,
+        };
+        if named.iter().map(|value| value.len() + 1).sum::<usize>() > self.room {
+            return None;
+        }
+        if named.is_empty() && self.word.as_ref().is_some_and(String::is_empty) {
+            self.word = None;
+        }
+        for (index, value) in named.iter().enumerate() {
+            match (index, name, quote) {
+                (0, _, _) => {}
+                (_, "*", Quote::Double) => self.push(' '),
+                _ => self.end_word(),
+            }
+            self.insert(value, quote);
+        }
+        Some(name.len() + length)
+    }
+
+    /// The value of a variable; outside of quotes it is split at white space.
+    fn insert(&mut self, value: &str, quote: Quote) {
+        self.room = self.room.saturating_sub(value.len() + 1);
         for letter in value.chars() {
             if quote == Quote::None && letter.is_whitespace() {
                 self.end_word();
@@ -141,15 +191,15 @@ impl Splitter<'_> {
                 self.push(letter);
             }
         }
-        length
     }
 }
 
 /// Splits at white space and at the signs between commands, outside of quotes. Variables are replaced
-/// by their values, as far as the text sets them or `values` has them.
-pub(super) fn split(script: &str, values: &Values) -> Vec<String> {
+/// by their values, as far as the text sets them, `values` has them or they are `parameters`.
+pub(super) fn split(script: &str, values: &Values, parameters: &[&str]) -> Vec<String> {
     let mut out = Splitter {
         values,
+        parameters,
         own: BTreeMap::new(),
         words: Vec::new(),
         word: None,

@@ -117,7 +117,8 @@ impl Entry for SaturationEntry {
             let told = limiter.contradictions();
             told.map(move |text| format!("limiters[{index}]: {text}"))
         });
-        told.collect()
+        let listed = self.analyzers.as_deref().unwrap_or_default();
+        told.chain(repeated(listed)).collect()
     }
 
     fn judge(document: SaturationDocument, _kind: EntryKind) -> Verdict<Self> {
@@ -153,6 +154,21 @@ impl Entry for SaturationEntry {
             scale_to_zero: document.scale_to_zero.and_then(|zero| zero.enabled),
         })
     }
+}
+
+/// Analyzers that are listed again. The documented rule is that the first enabled one counts.
+fn repeated(analyzers: &[AnalyzerSettings]) -> impl Iterator<Item = String> {
+    let listed = analyzers.iter().enumerate();
+    listed.filter_map(|(index, analyzer)| {
+        let before = analyzers.iter().take(index);
+        (before.rev().any(|earlier| earlier.kind == analyzer.kind)).then(|| {
+            format!(
+                "analyzers[{index}]: {:?} stands more than once; the first enabled one counts, remove \
+                 the others",
+                analyzer.kind
+            )
+        })
+    })
 }
 
 /// Switches of whole budgets that stand where nobody reads them.

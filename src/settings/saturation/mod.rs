@@ -74,6 +74,15 @@ pub enum Analysis {
     Tokens,
 }
 
+/// Whose decisions use the band of thresholds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BandUse {
+    /// That of models which are looked at by tokens; others may carry anything in its fields.
+    Tokens,
+    /// That of every model: the queueing model decides.
+    Everywhere,
+}
+
 /// Saturation thresholds, layered: namespace entry, namespace `default`, global entry, global
 /// `default`, built-in; field by field.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,10 +92,15 @@ pub struct SaturationLayers {
 
 impl SaturationLayers {
     /// Reads every saturation ConfigMap. What is refused keeps its content of `previous`.
-    pub fn read(sources: &PolicySources, previous: Option<&Self>, findings: &mut Findings) -> Self {
+    pub fn read(
+        sources: &PolicySources,
+        band: BandUse,
+        previous: Option<&Self>,
+        findings: &mut Findings,
+    ) -> Self {
         let entries = read_scoped(sources, previous.map(|layers| &layers.entries), findings);
         let mut layers = Self { entries };
-        layers.refuse_conflicts(previous, findings);
+        layers.refuse_conflicts(band, previous, findings);
         layers
     }
 
@@ -252,7 +266,12 @@ impl SaturationLayers {
     /// Entries that are right by themselves may contradict what they inherit. Such an entry is refused
     /// like any other: what stood under its key stays, unless that contradicts as well, and else its
     /// contradicting pair is left to the layers below.
-    fn refuse_conflicts(&mut self, previous: Option<&Self>, findings: &mut Findings) {
+    fn refuse_conflicts(
+        &mut self,
+        band: BandUse,
+        previous: Option<&Self>,
+        findings: &mut Findings,
+    ) {
         let named: Vec<(EntryPlace, ModelKey)> = (self.entries.models_named().into_iter())
             .map(|named| {
                 let place = EntryPlace {
@@ -264,7 +283,7 @@ impl SaturationLayers {
             })
             .collect();
         for (place, model) in named {
-            let faults = self.conflicts(&model);
+            let faults = self.conflicts(&model, band);
             if faults.is_empty() {
                 continue;
             }
@@ -278,7 +297,7 @@ impl SaturationLayers {
                     *entry = before;
                     instead = Instead::Previous;
                 }
-                if !self.conflicts(&model).is_empty() {
+                if !self.conflicts(&model, band).is_empty() {
                     instead = Instead::Below;
                     if let Some(entry) = self.entries.at_mut(&place) {
                         *entry = refused.without_pairs();
@@ -296,14 +315,14 @@ impl SaturationLayers {
     }
 
     /// What contradicts itself in everything that applies to a model.
-    fn conflicts(&self, model: &ModelKey) -> Vec<String> {
+    fn conflicts(&self, model: &ModelKey, band: BandUse) -> Vec<String> {
         let merged = self.merge(model);
         let tokens = self.selects_tokens(model);
         let faults = [
             kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger),
             queue_fault(merged.queue_length_threshold, merged.queue_spare_trigger)
                 .filter(|_| !tokens),
-            self.merge_band(model).fault().filter(|_| tokens),
+            (self.merge_band(model).fault()).filter(|_| tokens || band == BandUse::Everywhere),
         ];
         faults.into_iter().flatten().collect()
     }

@@ -20,7 +20,7 @@ fn global(pairs: &[(&str, &str)]) -> PolicySources {
 fn read(sources: &PolicySources) -> (SaturationLayers, Findings) {
     let mut findings = Findings::default();
     (
-        SaturationLayers::read(sources, None, &mut findings),
+        SaturationLayers::read(sources, BandUse::Tokens, None, &mut findings),
         findings,
     )
 }
@@ -166,7 +166,7 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
             .namespaces
             .insert(Arc::from("ns"), map(&[("default", text)]));
         let mut findings = Findings::default();
-        layers = SaturationLayers::read(&sources, Some(&layers), &mut findings);
+        layers = SaturationLayers::read(&sources, BandUse::Tokens, Some(&layers), &mut findings);
         assert_eq!(kv(&layers), expected.to_bits(), "{text}");
         let shown: Vec<String> = findings.problems.iter().map(ToString::to_string).collect();
         match problem {
@@ -182,6 +182,11 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
             .ends_with("the layers below apply")
     );
     sources.namespaces.clear();
-    layers = SaturationLayers::read(&sources, Some(&layers), &mut Findings::default());
+    layers = SaturationLayers::read(
+        &sources,
+        BandUse::Tokens,
+        Some(&layers),
+        &mut Findings::default(),
+    );
     assert_eq!(kv(&layers), 0.8_f64.to_bits());
 }

@@ -9,7 +9,7 @@ use super::{QUEUEING, RESOLUTION, VALIDATION, ZERO, cases, data, same};
 use crate::policy::key::ModelKey;
 use crate::settings::duration::format_duration;
 use crate::settings::queueing_model::{ANALYZER_NAME, QueueingModelLayers};
-use crate::settings::saturation::{Analysis, SaturationLayers, SaturationPolicy};
+use crate::settings::saturation::{Analysis, BandUse, SaturationLayers, SaturationPolicy};
 use crate::settings::scale_to_zero::ScaleToZeroLayers;
 use crate::settings::sources::{Data, PolicySources};
 use crate::settings::{Findings, Notice, Problem};
@@ -110,6 +110,9 @@ fn check_policy(id: &str, policy: &SaturationPolicy, expected: &ExpectedPolicy) 
 struct Validation {
     id: String,
     entry: serde_yaml::Value,
+    /// Whether the queueing model decides.
+    #[serde(default)]
+    queueing_model: bool,
     error: Option<String>,
     /// What is to be known of an entry that is accepted.
     advice: Option<String>,
@@ -125,7 +128,12 @@ fn saturation_validation_cases() {
             ..PolicySources::default()
         };
         let mut findings = Findings::default();
-        let layers = SaturationLayers::read(&sources, None, &mut findings);
+        let band = if case.queueing_model {
+            BandUse::Everywhere
+        } else {
+            BandUse::Tokens
+        };
+        let layers = SaturationLayers::read(&sources, band, None, &mut findings);
         let shown: Vec<String> = findings.problems.iter().map(ToString::to_string).collect();
         match &case.error {
             Some(error) => {
@@ -187,7 +195,7 @@ fn saturation_resolution_cases() {
                 .collect(),
         };
         let mut findings = Findings::default();
-        let layers = SaturationLayers::read(&sources, None, &mut findings);
+        let layers = SaturationLayers::read(&sources, BandUse::Tokens, None, &mut findings);
         assert_eq!(refused(&findings), case.refused, "{}", case.id);
         assert_eq!(advised(&findings), case.advised, "{}", case.id);
         for expected in &case.expect {

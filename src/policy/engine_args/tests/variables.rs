@@ -110,8 +110,9 @@ fn a_variable_that_nobody_knows_leaves_its_argument_unread() {
         );
         let told: Vec<String> = parsed.faults.iter().map(ToString::to_string).collect();
         let expected = format!(
-            "argument --max-num-seqs has the value {value:?} of a variable that the pod template does \
-             not spell out; 256 is assumed, write the value there, or in env of the container"
+            "argument --max-num-seqs has the literal text {value:?} as its value: the dollar sign is \
+             escaped, or the pod template does not spell out the variable; 256 is assumed, write the \
+             value there, or in env of the container"
         );
         assert_eq!(told, [expected], "{script}");
     }
@@ -129,4 +130,92 @@ fn a_variable_that_nobody_knows_leaves_its_argument_unread() {
     let long = "x ".repeat(30_000);
     let parsed = with("vllm $L $L $L $L --max-num-seqs 64", &[("L", &long)]);
     assert_eq!(parsed.args.max_num_seqs, 64);
+}
+
+#[test]
+fn variables_name_variables_and_an_escaped_one_is_text() {
+    let parsed = |word: &str, env: &[(&str, &str)]| {
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        parse(&[ContainerCommand {
+            env: env.collect(),
+            ..container(&[word])
+        }])
+    };
+    let sequences = |env: &[(&str, &str)]| {
+        let parsed = parsed("--max-num-seqs=$(SEQS)", env);
+        (parsed.args.max_num_seqs, parsed.faults.len())
+    };
+    assert_eq!(sequences(&[("SEQS", "80")]), (80, 0));
+    assert_eq!(sequences(&[("A", "81"), ("SEQS", "$(A)")]), (81, 0));
+    assert_eq!(
+        sequences(&[("A", "8"), ("B", "$(A)2"), ("SEQS", "$(B)")]),
+        (82, 0)
+    );
+    // A circle, an unknown name and an escaped one are texts.
+    for value in ["$(SEQS)", "$(A)", "$$(B)"] {
+        assert_eq!(
+            sequences(&[("B", "81"), ("SEQS", value)]),
+            (256, 1),
+            "{value}"
+        );
+    }
+    let escaped = parsed("--max-num-seqs=$$(SEQS)", &[("SEQS", "80")]);
+    assert_eq!(escaped.args.max_num_seqs, 256);
+    assert!(
+        escaped.faults[0]
+            .to_string()
+            .contains("the literal text \"$(SEQS)\" as its value: the dollar sign is escaped"),
+        "{}",
+        escaped.faults[0]
+    );
+    assert_eq!(
+        with(
+            "vllm serve --max-num-seqs $N",
+            &[("A", "81"), ("N", "$(A)")]
+        )
+        .args
+        .max_num_seqs,
+        81
+    );
+}
+
+#[test]
+fn words_behind_the_text_of_a_shell_are_its_parameters() {
+    let sequences = |words: &[&str]| {
+        let parsed = parse(&[container(words)]);
+        assert_eq!(parsed.faults, [], "{words:?}");
+        (parsed.args.max_num_seqs, parsed.args.block_size)
+    };
+    for (script, expected) in [
+        ("vllm serve", (256, 16)),
+        ("vllm serve \"$@\"", (6, 32)),
+        ("vllm serve $@", (6, 32)),
+        ("vllm serve ${@}", (6, 32)),
+        ("vllm serve $*", (6, 32)),
+        ("vllm serve --max-num-seqs $2", (6, 16)),
+        ("vllm serve --max-num-seqs \"${2}\"", (6, 16)),
+        ("vllm serve --block-size=8 $1=7", (7, 8)),
+    ] {
+        let words = [
+            "sh",
+            "-c",
+            script,
+            "--",
+            "--max-num-seqs",
+            "6",
+            "--block-size=32",
+        ];
+        assert_eq!(sequences(&words), expected, "{script}");
+    }
+    // `$0` is none of all, and no parameters are no words.
+    assert_eq!(
+        sequences(&["sh", "-c", "vllm \"$@\"", "--max-num-seqs=6"]),
+        (256, 16)
+    );
+    assert_eq!(
+        sequences(&["sh", "-c", "vllm --enforce-eager \"$@\""]),
+        (256, 16)
+    );
 }
