@@ -218,12 +218,17 @@ impl Judge {
                 let is_read = !matches!(view.target, TargetView::Malformed { .. });
                 is_read.then_some(view.bounds)
             };
-            // Pods are called after the deployment, and that after the variant.
             let since_told = |prefix: &str| {
                 let last = seat.heard.last(prefix);
                 now.saturating_sub(last.unwrap_or_default().max(seat.since))
             };
-            let unheard = |key: &VariantKey| since_told(&format!("{}-", key.name));
+            // Pods are called after their deployment.
+            let unheard = |key: &VariantKey| {
+                let view = seat.door.facts.board.get(key);
+                let target = view.as_ref().and_then(|view| view.target.resolved());
+                let name = target.map_or(&key.name, |target| &target.key.name);
+                since_told(&format!("{name}-"))
+            };
             let term = seat.door.facts.claim.term();
             let circumstances = Circumstances {
                 term,

@@ -132,7 +132,7 @@ fn a_replica_without_a_place_does_not_keep_its_variant_for_ever() {
 /// As many seeds as fit into every run of the tests; `wva chaos` plays them by the thousand.
 #[test]
 fn seeds_of_every_run() {
-    let seeds = if cfg!(debug_assertions) { 5 } else { 40 };
+    let seeds = if cfg!(debug_assertions) { 10 } else { 100 };
     for seed in 1..=seeds {
         held(&plot("brief", seed).unwrap(), seed);
     }
