@@ -53,8 +53,8 @@ impl Reader {
                     let path = format!("{path}.{name}");
                     match read.get(name) {
                         Some(read) => self.check_unread(&path, value, read),
-                        // Nothing may be written, too.
-                        None if is_nothing(value) => {}
+                        // Absence may be written, too.
+                        None if value.is_null() => {}
                         None => {
                             let free = read.keys().map(String::as_str);
                             let free = free.filter(|known| !written.contains_key(*known));
@@ -112,15 +112,6 @@ impl Reader {
                 ),
             );
         }
-    }
-}
-
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

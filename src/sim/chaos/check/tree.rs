@@ -27,6 +27,8 @@ pub(in crate::sim::chaos) struct Tree {
     seen: BTreeMap<Role, Seen>,
     /// When it was last looked at.
     looked: Option<Duration>,
+    /// How much had changed and existed then.
+    news: u64,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,8 @@ impl Tree {
         // While it was paused nothing could be done.
         let gap = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
         let missed = gap.saturating_sub(LOOK);
+        // What changed just before the last look is heard of after it.
+        let news = news + std::mem::replace(&mut self.news, news);
         let lives: BTreeMap<&Role, (u64, bool)> = report
             .iter()
             .map(|one| {
@@ -147,10 +151,13 @@ impl Seen {
             self.moved = now;
         }
         self.still = stands.then(|| self.still.unwrap_or(now));
+        // Between two looks it may have been started again and ended again, which is another wait.
+        let is_same_life = self.incarnation == one.incarnation;
+        let since = |known: Option<Duration>| known.filter(|_| is_same_life).unwrap_or(now);
         let is_stopped = one.state == RoleState::Stopped;
-        self.stopped = is_stopped.then(|| self.stopped.unwrap_or(now));
+        self.stopped = is_stopped.then(|| since(self.stopped));
         let is_waiting = matches!(one.state, RoleState::Restarting { .. });
-        self.waiting = is_waiting.then(|| self.waiting.unwrap_or(now));
+        self.waiting = is_waiting.then(|| since(self.waiting));
         self.parent = parent;
         self.incarnation = one.incarnation;
         self.handled = one.handled;
