@@ -33,6 +33,19 @@ impl Denials {
         }
     }
 
+    /// Says so in events on a pod of a test.
+    #[cfg(test)]
+    pub(crate) fn for_test(clock: Clock, events: Events) -> Self {
+        let own_pod = Regarding {
+            api_version: "v1".into(),
+            kind: "Pod".into(),
+            namespace: "system".into(),
+            name: "wva-0".into(),
+            uid: "".into(),
+        };
+        Self::new(clock, events, own_pod)
+    }
+
     /// The API server has refused what the shipped roles grant. `action` is what was tried, in one
     /// word; the error names the right.
     pub fn tell(&self, action: &'static str, error: &dyn Display) {

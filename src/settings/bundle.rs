@@ -376,6 +376,14 @@ namespaces:
             "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 3m",
             "write at most 2m0s",
         ),
+        (
+            "queueingModel: {default: {}}\nsaturation: {default: {scaleUpThreshold: 0.5}}",
+            "scaleUpThreshold (0.50) must be > scaleDownBoundary (0.70)",
+        ),
+        (
+            "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {scaleUpThreshold: 1.2}}",
+            "scaleUpThreshold must be in (0, 1], got 1.20",
+        ),
         ("[1, 2]", "not a list of keys"),
         ("a: [", "line"),
     ];

@@ -16,7 +16,6 @@ use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::variants::tests::facts;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::event::Regarding;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::watch::WatchOptions;
 use crate::env::SeedTree;
@@ -50,14 +49,7 @@ fn silent() -> (mpsc::UnboundedSender<String>, Answer) {
 /// The watcher of VariantAutoscalings at work.
 fn start(server: &FakeServer, facts: &Facts) -> JoinHandle<ExitReason> {
     let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
-    let pod = Regarding {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        namespace: "system".into(),
-        name: "wva-0".into(),
-        uid: "".into(),
-    };
-    let denials = Denials::new(facts.clock.clone(), Events::new(lost, || {}), pod);
+    let denials = Denials::for_test(facts.clock.clone(), Events::new(lost, || {}));
     let subject = Subject::<VariantAutoscaling> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),

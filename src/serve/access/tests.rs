@@ -9,7 +9,6 @@ use tokio::time::advance;
 use super::{Gate, Refusal};
 use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
-use crate::cluster::event::Regarding;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::review::Access;
 use crate::env::Clock;
@@ -26,14 +25,7 @@ fn gate(server: &FakeServer) -> Gate {
 /// A gate that says in these events what it is denied.
 fn telling(server: &FakeServer, events: &Events) -> Gate {
     let clock = Clock::at(WallTime(0));
-    let pod = Regarding {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        namespace: "system".into(),
-        name: "wva-0".into(),
-        uid: "".into(),
-    };
-    let denials = Denials::new(clock.clone(), events.clone(), pod);
+    let denials = Denials::for_test(clock.clone(), events.clone());
     Gate::new("metrics", clock, server.client(), None, denials)
 }
 

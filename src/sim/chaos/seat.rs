@@ -223,11 +223,11 @@ impl Seat {
             return Vec::new();
         }
         self.look_around(is_free, now.monotonic);
-        let version = self.version.replace(around.version).unwrap_or(0);
+        let version = self.version.replace(around.version);
+        let changes = around.version - version.unwrap_or(around.version).min(around.version);
         let variants = u64::try_from(around.variants.len()).unwrap_or(u64::MAX);
-        let news = around.version.saturating_sub(version) + variants;
         let tree = &mut self.tree;
-        let mut found = tree.judge(&self.report, news, now.monotonic);
+        let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
         found.extend(self.deaf(now));

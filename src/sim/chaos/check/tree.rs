@@ -27,8 +27,8 @@ pub(in crate::sim::chaos) struct Tree {
     seen: BTreeMap<Role, Seen>,
     /// When it was last looked at.
     looked: Option<Duration>,
-    /// How much had changed and existed then.
-    news: u64,
+    /// How much had changed then.
+    changes: u64,
 }
 
 #[derive(Debug)]
@@ -67,19 +67,20 @@ impl Tree {
         })
     }
 
-    /// Takes in the roles as they are now. `news` is how much has changed since, and how many variants
+    /// Takes in the roles as they are now. `changes` is how much has changed since, and `variants` how many
     /// there are.
     pub(in crate::sim::chaos) fn judge(
         &mut self,
         report: &[RoleReport],
-        news: u64,
+        changes: u64,
+        variants: u64,
         now: Duration,
     ) -> Vec<Violation> {
         // While it was paused nothing could be done.
         let gap = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
         let missed = gap.saturating_sub(LOOK);
         // What changed just before the last look is heard of after it.
-        let news = news + std::mem::replace(&mut self.news, news);
+        let news = changes + std::mem::replace(&mut self.changes, changes) + variants;
         let lives: BTreeMap<&Role, (u64, bool)> = report
             .iter()
             .map(|one| {
