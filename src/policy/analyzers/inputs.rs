@@ -51,13 +51,15 @@ impl Told {
     pub(in crate::policy) fn missing(&self) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
         let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
         for variant in self.tokens.variants.values() {
+            let args = variant.engine.as_ref();
+            let is_stated = args.is_some_and(|args| args.kv_capacity().is_some());
             for (instance, said) in &variant.instances {
                 let is_waiting = said.waiting.is_some_and(|waiting| waiting > 0.0);
                 let signal = if said.kv_usage.is_none() {
                     SignalName::KvUsage
                 } else if said.waiting.is_none() {
                     SignalName::QueueLength
-                } else if said.kv_capacity.is_none() {
+                } else if said.kv_capacity.is_none() && !is_stated {
                     SignalName::KvCapacity
                 } else if is_waiting && said.input_tokens.is_none() {
                     SignalName::InputTokens

@@ -200,6 +200,37 @@ fn replicas_that_do_not_say_the_size_of_their_cache_release_nothing() {
     assert_eq!(small(0.06, &[true, false]).0, 2);
 }
 
+#[test]
+fn a_size_that_arguments_state_sizes_a_fleet_as_a_reported_one_does() {
+    let settings = settings(TOKENS);
+    let full = fleet(&[(1.0, None, Some(50.0))]);
+    let (count, said) = decide(&full, &settings).remove(0);
+    assert_eq!(count, 1);
+    assert!(said.contains("missing: kv_capacity of p0"), "{said}");
+    for (image, args) in [
+        ("vllm", "--num-gpu-blocks-override=1000, --block-size=50"),
+        ("sglang", "--max-total-tokens=50000"),
+    ] {
+        let stated = full.replace("image: vllm", &format!("image: {image}"));
+        let stated = stated.replace("'--max-num-seqs=64'", args);
+        // 50000 in use of 40000 usable: 50000 / 0.85 - 40000 are missing.
+        let (count, said) = decide(&stated, &settings).remove(0);
+        assert_eq!(count, 2, "{said}");
+        assert!(!said.contains("kv_capacity"), "{said}");
+        let idle = stated.replace("kvUsage: 1,", "kvUsage: 0.01,");
+        assert_ne!(idle, stated);
+        let idle = idle
+            .replace("current: 1", "current: 2")
+            .replace("desired: 1", "desired: 2");
+        let both = idle.clone() + &idle.lines().last().unwrap().replace("p0", "p1");
+        assert_eq!(
+            decide(&both, &settings).remove(0).0,
+            1,
+            "and is known to be free"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

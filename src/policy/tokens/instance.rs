@@ -11,7 +11,7 @@ use super::input::{InstanceInput, VariantInput};
 use super::learned::{LearnedTokens, Trust};
 use super::workload::MeanWorkload;
 use crate::policy::capacity::ServingRole;
-use crate::policy::engine_args::KvTokens;
+use crate::policy::engine_args::{EngineArgs, KvTokens};
 use crate::settings::saturation::SaturationThresholds;
 
 /// A signal that an instance does not give.
@@ -20,7 +20,7 @@ use crate::settings::saturation::SaturationThresholds;
 pub enum Missing {
     /// Share of the KV cache in use.
     KvUsage,
-    /// Size of the KV cache; the one that was learned is used.
+    /// Size of the KV cache, and its arguments do not fix it; the one that was learned is used.
     KvCapacity,
     /// Waiting requests.
     Waiting,
@@ -30,11 +30,25 @@ pub enum Missing {
     OutputTokens,
 }
 
+/// Who says how large a KV cache is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeSource {
+    /// The instance, now.
+    Reported,
+    /// The arguments of its engine.
+    Arguments,
+    /// Instances of the variant, when they last reported.
+    Remembered,
+}
+
 /// Figures of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceFigures {
     /// Size of its KV cache.
     pub total: KvTokens,
+    /// Who says so.
+    pub total_source: SizeSource,
     /// Tokens in use.
     pub in_use: KvTokens,
     /// Requests that wait.
@@ -91,8 +105,25 @@ pub(super) struct Surroundings<'a> {
     pub(super) trust: Trust,
 }
 
+impl Surroundings<'_> {
+    /// The size of a KV cache, and who says so. What the instance reports comes first; then what
+    /// instances with the same arguments last reported, since SGLang may find room for less than it
+    /// is asked for; then the arguments, which fix the cache of one instance, however many ranks a
+    /// replica has. Where the last report and the arguments agree, the size is stated, and as good as
+    /// a reported one.
+    fn size(&self, reported: Option<KvTokens>) -> Option<(KvTokens, SizeSource)> {
+        let args = self.variant.engine.as_ref();
+        let stated = args.and_then(EngineArgs::kv_capacity);
+        let remembered = self.remembered.filter(|size| stated != Some(*size));
+        reported
+            .map(|size| (size, SizeSource::Reported))
+            .or_else(|| remembered.map(|size| (size, SizeSource::Remembered)))
+            .or_else(|| stated.map(|size| (size, SizeSource::Arguments)))
+    }
+}
+
 /// Measures one instance; `None` if it is silent, or if the size of its KV cache is neither said
-/// nor remembered.
+/// nor stated nor remembered.
 pub(super) fn measure(
     instance: &InstanceInput,
     around: &Surroundings<'_>,
@@ -101,17 +132,17 @@ pub(super) fn measure(
     if said.kv_usage.is_none() && said.waiting.is_none() {
         return None;
     }
-    let total = said.kv_capacity.or(around.remembered)?;
+    let (total, total_source) = around.size(said.kv_capacity)?;
     let usage = said.kv_usage.unwrap_or(0.0);
     let waiting = said.waiting.unwrap_or(0.0);
     let k1 = memory_bound(total, around.thresholds);
-    let (in_use, (k2, k2_source)) = if said.kv_capacity.is_some() {
-        let in_use = KvTokens((usage * total.0).round()).min(total);
-        (in_use, compute_bound(&said, in_use, k1, around))
-    } else {
+    let (in_use, (k2, k2_source)) = if total_source == SizeSource::Remembered {
         // Of a remembered size, nothing is rounded up. What is known of compute bounds it as well.
         let bound = known_bound(&said, around).map_or(k1, |(tokens, _)| tokens.min(k1));
         (total.share(usage), (bound, CapacityReason::Stored))
+    } else {
+        let in_use = KvTokens((usage * total.0).round()).min(total);
+        (in_use, compute_bound(&said, in_use, k1, around))
     };
     let charge = waiting_charge(
         around.variant.role,
@@ -123,6 +154,7 @@ pub(super) fn measure(
     let capacity = k1.min(k2);
     Some(InstanceFigures {
         total,
+        total_source,
         in_use,
         waiting,
         charge,
@@ -133,7 +165,7 @@ pub(super) fn measure(
         k2_source,
         capacity,
         saturated: demand.0 >= capacity.0,
-        missing: missing(&said),
+        missing: missing(&said, total_source),
     })
 }
 
@@ -201,10 +233,10 @@ fn is_queued(waiting: f64, thresholds: &SaturationThresholds) -> bool {
     waiting >= thresholds.queue_length_threshold.trunc()
 }
 
-fn missing(said: &InstanceInput) -> BTreeSet<Missing> {
+fn missing(said: &InstanceInput, size: SizeSource) -> BTreeSet<Missing> {
     [
         (Missing::KvUsage, said.kv_usage.is_none()),
-        (Missing::KvCapacity, said.kv_capacity.is_none()),
+        (Missing::KvCapacity, size == SizeSource::Remembered),
         (Missing::Waiting, said.waiting.is_none()),
         (Missing::InputTokens, said.input_tokens.is_none()),
         (Missing::OutputTokens, said.output_tokens.is_none()),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::bound::{CapacityReason, median};
 use super::history::{EngineKey, HistoryKey, Readings};
 use super::input::ModelInput;
-use super::instance::history_key;
+use super::instance::{SizeSource, history_key};
 use super::pairs;
 use super::variant::{VariantFigures, measure_all};
 use crate::policy::capacity::ServingRole;
@@ -229,7 +229,8 @@ impl LearnedTokens {
         }
     }
 
-    /// Remembers a variant; false if no instance said how large its KV cache is.
+    /// Remembers a variant; false if the size of no KV cache was reported or stated. A report counts
+    /// for more than arguments.
     fn record_one(
         &mut self,
         model: &ModelKey,
@@ -237,12 +238,13 @@ impl LearnedTokens {
         figures: &VariantFigures,
         now: Moment,
     ) -> bool {
-        let sizes = figures
-            .instances
-            .values()
-            .filter(|instance| instance.k2_source != CapacityReason::Stored)
-            .map(|instance| (instance.total, instance.k2_source));
-        let (Some((total, _)), Some(capacity)) = (median(sizes), figures.per_instance) else {
+        let size_by = |source: SizeSource| {
+            let instances = figures.instances.values();
+            let sized = instances.filter(|instance| instance.total_source == source);
+            median(sized.map(|instance| (instance.total, instance.k2_source)))
+        };
+        let size = size_by(SizeSource::Reported).or_else(|| size_by(SizeSource::Arguments));
+        let (Some((total, _)), Some(capacity)) = (size, figures.per_instance) else {
             return false;
         };
         let earlier = self.record(model, variant, &figures.engine);

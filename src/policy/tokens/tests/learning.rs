@@ -120,6 +120,58 @@ fn a_record_of_another_engine_is_not_used() {
 }
 
 #[test]
+fn arguments_that_fix_the_size_of_a_cache_stand_for_its_report() {
+    let silent = |args: &str, instances: &str| {
+        format!(
+            "{{ variants: {{ v: {{ args: [{args}], ready: 1, instances: {{ {instances} }} }} }} }}"
+        )
+    };
+    let half = "a: { total: 0, kv: 0.5, waiting: 0, input: 100, output: 0 }";
+    let unknown = see(&mut Fleet::default(), &silent("", half));
+    assert_eq!(
+        (&unknown["v.silent"], &unknown["v.per_instance"]),
+        (&Value::from(1), &Value::Null)
+    );
+    let vllm = "--num-gpu-blocks-override=1000, --block-size=32";
+    let sglang = "sglang.launch_server, --max-total-tokens=32000";
+    for args in [vllm, sglang] {
+        let mut fleet = Fleet::default();
+        for _ in 0..2 {
+            let stated = see(&mut fleet, &silent(args, half));
+            assert_eq!(
+                [
+                    &stated["v.a.total"],
+                    &stated["v.a.k1"],
+                    &stated["v.a.demand"]
+                ],
+                [32_000.0, 25_600.0, 16_000.0]
+            );
+            assert_eq!(stated["v.a.total_source"], "arguments");
+            assert_eq!(stated["v.is_demand_known"], true);
+        }
+        // Each rank has a cache of that size.
+        let ranks = format!("{half}, {}", half.replace("a:", "b:"));
+        let stated = see(&mut Fleet::default(), &silent(args, &ranks));
+        assert_eq!(stated["v.capacity.per_replica"], 51_200.0);
+        // What is reported counts for more, and what was reported does.
+        let reported = see(
+            &mut fleet,
+            &silent(args, &half.replace("total: 0", "total: 20000")),
+        );
+        assert_eq!(
+            (&reported["v.a.total"], &reported["v.a.total_source"]),
+            (&Value::from(20_000.0), &Value::from("reported"))
+        );
+        let remembered = see(&mut fleet, &silent(args, half));
+        assert_eq!(
+            (&remembered["v.a.total"], &remembered["v.a.total_source"]),
+            (&Value::from(20_000.0), &Value::from("remembered"))
+        );
+        assert_eq!(remembered["v.is_demand_known"], false);
+    }
+}
+
+#[test]
 fn capacity_does_not_rise_because_signals_go() {
     let silent = |after: u64| {
         format!(

@@ -44,12 +44,16 @@ fn variants() -> impl Strategy<Value = VariantInput> {
         prop::collection::vec(instances(), 0..5),
         0_u32..3,
         any::<bool>(),
+        prop::option::of(64_u32..16_000),
     )
-        .prop_map(|(role, instances, pending, known)| VariantInput {
+        .prop_map(|(role, instances, pending, known, blocks)| VariantInput {
             role,
             accelerator: Accelerator::Unresolved,
             gpus: Gpus(1),
-            engine: known.then(|| EngineArgs::defaults(Engine::Vllm)),
+            engine: known.then(|| EngineArgs {
+                num_gpu_blocks_override: blocks,
+                ..EngineArgs::defaults(Engine::Vllm)
+            }),
             ready: Replicas(u32::try_from(instances.len()).unwrap()),
             pending: Replicas(pending),
             instances: instances
@@ -58,6 +62,17 @@ fn variants() -> impl Strategy<Value = VariantInput> {
                 .map(|(index, instance)| (Arc::from(format!("i{index}")), instance))
                 .collect(),
         })
+        .prop_map(with_stated_sizes)
+}
+
+/// An engine has the cache that its arguments give it.
+fn with_stated_sizes(mut variant: VariantInput) -> VariantInput {
+    if let Some(size) = variant.engine.as_ref().and_then(EngineArgs::kv_capacity) {
+        for instance in variant.instances.values_mut() {
+            instance.kv_capacity = Some(size);
+        }
+    }
+    variant
 }
 
 fn fleets() -> impl Strategy<Value = Vec<VariantInput>> {
@@ -198,6 +213,23 @@ proptest! {
                 || variant.instances.values().any(|one| one.kv_usage.is_none() || one.waiting.is_none()));
             let figures = &after.variants[&VariantKey::new("ns", format!("v{index}"))];
             prop_assert!(!lost_load || !figures.is_demand_known);
+        }
+    }
+
+    #[test]
+    fn a_size_that_arguments_fix_need_not_be_reported(variants in fleets()) {
+        let mut lossy = variants.clone();
+        for variant in &mut lossy {
+            let size = variant.engine.as_ref().and_then(EngineArgs::kv_capacity);
+            for instance in variant.instances.values_mut().filter(|_| size.is_some()) {
+                instance.kv_capacity = None;
+            }
+        }
+        let (mut one, mut other) = (Fleet::default(), Fleet::default());
+        for _ in 0..2 {
+            let (told, _) = step(&mut one, &models(&variants, Policy::usual()));
+            let (stated, _) = step(&mut other, &models(&lossy, Policy::usual()));
+            prop_assert_eq!(told, stated);
         }
     }
 
