@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::object::{NodeExpression, Placement};
 use super::snapshot::Accelerator;
 
+/// The label by which AMD's node labeller names the product.
+pub(super) const AMD_PRODUCT_NAME: &str = "amd.com/gpu.product-name";
+
+/// The label by which GKE names the GPUs of a node, all of them NVIDIA's.
+pub(super) const GKE_ACCELERATOR: &str = "cloud.google.com/gke-accelerator";
+
 /// Node labels that name an accelerator, in the order in which they are asked.
-const KEYS: [&str; 3] = [
-    "nvidia.com/gpu.product",
-    "amd.com/gpu.product-name",
-    "cloud.google.com/gke-accelerator",
-];
+const KEYS: [&str; 3] = ["nvidia.com/gpu.product", AMD_PRODUCT_NAME, GKE_ACCELERATOR];
 
 /// Whether a node label names an accelerator.
 pub fn names_accelerator(key: &str) -> bool {

@@ -32,10 +32,9 @@ pub struct NodeObject {
 }
 
 impl NodeObject {
-    /// Whether it offers GPUs, or could: a product label outlives a device plugin that is down.
+    /// Whether it offers GPUs, or could.
     pub fn has_gpus(&self) -> bool {
-        let is_product = |label: &Arc<str>| label.ends_with("/gpu.product");
-        !self.node.allocatable.is_empty() || self.node.labels.keys().any(is_product)
+        self.node.has_gpus()
     }
 }
 

@@ -28,6 +28,9 @@ pub struct PoolFigures {
     pub used: Gpus,
     /// What it leaves.
     pub left: Budget,
+    /// The types that nodes have, where none has this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Vec<Arc<str>>>,
 }
 
 /// Over what a pool counts.
@@ -45,7 +48,7 @@ pub enum PoolScope {
 impl PoolFigures {
     pub(super) fn of(pool: &Pool, limit: Budget, used: Gpus) -> Self {
         let (limiter, scope, namespace, kind) = match pool {
-            Pool::Inventory { accelerator } => {
+            Pool::Inventory { accelerator } | Pool::NoNode { accelerator, .. } => {
                 (NODES.into(), PoolScope::Inventory, None, accelerator)
             }
             Pool::ClusterQuota {
@@ -71,6 +74,10 @@ impl PoolFigures {
             limit,
             used,
             left: limit.less(used),
+            known: match pool {
+                Pool::NoNode { known, .. } => Some(known.clone()),
+                _ => None,
+            },
         }
     }
 
@@ -78,7 +85,10 @@ impl PoolFigures {
     pub fn pool(&self) -> Pool {
         let (limiter, accelerator) = (Arc::clone(&self.limiter), Arc::clone(&self.kind));
         match (self.scope, &self.namespace) {
-            (PoolScope::Inventory, _) => Pool::Inventory { accelerator },
+            (PoolScope::Inventory, _) => match self.known.clone() {
+                Some(known) => Pool::NoNode { accelerator, known },
+                None => Pool::Inventory { accelerator },
+            },
             (PoolScope::Namespace, Some(namespace)) => Pool::NamespaceQuota {
                 limiter,
                 namespace: Arc::clone(namespace),
@@ -102,6 +112,9 @@ impl fmt::Display for PoolFigures {
             ..
         } = self;
         let pool = self.pool();
+        if self.known.is_some() {
+            return write!(f, "{pool}");
+        }
         write!(
             f,
             "{pool} (limiter {limiter}: limit {limit}, used {used}, left {left})"

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::pools::Physical;
 use super::short_name;
 use super::usage::{GpuPod, PodPhase, usage_by_node};
+use crate::policy::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
 use crate::policy::units::Gpus;
 use crate::settings::selector::{Condition, LabelSelector};
 
@@ -16,6 +17,8 @@ use crate::settings::selector::{Condition, LabelSelector};
 pub struct Vendor {
     /// Prefix of the labels that tell the product of a node's GPUs and their memory.
     pub prefix: &'static str,
+    /// Another label that tells the product, where the first one is absent.
+    pub otherwise: Option<&'static str>,
     /// Resources that count them: a node offers one kind.
     pub resources: &'static [&'static str],
 }
@@ -24,14 +27,17 @@ pub struct Vendor {
 pub const VENDORS: [Vendor; 3] = [
     Vendor {
         prefix: "nvidia.com",
+        otherwise: Some(GKE_ACCELERATOR),
         resources: &["nvidia.com/gpu"],
     },
     Vendor {
         prefix: "amd.com",
+        otherwise: Some(AMD_PRODUCT_NAME),
         resources: &["amd.com/gpu"],
     },
     Vendor {
         prefix: "intel.com",
+        otherwise: None,
         resources: &[
             "intel.com/gpu",
             "habana.ai/gaudi",
@@ -44,8 +50,22 @@ pub const VENDORS: [Vendor; 3] = [
 impl Vendor {
     /// The product of a node's GPUs, if they are this vendor's.
     pub(super) fn product(self, node: &NodeView) -> Option<&Arc<str>> {
-        node.labels
-            .get(format!("{}/gpu.product", self.prefix).as_str())
+        let stated = |label: &str| node.labels.get(label).filter(|product| !product.is_empty());
+        stated(format!("{}/gpu.product", self.prefix).as_str())
+            .or_else(|| self.otherwise.and_then(stated))
+    }
+
+    /// The short type name of a node's GPUs, if they are this vendor's. GKE writes in small letters
+    /// what the vendors write in capitals: one type must have one name.
+    fn kind(self, node: &NodeView) -> Option<Arc<str>> {
+        let product = self.product(node)?;
+        let kind = short_name(product);
+        let is_gke = node.labels.get(GKE_ACCELERATOR) == Some(product);
+        Some(if is_gke {
+            kind.to_ascii_uppercase().into()
+        } else {
+            kind.into()
+        })
     }
 
     /// GPUs that a node offers.
@@ -76,6 +96,14 @@ pub enum Scheduling {
     Closed,
 }
 
+impl NodeView {
+    /// Whether it offers GPUs, or could: a product label outlives a device plugin that is down.
+    pub fn has_gpus(&self) -> bool {
+        let is_ours = |vendor: &Vendor| vendor.product(self).is_some();
+        !self.allocatable.is_empty() || VENDORS.iter().any(is_ours)
+    }
+}
+
 /// GPUs of one product on one node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeGpus {
@@ -85,7 +113,7 @@ pub struct NodeGpus {
     pub memory: Option<u32>,
 }
 
-/// GPUs of one node by product: the vendors whose `<vendor>/gpu.product` label it carries.
+/// GPUs of one node by product: the vendors whose product label it carries.
 pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
     VENDORS
         .iter()
@@ -124,10 +152,9 @@ pub fn physical(
             continue;
         }
         for vendor in VENDORS {
-            let Some(product) = vendor.product(node) else {
+            let Some(kind) = vendor.kind(node) else {
                 continue;
             };
-            let kind: Arc<str> = short_name(product).into();
             let offered = vendor.offered(node);
             let taken = used_by_node
                 .get(name)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use crate::policy::why::listed;
 
 /// A supply of GPUs that several variants draw from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -14,6 +15,13 @@ pub enum Pool {
     Inventory {
         /// The type.
         accelerator: Arc<str>,
+    },
+    /// GPUs of a type that no node has.
+    NoNode {
+        /// The type, as the variant states it.
+        accelerator: Arc<str>,
+        /// The types that nodes have.
+        known: Vec<Arc<str>>,
     },
     /// A quota of one type over the cluster.
     ClusterQuota {
@@ -40,7 +48,7 @@ impl Pool {
     /// The limiter that it belongs to by name; `nodes` for the GPUs that nodes offer.
     pub fn limiter(&self) -> &str {
         match self {
-            Self::Inventory { .. } => NODES,
+            Self::Inventory { .. } | Self::NoNode { .. } => NODES,
             Self::ClusterQuota { limiter, .. } | Self::NamespaceQuota { limiter, .. } => limiter,
         }
     }
@@ -50,6 +58,16 @@ impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inventory { accelerator } => write!(f, "inventory[type={accelerator}]"),
+            Self::NoNode { accelerator, known } => {
+                write!(
+                    f,
+                    "inventory[type={accelerator}]: no node offers GPUs of type {accelerator}; known: "
+                )?;
+                if known.is_empty() {
+                    return f.write_str("none");
+                }
+                listed(f, known)
+            }
             Self::ClusterQuota { accelerator, .. } => {
                 write!(f, "quota[scope=cluster, type={accelerator}]")
             }

@@ -1,9 +1,10 @@
 //! All pools of one cycle, and what has been taken from them.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::accelerator_name::{is_same_type, reconcile};
+use super::accelerator_name::{counts_under, reconcile};
 use super::budget::Budget;
 use super::figures::PoolFigures;
 use super::pool::{Pool, Room};
@@ -50,6 +51,26 @@ struct Level {
     pool: Pool,
     cap: Budget,
     used: Gpus,
+}
+
+impl Level {
+    /// That of an accelerator that no node has, or that is not stated where nodes have several.
+    fn of_no_node(accelerator: &Accelerator, limits: &BTreeMap<Arc<str>, Gpus>) -> Self {
+        let pool = match accelerator {
+            Accelerator::Named(name) => Pool::NoNode {
+                accelerator: Arc::clone(name),
+                known: limits.keys().cloned().collect(),
+            },
+            Accelerator::Unresolved => Pool::Inventory {
+                accelerator: accelerator.label().into(),
+            },
+        };
+        Self {
+            pool,
+            cap: Budget::Finite(Gpus::ZERO),
+            used: Gpus::ZERO,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -138,9 +159,12 @@ impl Pools {
         levels.fold(Budget::Unlimited, |budget, level| {
             let staying = match &level.pool {
                 Pool::Inventory { accelerator } => {
-                    (level.used).saturating_sub(used_of(&self.leaving, accelerator))
+                    let leaving = self.leaving.get(accelerator).copied();
+                    level.used.saturating_sub(leaving.unwrap_or_default())
                 }
-                Pool::ClusterQuota { .. } | Pool::NamespaceQuota { .. } => level.used,
+                Pool::NoNode { .. } | Pool::ClusterQuota { .. } | Pool::NamespaceQuota { .. } => {
+                    level.used
+                }
             };
             budget.and(level.cap.less(staying))
         })
@@ -187,11 +211,12 @@ impl Pools {
                     Accelerator::Unresolved if limits.len() == 1 => limits.keys().next(),
                     Accelerator::Unresolved => None,
                 };
-                let (cap, used) = kind.map_or((Gpus::ZERO, Gpus::ZERO), |kind| {
-                    let limit = limits.get(kind).copied().unwrap_or_default();
-                    (limit, used_of(used, kind))
-                });
-                (kind.map_or(label, Arc::clone), Budget::Finite(cap), used)
+                let Some(kind) = kind else {
+                    return Some(Level::of_no_node(accelerator, limits));
+                };
+                let cap = limits.get(kind).copied().unwrap_or_default();
+                let used = used_of(used, kind, limits);
+                (Arc::clone(kind), Budget::Finite(cap), used)
             }
         };
         let pool = Pool::Inventory { accelerator };
@@ -211,7 +236,7 @@ impl Pools {
         match &limiter.scope {
             LimiterScope::Cluster(quotas) => {
                 let (accelerator, cap) = cap_of(quotas, accelerator);
-                let used = self.managed_in_cluster(limiter, &accelerator);
+                let used = self.managed_in_cluster(limiter, &accelerator, quotas);
                 let pool = Pool::ClusterQuota {
                     limiter: Arc::clone(name),
                     accelerator,
@@ -225,7 +250,7 @@ impl Pools {
                     .or_else(|| namespaces.get(DEFAULT_NAMESPACE))
                     .unwrap_or(&none);
                 let (accelerator, cap) = cap_of(quotas, accelerator);
-                let used = self.managed_in(namespace, &accelerator);
+                let used = self.managed_in(namespace, &accelerator, quotas);
                 let pool = Pool::NamespaceQuota {
                     limiter: Arc::clone(name),
                     namespace: namespace.into(),
@@ -236,26 +261,35 @@ impl Pools {
         }
     }
 
-    fn managed_in_cluster(&self, limiter: &Limiter, accelerator: &Arc<str>) -> Gpus {
+    fn managed_in_cluster(
+        &self,
+        limiter: &Limiter,
+        accelerator: &Arc<str>,
+        quotas: &Quotas,
+    ) -> Gpus {
         self.managed
             .iter()
             .filter(|(namespace, _)| !limiter.exclude.contains(&***namespace))
             .fold(Gpus::ZERO, |sum, (_, used)| {
-                sum.plus(used_of(used, accelerator))
+                sum.plus(used_of(used, accelerator, quotas))
             })
     }
 
-    fn managed_in(&self, namespace: &str, accelerator: &Arc<str>) -> Gpus {
+    fn managed_in(&self, namespace: &str, accelerator: &Arc<str>, quotas: &Quotas) -> Gpus {
         self.managed
             .get(namespace)
-            .map_or(Gpus::ZERO, |used| used_of(used, accelerator))
+            .map_or(Gpus::ZERO, |used| used_of(used, accelerator, quotas))
     }
 }
 
-/// Use under any spelling of a type.
-fn used_of(used: &BTreeMap<Arc<str>, Gpus>, kind: &str) -> Gpus {
+/// Use under every spelling that means this key of the limits.
+fn used_of<K: Borrow<str> + Ord, V>(
+    used: &BTreeMap<Arc<str>, Gpus>,
+    key: &str,
+    limits: &BTreeMap<K, V>,
+) -> Gpus {
     used.iter()
-        .filter(|(name, _)| is_same_type(name, kind))
+        .filter(|(name, _)| counts_under(name, key, limits))
         .fold(Gpus::ZERO, |sum, (_, gpus)| sum.plus(*gpus))
 }
 
@@ -265,15 +299,12 @@ fn cap_of(quotas: &Quotas, accelerator: &Accelerator) -> (Arc<str>, Budget) {
     let Accelerator::Named(name) = accelerator else {
         return (accelerator.label().into(), Budget::Finite(Gpus::ZERO));
     };
-    let listed: BTreeMap<Arc<str>, Quota> = quotas
-        .iter()
-        .map(|(kind, quota)| (kind.as_str().into(), *quota))
-        .collect();
-    let kind = reconcile(name, &listed);
-    let budget = match kind.and_then(|kind| listed.get(kind)) {
+    let kind = reconcile(name, quotas);
+    let budget = match kind.and_then(|kind| quotas.get(kind)) {
         Some(Quota::Unlimited) => Budget::Unlimited,
         Some(Quota::AtMost(most)) => Budget::Finite(Gpus(*most)),
         None => Budget::Finite(Gpus::ZERO),
     };
-    (kind.map_or_else(|| Arc::clone(name), Arc::clone), budget)
+    let kind = kind.map_or_else(|| Arc::clone(name), |kind| kind.as_str().into());
+    (kind, budget)
 }

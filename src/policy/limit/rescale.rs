@@ -139,6 +139,9 @@ fn group_of(key: &ModelKey, model: &Sharer, pools: &Pools) -> Option<Group> {
     let is_own = |pool: &Pool| matches!(pool, Pool::NamespaceQuota { .. });
     let scope = pools.iter().any(is_own);
     let (Pool::Inventory { accelerator: kind }
+    | Pool::NoNode {
+        accelerator: kind, ..
+    }
     | Pool::ClusterQuota {
         accelerator: kind, ..
     }

@@ -1,5 +1,6 @@
 //! Tests of the decision core as a whole: published cases, properties, timelines.
 
+mod accelerators;
 mod conditions;
 mod decisions;
 pub(super) mod fleet;

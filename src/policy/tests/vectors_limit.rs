@@ -150,7 +150,18 @@ fn short_names() {
         |id, given: String, expect: String| assert_eq!(short_name(&given), expect, "{id}"),
     );
     assert_eq!(tally.passed, 6);
-    assert_eq!(short_name("Intel-Gaudi-2-96GB"), "Gaudi-2");
+    for (product, short) in [
+        ("Intel-Gaudi-2-96GB", "Gaudi-2"),
+        ("Gaudi-2", "Gaudi-2"),
+        ("Gaudi-3", "Gaudi-3"),
+        ("Tesla-T4", "T4"),
+        ("nvidia-tesla-t4", "t4"),
+        ("nvidia-l4", "l4"),
+        ("AMD_Instinct_MI300X_OAM", "MI300X"),
+        ("our-own-type", "our-own-type"),
+    ] {
+        assert_eq!(short_name(product), short);
+    }
 }
 
 type NodeGiven = (String, Option<String>, Option<u32>, Option<String>);
@@ -389,6 +400,31 @@ fn an_unknown_budget_grants_nothing_and_lowers_nothing() {
     grows.floor = Replicas::ZERO;
     let granted = allocate(std::slice::from_ref(&grows), &mut pools);
     assert_eq!(granted[&grows.key].change.to, Replicas(1));
+}
+
+#[test]
+fn a_quota_counts_what_is_written_in_another_case_where_one_fits() {
+    let left = |kinds: &[(&str, u32)], asked: &str| {
+        let limits = kinds
+            .iter()
+            .map(|(kind, most)| ((*kind).to_owned(), Quota::AtMost(*most)));
+        let limiter = Limiter {
+            name: "q".to_owned(),
+            scope: LimiterScope::Cluster(limits.collect()),
+            exclude: BTreeSet::new(),
+        };
+        let used = BTreeMap::from([("h100".into(), Gpus(3)), ("NVIDIA-L4".into(), Gpus(1))]);
+        let used = ManagedUse::from([("ns".into(), used)]);
+        Pools::new(Physical::Unlimited, &[limiter], used).budget("ns", &named(Some(asked)))
+    };
+    assert_eq!(left(&[("A100", 8)], "h100"), Budget::Finite(Gpus(0)));
+    let apart = [("H100", 8), ("h100", 5), ("nvidia-l4", 4)];
+    assert_eq!(left(&apart[..1], "h100"), Budget::Finite(Gpus(5)));
+    assert_eq!(left(&apart, "h100"), Budget::Finite(Gpus(2)));
+    assert_eq!(left(&apart, "H100"), Budget::Finite(Gpus(8)));
+    assert_eq!(left(&apart, "L4"), Budget::Finite(Gpus(3)));
+    assert_eq!(left(&apart, "NVIDIA-h100-x"), Budget::Finite(Gpus(2)));
+    assert_eq!(left(&apart, "nvidia-H100-x"), Budget::Finite(Gpus(8)));
 }
 
 #[test]
