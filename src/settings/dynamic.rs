@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::logging::LogLevel;
-use super::problem::{Findings, Instead, Problem, SettingError};
+use super::problem::{Findings, Instead, Notice, Problem, SettingError};
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
 use super::saturation::{BandUse, SaturationLayers};
 use super::scale_to_zero::ScaleToZeroLayers;
@@ -135,7 +135,7 @@ impl DynamicSettings {
         } else {
             BandUse::Tokens
         };
-        Self {
+        let settings = Self {
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness,
             cache: cache(values),
@@ -171,7 +171,25 @@ impl DynamicSettings {
                 previous.map(|settings| &settings.service_classes),
                 findings,
             ),
+        };
+        settings.advise(findings);
+        settings
+    }
+
+    /// Tells what acts only together with something that is not set.
+    fn advise(&self, findings: &mut Findings) {
+        if self.limits_growth() {
+            return;
         }
+        let rescaling = self.saturation.rescaling().into_iter();
+        findings.notices.extend(rescaling.map(|place| {
+            Notice::EntryAdvice {
+                place,
+                text: "enableRescale: nothing limits growth, so no budget is shared; write \
+                       enableLimiter: true in the global entry `default`, or remove it"
+                    .to_owned(),
+            }
+        }));
     }
 
     /// Which signals the decisions need.

@@ -149,6 +149,14 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
         json(&limited("serving"))["notes"],
         serde_json::json!([note])
     );
+    let rescaled =
+        |more: &str| format!("{{saturation: {{default: {{enableRescale: true{more}}}}}}}");
+    assert!(!table(&rescaled(", enableLimiter: true")).contains("note"));
+    let note = "settings.yaml: global saturation ConfigMap, entry \"default\": enableRescale: nothing \
+                limits growth, so no budget is shared; write enableLimiter: true in the global entry \
+                `default`, or remove it";
+    let said = table(&rescaled(""));
+    assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
     // Targets are in milliseconds.
     let targets = |slo: &str| {
         format!(

@@ -285,6 +285,11 @@ impl Hearer<'_> {
         self.value(sample, f64::MAX)
     }
 
+    /// A mean latency; 0 is none, since every token takes time.
+    pub(super) fn latency(&mut self, sample: Option<Sample>) -> Option<f64> {
+        self.amount(sample).filter(|seconds| *seconds > 0.0)
+    }
+
     /// The engine instances of a pod: its ranks, else itself.
     fn instances(
         &mut self,
@@ -329,8 +334,8 @@ impl Hearer<'_> {
             rate: self.amount(samples.arrival_rate).map(RequestRate),
             input_tokens: self.amount(samples.input_tokens),
             output_tokens: self.amount(samples.output_tokens),
-            time_to_first_token: self.amount(samples.time_to_first_token).map(millis),
-            inter_token_latency: self.amount(samples.inter_token_latency).map(millis),
+            time_to_first_token: self.latency(samples.time_to_first_token).map(millis),
+            inter_token_latency: self.latency(samples.inter_token_latency).map(millis),
         }
     }
 

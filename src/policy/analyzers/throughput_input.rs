@@ -77,8 +77,8 @@ pub(super) fn replica(hearer: &mut Hearer<'_>, samples: Option<&PodSamples>) -> 
             .value(samples.kv_usage_now.or(samples.kv_usage), 1.0)
             .or(ranks.usage),
         waiting: hearer.amount(samples.queue_length).or(ranks.waiting),
-        inter_token_latency: hearer.amount(samples.inter_token_latency),
-        time_to_first_token: hearer.amount(samples.time_to_first_token),
+        inter_token_latency: hearer.latency(samples.inter_token_latency),
+        time_to_first_token: hearer.latency(samples.time_to_first_token),
         input_tokens: hearer.amount(samples.input_tokens),
         output_tokens: hearer.amount(samples.output_tokens),
         hit_rate: hearer.value(samples.prefix_hit_rate, 1.0),

@@ -27,7 +27,8 @@ pub enum Direction {
 /// One number of replicas out of many: the safe end `e` of the votes, drawn towards each vote that
 /// outweighs it, `e - sum((e - v) * max(0, s - s_e)) / sum(s)`. Equal scores give the plain maximum
 /// or minimum, the result always lies within the votes, and only the ratios of the scores count.
-/// Not rounded; `None` where nobody votes, which is no basis to act on and not a vote for zero.
+/// A vote without a score counts where no other one does. Not rounded; `None` where nobody votes,
+/// which is no basis to act on and not a vote for zero.
 pub fn combine_votes(direction: Direction, votes: &[Vote]) -> Option<f64> {
     let safer = |one: &Vote, other: &Vote| {
         let by_count = one.replicas.total_cmp(&other.replicas);
@@ -37,13 +38,13 @@ pub fn combine_votes(direction: Direction, votes: &[Vote]) -> Option<f64> {
         };
         by_count.then_with(|| one.score.total_cmp(&other.score))
     };
-    let end = votes.iter().max_by(|one, other| safer(one, other))?;
-    let weight: f64 = votes.iter().map(|vote| vote.score).sum();
-    if weight <= 0.0 {
-        return Some(end.replicas);
-    }
-    let drawn: f64 = votes
-        .iter()
+    let weighed = || votes.iter().filter(|vote| vote.score > 0.0);
+    let Some(end) = weighed().max_by(|one, other| safer(one, other)) else {
+        let end = votes.iter().max_by(|one, other| safer(one, other));
+        return end.map(|end| end.replicas);
+    };
+    let weight: f64 = weighed().map(|vote| vote.score).sum();
+    let drawn: f64 = weighed()
         .map(|vote| (end.replicas - vote.replicas) * (vote.score - end.score).max(0.0))
         .sum();
     Some(end.replicas - drawn / weight)

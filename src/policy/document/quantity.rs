@@ -47,6 +47,9 @@ impl Quantity {
                 "{value} is not a share between 0 and 1; write {} for {value} %",
                 (value * 1e7).round() / 1e9
             )),
+            Self::Seconds | Self::SecondsPerToken if value <= 0.0 => Err(
+                "0 s is no latency; leave the signal out where no token was measured".to_owned(),
+            ),
             Self::Seconds if value > MAX_SECONDS => Err(format!(
                 "{value} s is longer than anybody waits for a token; write {} for {value} ms",
                 value / 1000.0

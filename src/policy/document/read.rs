@@ -26,6 +26,9 @@ use crate::settings::yaml::{check_bounds, plain_words};
 /// Uptime of a process whose document states none: longer than anything that is remembered matters.
 const DEFAULT_UPTIME: Duration = Duration::from_hours(24);
 
+/// A difference of shares that is a rounding error.
+const ROUNDING: f64 = 1e-9;
+
 /// Everything that one plan is made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Situation {
@@ -274,6 +277,7 @@ impl Reader {
             (Arc::clone(name), self.rank(&path, rank))
         });
         let ranks = ranks.collect();
+        self.check_mean(path, signals, &ranks);
         let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
         PodSamples {
             kv_usage: read("kvUsage", signals.kv_usage, Share),
@@ -294,6 +298,33 @@ impl Reader {
             arrival_rate: read("arrivalRate", signals.arrival_rate, PerSecond),
             kv_usage_now: read("kvUsageNow", signals.kv_usage_now, Share),
             ranks,
+        }
+    }
+
+    /// What a replica holds is the mean of what its ranks hold: by tokens those count, by percentages
+    /// the mean does.
+    fn check_mean(
+        &mut self,
+        path: &str,
+        signals: &SignalsDocument,
+        ranks: &BTreeMap<Arc<str>, RankSamples>,
+    ) {
+        let own = signals.kv_usage.and_then(|reading| reading.value);
+        let held = ranks.values().map(|rank| Some(rank.kv_usage?.value));
+        let held: Option<Vec<f64>> = held.collect();
+        let (Some(own), Some(held)) = (own, held.filter(|held| !held.is_empty())) else {
+            return;
+        };
+        let least = held.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = held.iter().copied().fold(0.0, f64::max);
+        if own < least - ROUNDING || own > most + ROUNDING {
+            self.fault(
+                format!("{path}.kvUsage"),
+                format!(
+                    "{own} is not the mean of what its ranks hold, {least} to {most}; write the mean, \
+                     or leave it out"
+                ),
+            );
         }
     }
 

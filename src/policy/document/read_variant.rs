@@ -41,7 +41,7 @@ impl Reader {
 
     fn variant(&mut self, path: &str, variant: &VariantDocument) -> VariantView {
         self.check_names(path, variant);
-        self.check_claimants(path, &variant.target);
+        self.check_target(path, &variant.target);
         self.check_pods(path, &variant.pods);
         let mut pods: Vec<PodView> = variant
             .pods
@@ -130,11 +130,23 @@ impl Reader {
         }
     }
 
-    fn check_claimants(&mut self, path: &str, target: &TargetDocument) {
+    /// What only some states of a target have.
+    fn check_target(&mut self, path: &str, target: &TargetDocument) {
         if target.state != TargetState::Contested && !target.claimants.is_empty() {
             self.fault(
                 format!("{path}.target.claimants"),
                 "only a contested target has claimants; drop them, or write state: contested",
+            );
+        }
+        let is_faulty = matches!(
+            target.state,
+            TargetState::Malformed | TargetState::UnsupportedKind
+        );
+        if target.why.is_some() && !is_faulty {
+            self.fault(
+                format!("{path}.target.why"),
+                "only an object that is malformed, or of a kind that cannot be scaled, has a reason; \
+                 drop it, or write state: malformed or unsupportedKind",
             );
         }
     }

@@ -107,6 +107,30 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "kvUsage: 0.5",
+        "interTokenLatency: 0",
+        "signals.interTokenLatency",
+        "leave the signal out",
+    ),
+    (
+        "kvUsage: 0.5",
+        "timeToFirstToken: {state: knownZero}",
+        "signals.timeToFirstToken",
+        "leave the signal out",
+    ),
+    (
+        "kvUsage: 0.5",
+        "kvUsage: 0.5, ranks: {'0': {kvUsage: 0.6}, '1': {kvUsage: 0.8}}",
+        "variants[0].pods[0].signals.kvUsage",
+        "write the mean",
+    ),
+    (
+        "{current: 2}",
+        "{current: 2, why: x}",
+        "variants[0].target.why",
+        "drop it",
+    ),
+    (
+        "kvUsage: 0.5",
         "kvUsage: {age: 3s}",
         "signals.kvUsage",
         "write one",
@@ -189,6 +213,21 @@ fn every_fault_has_a_path_and_a_remedy() {
         };
         let said = faults[0].to_string();
         assert!(said.contains(path) && said.contains(remedy), "{to}: {said}");
+    }
+}
+
+#[test]
+fn a_replica_may_say_the_mean_of_its_ranks_beside_them() {
+    for (kv, ranks) in [
+        (0.7, "'0': {kvUsage: 0.6}, '1': {kvUsage: 0.8}"),
+        (0.5, "'0': {kvUsage: 0.5}"),
+        // One of them does not say.
+        (0.5, "'0': {kvUsage: 0.6}, '1': {queueLength: 0}"),
+        (0.5, ""),
+    ] {
+        let both = format!("kvUsage: {kv}, ranks: {{{ranks}}}");
+        let text = SMALL.replacen("kvUsage: 0.5", &both, 1);
+        assert!(read(&text).is_ok(), "{both}");
     }
 }
 

@@ -1,10 +1,14 @@
 //! Signals that are not there, in situations where guessing would lower a target.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use crate::policy::document::{Situation, SnapshotDocument};
+use crate::policy::learned::Learned;
+use crate::policy::samples::{PodSamples, Sample};
 use crate::policy::{learn, plan};
 use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
@@ -229,6 +233,46 @@ fn a_size_that_arguments_state_sizes_a_fleet_as_a_reported_one_does() {
             "and is known to be free"
         );
     }
+}
+
+fn zero(sample: Option<Sample>) -> Option<Sample> {
+    sample.map(|sample| Sample {
+        value: 0.0,
+        ..sample
+    })
+}
+
+/// A latency of zero comes from counters, never from a document.
+#[test]
+fn a_latency_of_zero_is_none_and_releases_nothing() {
+    let settings = settings(
+        "queueingModel: {default: {}, m: {model_id: m, namespace: s, targetTTFT: 500, targetITL: 24}}",
+    );
+    let text = fleet(&[(0.1, Some(500_000.0), Some(128.0)); 3]).replace(
+        "running: 3",
+        "arrivalRate: 0.2, timeToFirstToken: 0.045, interTokenLatency: 0.008",
+    );
+    let decide = |change: fn(&mut PodSamples)| {
+        let document = SnapshotDocument::parse(&text).unwrap();
+        let mut situation = document.situation(&settings.freshness).unwrap();
+        let metrics = Arc::make_mut(&mut situation.snapshot.metrics);
+        let pods = metrics.models.values_mut();
+        change(pods.flat_map(BTreeMap::values_mut).next().unwrap());
+        let Situation { snapshot, now, .. } = &situation;
+        let learned = learn(snapshot, &Learned::default(), &settings, *now);
+        let made = plan(snapshot, &learned, &settings, 1, *now);
+        made.decisions.values().next().unwrap().target.unwrap().0
+    };
+    assert_eq!(decide(|_| {}), 1);
+    assert_eq!(decide(|pod| pod.inter_token_latency = None), 3);
+    assert_eq!(
+        decide(|pod| pod.inter_token_latency = zero(pod.inter_token_latency)),
+        3
+    );
+    assert_eq!(
+        decide(|pod| pod.time_to_first_token = zero(pod.time_to_first_token)),
+        3
+    );
 }
 
 proptest! {

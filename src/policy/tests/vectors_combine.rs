@@ -121,7 +121,7 @@ fn weighted_votes() {
     assert_eq!(
         tally,
         Tally {
-            passed: 4,
+            passed: 6,
             corrected: 0,
             not_applicable: 0
         }

@@ -13,7 +13,7 @@ pub struct AnalyzerSettings {
     pub kind: String,
     /// Whether it takes part.
     pub enabled: bool,
-    /// Its weight, positive.
+    /// Its weight; a vote without any moves no other one.
     pub score: f64,
     /// Its own utilization target for growth.
     pub scale_up_threshold: Option<f64>,
@@ -36,12 +36,7 @@ pub(super) fn judge_analyzer(
     }
     let settings = AnalyzerSettings {
         enabled: document.enabled.or(parameters.enabled).unwrap_or(true),
-        // Zero is documented as "not set".
-        score: document
-            .score
-            .or(parameters.score)
-            .filter(|score| *score != 0.0)
-            .unwrap_or(1.0),
+        score: document.score.or(parameters.score).unwrap_or(1.0),
         scale_up_threshold: document
             .scale_up_threshold
             .or(parameters.scale_up_threshold),

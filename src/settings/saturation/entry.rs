@@ -276,7 +276,7 @@ pub(super) fn queue_fault(threshold: f64, spare: f64) -> Option<String> {
     })
 }
 
-/// What is wrong with a weight; 0 is documented as "not set".
+/// What is wrong with a weight. A priority of 0 is documented as "not set"; a score of 0 is none.
 pub(super) fn weight_fault(name: &str, weight: f64) -> Option<String> {
     if !weight.is_finite() || weight < 0.0 {
         Some(format!(

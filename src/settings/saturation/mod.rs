@@ -13,7 +13,7 @@ pub use limiter::{Limiter, LimiterScope, Quota, Quotas};
 use entry::{SaturationEntry, kv_fault, queue_fault};
 
 use super::config_maps::Purpose;
-use super::entries::{EntrySet, ScopeChange, ScopedEntries, read_scoped};
+use super::entries::{DEFAULT_KEY, EntrySet, ScopeChange, ScopedEntries, read_scoped};
 use super::problem::{EntryPlace, EntryProblem, Findings, Instead};
 use super::sources::PolicySources;
 use crate::policy::capacity::AnalyzerName;
@@ -209,6 +209,19 @@ impl SaturationLayers {
         set.and_then(EntrySet::default_entry)
             .and_then(|entry| entry.enable_rescale)
             .unwrap_or(false)
+    }
+
+    /// The entries that ask for budgets to be shared by priority.
+    pub(super) fn rescaling(&self) -> Vec<EntryPlace> {
+        let scopes = std::iter::once(None).chain(self.entries.namespaces.keys().map(Some));
+        scopes
+            .filter(|scope| self.rescale_enabled(scope.map(|namespace| &**namespace)))
+            .map(|scope| EntryPlace {
+                purpose: Purpose::Saturation,
+                namespace: scope.cloned(),
+                entry: DEFAULT_KEY.to_owned(),
+            })
+            .collect()
     }
 
     /// What differs from an earlier state, scope by scope.
