@@ -1,5 +1,7 @@
 //! A decision in the making: one resolved variant on its way through the stages.
 
+use std::mem::discriminant;
+
 use super::bounds::Bounds;
 use super::plan::{Decision, MetricsState, Outcome, Stage, Step, Transition, VariantFigures, Why};
 use super::snapshot::{ResolvedTarget, VariantView};
@@ -112,6 +114,18 @@ impl<'a> Draft<'a> {
     /// Records a stage that keeps the count.
     pub(super) fn keep(&mut self, stage: Stage, why: Why) {
         self.step(stage, self.count, why);
+    }
+
+    /// Records a stage that looks again and keeps the count, in place of its last look if that came to
+    /// a reason of the same kind.
+    pub(super) fn keep_still(&mut self, stage: Stage, why: Why) {
+        let is_same = |step: &mut Step| {
+            step.stage == stage
+                && step.from == step.to
+                && discriminant(&step.why) == discriminant(&why)
+        };
+        self.steps.pop_if(is_same);
+        self.keep(stage, why);
     }
 
     /// Records a stage that sets the count.

@@ -120,20 +120,21 @@ impl Cost {
     /// The cost of a variant that states none: 10.0, the default of the CRD's `variantCost`.
     pub const DEFAULT: Self = Self(10_000_000);
 
+    /// The largest whole number that is a cost.
+    pub const MAX_WHOLE: u64 = u64::MAX / 1_000_000;
+
     /// Parses what the pattern of `variantCost` allows: digits, optionally a point and more digits.
     /// Digits beyond the sixth decimal are dropped.
     ///
     /// # Errors
-    /// Names the text when it is no such number or too large to hold.
+    /// Names the text when it is no such number, or larger than [`Cost::MAX_WHOLE`].
     pub fn parse(text: &str) -> Result<Self, InvalidCost> {
-        let invalid = || InvalidCost {
-            text: shortened(text),
-        };
+        let text_of = || shortened(text);
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let digits =
             |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if !digits(whole) || !digits(decimals) {
-            return Err(invalid());
+            return Err(InvalidCost::NotDecimal { text: text_of() });
         }
         let mut millionths = whole
             .parse::<u64>()
@@ -145,7 +146,7 @@ impl Cost {
                 millionths.and_then(|sum| sum.checked_add(u64::from(digit - b'0') * weight));
             weight /= 10;
         }
-        millionths.map(Self).ok_or_else(invalid)
+        (millionths.map(Self)).ok_or_else(|| InvalidCost::TooLarge { text: text_of() })
     }
 }
 
@@ -166,12 +167,24 @@ impl fmt::Display for Cost {
     }
 }
 
-/// A `variantCost` that is not a decimal number.
+/// A `variantCost` that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("variantCost {text:?} is not a decimal number such as \"10.0\"; 10.0 is used instead")]
-pub struct InvalidCost {
-    /// What was written.
-    pub text: String,
+pub enum InvalidCost {
+    /// No decimal number.
+    #[error("variantCost {text:?} is not a decimal number such as \"10.0\"; 10.0 is used instead")]
+    NotDecimal {
+        /// What was written.
+        text: String,
+    },
+    /// More than can be held.
+    #[error(
+        "variantCost {text:?} is more than {}; 10.0 is used instead",
+        Cost::MAX_WHOLE
+    )]
+    TooLarge {
+        /// What was written.
+        text: String,
+    },
 }
 
 #[cfg(test)]
@@ -194,20 +207,19 @@ mod tests {
 
     #[test]
     fn cost_refuses_everything_else() {
-        for text in [
-            "",
-            ".",
-            "1.",
-            ".5",
-            "-1",
-            "+1",
-            "1e3",
-            "NaN",
-            " 1",
-            "1,5",
-            "99999999999999999999",
-        ] {
-            assert!(Cost::parse(text).is_err(), "{text}");
+        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "NaN", " 1", "1,5"] {
+            let error = Cost::parse(text).unwrap_err().to_string();
+            assert!(error.contains("not a decimal number"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_cost_has_a_largest_number() {
+        let most = Cost::MAX_WHOLE;
+        assert!(Cost::parse(&most.to_string()).is_ok());
+        for text in [(most + 1).to_string(), "9".repeat(20)] {
+            let error = Cost::parse(&text).unwrap_err().to_string();
+            assert!(error.contains(&format!("more than {most}")), "{error}");
         }
     }
 

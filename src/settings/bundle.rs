@@ -59,7 +59,9 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     let sources = sources(text)?;
     let started = start(&sources).map_err(|errors| texts(&errors))?;
-    let mut errors = texts(&started.findings.problems);
+    // Nothing is in force instead: there is no plan.
+    let problems = started.findings.problems.iter();
+    let mut errors: Vec<BundleError> = problems.map(|problem| said(&problem.subject())).collect();
     let is_mistake = |notice: &&Notice| notice.weight() == Weight::Mistake;
     let (mistakes, notes): (Vec<_>, Vec<_>) = started.findings.notices.iter().partition(is_mistake);
     errors.extend(mistakes.into_iter().map(said));

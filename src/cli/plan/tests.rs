@@ -115,6 +115,15 @@ fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
         said.contains("unknown field `queuLength`") && said.contains("--schema"),
         "{said}"
     );
+    // There is no plan, so nothing else is in force.
+    for settings in [
+        "GLOBAL_OPT_INTERVAL: 1500ms2",
+        "saturation: {default: {kvCacheThreshold: 2}}",
+    ] {
+        let said = all(sound, settings);
+        assert!(said.starts_with("settings.yaml: "), "{said}");
+        assert!(!said.contains("layers below"), "{said}");
+    }
     let said = all(sound, "GLOBAL_OPT_INTERVL: 3s");
     assert!(
         said.contains("settings.yaml: ") && said.contains("did you mean"),
@@ -274,7 +283,7 @@ fn the_schema_names_every_part_of_a_snapshot() {
 }
 
 /// What cannot be, each with a part of its message.
-const REFUSED: [(&str, &str, &str); 21] = [
+const REFUSED: [(&str, &str, &str); 22] = [
     (
         "- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}",
         "",
@@ -339,6 +348,11 @@ const REFUSED: [(&str, &str, &str); 21] = [
         "- {namespace: ns, name: a, model: m, cost: -1, target: {current: 1}}",
         "",
         "s.yaml: variants[0].cost: \"-1\" is no cost; write digits, optionally a point and more digits, such as 10.0 at line 3 column",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, cost: 1e30, target: {current: 1}}",
+        "",
+        "variants[0].cost: 1000000000000000000000000000000 is more than a cost can be; write at most 18446744073709",
     ),
     (
         "collection: {state: never, ago: 5s}",

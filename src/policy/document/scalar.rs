@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::policy::units::Cost;
+use crate::policy::units::{Cost, InvalidCost};
 use crate::settings::duration::{format_duration, parse_duration};
 
 /// A length of time with its unit, such as `30s`.
@@ -78,12 +78,18 @@ impl<'de> Deserialize<'de> for CostText {
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CostText, E> {
-                Cost::parse(text).map(CostText).map_err(|_not_a_number| {
-                    E::custom(format!(
+                let told = |error| match error {
+                    InvalidCost::NotDecimal { text } => format!(
                         "{text:?} is no cost; write digits, optionally a point and more digits, \
                          such as 10.0"
-                    ))
-                })
+                    ),
+                    InvalidCost::TooLarge { text } => format!(
+                        "{text} is more than a cost can be; write at most {}",
+                        Cost::MAX_WHOLE
+                    ),
+                };
+                let cost = Cost::parse(text).map_err(|error| E::custom(told(error)));
+                cost.map(CostText)
             }
 
             fn visit_u64<E: serde::de::Error>(self, cost: u64) -> Result<CostText, E> {

@@ -248,7 +248,7 @@ fn refuse(
             gpus,
             by: all.into_iter().flatten().filter(lacks).collect(),
         };
-        draft.keep(Stage::Zero, why);
+        draft.keep_still(Stage::Zero, why);
     }
 }
 
@@ -262,7 +262,7 @@ fn say_blind(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     };
     for draft in &mut work.drafts {
         if draft.count() == Replicas::ZERO {
-            draft.keep(Stage::Zero, why.clone());
+            draft.keep_still(Stage::Zero, why.clone());
         }
     }
 }
