@@ -308,6 +308,5 @@ fn the_list_of_corrections_is_complete() {
         include_str!("../../../tests/vectors/zero.yaml"),
         include_str!("../../../tests/vectors/wake.yaml"),
     ];
-    let list = include_str!("../../../tests/vectors/corrections-optimize.yaml");
-    check_corrections(&tables, list);
+    assert_eq!(check_corrections(&tables).1, 9);
 }

@@ -289,8 +289,7 @@ fn the_list_of_corrections_is_complete() {
         include_str!("../../../tests/vectors/rescale.yaml"),
         include_str!("../../../tests/vectors/headroom.yaml"),
     ];
-    let list = include_str!("../../../tests/vectors/corrections-throughput.yaml");
-    check_corrections(&tables, list);
+    assert_eq!(check_corrections(&tables).1, 2);
 }
 
 prop_compose! {

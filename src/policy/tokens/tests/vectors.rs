@@ -167,6 +167,5 @@ fn the_published_cases() {
 
 #[test]
 fn the_list_of_corrections_is_complete() {
-    let list = include_str!("../../../../tests/vectors/corrections-tokens.yaml");
-    check_corrections(&[TABLE], list);
+    assert_eq!(check_corrections(&[TABLE]).1, 15);
 }
