@@ -25,11 +25,22 @@ pub enum Occasion<M> {
     Message(M),
 }
 
+#[cfg(feature = "sim")]
+impl<M: fmt::Debug> Occasion<M> {
+    /// Counts it by the name of its message.
+    pub(super) fn meet(&self, life: &Life) {
+        match self {
+            Self::Wake => life.meet(self),
+            Self::Message(message) => life.meet(message),
+        }
+    }
+}
+
 /// An actor that may await: a pump. Every await needs a deadline, and every await is a point at
 /// which it may be killed.
 pub trait Behaviour: Send + 'static {
     /// What it can be told.
-    type Msg: Send + 'static;
+    type Msg: fmt::Debug + Send + 'static;
 
     /// Handles one occasion. An error ends this life, and the supervisor starts the next one.
     fn handle(

@@ -2,6 +2,9 @@
 //!
 //! The table is locked when a life begins, ends or is reported; its atomics count the messages.
 
+#[cfg(feature = "sim")]
+mod harm;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +16,7 @@ use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
 #[cfg(feature = "sim")]
-use super::chaos::{Gate, KillAt, KillHooks, Mishap};
+use super::chaos::{Gate, KillHooks};
 use super::life::Life;
 use super::role::{Role, Shape};
 use super::tenure::Tenure;
@@ -157,83 +160,6 @@ impl Census {
         self.0.overdue.load(Ordering::Relaxed)
     }
 
-    /// Kills the present life of a role now, with everything below it; `false` if there is none.
-    #[cfg(feature = "sim")]
-    pub fn kill(&self, role: &Role) -> bool {
-        let alive = self.table().get(role).is_some_and(|entry| entry.alive);
-        self.fell(role);
-        alive
-    }
-
-    /// Kills a role once, at a chosen occasion of it. One that has passed never comes.
-    #[cfg(feature = "sim")]
-    pub fn kill_at(&self, role: &Role, moment: KillAt) {
-        self.hooks(role).add(moment);
-    }
-
-    /// Kills a role once, before or after the next occasion that it handles.
-    #[cfg(feature = "sim")]
-    pub fn kill_next(&self, role: &Role, moment: fn(u64) -> KillAt) {
-        let hooks = self.hooks(role);
-        hooks.add(moment(hooks.begun() + 1));
-    }
-
-    /// Lets something befall a role at the next occasion that it handles.
-    #[cfg(feature = "sim")]
-    pub fn befall(&self, role: &Role, mishap: Mishap) {
-        self.hooks(role).await_mishap(mishap);
-    }
-
-    /// Whether a kill or a mishap of this role has yet to come.
-    #[cfg(feature = "sim")]
-    pub fn is_armed(&self, role: &Role) -> bool {
-        self.hooks(role).is_armed()
-    }
-
-    /// Whether a role that is judged by its progress has a handler that never ends.
-    #[cfg(feature = "sim")]
-    pub fn hangs(&self) -> bool {
-        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut judged = hooks.iter().filter(|(role, _)| **role != Role::Http);
-        judged.any(|(_, hooks)| hooks.hangs())
-    }
-
-    /// No kill and no mishap is to come any more.
-    #[cfg(feature = "sim")]
-    pub fn disarm(&self) {
-        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        hooks.values().for_each(|hooks| hooks.disarm());
-    }
-
-    /// Aborts the task of a role's present life; `false` if there is none.
-    #[cfg(feature = "sim")]
-    pub fn abort(&self, role: &Role) -> bool {
-        let table = self.table();
-        let entry = table.get(role).filter(|entry| entry.alive);
-        let task = entry.and_then(|entry| entry.task.clone());
-        drop(table);
-        task.inspect(tokio::task::AbortHandle::abort).is_some()
-    }
-
-    /// Lets no handler begin, or lets them begin again: the process is paused, or goes on.
-    #[cfg(feature = "sim")]
-    pub fn pause(&self, paused: bool) {
-        self.0.gate.close(paused);
-    }
-
-    #[cfg(feature = "sim")]
-    pub(super) async fn pass(&self) {
-        self.0.gate.pass().await;
-    }
-
-    /// Notes by which task the present life of a role can be aborted.
-    #[cfg(feature = "sim")]
-    pub(super) fn hold(&self, role: &Role, task: tokio::task::AbortHandle) {
-        if let Some(entry) = self.table().get_mut(role) {
-            entry.task = Some(task);
-        }
-    }
-
     /// The defect of this process, if one is planted.
     pub fn flaws(&self) -> &Flaws {
         &self.0.flaws
@@ -367,12 +293,6 @@ impl Census {
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<Role, Entry>> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[cfg(feature = "sim")]
-    fn hooks(&self, role: &Role) -> Arc<KillHooks> {
-        let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(hooks.entry(role.clone()).or_default())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kills at a chosen point and other mishaps, for tests that try every point.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,22 @@ pub(super) struct KillHooks {
     pending: Mutex<BTreeSet<KillAt>>,
     mishap: Mutex<Option<Mishap>>,
     hangs: AtomicBool,
+    /// How often each message came, by its name, since somebody asked.
+    met: Mutex<BTreeMap<String, u64>>,
+}
+
+/// The first piece of what a message shows of itself: the name of an enum's variant.
+#[derive(Default)]
+struct FirstPiece(Option<String>);
+
+impl fmt::Write for FirstPiece {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        if self.0.is_some() {
+            return Err(fmt::Error);
+        }
+        self.0 = Some(piece.to_owned());
+        Ok(())
+    }
 }
 
 /// Stands between all handlers of a process and their work: a process that is paused begins none.
@@ -110,6 +127,21 @@ impl KillHooks {
     /// Whether its present handler never ends.
     pub(super) fn hangs(&self) -> bool {
         self.hangs.load(Ordering::Acquire)
+    }
+
+    /// Counts a message.
+    pub(super) fn meet(&self, message: &dyn fmt::Debug) {
+        let mut name = FirstPiece::default();
+        // It ends with an error where there is a second piece.
+        let _whole = write!(name, "{message:?}");
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        *met.entry(name.0.unwrap_or_default()).or_default() += 1;
+    }
+
+    /// How often each message came since this was last asked.
+    pub(super) fn take_met(&self) -> BTreeMap<String, u64> {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *met)
     }
 
     /// Number of the occasion that begins.

@@ -212,6 +212,7 @@ impl Live {
 }
 
 /// What supervisors remind themselves of. `S` names the child.
+#[derive(Debug)]
 pub(super) enum Chore<S> {
     /// Start a child, unless something else happened to it since.
     Start { slot: S, generation: u64 },

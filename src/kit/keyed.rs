@@ -2,7 +2,7 @@
 
 mod roster;
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,9 @@ use super::tenure::Tenure;
 /// with it, and the next life orders them anew in its full pass.
 pub trait Registry: Send + 'static {
     /// Names a child. `Display` is for logs.
-    type Key: Ord + Clone + Display + Send + 'static;
+    type Key: Ord + Clone + Debug + Display + Send + 'static;
     /// What it can be told.
-    type Msg: Send + 'static;
+    type Msg: Debug + Send + 'static;
 
     /// Orders what should be different. May be repeated: running what runs and ending what is gone
     /// changes nothing. But order [`Order::Run`] for a key that is not new only when its object has
@@ -126,6 +126,11 @@ impl<R: Registry> Actor for Keyed<R> {
         roster: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         let (kit, life) = (roster.kit.clone(), Arc::clone(roster.guard.life()));
+        #[cfg(feature = "sim")]
+        match &letter {
+            Letter::Occasion(occasion) => occasion.meet(&life),
+            Letter::Chore(chore) => life.meet(chore),
+        }
         let work = AssertUnwindSafe(roster.read(letter)).catch_unwind();
         match attend(&kit, &life, work).await {
             Ok(Ok(())) => Ok(()),

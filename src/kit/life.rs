@@ -98,6 +98,12 @@ impl Life {
         self.progress.1.store(now.wall.0, Ordering::Relaxed);
     }
 
+    /// Counts a message by its name.
+    #[cfg(feature = "sim")]
+    pub(super) fn meet(&self, message: &dyn std::fmt::Debug) {
+        self.hooks.meet(message);
+    }
+
     /// Sets the time by which it has to be stopped; the first call counts.
     pub(super) fn set_stop_by(&self, deadline: Duration) {
         self.stop_by.get_or_init(|| deadline);

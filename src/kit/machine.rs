@@ -1,5 +1,7 @@
 //! Actors that decide and never wait.
 
+use std::fmt::Debug;
+
 use super::behaviour::{Behaviour, Context, Occasion, Trouble};
 use crate::policy::moment::Moment;
 
@@ -7,7 +9,7 @@ use crate::policy::moment::Moment;
 /// nothing in it awaits.
 pub trait Duty: Send + 'static {
     /// What it can be told.
-    type Msg: Send + 'static;
+    type Msg: Debug + Send + 'static;
     /// What it can ask for.
     type Effect;
 

@@ -111,6 +111,8 @@ impl<B: Behaviour> Actor for Shell<B> {
             kit,
             guard,
         } = occupant;
+        #[cfg(feature = "sim")]
+        occasion.meet(guard.life());
         attend(kit, guard.life(), behaviour.handle(cx, occasion))
             .await
             .map_err(Trouble::into_inner)

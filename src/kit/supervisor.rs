@@ -85,6 +85,8 @@ impl Actor for Supervisor {
         desk: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         let (kit, life) = (desk.kit.clone(), Arc::clone(desk.guard.life()));
+        #[cfg(feature = "sim")]
+        life.meet(&chore);
         attend(&kit, &life, desk.attend_to(chore))
             .await
             .map_err(|why| give_up(&kit, life.role(), why))

@@ -1,6 +1,6 @@
 //! What a campaign came to, as tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::sim::chaos::{Class, Course, Hunt, Summary, Tally, Walked};
@@ -107,27 +107,26 @@ fn faults(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// Occasions that roles handled under faults, by class; and how many pairs of role and kind there were.
+/// How often roles met their messages under faults, by class; and of how many kinds that was.
 fn coverage(summary: &Summary) -> Vec<String> {
-    let mut by_class: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    let mut roles = BTreeSet::new();
-    for ((role, kind), count) in &summary.coverage {
-        let class = kind.split('/').next().unwrap_or_default();
-        *by_class.entry((role, class)).or_default() += count;
-        roles.insert(role.as_str());
+    let mut by_class: BTreeMap<(&str, &str), BTreeMap<&str, u64>> = BTreeMap::new();
+    for (spot, count) in &summary.coverage {
+        let class = spot.fault.split('/').next().unwrap_or_default();
+        let classes = by_class.entry((spot.role, &spot.message)).or_default();
+        *classes.entry(class).or_default() += count;
     }
-    let row = |name: &str, cell: &dyn Fn(Class) -> String| {
+    let row = |role: &str, message: &str, cell: &dyn Fn(Class) -> String| {
         let cells = Class::ALL.map(|class| format!(" {:>11}", cell(class)));
-        format!("{name:<16}{}", cells.concat())
+        format!("{role:<16} {message:<17}{}", cells.concat())
     };
-    let pairs = summary.coverage.len();
+    let spots = summary.coverage.len();
     let mut lines = vec![
-        format!("{pairs} pairs of role and fault; occasions handled under faults:"),
-        row("role", &|class| class.as_str().to_owned()),
+        format!("{spots} combinations of role, message and fault; messages met under faults:"),
+        row("role", "message", &|class| class.as_str().to_owned()),
     ];
-    for role in roles {
-        lines.push(row(role, &|class| {
-            let count = by_class.get(&(role, class.as_str()));
+    for ((role, message), classes) in by_class {
+        lines.push(row(role, message, &|class| {
+            let count = classes.get(class.as_str());
             count.copied().unwrap_or(0).to_string()
         }));
     }

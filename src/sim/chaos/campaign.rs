@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::check::Violation;
 use super::fault::Class;
 use super::judge::Counts;
-use super::outcome::{Outcome, Tally};
+use super::outcome::{Outcome, Spot, Tally};
 use super::plot::{Plot, plot};
 use super::run::play;
 use super::schedule::Schedule;
@@ -41,8 +41,8 @@ pub struct Summary {
     pub plans: u64,
     /// Faults by class and kind.
     pub tally: BTreeMap<(Class, String), Tally>,
-    /// Occasions handled by a role while faults of a kind were in force.
-    pub coverage: BTreeMap<(String, String), u64>,
+    /// How often roles met messages while faults of a kind were in force.
+    pub coverage: BTreeMap<Spot, u64>,
     /// The longest time to rest after the last fault.
     pub slowest: Option<Duration>,
     /// Runs with a violation.

@@ -48,8 +48,8 @@ struct Bench {
     zero: BTreeMap<VariantKey, Duration>,
     writes: u64,
     plans: u64,
-    /// Occasions handled, by role.
-    handled: BTreeMap<String, u64>,
+    /// How often each message was met, by role and name.
+    met: BTreeMap<(&'static str, String), u64>,
 }
 
 /// What a judge has counted.
@@ -331,13 +331,15 @@ impl Judge {
         }
         let found = {
             let mut bench = self.bench();
-            let Bench { seats, handled, .. } = &mut *bench;
+            let Bench { seats, met, .. } = &mut *bench;
             let mut found = Vec::new();
             for (place, seat) in seats {
                 let is_free = free.get(*place).copied().unwrap_or(true);
                 let page = shown.get(place);
-                for (role, passed) in seat.progress() {
-                    *handled.entry(role).or_default() += passed;
+                for (role, messages) in seat.door.census.take_met() {
+                    for (name, times) in messages {
+                        *met.entry((role.label(), name)).or_default() += times;
+                    }
                 }
                 let moment = self.0.clock.now();
                 found.extend(seat.second(*place, moment, is_free, page, &around));
@@ -347,9 +349,9 @@ impl Judge {
         self.report_all(found);
     }
 
-    /// Occasions that roles have handled since this was last asked, by the label of the role.
-    pub(super) fn take_handled(&self) -> BTreeMap<String, u64> {
-        std::mem::take(&mut self.bench().handled)
+    /// How often each message was met since this was last asked, by role and name.
+    pub(super) fn take_met(&self) -> BTreeMap<(&'static str, String), u64> {
+        std::mem::take(&mut self.bench().met)
     }
 
     fn now(&self) -> Duration {

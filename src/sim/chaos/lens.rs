@@ -29,6 +29,13 @@ pub(super) struct Lens {
     memory: Arc<Mutex<Memory>>,
 }
 
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Now,
+    ThePast,
+}
+
 #[derive(Debug, Default)]
 struct Memory {
     old: BTreeMap<usize, Known>,
@@ -79,7 +86,12 @@ impl Lens {
         }
     }
 
-    async fn ask(&self, promql: &str, deadline: Duration) -> Result<QueryResult, QueryError> {
+    async fn ask(
+        &self,
+        promql: &str,
+        of: Of,
+        deadline: Duration,
+    ) -> Result<QueryResult, QueryError> {
         self.life.gate().await;
         for (id, fault) in self.ills.prometheus() {
             if let Some(failure) = self.fail(fault).await {
@@ -87,7 +99,10 @@ impl Lens {
                 return Err(failure);
             }
         }
-        let mut answer = self.inner.query(promql, deadline).await?;
+        let mut answer = match of {
+            Of::Now => self.inner.query(promql, deadline).await?,
+            Of::ThePast => self.inner.history(promql, deadline).await?,
+        };
         for (id, fault) in self.ills.prometheus() {
             let (bent, hit) = self.bend(id, fault, promql, answer);
             if hit {
@@ -96,7 +111,9 @@ impl Lens {
             answer = bent;
         }
         self.life.gate().await;
-        self.heard.note(&answer, self.clock.now().monotonic);
+        if of == Of::Now {
+            self.heard.note(&answer, self.clock.now().monotonic);
+        }
         Ok(answer)
     }
 
@@ -224,15 +241,32 @@ fn every(from: &QueryResult, kept: impl Fn(usize) -> bool) -> QueryResult {
     to
 }
 
+impl Lens {
+    async fn ask_within(
+        &self,
+        promql: &str,
+        of: Of,
+        deadline: Duration,
+    ) -> Result<QueryResult, QueryError> {
+        let answer = timeout(deadline, self.ask(promql, of, deadline)).await;
+        answer.unwrap_or(Err(QueryError::Timeout { deadline }))
+    }
+}
+
 impl PromApi for Lens {
     fn query<'a>(
         &'a self,
         promql: &'a str,
         deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        Box::pin(async move {
-            let answer = timeout(deadline, self.ask(promql, deadline)).await;
-            answer.unwrap_or(Err(QueryError::Timeout { deadline }))
-        })
+        Box::pin(self.ask_within(promql, Of::Now, deadline))
+    }
+
+    fn history<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(self.ask_within(promql, Of::ThePast, deadline))
     }
 }

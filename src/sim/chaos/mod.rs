@@ -32,7 +32,7 @@ pub use everywhere::{Course, Walked, everywhere};
 pub use fault::{Class, Fault, Process};
 pub use judge::Counts;
 pub use minimise::minimise;
-pub use outcome::{Outcome, Tally};
+pub use outcome::{Outcome, Spot, Tally};
 pub use plot::{PLOTS, Plot, Probe, plot};
 pub use run::play;
 pub use schedule::{Schedule, Strike};

@@ -16,6 +16,17 @@ pub struct Tally {
     pub effective: u64,
 }
 
+/// A role at a message while a fault is in force.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    /// The role, by its label.
+    pub role: &'static str,
+    /// The name of the message.
+    pub message: String,
+    /// The kind of the fault.
+    pub fault: String,
+}
+
 /// What came of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -33,8 +44,8 @@ pub struct Outcome {
     pub settled: Option<Duration>,
     /// Faults by class and kind.
     pub tally: BTreeMap<(Class, String), Tally>,
-    /// Occasions that a role has handled while faults of a kind were in force.
-    pub coverage: BTreeMap<(String, String), u64>,
+    /// How often a role met a message while faults of a kind were in force.
+    pub coverage: BTreeMap<Spot, u64>,
     /// Writes and plans.
     pub counts: Counts,
     /// Whether the probe of the plot has struck.

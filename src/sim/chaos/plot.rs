@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::dice::Dice;
-use super::fault::{Class, Process};
+use super::fault::{Class, Fault, Object, Process};
 use super::injector::SATURATION;
 use super::schedule::{Schedule, Terrain};
 use crate::env::{Flaw, SeedTree};
@@ -14,6 +14,9 @@ use crate::sim::load::{Shape, Stage};
 use crate::sim::world::{ConfigMap, Load, Scenario, scenario};
 
 const MINUTE: Duration = Duration::from_mins(1);
+
+/// Objects of the scenario `crowd`.
+const CROWD: u32 = 10_000;
 
 /// A scenario for chaos.
 #[derive(Debug, Clone)]
@@ -54,7 +57,7 @@ pub enum Probe {
 }
 
 /// The names of all plots, each with what it is about; the first is the default.
-pub const PLOTS: [(&str, &str); 5] = [
+pub const PLOTS: [(&str, &str); 6] = [
     (
         "storm",
         "Three models, one to three controllers, faults of every class.",
@@ -66,6 +69,10 @@ pub const PLOTS: [(&str, &str); 5] = [
     (
         "brief",
         "As storm, in half an hour with as many faults: for a first look.",
+    ),
+    (
+        "crowd",
+        "As brief, with ten thousand objects that come at once and go again.",
     ),
     ("quiet", "As storm, without faults."),
     (
@@ -79,9 +86,10 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     let (name, about) = PLOTS.iter().find(|(known, _)| *known == name)?;
     let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
     let (faults_until, rest) = match *name {
-        "brief" => (MINUTE * 14, MINUTE * 22),
+        "brief" | "crowd" => (MINUTE * 14, MINUTE * 22),
         "probe" => (MINUTE * 3, MINUTE * 30),
-        _ => (MINUTE * 95, MINUTE * 22),
+        // With the time that everything stays at rest, two hours at least.
+        _ => (MINUTE * 117, MINUTE * 40),
     };
     let controllers = match *name {
         "leaders" => 3,
@@ -93,6 +101,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         ("leaders", Class::Controllers | Class::Actors | Class::ApiServer) => Some(MINUTE * 2),
         ("leaders", _) => Some(MINUTE * 15),
         ("brief", _) => Some(MINUTE),
+        ("crowd", _) => Some(MINUTE * 3),
         (_, Class::Settings | Class::Workloads) => Some(MINUTE * 8),
         _ => Some(MINUTE * 5),
     };
@@ -102,7 +111,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         about,
         scenario: match *name {
             "probe" => small(faults_until)?,
-            _ => furnished(stage(faults_until)?, &mut dice),
+            _ => furnished(stage(name, faults_until)?, &mut dice),
         },
         main: match *name {
             "probe" => Vec::new(),
@@ -126,10 +135,14 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
 }
 
 /// Three models whose load ends with the faults: then everything has one resting point.
-fn stage(until: Duration) -> Option<Scenario> {
+fn stage(name: &str, until: Duration) -> Option<Scenario> {
     let mut scenario = scenario("days")?;
-    scenario.interval = Duration::from_secs(10);
-    scenario.scrape_interval = Duration::from_secs(10);
+    let (interval, scrape_interval) = match name {
+        "brief" | "crowd" => (10, 10),
+        _ => (30, 15),
+    };
+    scenario.interval = Duration::from_secs(interval);
+    scenario.scrape_interval = Duration::from_secs(scrape_interval);
     // Nothing may go to zero, so that whatever does is an error.
     scenario.config.clear();
     for model in &mut scenario.models {
@@ -222,6 +235,13 @@ impl Plot {
             until: self.faults_until,
             rates: self.rates.clone(),
         };
-        Schedule::draw(seed, &terrain)
+        let drawn = Schedule::draw(seed, &terrain);
+        match self.name {
+            "crowd" => {
+                let crowd = Fault::Object(0, Object::Crowd(CROWD));
+                drawn.with(MINUTE * 5, MINUTE * 3, crowd)
+            }
+            _ => drawn,
+        }
     }
 }

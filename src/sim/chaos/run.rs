@@ -13,7 +13,7 @@ use super::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
 use super::injector::Injector;
 use super::judge::Judge;
 use super::liveness;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Spot};
 use super::plot::Plot;
 use super::schedule::{Schedule, Strike};
 use super::trace::{Keep, Trace};
@@ -208,13 +208,14 @@ impl<'a> Run<'a> {
         self.cast.probe(now);
         let free: Vec<bool> = self.cast.members.iter().map(is_free).collect();
         self.judge.second(&free);
-        for (role, handled) in self.judge.take_handled() {
-            if handled == 0 {
-                continue;
-            }
+        for ((role, message), times) in self.judge.take_met() {
             for strike in &self.active {
-                let place = (role.clone(), strike.fault.kind());
-                *self.outcome.coverage.entry(place).or_default() += handled;
+                let spot = Spot {
+                    role,
+                    message: message.clone(),
+                    fault: strike.fault.kind(),
+                };
+                *self.outcome.coverage.entry(spot).or_default() += times;
             }
         }
         if now.as_secs().is_multiple_of(AGAIN.as_secs()) {

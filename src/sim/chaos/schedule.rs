@@ -84,11 +84,28 @@ impl Schedule {
                 &mut Dice::new(tree.child("chaos/after")),
             ));
         }
+        Self::of(strikes)
+    }
+
+    /// These faults, in the order of their times, and numbered.
+    fn of(mut strikes: Vec<Strike>) -> Self {
         strikes.sort_by_key(|strike| strike.at);
         for (id, strike) in strikes.iter_mut().enumerate() {
             strike.id = id;
         }
         Self(strikes)
+    }
+
+    /// With one more fault.
+    #[must_use]
+    pub fn with(mut self, at: Duration, lasts: Duration, fault: Fault) -> Self {
+        self.0.push(Strike {
+            id: 0,
+            at,
+            lasts,
+            fault,
+        });
+        Self::of(self.0)
     }
 
     /// The faults with these numbers.
@@ -304,15 +321,18 @@ fn object(dice: &mut Dice) -> Object {
         12 => Object::Moved,
         13 => Object::Relabelled,
         14 => Object::Contested,
-        15 if dice.chance(CROWDED) => Object::Crowd(THOUSAND * (small + 1)),
+        15 if dice.chance(CROWDED) => {
+            let many = dice.pick(&CROWDS).copied();
+            many.map_or(Object::Unseen, Object::Crowd)
+        }
         _ => Object::Unseen,
     }
 }
 
 /// How many of a hundred of what would else be a removal that nobody sees are a crowd, which costs more than
 /// everything else in its seed.
-const CROWDED: u64 = 10;
-const THOUSAND: u32 = 1_000;
+const CROWDED: u64 = 5;
+const CROWDS: [u32; 2] = [1_000, 2_000];
 
 fn edit(dice: &mut Dice) -> Edit {
     match dice.below(8) {

@@ -199,16 +199,6 @@ impl Seat {
         }
     }
 
-    /// What every role has handled since the last look.
-    pub(super) fn progress(&mut self) -> Vec<(String, u64)> {
-        self.report = self.door.census.report();
-        let progress = self.tree.progress(&self.report);
-        let labelled = progress.into_iter();
-        labelled
-            .map(|(role, passed)| (role.label().to_owned(), passed))
-            .collect()
-    }
-
     /// Looks at everything.
     pub(super) fn second(
         &mut self,
@@ -222,6 +212,7 @@ impl Seat {
             (self.calm, self.awake, self.free) = (None, None, None);
             return Vec::new();
         }
+        self.report = self.door.census.report();
         self.look_around(is_free, now.monotonic);
         let version = self.version.replace(around.version);
         let changes = around.version - version.unwrap_or(around.version).min(around.version);

@@ -49,15 +49,6 @@ struct Seen {
 }
 
 impl Tree {
-    /// What every role has handled since it was last seen.
-    pub(in crate::sim::chaos) fn progress(&self, report: &[RoleReport]) -> Vec<(Role, u64)> {
-        let passed = |one: &RoleReport| {
-            let before = self.seen.get(&one.role).map_or(0, |seen| seen.handled);
-            (one.role.clone(), one.handled.saturating_sub(before))
-        };
-        report.iter().map(passed).collect()
-    }
-
     /// Whether every role has the life that it had when last seen.
     pub(in crate::sim::chaos) fn is_whole(&self, report: &[RoleReport]) -> bool {
         report.iter().all(|one| {

@@ -1,0 +1,90 @@
+//! What tests and chaos do to the roles of a process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use super::Census;
+use crate::kit::chaos::{KillAt, KillHooks, Mishap};
+use crate::kit::role::Role;
+
+impl Census {
+    /// Kills the present life of a role now, with everything below it; `false` if there is none.
+    pub fn kill(&self, role: &Role) -> bool {
+        let alive = self.table().get(role).is_some_and(|entry| entry.alive);
+        self.fell(role);
+        alive
+    }
+
+    /// Kills a role once, at a chosen occasion of it. One that has passed never comes.
+    pub fn kill_at(&self, role: &Role, moment: KillAt) {
+        self.hooks(role).add(moment);
+    }
+
+    /// Kills a role once, before or after the next occasion that it handles.
+    pub fn kill_next(&self, role: &Role, moment: fn(u64) -> KillAt) {
+        let hooks = self.hooks(role);
+        hooks.add(moment(hooks.begun() + 1));
+    }
+
+    /// Lets something befall a role at the next occasion that it handles.
+    pub fn befall(&self, role: &Role, mishap: Mishap) {
+        self.hooks(role).await_mishap(mishap);
+    }
+
+    /// Whether a kill or a mishap of this role has yet to come.
+    pub fn is_armed(&self, role: &Role) -> bool {
+        self.hooks(role).is_armed()
+    }
+
+    /// Whether a role that is judged by its progress has a handler that never ends.
+    pub fn hangs(&self) -> bool {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judged = hooks.iter().filter(|(role, _)| **role != Role::Http);
+        judged.any(|(_, hooks)| hooks.hangs())
+    }
+
+    /// No kill and no mishap is to come any more.
+    pub fn disarm(&self) {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.values().for_each(|hooks| hooks.disarm());
+    }
+
+    /// Aborts the task of a role's present life; `false` if there is none.
+    pub fn abort(&self, role: &Role) -> bool {
+        let table = self.table();
+        let entry = table.get(role).filter(|entry| entry.alive);
+        let task = entry.and_then(|entry| entry.task.clone());
+        drop(table);
+        task.inspect(tokio::task::AbortHandle::abort).is_some()
+    }
+
+    /// Lets no handler begin, or lets them begin again: the process is paused, or goes on.
+    pub fn pause(&self, paused: bool) {
+        self.0.gate.close(paused);
+    }
+
+    pub(in crate::kit) async fn pass(&self) {
+        self.0.gate.pass().await;
+    }
+
+    /// Notes by which task the present life of a role can be aborted.
+    pub(in crate::kit) fn hold(&self, role: &Role, task: tokio::task::AbortHandle) {
+        if let Some(entry) = self.table().get_mut(role) {
+            entry.task = Some(task);
+        }
+    }
+
+    pub(super) fn hooks(&self, role: &Role) -> Arc<KillHooks> {
+        let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(hooks.entry(role.clone()).or_default())
+    }
+
+    /// What each role was told since this was last asked: how often each message, by its name.
+    pub fn take_met(&self) -> Vec<(Role, BTreeMap<String, u64>)> {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let met = hooks
+            .iter()
+            .map(|(role, hooks)| (role.clone(), hooks.take_met()));
+        met.filter(|(_, met)| !met.is_empty()).collect()
+    }
+}
