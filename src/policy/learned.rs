@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::combine::AnalyzerLog;
+use super::combine::{AnalyzerLog, AskedLog};
 use super::key::VariantKey;
 use super::moment::Since;
 use super::queueing::learned::LearnedParameters;
@@ -48,6 +48,9 @@ pub struct Learned {
     /// When each analyzer was last informative.
     #[serde(default)]
     pub analyzers: AnalyzerLog,
+    /// When each was first asked.
+    #[serde(default)]
+    pub asked: AskedLog,
     /// Releases that did not last.
     #[serde(default)]
     pub relapses: Relapses,
@@ -73,6 +76,7 @@ impl Default for Learned {
             throughput: LearnedThroughput::default(),
             starts: StartTimes::default(),
             analyzers: AnalyzerLog::default(),
+            asked: AskedLog::default(),
             relapses: Relapses::default(),
             activity: ActivityLog::default(),
             at_zero: BTreeSet::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::analyzers::{Chair, Subject, Told, approach, load_of, occupancy_of, opinions, told};
 use super::capacity::ServingRole;
-use super::combine::Sighting;
+use super::combine::{Participation, Sighting};
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
@@ -139,7 +139,7 @@ impl Lesson {
         next
     }
 
-    /// Notes who was informative, by what is known now.
+    /// Notes who was asked and who was informative, by what is known now.
     fn teach_analyzers(&self, next: &mut Learned, now: Moment) {
         let active: BTreeSet<ModelKey> = self.voted.keys().cloned().collect();
         let mut sightings = BTreeMap::new();
@@ -153,6 +153,12 @@ impl Lesson {
         }
         let log = std::mem::take(&mut next.analyzers);
         next.analyzers = log.learn(&active, &sightings, now);
+        let voters = self.voted.iter().map(|(key, (chairs, _))| {
+            let votes = |chair: &&Chair| chair.participation == Participation::Votes;
+            let names = chairs.iter().filter(votes).map(|chair| chair.analyzer);
+            (key.clone(), names.collect())
+        });
+        next.asked = std::mem::take(&mut next.asked).learn(&voters.collect(), now);
     }
 
     /// Notes who is in use, and who was started from zero.

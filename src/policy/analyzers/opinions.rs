@@ -105,15 +105,18 @@ impl Opinions {
     }
 }
 
-/// How an analyzer's silence is judged: by the log of `learned`.
+/// How an analyzer's silence is judged: by the logs of `learned`. One that was never informative is
+/// taken for silent only once it had as much time to speak as keeps another one live.
 pub(in crate::policy) fn liveness<'a>(
     learned: &'a Learned,
     settings: &'a DynamicSettings,
     now: Moment,
 ) -> impl Fn(&ModelKey, AnalyzerName) -> Liveness + 'a {
     move |key, analyzer| {
-        learned
-            .analyzers
-            .liveness(key, analyzer, settings.interval, now)
+        let (heard, interval) = (&learned.analyzers, settings.interval);
+        match heard.last(key, analyzer) {
+            Some(_) => heard.liveness(key, analyzer, interval, now),
+            None => learned.asked.silence(key, analyzer, interval, now),
+        }
     }
 }

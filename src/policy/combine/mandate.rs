@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,15 @@ pub enum Hold {
         /// The voter.
         analyzer: AnalyzerName,
     },
+    /// A voter was never informative, and was first asked so lately that it may well be live.
+    Unheard {
+        /// The voter.
+        analyzer: AnalyzerName,
+        /// Time since it was first asked.
+        asked_for: Duration,
+        /// Time from then on for which nothing is lowered.
+        limit: Duration,
+    },
     /// Another role of the model serves and nobody could judge it: it might need what this one gives.
     Unjudged {
         /// That role.
@@ -122,6 +132,17 @@ impl fmt::Display for Hold {
             Self::Awaited { analyzer } => {
                 write!(f, "{} said nothing this cycle", analyzer.as_str())
             }
+            Self::Unheard {
+                analyzer,
+                asked_for,
+                limit,
+            } => write!(
+                f,
+                "{} has not been heard since it was first asked {}s ago; nothing is lowered before {}s",
+                analyzer.as_str(),
+                asked_for.as_secs(),
+                limit.as_secs()
+            ),
             Self::Unjudged { role } => {
                 write!(f, "role {role} serves and nobody could judge it this cycle")
             }
@@ -139,6 +160,20 @@ impl fmt::Display for Hold {
                     f.write_str("no analyzer can size the model")
                 }
             },
+        }
+    }
+}
+
+impl Hold {
+    /// The hold of a voter of which nobody can know yet whether it is live; `None` for others.
+    pub fn unheard(analyzer: AnalyzerName, liveness: Liveness) -> Option<Self> {
+        match liveness {
+            Liveness::Unheard { asked_for, limit } => Some(Self::Unheard {
+                analyzer,
+                asked_for,
+                limit,
+            }),
+            Liveness::Live | Liveness::Silent => None,
         }
     }
 }
@@ -168,6 +203,10 @@ pub(super) fn decide(
             votes: weighed.votes,
             replicas: weighed.combined,
         };
+    }
+    let unheard = |view: &&View<'_>| Hold::unheard(view.seat.analyzer, view.seat.liveness);
+    if let Some(hold) = all.iter().find_map(unheard) {
+        return Mandate::Hold(hold);
     }
     let live: Vec<&View<'_>> = all
         .into_iter()

@@ -25,7 +25,7 @@ pub use anchor::Anchor;
 pub use balance::{Balance, Band};
 pub use ballot::{Direction, Vote, combine_votes};
 pub use claim::Claim;
-pub use liveness::{AnalyzerLog, Liveness, Sighting};
+pub use liveness::{AnalyzerLog, AskedLog, Liveness, Sighting};
 pub use mandate::{Awaited, Hold, Mandate};
 pub use participation::{Participation, lacks_saturation_vote, participation};
 

@@ -80,6 +80,9 @@ pub enum WhyOptimized {
         /// Why.
         hold: Hold,
     },
+    /// The queueing model has no opinion on it, or none that may be followed: in hybrid mode,
+    /// saturation decides alone.
+    LeftToSaturation,
     /// Nobody said anything about its role.
     NoMandate {
         /// The role.
@@ -166,6 +169,9 @@ impl fmt::Display for WhyOptimized {
             ),
             Self::ModelGrows => f.write_str("another role of the model needs capacity"),
             Self::Held { hold } => write!(f, "V2 steady state: {hold}"),
+            Self::LeftToSaturation => {
+                f.write_str("the queueing model has no opinion to follow: saturation decides alone")
+            }
             Self::NoMandate { role } => write!(f, "no analyzer has a view on role {role}"),
         }
     }

@@ -29,13 +29,11 @@ pub(super) fn decide(
     let ballot = voted::ask(cycle, work, &[model]);
     let changes = ballot.changes(Method::LeastCost);
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
-    let is_live = live(work.key, model.analyzer) == Liveness::Live;
+    let hold = hold(live(work.key, model.analyzer));
     for (draft, base) in work.drafts.iter_mut().zip(bases) {
         match ballot.target(draft, changes.get(&draft.view.key)) {
             Some(wanted) => arbitrate(draft, base, wanted, shrinking),
-            None if is_live && draft.count() < base => await_model(draft, base),
-            // A model that has not learned anything yet leaves it to saturation.
-            None => {}
+            None => alone(draft, base, hold.clone()),
         }
     }
     add_figures(work, ballot);
@@ -95,13 +93,27 @@ fn arbitrate(draft: &mut Draft<'_>, base: Replicas, wanted: Replicas, shrinking:
     draft.step(Stage::Hybrid, decided.target, why);
 }
 
-/// The queueing model had an opinion of late and has none now: it might want what saturation takes.
-fn await_model(draft: &mut Draft<'_>, base: Replicas) {
-    let hold = Hold::Awaited {
-        analyzer: AnalyzerName::QueueingModel,
-    };
-    let why = Why::Optimized(WhyOptimized::Held { hold });
-    draft.step(Stage::Hybrid, base, why);
+/// Why nothing is taken away without the queueing model: it had an opinion of late, or cannot be known
+/// to have none. `None` for one that has been silent for long.
+fn hold(liveness: Liveness) -> Option<Hold> {
+    let analyzer = AnalyzerName::QueueingModel;
+    let awaited = (liveness == Liveness::Live).then_some(Hold::Awaited { analyzer });
+    awaited.or_else(|| Hold::unheard(analyzer, liveness))
+}
+
+/// Follows saturation, since the queueing model says nothing; what saturation takes away it gives back
+/// where the model might want it.
+fn alone(draft: &mut Draft<'_>, base: Replicas, hold: Option<Hold>) {
+    match hold {
+        Some(hold) if draft.count() < base => {
+            let why = Why::Optimized(WhyOptimized::Held { hold });
+            draft.step(Stage::Hybrid, base, why);
+        }
+        _ => {
+            let why = Why::Optimized(WhyOptimized::LeftToSaturation);
+            draft.keep(Stage::Hybrid, why);
+        }
+    }
 }
 
 fn add_figures(work: &mut Work<'_>, ballot: Ballot) {

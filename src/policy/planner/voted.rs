@@ -348,7 +348,9 @@ fn is_informed(why: &WhyOptimized) -> bool {
         | WhyOptimized::Released { .. }
         | WhyOptimized::Kept { .. }
         | WhyOptimized::ModelGrows => true,
-        WhyOptimized::NotSized | WhyOptimized::NoMandate { .. } => false,
+        WhyOptimized::NotSized
+        | WhyOptimized::LeftToSaturation
+        | WhyOptimized::NoMandate { .. } => false,
         WhyOptimized::Held { hold } => matches!(hold, Hold::Vetoed { .. } | Hold::Waiting { .. }),
     }
 }

@@ -3,6 +3,7 @@
 mod accelerators;
 mod conditions;
 mod decisions;
+mod first_look;
 pub(super) mod fleet;
 mod from_zero;
 mod missing;

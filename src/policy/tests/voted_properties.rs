@@ -20,7 +20,7 @@ use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 /// Every way to decide, alone and together.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 13] = [
     "",
     "saturation: {default: {analyzerName: saturation}}",
     "saturation: {default: {analyzerName: saturation, enableLimiter: true}}",
@@ -32,10 +32,16 @@ const SETTINGS: [&str; 11] = [
     "saturation: {default: {analyzers: [{name: throughput}]}}",
     "saturation: {default: {analyzers: [{name: saturation}, {name: throughput}], enableLimiter: true, enableRescale: true}, one: {modelId: n, namespace: ns, priority: 3}}",
     "saturation: {default: {analyzerName: saturation, enableLimiter: true, enableRescale: true, limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]}}",
+    "queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}\nsaturation: {default: {analyzers: [{name: saturation}, {name: queueing-model}]}}",
+    "EXPERIMENTAL_PROACTIVE_MODEL: true\nqueueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}",
 ];
 
 /// Those that limit growth to the inventory.
 const LIMITED: [usize; 3] = [2, 7, 9];
+
+/// Those that share no budget by priority. Where one is shared, a count that was published and that
+/// nobody has applied follows the need, which rests on the replicas that are heard.
+const ALONE: [usize; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12];
 
 /// Uptime at the first look, and the time to the next.
 const START: Duration = Duration::from_hours(2);
@@ -189,25 +195,34 @@ fn at(document: &SnapshotDocument, cycle: u32, settings: &DynamicSettings) -> Si
     document.situation(&settings.freshness).unwrap()
 }
 
-fn decide(situation: &Situation, before: &Learned, settings: &DynamicSettings) -> (Learned, Plan) {
+fn decide(
+    situation: &Situation,
+    before: &Learned,
+    settings: &DynamicSettings,
+) -> (Learned, Plan) {
     let Situation { snapshot, now, .. } = situation;
     let learned = learn(snapshot, before, settings, *now);
     let made = plan(snapshot, &learned, settings, 1, *now);
     (learned, made)
 }
 
-/// One signal that goes missing.
-fn lose(document: &mut SnapshotDocument, pod: usize, signal: usize) {
+/// One signal that goes missing: of one pod, or, without one, of all.
+fn lose(document: &mut SnapshotDocument, pod: Option<usize>, signal: usize) {
     let mut pods: Vec<&mut PodDocument> = document
         .variants
         .iter_mut()
         .flat_map(|variant| &mut variant.pods)
         .collect();
     let count = pods.len().max(1);
-    let Some(pod) = pods.get_mut(pod % count) else {
-        return;
-    };
-    let signals = &mut pod.signals;
+    let lost = pod.map(|pod| pod % count);
+    for (number, pod) in pods.iter_mut().enumerate() {
+        if lost.is_none_or(|lost| lost == number) {
+            lose_of(&mut pod.signals, signal);
+        }
+    }
+}
+
+fn lose_of(signals: &mut SignalsDocument, signal: usize) {
     match signal {
         0 => signals.kv_usage = None,
         1 => signals.queue_length = None,
@@ -275,36 +290,13 @@ proptest! {
     #[test]
     fn missing_input_never_lowers_a_target(
         document in fleet(),
-        losses in prop::collection::vec((0..12_usize, 0..14_usize), 1..4),
+        losses in losses(),
         router in 0..8_u32,
         which in 0..SETTINGS.len(),
     ) {
         let settings = settings(SETTINGS[which]);
         let (known, _) = decide(&at(&document, 0, &settings), &Learned::default(), &settings);
-        let whole = at(&document, 1, &settings);
-        let (_, informed) = decide(&whole, &known, &settings);
-        let mut poorer = document.clone();
-        for (pod, signal) in losses {
-            lose(&mut poorer, pod, signal);
-        }
-        let told = poorer.models.first_mut();
-        if let Some(told) = told.and_then(|model| model.router.as_mut()) {
-            match router {
-                0 => told.queue_requests = None,
-                1 => told.arrival_rate = None,
-                2 => *told = RouterDocument::default(),
-                3 => told.queue_bytes = None,
-                _ => {}
-            }
-        }
-        let (_, blind) = decide(&at(&poorer, 1, &settings), &known, &settings);
-        for (key, decision) in &blind.decisions {
-            let view = &whole.snapshot.variants[key];
-            let Some(base) = view.base() else { continue };
-            let kept = bounds_of(view, &settings).clamp(base).0;
-            let least = informed.decisions[key].target.min(Some(kept));
-            prop_assert!(decision.target >= least, "{}: {:?} < {:?}: {:#?}\ninformed {:#?}", key, decision.target, least, decision.steps, informed.decisions[key].steps);
-        }
+        nothing_is_lowered(&document, &losses, router, &settings, &known)?;
     }
 
     #[test]
@@ -358,6 +350,70 @@ proptest! {
         let held = f64::from(u32::try_from(total).unwrap()) * 12_800.0;
         prop_assert!(tokens <= held, "{} on {:?}", tokens, end[0]);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1_500, ..ProptestConfig::default() })]
+
+    /// A process that has just started knows of nobody whether it was ever heard.
+    #[test]
+    fn missing_input_lowers_no_target_at_a_first_look(
+        document in fleet(),
+        losses in losses(),
+        router in 0..8_u32,
+        which in prop::sample::select(ALONE.to_vec()),
+    ) {
+        let settings = settings(SETTINGS[which]);
+        nothing_is_lowered(&document, &losses, router, &settings, &Learned::default())?;
+    }
+}
+
+/// Signals of one pod, or of all.
+fn losses() -> impl Strategy<Value = Vec<(Option<usize>, usize)>> {
+    prop::collection::vec((prop::option::of(0..12_usize), 0..14_usize), 1..4)
+}
+
+/// Compares what is decided one cycle after `known` with and without the losses.
+fn nothing_is_lowered(
+    document: &SnapshotDocument,
+    losses: &[(Option<usize>, usize)],
+    router: u32,
+    settings: &DynamicSettings,
+    known: &Learned,
+) -> Result<(), TestCaseError> {
+    let whole = at(document, 1, settings);
+    let (_, informed) = decide(&whole, known, settings);
+    let mut poorer = document.clone();
+    for (pod, signal) in losses {
+        lose(&mut poorer, *pod, *signal);
+    }
+    let told = poorer.models.first_mut();
+    if let Some(told) = told.and_then(|model| model.router.as_mut()) {
+        match router {
+            0 => told.queue_requests = None,
+            1 => told.arrival_rate = None,
+            2 => *told = RouterDocument::default(),
+            3 => told.queue_bytes = None,
+            _ => {}
+        }
+    }
+    let (_, blind) = decide(&at(&poorer, 1, settings), known, settings);
+    for (key, decision) in &blind.decisions {
+        let view = &whole.snapshot.variants[key];
+        let Some(base) = view.base() else { continue };
+        let kept = bounds_of(view, settings).clamp(base).0;
+        let least = informed.decisions[key].target.min(Some(kept));
+        prop_assert!(
+            decision.target >= least,
+            "{}: {:?} < {:?}: {:#?}\ninformed {:#?}",
+            key,
+            decision.target,
+            least,
+            decision.steps,
+            informed.decisions[key].steps
+        );
+    }
+    Ok(())
 }
 
 /// A small reference engine: requests of 100 tokens spread evenly; what does not fit waits.

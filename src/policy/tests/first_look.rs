@@ -1,0 +1,113 @@
+//! What a process that has just started, or come to lead, makes of input that is not there: it has
+//! heard nobody, so that silence says nothing yet.
+
+use crate::policy::document::SnapshotDocument;
+use crate::policy::learned::Learned;
+use crate::policy::{check_plan, learn, plan};
+use crate::settings::bundle::read_bundle;
+
+const VOTERS: &str = "
+queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}
+saturation: {default: {analyzers: [{type: saturation}, {type: queueing-model}]}}
+";
+const HYBRID: &str = "
+EXPERIMENTAL_PROACTIVE_MODEL: true
+queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}
+";
+
+/// What the queueing model needs.
+const RATES: &str = "arrivalRate: 3, timeToFirstToken: 0.045, interTokenLatency: 0.008";
+
+/// Three replicas, at so many seconds of uptime.
+fn fleet(uptime: u64, rates: &str) -> String {
+    let pods: Vec<String> = (0..3)
+        .map(|number| {
+            format!(
+                "{{name: a{number}, signals: {{kvUsage: 0.1, queueLength: 0, kvCapacity: 12500, \
+                 inputTokens: 512, outputTokens: 128, {rates}}}}}"
+            )
+        })
+        .collect();
+    format!(
+        "version: 1\ntime: {{uptime: {uptime}s}}\nvariants:\n- namespace: ns\n  name: v\n  model: m\n  \
+         desired: 3\n  target: {{current: 3}}\n  pods: [{}]\n",
+        pods.join(", ")
+    )
+}
+
+/// Targets, and the steps in words, of one look after the other.
+fn looks(settings: &str, looks: &[(u64, &str)]) -> Vec<(u32, String)> {
+    let settings = read_bundle(settings).unwrap();
+    let mut learned = Learned::default();
+    let mut made = Vec::new();
+    for (uptime, rates) in looks {
+        let document = SnapshotDocument::parse(&fleet(*uptime, rates)).unwrap();
+        let situation = document.situation(&settings.freshness).unwrap();
+        let (snapshot, now) = (&situation.snapshot, situation.now);
+        learned = learn(snapshot, &learned, &settings, now);
+        let plan = plan(snapshot, &learned, &settings, 1, now);
+        assert_eq!(check_plan(snapshot, &settings, &plan), Ok(()));
+        let decision = plan.decisions.values().next().unwrap();
+        let said: Vec<String> = (decision.steps.iter())
+            .map(|step| step.why.to_string())
+            .collect();
+        made.push((decision.target.unwrap().0, said.join("; ")));
+    }
+    made
+}
+
+#[test]
+fn a_voter_that_was_not_heard_yet_is_waited_for_as_long_as_it_may_be_live() {
+    let told = looks(VOTERS, &[(3_600, RATES)]).remove(0);
+    assert_eq!(told.0, 3, "{}", told.1);
+    let untold = looks(
+        VOTERS,
+        &[(3_600, ""), (3_630, ""), (3_780, ""), (3_781, "")],
+    );
+    let counts: Vec<u32> = untold.iter().map(|(count, _)| *count).collect();
+    // Three intervals later it counts as silent, and a silent voter has no veto (N107).
+    assert_eq!(counts, [3, 3, 3, 1], "{untold:#?}");
+    let said = "queueing-model has not been heard since it was first asked 30s ago; nothing is \
+                lowered before 180s";
+    assert!(untold[1].1.contains(said), "{}", untold[1].1);
+    assert!(!untold[3].1.contains("heard"), "{}", untold[3].1);
+}
+
+#[test]
+fn a_voter_that_was_just_selected_is_waited_for_too() {
+    let alone = "saturation: {default: {analyzerName: saturation}}";
+    let settings = [alone, VOTERS].map(|text| read_bundle(text).unwrap());
+    let mut learned = Learned::default();
+    let mut counts = Vec::new();
+    for (uptime, settings) in [
+        (3_600, &settings[0]),
+        (4_200, &settings[1]),
+        (4_381, &settings[1]),
+    ] {
+        let document = SnapshotDocument::parse(&fleet(uptime, "")).unwrap();
+        let situation = document.situation(&settings.freshness).unwrap();
+        let (snapshot, now) = (&situation.snapshot, situation.now);
+        learned = learn(snapshot, &learned, settings, now);
+        let plan = plan(snapshot, &learned, settings, 1, now);
+        counts.push(plan.decisions.values().next().unwrap().target.unwrap().0);
+    }
+    assert_eq!(counts, [1, 3, 1]);
+}
+
+#[test]
+fn in_hybrid_mode_the_model_is_waited_for_and_then_saturation_decides_alone() {
+    let told = looks(HYBRID, &[(3_600, RATES)]).remove(0);
+    assert_eq!(told.0, 3, "{}", told.1);
+    let untold = looks(HYBRID, &[(3_600, ""), (3_780, ""), (3_781, "")]);
+    let counts: Vec<u32> = untold.iter().map(|(count, _)| *count).collect();
+    assert_eq!(counts, [3, 3, 2], "{untold:#?}");
+    assert!(
+        untold[0]
+            .1
+            .contains("has not been heard since it was first asked 0s ago"),
+        "{}",
+        untold[0].1
+    );
+    let alone = "the queueing model has no opinion to follow: saturation decides alone";
+    assert!(untold[2].1.contains(alone), "{}", untold[2].1);
+}
