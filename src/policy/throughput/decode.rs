@@ -10,7 +10,7 @@ use super::line::Line;
 use super::model::{Model, SATURATED_USAGE, Source};
 use super::shape::Shape;
 use super::supply::{rate_at, sequences};
-use super::window::{Domain, Observation, Window};
+use super::window::{Domain, Observation, Proof, Window};
 use crate::policy::moment::Moment;
 
 /// Deviation of the modelled from the observed decode rate that counts as a mismatch.
@@ -32,6 +32,8 @@ pub struct DecodeEngine {
     /// The last fit; it outlives the window, since the engine stays what it is when its requests
     /// change.
     fitted: Option<Line>,
+    #[serde(default)]
+    proof: Option<Proof>,
     mismatches: u8,
     /// Latencies of a token on a full replica, one for each cycle. They do not depend on the shape of
     /// the requests, so smoothing them does not blur a change of shape.
@@ -75,6 +77,7 @@ impl DecodeEngine {
         if let (Source::Fitted, Some(line)) = (model.source, model.line) {
             self.intercept = Some(line.intercept);
             self.fitted = Some(line);
+            self.proof = Proof::extend(self.proof, &self.window);
         }
         self.settle(readings, model);
         self.size(capacities, sight.shape);
@@ -93,6 +96,11 @@ impl DecodeEngine {
     /// The last fitted line.
     pub fn fitted(&self) -> Option<Line> {
         self.fitted
+    }
+
+    /// Whether the last fitted line rests on two rate windows.
+    pub fn is_proven(&self) -> bool {
+        self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
     }
 
     /// Cycles in a row whose rates contradict the line.
@@ -122,7 +130,7 @@ impl DecodeEngine {
 
     /// Whether the capacity rests on more than a first impression.
     pub fn is_settled(&self) -> bool {
-        self.fitted.is_some() || self.full_latencies.len() >= SETTLING_CYCLES
+        self.is_proven() || self.full_latencies.len() >= SETTLING_CYCLES
     }
 
     /// Takes a latency in, unless it was guessed from engines that are all but idle: there the
@@ -160,6 +168,7 @@ impl DecodeEngine {
         if self.mismatches >= MISMATCH_CYCLES {
             self.window.clear();
             self.fitted = None;
+            self.proof = None;
             self.mismatches = 0;
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::PrefillReading;
 use super::line::Fit;
-use super::window::{Domain, Observation, Window};
+use super::window::{Domain, Observation, Proof, Window};
 use crate::policy::moment::Moment;
 
 /// What is learned of a prefill engine. Tokens have no shape, so the line outlives every change of
@@ -14,6 +14,8 @@ use crate::policy::moment::Moment;
 pub struct PrefillEngine {
     window: Window,
     fitted: Option<Fit>,
+    #[serde(default)]
+    proof: Option<Proof>,
 }
 
 impl PrefillEngine {
@@ -30,7 +32,13 @@ impl PrefillEngine {
         self.window.prune(now);
         if let Some(fit) = self.window.fit(Domain::TOKENS) {
             self.fitted = Some(fit);
+            self.proof = Proof::extend(self.proof, &self.window);
         }
+    }
+
+    /// Whether the last fit rests on two rate windows.
+    pub fn is_proven(&self) -> bool {
+        self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
     }
 
     /// The last fit.

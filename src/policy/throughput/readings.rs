@@ -14,7 +14,7 @@ pub const MIN_READINGS: usize = 2;
 /// Readings that are kept of each class.
 const MAX_READINGS: usize = 20;
 /// Length of the rate window of a reading; closer readings share samples.
-const RATE_WINDOW: Duration = Duration::from_mins(1);
+pub(super) const RATE_WINDOW: Duration = Duration::from_mins(1);
 
 /// Rates in tokens per second, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

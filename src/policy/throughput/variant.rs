@@ -94,8 +94,10 @@ pub struct Service {
 pub enum RateSource {
     /// At least two readings from distinct rate windows.
     Measured,
-    /// A fitted line.
+    /// A fitted line, through observations from distinct rate windows.
     Line,
+    /// A fitted line through observations of one rate window.
+    FirstLine,
     /// One reading.
     SingleReading,
     /// Readings with answers of another length.
@@ -107,6 +109,15 @@ pub enum RateSource {
 }
 
 impl RateSource {
+    /// A line, by whether it rests on more than one rate window.
+    fn of_line(is_proven: bool) -> Self {
+        if is_proven {
+            Self::Line
+        } else {
+            Self::FirstLine
+        }
+    }
+
     /// Whether a floor from it may order replicas, and not only hold them.
     pub fn is_proven(self) -> bool {
         matches!(self, Self::Measured | Self::Line)
@@ -203,7 +214,8 @@ impl VariantFigures {
             let capacity = mean(input.capacities())?;
             LineCapacity::of(line, capacity, shape, input.max_sequences, growth_usage)
         });
-        let of_line = self.line_capacity.map(|line| line.tokens_per_second);
+        let source = RateSource::of_line(engine.is_proven());
+        let of_line = (self.line_capacity).map(|line| (line.tokens_per_second, source));
         self.service = Service::of(self.measured, of_line, shape.output);
         self.demand = local_demand(input, &readings, shape, model.line);
         !readings.is_empty()
@@ -212,7 +224,8 @@ impl VariantFigures {
     fn add_prefill(&mut self, input: &VariantInput, engine: &PrefillEngine, shape: Shape) -> bool {
         self.prompt_line = engine.fitted();
         self.observations = engine.observations();
-        let of_line = engine.fitted().and_then(|fit| fit.line.asymptotic_rate());
+        let source = RateSource::of_line(engine.is_proven());
+        let of_line = (engine.fitted()).and_then(|fit| Some((fit.line.asymptotic_rate()?, source)));
         self.service = Service::of(self.measured, of_line, shape.effective_input());
         self.per_replica = self.service.map(|service| service.tokens_per_second);
         self.is_settled = self
@@ -225,8 +238,11 @@ impl VariantFigures {
 impl Service {
     /// What was measured with present requests comes first, then the fitted line, then what was
     /// measured too rarely or with others. `length` is that of a request, in tokens.
-    fn of(measured: Option<Measured>, line: Option<f64>, length: f64) -> Option<Self> {
-        let rated = |rate: f64, source: RateSource| (rate, source);
+    fn of(
+        measured: Option<Measured>,
+        line: Option<(f64, RateSource)>,
+        length: f64,
+    ) -> Option<Self> {
         let measured = measured.map(|measured| {
             let source = if measured.is_of_other_class {
                 RateSource::OtherClass
@@ -235,11 +251,11 @@ impl Service {
             } else {
                 RateSource::Measured
             };
-            rated(measured.rate, source)
+            (measured.rate, source)
         });
         let (rate, source) = measured
             .filter(|(_, source)| source.is_proven())
-            .or_else(|| line.map(|rate| rated(rate, RateSource::Line)))
+            .or(line)
             .or(measured)?;
         (length > 0.0 && rate > 0.0 && rate.is_finite()).then(|| Self {
             tokens_per_second: rate,

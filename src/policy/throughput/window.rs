@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::line::Fit;
+use super::readings::RATE_WINDOW;
 use crate::policy::moment::Moment;
 
 /// Observations that a window holds at most.
@@ -61,6 +62,32 @@ pub struct Observation {
     pub x: f64,
     /// Latency in seconds.
     pub latency: f64,
+}
+
+/// The time that the observations behind a line span. A window holds few of them where a variant has
+/// many replicas, so that it is kept beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The oldest observation behind any fit.
+    pub from: Moment,
+    /// The latest one.
+    pub until: Moment,
+}
+
+impl Proof {
+    /// What a fit of the window adds to what was known.
+    pub fn extend(known: Option<Self>, window: &Window) -> Option<Self> {
+        let (first, last) = (window.observations.front()?, window.observations.back()?);
+        Some(Self {
+            from: known.map_or(first.at, |known| known.from.min(first.at)),
+            until: last.at,
+        })
+    }
+
+    /// Whether the observations are of two distinct rate windows at least.
+    pub fn is_given(self) -> bool {
+        self.until.since(self.from) >= RATE_WINDOW
+    }
 }
 
 /// The latest observations of a variant, oldest first, bounded by [`WINDOW_SIZE`] and [`MAX_AGE`].

@@ -75,7 +75,9 @@ fn the_thresholds_and_the_sequence_limit_price_a_shape() {
             },
             ..model(5.0, [(key(), fleet)])
         };
-        let (_, report) = Story::default().cycle(&input);
+        let mut story = Story::default();
+        let mut cycle = || story.cycle(&input).1;
+        let (_, _, report) = (cycle(), cycle(), cycle());
         let figures = &report.variants[&key()];
         assert_eq!(figures.service.unwrap().source, RateSource::Line);
         figures.line_capacity.unwrap()

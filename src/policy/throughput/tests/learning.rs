@@ -168,8 +168,12 @@ fn prefill_is_sized_by_its_line() {
     let balance = report.roles[&ServingRole::Prefill].balance;
     near(balance.demand, 30_000.0 + 10.0 / 60.0 * 1000.0, "demand");
     let service = report.variants[&key()].service.unwrap();
-    assert_eq!(service.source, RateSource::Line);
+    assert_eq!(service.source, RateSource::FirstLine);
     near(service.requests_per_second, 40.0, "requests");
+    // A rate window after the first observation.
+    let (_, report) = story.cycle(&fleet(&[0.0, 1.0, 2.0, 3.0, 4.0]));
+    let service = report.variants[&key()].service.unwrap();
+    assert_eq!(service.source, RateSource::Line);
 }
 
 #[test]
@@ -271,4 +275,52 @@ fn a_full_decode_keeps_prefill_as_it_is_but_for_the_queue_in_the_router() {
     let (_, report) = story.cycle(&jammed);
     let queued = report.roles[&ServingRole::Prefill].stated - figures.stated;
     near(queued, 60.0 * 30_000.0 / 60.0, "but for the router");
+}
+
+#[test]
+fn a_line_of_one_rate_window_orders_nothing() {
+    let prompt = Line {
+        slope: 1.0 / 50_000.0,
+        intercept: 0.05,
+    };
+    let reader = |length: f64| ReplicaInput {
+        input_tokens: Some(length),
+        waiting: Some(0.0),
+        time_to_first_token: Some(prompt.at(length)),
+        ..ReplicaInput::default()
+    };
+    // As many replicas that the window of a line never holds more than two collections.
+    let fleet = || {
+        let prefill = VariantInput {
+            role: ServingRole::Prefill,
+            ..variant((1..=10).map(|number| reader(1000.0 * f64::from(number))))
+        };
+        let usages = [0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65];
+        let decode = VariantInput {
+            role: ServingRole::Decode,
+            ..variant(usages.map(|usage| replica(usage, ENGINE)))
+        };
+        let decoding = VariantKey::new("ns", "d");
+        model(200.0, [(key(), prefill), (decoding, decode)])
+    };
+    let mut story = Story::default();
+    for seconds in [0, 30] {
+        let (assessment, report) = story.cycle(&fleet());
+        for role in [ServingRole::Prefill, ServingRole::Decode] {
+            let floor = report.roles[&role].floor.unwrap();
+            assert!(!floor.is_proven, "{role} after {seconds} s");
+        }
+        let figures = report.roles[&ServingRole::Prefill];
+        assert_eq!(figures.damping, Damping::WarmUp, "after {seconds} s");
+        let held = 0.85 * 500_000.0 * (1.0 - 1e-9);
+        near(assessment.demand[&ServingRole::Prefill], held, "held");
+    }
+    let (assessment, report) = story.cycle(&fleet());
+    for role in [ServingRole::Prefill, ServingRole::Decode] {
+        assert!(report.roles[&role].floor.unwrap().is_proven, "{role}");
+    }
+    let figures = report.roles[&ServingRole::Prefill];
+    assert_eq!(figures.damping, Damping::Free);
+    let ordered = assessment.demand[&ServingRole::Prefill];
+    near(ordered, 200.0 * 5_500.0, "ordered");
 }
