@@ -132,6 +132,29 @@ fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
 }
 
 #[test]
+fn a_list_without_saturation_is_told_beside_the_plan() {
+    let snapshot = block("`fleet.yaml`:");
+    let table = |settings: &str| {
+        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
+    };
+    let listed = |names: &str| format!("saturation: {{default: {{analyzers: [{names}]}}}}");
+    assert!(!table(&listed("{name: saturation}, {name: throughput}")).contains("note"));
+    for (names, note) in [
+        (
+            "{name: throughput}",
+            "nothing vetoes a scale-down on the pressure in KV caches",
+        ),
+        (
+            "{name: saturation, enabled: false}",
+            "every count stays as it is; enable one",
+        ),
+    ] {
+        let said = table(&listed(names));
+        assert!(said.contains("\nnote: ") && said.contains(note), "{said}");
+    }
+}
+
+#[test]
 fn what_settings_say_in_vain_is_told_beside_the_plan() {
     let snapshot = block("`fleet.yaml`:");
     let limited = |exclude: &str| {

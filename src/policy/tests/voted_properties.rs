@@ -195,11 +195,7 @@ fn at(document: &SnapshotDocument, cycle: u32, settings: &DynamicSettings) -> Si
     document.situation(&settings.freshness).unwrap()
 }
 
-fn decide(
-    situation: &Situation,
-    before: &Learned,
-    settings: &DynamicSettings,
-) -> (Learned, Plan) {
+fn decide(situation: &Situation, before: &Learned, settings: &DynamicSettings) -> (Learned, Plan) {
     let Situation { snapshot, now, .. } = situation;
     let learned = learn(snapshot, before, settings, *now);
     let made = plan(snapshot, &learned, settings, 1, *now);

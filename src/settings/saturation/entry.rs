@@ -4,6 +4,7 @@ use super::analyzer::{AnalyzerSettings, SATURATION, judge_analyzer};
 use super::document::{FIELDS, SaturationDocument};
 use super::limiter::{Limiter, judge_limiters};
 use crate::policy::capacity::AnalyzerName;
+use crate::policy::combine::lacks_saturation_vote;
 use crate::settings::config_maps::Purpose;
 use crate::settings::entries::{Entry, EntryKind, Verdict};
 use crate::settings::nearest::with_suggestion;
@@ -118,7 +119,9 @@ impl Entry for SaturationEntry {
             told.map(move |text| format!("limiters[{index}]: {text}"))
         });
         let listed = self.analyzers.as_deref().unwrap_or_default();
-        told.chain(repeated(listed)).collect()
+        told.chain(repeated(listed))
+            .chain(unseated(listed))
+            .collect()
     }
 
     fn judge(document: SaturationDocument, _kind: EntryKind) -> Verdict<Self> {
@@ -169,6 +172,23 @@ fn repeated(analyzers: &[AnalyzerSettings]) -> impl Iterator<Item = String> {
             )
         })
     })
+}
+
+/// What a list does that gives saturation no vote.
+fn unseated(analyzers: &[AnalyzerSettings]) -> Option<String> {
+    if !lacks_saturation_vote(analyzers) {
+        return None;
+    }
+    let is_enabled = analyzers.iter().any(|analyzer| analyzer.enabled);
+    let said = if is_enabled {
+        "saturation is not enabled among them, so that nothing vetoes a scale-down on the pressure in \
+         KV caches; list it beside them unless that is meant"
+    } else {
+        "none of them is enabled, so that none of them sizes a model: unless the queueing model is \
+         selected by its own ConfigMap, every count stays as it is; enable one, or remove the list, \
+         which leaves it to saturation"
+    };
+    Some(format!("analyzers: {said}"))
 }
 
 /// Switches of whole budgets that stand where nobody reads them.
