@@ -22,13 +22,13 @@ pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelL
     let sent = total(&|pod| heard.arrivals(SignalName::ArrivalRate, pod.arrival_rate));
     let queued = subject.listener.queued(key);
     ModelLoad {
-        running: total(&|pod| heard.fresh(pod.running)),
-        waiting: total(&|pod| heard.fresh(pod.queue_length)),
+        running: total(&|pod| heard.fresh(SignalName::Running, pod.running)),
+        waiting: total(&|pod| heard.fresh(SignalName::QueueLength, pod.queue_length)),
         queued: queued
             .filter(|queue| !queue.is_stale)
             .map(|queue| queue.requests),
-        ended: total(&|pod| heard.counted(pod, pod.completion_rate)),
-        written: total(&|pod| heard.counted(pod, pod.generation_rate)),
+        ended: total(&|pod| heard.counted(pod, SignalName::CompletionRate, pod.completion_rate)),
+        written: total(&|pod| heard.counted(pod, SignalName::GenerationRate, pod.generation_rate)),
         arriving: greater(accepted, sent),
     }
 }
@@ -71,26 +71,28 @@ const TRACES: [SignalName; 6] = [
 struct Heard<'a>(Subject<'a>);
 
 impl Heard<'_> {
-    /// A value that is fresh.
-    fn fresh(self, sample: Option<Sample>) -> Option<f64> {
+    /// A value that is fresh. A zero that an earlier collection left is no news where the query for it
+    /// failed.
+    fn fresh(self, signal: SignalName, sample: Option<Sample>) -> Option<f64> {
         let (value, is_stale) = self.0.listener.value(sample, f64::MAX)?;
-        (!is_stale).then_some(value)
+        let is_left_over = value <= 0.0 && self.0.listener.failed(signal);
+        (!is_stale && !is_left_over).then_some(value)
     }
 
     /// Requests that arrive. Not every router counts them, so that a series that is not there says
     /// nothing; one that could not be read, or is old, might say something.
     fn arrivals(self, signal: SignalName, sample: Option<Sample>) -> Option<f64> {
         match sample {
-            Some(_) => self.fresh(sample),
+            Some(_) => self.fresh(signal, sample),
             None => (!self.0.listener.failed(signal)).then_some(0.0),
         }
     }
 
     /// What an engine counts. Some engines show a counter only after their first request, so that it
     /// is zero where it is missing and nothing else tells of a request; otherwise it is not known.
-    fn counted(self, pod: &PodSamples, sample: Option<Sample>) -> Option<f64> {
+    fn counted(self, pod: &PodSamples, signal: SignalName, sample: Option<Sample>) -> Option<f64> {
         match sample {
-            Some(_) => self.fresh(sample),
+            Some(_) => self.fresh(signal, sample),
             None => self.shows_no_use(pod).then_some(0.0),
         }
     }
@@ -98,15 +100,16 @@ impl Heard<'_> {
     /// Whether nothing tells of a request of the last minute: the peak of the cache is known to be
     /// zero, no latency was measured, and what is counted at all did not move.
     fn shows_no_use(self, pod: &PodSamples) -> bool {
-        let is_zero = |sample: Option<Sample>| self.fresh(sample) == Some(0.0);
-        let is_none_or_zero = |sample: Option<Sample>| sample.is_none() || is_zero(sample);
+        let is_zero = |signal, sample: Option<Sample>| self.fresh(signal, sample) == Some(0.0);
+        let is_none_or_zero =
+            |signal, sample: Option<Sample>| sample.is_none() || is_zero(signal, sample);
         let is_lost = TRACES.iter().any(|name| self.0.listener.failed(*name));
         let is_measured = pod.time_to_first_token.is_some() || pod.inter_token_latency.is_some();
         !is_lost
             && !is_measured
-            && is_zero(pod.kv_usage)
-            && is_none_or_zero(pod.kv_usage_now)
-            && is_none_or_zero(pod.generation_rate)
-            && is_none_or_zero(pod.completion_rate)
+            && is_zero(SignalName::KvUsage, pod.kv_usage)
+            && is_none_or_zero(SignalName::KvUsageNow, pod.kv_usage_now)
+            && is_none_or_zero(SignalName::GenerationRate, pod.generation_rate)
+            && is_none_or_zero(SignalName::CompletionRate, pod.completion_rate)
     }
 }

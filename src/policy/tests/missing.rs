@@ -120,6 +120,16 @@ fn an_unknown_sign_of_use_is_no_zero() {
         ("kvUsage: 0", "", "timeToFirstToken: '503'"),
         (QUIET, "", "routerArrivalRate: '503'"),
         (QUIET, "", "arrivalRate: '503'"),
+        // What an earlier collection left is no news where the query failed.
+        (QUIET, "", "running: '503'"),
+        (QUIET, "", "completionRate: '503'"),
+        (QUIET, "", "generationRate: '503'"),
+        (
+            "kvUsage: 0, completionRate: 0, generationRate: 0, arrivalRate: 0",
+            "",
+            "arrivalRate: '503'",
+        ),
+        (QUIET, "arrivalRate: 0", "routerArrivalRate: '503'"),
         (QUIET, "arrivalRate: {value: 0, age: 90s}", ""),
     ];
     for (signals, router, failures) in unknown {
@@ -148,9 +158,10 @@ fn every_sign_of_use_keeps_a_model() {
         ("kvUsage: 0, generationRate: 0, arrivalRate: 5", ""),
         (QUIET, "arrivalRate: 5"),
     ];
-    for (signals, router) in used {
-        let found = target(signals, router, "", TO_ZERO);
-        let case = format!("{signals} {router}: {found:?}");
+    let failed = "arrivalRate: '503', routerArrivalRate: '503', running: '503'";
+    for ((signals, router), failures) in used.iter().flat_map(|one| [(one, ""), (one, failed)]) {
+        let found = target(signals, router, failures, TO_ZERO);
+        let case = format!("{signals} {router} {failures}: {found:?}");
         assert_eq!(found.0, 1, "{case}");
         assert!(!found.1.contains("load-unknown"), "{case}");
     }
