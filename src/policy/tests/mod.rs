@@ -1,6 +1,7 @@
 //! Tests of the decision core as a whole: published cases, properties, timelines.
 
 mod accelerators;
+mod budget_properties;
 mod conditions;
 mod decisions;
 mod first_look;
