@@ -218,7 +218,7 @@ proptest! {
         limits in prop::sample::select(LIMITS.to_vec()),
     ) {
         let settings = settings(limits.settings);
-        let document = sums.as_ref().map_or(document.clone(), |sums| with_inventory(&document, sums));
+        let document = sums.as_ref().map_or_else(|| document.clone(), |sums| with_inventory(&document, sums));
         let situation = at(&document, 0, &settings);
         let (_, made) = decide(&situation, &Learned::default(), &settings);
         let rooms = rooms(&limits, sums.as_ref(), &made);
@@ -268,7 +268,7 @@ proptest! {
             if wish > floor {
                 prop_assert!(of_model().any(says_unknown), "{}: {:?}", key, decision.steps);
             }
-            let kept = bounds.clamp(view.base().unwrap_or(decision.current.unwrap())).0;
+            let kept = bounds.clamp(view.base().or(decision.current).unwrap()).0;
             // With a quota beside it, what another model was granted by it is no measure.
             if !is_quota {
                 prop_assert!(target >= wish.min(kept), "{}: {:?}", key, decision.steps);
