@@ -13,6 +13,7 @@ use crate::policy::limit::PoolFigures;
 use crate::policy::plan::{
     self as decided, Decision, MetricsState, ModelFigures, Plan, Stage, VariantFigures, Why,
 };
+use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
 
 /// What is shown.
@@ -187,6 +188,10 @@ fn table(outcome: &Outcome<'_>, detail: Detail) -> String {
                 let faults = figures.and_then(|figures| figures.arguments.get(&decision.key));
                 for fault in faults.into_iter().flatten() {
                     writeln!(text, "    note         {fault}").unwrap_or_default();
+                }
+                let throughput = figures.and_then(|figures| figures.throughput.as_ref());
+                if let Some(note) = throughput.and_then(ThroughputReport::note) {
+                    writeln!(text, "    note         {note}").unwrap_or_default();
                 }
             }
         }

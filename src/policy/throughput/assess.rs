@@ -1,6 +1,7 @@
 //! The analyzer's view of one model.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use super::learned::{LearnedModel, LearnedThroughput};
 use super::role::{self, Part, RoleFigures, RoleLoad};
 use super::supply::{QUEUE_DRAIN_FACTOR, queue_demand};
 use super::variant::VariantFigures;
+use super::window::MAX_AGE;
 use crate::policy::capacity::{
     AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity,
 };
@@ -32,6 +34,9 @@ pub struct ThroughputReport {
     pub queue_demand: f64,
     /// Generated tokens per second asked of the model.
     pub demand: Option<f64>,
+    /// How long it has had replicas whose capacity is known, and no demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undemanded_for: Option<Duration>,
     /// Whether what prefill shows is the backlog of decode.
     pub is_prefill_masked: bool,
     /// By role; a role without an entry is one that there is no opinion on.
@@ -103,6 +108,7 @@ pub(super) fn report(
             queue_demand(router_queue, QUEUE_DRAIN_FACTOR, latency)
         }),
         demand: None,
+        undemanded_for: learned.and_then(|model| Some(now.since(model.undemanded?))),
         is_prefill_masked: learned.is_some_and(|model| model.coupling.masks_prefill(now)),
         roles: BTreeMap::new(),
         variants,
@@ -129,6 +135,32 @@ fn variant_figures(
 }
 
 impl ThroughputReport {
+    /// Whether any replica that is ready is one whose capacity is known.
+    pub(super) fn has_supply(&self, input: &ModelInput) -> bool {
+        input.variants.iter().any(|(key, given)| {
+            let figures = self.variants.get(key);
+            given.ready > Replicas::ZERO
+                && figures.is_some_and(|figures| figures.per_replica.is_some())
+        })
+    }
+
+    /// What is to be known about an analyzer that has had supply and no demand for as long as it
+    /// remembers what it sees: either nobody uses the model, or nobody counts who does.
+    pub fn note(&self) -> Option<String> {
+        let minutes = self
+            .undemanded_for
+            .filter(|since| *since >= MAX_AGE)?
+            .as_secs()
+            / 60;
+        let why = match self.arrivals {
+            Some(_) => "the router counts no arrivals; look whether requests pass by it",
+            None => "arrivals are not known; look whether the router's metrics are read",
+        };
+        Some(format!(
+            "throughput sees replicas and no demand for {minutes} min: {why}"
+        ))
+    }
+
     fn role_figures(
         &self,
         input: &ModelInput,

@@ -30,6 +30,9 @@ pub struct LearnedModel {
     pub coupling: Coupling,
     /// How long each role has wanted the same.
     pub streaks: BTreeMap<ServingRole, Streak>,
+    /// Since when it has replicas whose capacity is known, and no demand.
+    #[serde(default)]
+    pub undemanded: Option<Moment>,
     /// Its variants.
     pub variants: BTreeMap<VariantKey, Tracker>,
 }
@@ -102,9 +105,13 @@ impl LearnedModel {
         let mut next = Self {
             coupling,
             streaks: BTreeMap::new(),
+            undemanded: None,
             variants,
         };
-        next.streaks = report(input, Some(&next), now)
+        let report = report(input, Some(&next), now);
+        let is_undemanded = report.has_supply(input) && report.demand.unwrap_or(0.0) <= 0.0;
+        next.undemanded = is_undemanded.then(|| before.undemanded.unwrap_or(now));
+        next.streaks = report
             .roles
             .iter()
             .filter_map(|(role, figures)| {

@@ -324,3 +324,35 @@ fn a_line_of_one_rate_window_orders_nothing() {
     let ordered = assessment.demand[&ServingRole::Prefill];
     near(ordered, 200.0 * 5_500.0, "ordered");
 }
+
+#[test]
+fn supply_without_demand_for_a_full_window_is_noted() {
+    let fleet = |arrivals: Option<f64>| ModelInput {
+        arrivals,
+        ..model(0.0, [(key(), variant([replica(0.4, ENGINE)]))])
+    };
+    for (arrivals, said) in [
+        (None, "arrivals are not known"),
+        (Some(0.0), "the router counts no arrivals"),
+    ] {
+        let mut story = Story::default();
+        for cycle in 0..60 {
+            let (_, report) = story.cycle(&fleet(arrivals));
+            assert_eq!(report.note(), None, "{cycle}");
+        }
+        let (_, report) = story.cycle(&fleet(arrivals));
+        let note = report.note().unwrap();
+        assert!(
+            note.contains("no demand for 30 min") && note.contains(said),
+            "{note}"
+        );
+        let (_, report) = story.cycle(&fleet(Some(3.0)));
+        assert_eq!((report.undemanded_for, report.note()), (None, None));
+        let (_, report) = story.cycle(&fleet(arrivals));
+        assert_eq!(report.note(), None, "it starts anew");
+    }
+    let mut story = Story::default();
+    let asleep = || model(0.0, [(key(), VariantInput::default())]);
+    let noted = (0..70).any(|_| story.cycle(&asleep()).1.note().is_some());
+    assert!(!noted, "without replicas there is no supply");
+}
