@@ -94,6 +94,10 @@ impl Lens {
     ) -> Result<QueryResult, QueryError> {
         self.life.gate().await;
         for (id, fault) in self.ills.prometheus() {
+            if matches!(fault, Prom::Hang | Prom::Slow(_)) {
+                // Whoever asks may give up before there is an answer.
+                self.ills.hit(id);
+            }
             if let Some(failure) = self.fail(fault).await {
                 self.ills.hit(id);
                 return Err(failure);
@@ -159,7 +163,6 @@ impl Lens {
             copy(&answer, |time| time + by, value)
         };
         let bent = match fault {
-            Prom::Slow(_) => return (answer, true),
             Prom::Empty => QueryResult::default(),
             Prom::Partial => every(&answer, |place| place % 2 == 0),
             Prom::Old => return (self.old(id, promql, answer), held),
