@@ -2,6 +2,9 @@
 
 use strsim::osa_distance;
 
+use super::namespace::bounded;
+use super::problem::LONGEST_KEY;
+
 /// Words longer than this are not compared; no name of ours comes near.
 const MAX_WORD: usize = 80;
 
@@ -31,14 +34,14 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// `"x"; did you mean "y"?` or `"x"`, for messages.
+/// `"x"; did you mean "y"?` or `"x"`, for messages; of a long word its beginning.
 pub(super) fn with_suggestion<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> String {
     match nearest(word, candidates) {
         Some(candidate) => format!("{word:?}; did you mean {candidate:?}?"),
-        None => format!("{word:?}"),
+        None => format!("{:?}", bounded(word, LONGEST_KEY)),
     }
 }
 
@@ -72,5 +75,7 @@ mod tests {
             "\"prioritty\"; did you mean \"priority\"?"
         );
         assert_eq!(with_suggestion("zzz", known), "\"zzz\"");
+        let long = with_suggestion(&"z".repeat(10_000), known);
+        assert_eq!(long, format!("\"{}…\"", "z".repeat(253)));
     }
 }

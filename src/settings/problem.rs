@@ -103,7 +103,11 @@ pub struct EntryPlace {
 }
 
 /// The longest key that a ConfigMap may have; a settings file may have longer ones.
-const LONGEST_KEY: usize = 253;
+pub(super) const LONGEST_KEY: usize = 253;
+
+/// Most letters of what is said of one entry: it quotes what somebody wrote, and that may be as long as a
+/// ConfigMap.
+const LONGEST_TEXT: usize = 4_000;
 
 impl fmt::Display for EntryPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,7 +121,7 @@ impl fmt::Display for EntryPlace {
 
 /// An entry of a policy ConfigMap, or a part of it, that is not accepted; the others are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[error("{place}: {why}; {instead}")]
+#[error("{place}: {why}; {instead}", why = bounded(.why, LONGEST_TEXT))]
 pub struct EntryProblem {
     /// Where.
     pub place: EntryPlace,
@@ -273,15 +277,20 @@ impl fmt::Display for Notice {
                 place,
                 field,
                 remedy,
-            } => write!(formatter, "{place}: unknown field {field:?}; {remedy}"),
+            } => {
+                let field = bounded(field, LONGEST_TEXT);
+                write!(formatter, "{place}: unknown field {field:?}; {remedy}")
+            }
             Self::OlderConfigMap { .. } => self.fmt_older(formatter),
             Self::FileInPlaceOfConfigMap => formatter.write_str(
                 "--config-file takes the place of the main ConfigMap, which is not read; \
                  drop the flag to change settings while running",
             ),
-            Self::Advice { subject, text } => write!(formatter, "{subject}: {text}"),
+            Self::Advice { subject, text } => {
+                write!(formatter, "{subject}: {}", bounded(text, LONGEST_TEXT))
+            }
             Self::EntryAdvice { place, text } | Self::WithoutMeaning { place, text } => {
-                write!(formatter, "{place}: {text}")
+                write!(formatter, "{place}: {}", bounded(text, LONGEST_TEXT))
             }
         }
     }
@@ -381,5 +390,24 @@ mod tests {
         let whole = format!("global saturation ConfigMap, entry {:?}", "k".repeat(253));
         assert_eq!(told(253), whole);
         assert_eq!(told(100_000), whole.replace("k\"", "k…\""));
+    }
+
+    #[test]
+    fn of_a_long_text_about_an_entry_the_beginning_is_told() {
+        let told = |length: usize| {
+            let place = EntryPlace {
+                purpose: Purpose::Saturation,
+                namespace: None,
+                entry: "default".to_owned(),
+            };
+            let text = "t".repeat(length);
+            Notice::EntryAdvice { place, text }.to_string()
+        };
+        let whole = format!(
+            "global saturation ConfigMap, entry \"default\": {}",
+            "t".repeat(4_000)
+        );
+        assert_eq!(told(4_000), whole);
+        assert_eq!(told(1_000_000), format!("{whole}…"));
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::cli::flags::{Flags, Unusable};
 use crate::env::Flaw;
-use crate::sim::chaos::PLOTS;
+use crate::sim::chaos::{PLOTS, Points};
 
 /// The help.
 pub(super) const USAGE: &str = "\
@@ -20,7 +20,9 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
   --only IDS        with --replay: these faults of its schedule alone, as in 3,17
   --mutants         plant one defect after another, and say how many seeds find it
   --mutant NAME     plant this defect alone, also with --replay
-  --everywhere      end every role at its occasions and the process at its writes, one end in each run
+  --everywhere      end every role at its first occasions and some later ones, and the process at its
+                    writes, one end in each run
+  --every-occasion  with --everywhere: at all occasions, which takes an hour
   --list            list the scenarios
 
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
@@ -49,7 +51,7 @@ pub(super) enum Command {
         jobs: usize,
     },
     /// End everything at every point.
-    Everywhere { jobs: usize },
+    Everywhere { points: Points, jobs: usize },
     /// Play one, and show it.
     Replay {
         scenario: &'static str,
@@ -64,7 +66,8 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
     let (mut count, mut from, mut jobs) = (10, 1, 1);
     let (mut replay, mut only) = (None, None);
     let mut scenario = "storm";
-    let (mut defects, mut mutant, mut everywhere) = (Vec::new(), None, false);
+    let (mut defects, mut mutant) = (Vec::new(), None);
+    let (mut everywhere, mut points) = (false, Points::Spread);
     let mut flags = Flags::new("chaos", rest);
     while let Some(flag) = flags.next() {
         let mut value = |flag, example| flags.value(flag, example);
@@ -74,6 +77,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
             "--mutants" => defects = Flaw::ALL.to_vec(),
             "--mutant" => mutant = Some(defect(value("--mutant", "SeriesKept")?)?),
             "--everywhere" => everywhere = true,
+            "--every-occasion" => points = Points::All,
             "--seeds" => count = number("--seeds", value("--seeds", "100")?, 1, 10_000_000)?,
             "--from" => from = number("--from", value("--from", "1")?, 0, u64::MAX)?,
             "--jobs" => jobs = number("--jobs", value("--jobs", "2")?, 1, 256)?,
@@ -88,7 +92,14 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
     let seeds = from..from.saturating_add(count);
     let jobs = usize::try_from(jobs).unwrap_or(1);
     if everywhere {
-        return Ok(Command::Everywhere { jobs });
+        return Ok(Command::Everywhere { points, jobs });
+    }
+    if points == Points::All {
+        return Err(Unusable::Alone {
+            flag: "--every-occasion",
+            does: "says where roles are ended",
+            needs: "--everywhere",
+        });
     }
     defects = mutant.map_or(defects, |flaw| vec![flaw]);
     match (replay, only) {
@@ -208,7 +219,17 @@ mod tests {
         );
         assert_eq!(
             read("--everywhere --jobs 2"),
-            Ok(Command::Everywhere { jobs: 2 })
+            Ok(Command::Everywhere {
+                points: Points::Spread,
+                jobs: 2
+            })
+        );
+        assert_eq!(
+            read("--everywhere --every-occasion"),
+            Ok(Command::Everywhere {
+                points: Points::All,
+                jobs: 1
+            })
         );
         assert_eq!(read("--list"), Ok(Command::List));
         assert_eq!(read("-h"), Ok(Command::Help));
@@ -231,6 +252,10 @@ mod tests {
             (
                 "--scenario calm",
                 "--scenario is \"calm\"; give one of storm, ",
+            ),
+            (
+                "--every-occasion",
+                "--every-occasion says where roles are ended",
             ),
             ("--only 3", "--only chooses faults of one seed"),
             (

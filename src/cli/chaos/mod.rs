@@ -14,14 +14,9 @@ use self::arguments::{Command, USAGE};
 use super::{complain, fail, print};
 use crate::env::Flaw;
 use crate::sim::chaos::{
-    Done, Keep, PLOTS, Schedule, campaign, everywhere, hunt, minimise, plot, survive,
+    Done, Keep, PLOTS, Points, Schedule, campaign, everywhere, hunt, minimise, plot, survive,
 };
 
-/// The commit that this was built from.
-const COMMIT: &str = match option_env!("WVA_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
 /// Violations after which a campaign ends.
 const ENOUGH: usize = 20;
 /// Violations that are printed with everything about them.
@@ -50,7 +45,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             seeds,
             jobs,
         }) => mutants(scenario, &flaws, seeds, jobs),
-        Ok(Command::Everywhere { jobs }) => everywhere_once(jobs),
+        Ok(Command::Everywhere { points, jobs }) => everywhere_once(points, jobs),
         Ok(Command::Replay {
             scenario,
             seed,
@@ -70,6 +65,15 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 )]
 fn real() -> Instant {
     Instant::now()
+}
+
+/// The commit that this was built from, as whoever runs it says.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it changes what is printed and nothing else"
+)]
+fn commit() -> String {
+    std::env::var("WVA_COMMIT").unwrap_or_else(|_unset| "unknown".to_owned())
 }
 
 /// Says how far a campaign is.
@@ -129,9 +133,9 @@ fn mutants(scenario: &'static str, flaws: &[Flaw], seeds: Range<u64>, jobs: usiz
     }
 }
 
-fn everywhere_once(jobs: usize) -> ExitCode {
+fn everywhere_once(points: Points, jobs: usize) -> ExitCode {
     let began = real();
-    let walked = everywhere(jobs, |walked| {
+    let walked = everywhere(points, jobs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
     });
     let walked = match walked {
@@ -186,8 +190,9 @@ fn failure(scenario: &str, done: &Done) -> String {
     let trace = done.outcome.lines.join("\n");
     let (all, enough) = (schedule.0.len(), faults(&smallest));
     let ids = ids.join(",");
+    let commit = commit();
     format!(
-        "\nseed {seed}  commit {COMMIT}  scenario {scenario}  at {at:.3} s\n{violation}\n\n\
+        "\nseed {seed}  commit {commit}  scenario {scenario}  at {at:.3} s\n{violation}\n\n\
          last lines of its trace:\n{trace}\n\n\
          of {all} faults these are enough, as far as {REDUCTION} runs tell:\n{enough}\n\
          replay:  wva chaos --scenario {scenario} --replay {seed}\n\
@@ -214,8 +219,9 @@ fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>)
         Some((at, violation)) => format!("{violation} at {:.3} s", at.as_secs_f64()),
         None => "every invariant held".to_owned(),
     };
+    let commit = commit();
     let text = format!(
-        "seed {seed}  commit {COMMIT}  scenario {scenario}  controllers {}  faults {}\n{}\n{}\n\n\
+        "seed {seed}  commit {commit}  scenario {scenario}  controllers {}  faults {}\n{}\n{}\n\n\
          {} events, hash {:016x}: {end}\n",
         plot.controllers,
         schedule.0.len(),

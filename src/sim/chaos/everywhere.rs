@@ -12,8 +12,17 @@ use crate::kit::{KillAt, Role};
 
 /// The scenario in which points are looked for.
 const SCENARIO: &str = "probe";
-/// Up to here every occasion is a point, from then on each that is twice as late.
+/// Up to here every occasion is a point in any case.
 const EACH: u64 = 10;
+
+/// Which occasions of a role are points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Points {
+    /// The first ten, and from then on each that is twice as late.
+    Spread,
+    /// All of them.
+    All,
+}
 
 /// What is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +63,11 @@ fn courses() -> Vec<Course> {
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn everywhere(jobs: usize, done: impl Fn(&Walked) + Sync) -> std::io::Result<Vec<Walked>> {
+pub fn everywhere(
+    points: Points,
+    jobs: usize,
+    done: impl Fn(&Walked) + Sync,
+) -> std::io::Result<Vec<Walked>> {
     let waiting = Mutex::new(courses().into_iter());
     let all = Mutex::new(Vec::new());
     let next = || {
@@ -63,7 +76,7 @@ pub fn everywhere(jobs: usize, done: impl Fn(&Walked) + Sync) -> std::io::Result
     };
     let work = || {
         while let Some(course) = next() {
-            let walked = walk(course);
+            let walked = walk(course, points);
             done(&walked);
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             all.push(walked);
@@ -74,7 +87,7 @@ pub fn everywhere(jobs: usize, done: impl Fn(&Walked) + Sync) -> std::io::Result
 }
 
 /// One course to its last point.
-fn walk(course: Course) -> Walked {
+fn walk(course: Course, points: Points) -> Walked {
     let mut walked = Walked {
         course,
         ends: 0,
@@ -102,7 +115,7 @@ fn walk(course: Course) -> Walked {
             walked.ends += 1;
         }
         number = match &walked.course {
-            Course::Role(_) if number >= EACH => number * 2,
+            Course::Role(_) if points == Points::Spread && number >= EACH => number * 2,
             _ => number + 1,
         };
     }

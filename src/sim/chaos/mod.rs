@@ -28,7 +28,7 @@ mod watches;
 
 pub use campaign::{Done, Hunt, Summary, campaign, hunt, survive};
 pub use check::Violation;
-pub use everywhere::{Course, Walked, everywhere};
+pub use everywhere::{Course, Points, Walked, everywhere};
 pub use fault::{Class, Fault, Process};
 pub use judge::Counts;
 pub use minimise::minimise;
