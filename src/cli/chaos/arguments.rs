@@ -22,7 +22,7 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
   --mutant NAME     plant this defect alone, also with --replay
   --everywhere      end every role at its first occasions and some later ones, and the process at its
                     writes, one end in each run
-  --every-occasion  with --everywhere: at all occasions, which takes an hour
+  --every-occasion  with --everywhere: at all occasions, which takes some minutes
   --list            list the scenarios
 
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
