@@ -68,7 +68,7 @@ pub const PLOTS: [(&str, &str); 6] = [
     ),
     (
         "brief",
-        "As storm, in half an hour with as many faults: for a first look.",
+        "As storm, in half an hour with faults closer to each other: for a first look.",
     ),
     (
         "crowd",
