@@ -7,6 +7,7 @@ use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
 use super::duration::format_duration;
 use super::logging::LogFormat;
+use super::namespace::shortened;
 use super::pool_group::PoolGroup;
 use super::problem::SettingError;
 use super::schema::{self, Spec};
@@ -252,7 +253,7 @@ fn contradiction(
     let resolved = values.get(spec);
     SettingError {
         key: spec.name,
-        value: resolved.value.to_string(),
+        value: spec.show(&resolved.value.to_string()),
         origin: resolved.origin,
         refusal: Refusal::new(why, remedy),
     }
@@ -267,7 +268,8 @@ fn check_transport(values: &Values, errors: &mut Vec<SettingError>) {
     if !values.bool(&schema::PROMETHEUS_ALLOW_HTTP) {
         let why = format!(
             "TLS configuration validation failed - HTTPS is required: URL must use https:// \
-             scheme: {url}"
+             scheme: {}",
+            shortened(&url.to_string())
         );
         let remedy =
             "write https://, or set PROMETHEUS_ALLOW_HTTP=true for a Prometheus without TLS";

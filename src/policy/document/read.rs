@@ -91,18 +91,15 @@ impl SnapshotDocument {
         if text.len() > MAX_DOCUMENT {
             return Err(DocumentError::TooLarge(text.len()));
         }
+        if text.trim_start().starts_with('{')
+            && let Ok(document) = serde_json::from_str(text)
+        {
+            return Ok(document);
+        }
+        // YAML holds nearly all of JSON, and its parser knows the path of what is wrong.
         check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
-        // YAML holds all of JSON but a few escapes, and its parser knows the path of what is wrong.
-        serde_yaml::from_str(text).or_else(|error| {
-            let as_json = text
-                .trim_start()
-                .starts_with('{')
-                .then(|| serde_json::from_str(text));
-            match as_json {
-                Some(Ok(document)) => Ok(document),
-                _ => Err(DocumentError::Form(plain_words(&error.to_string()))),
-            }
-        })
+        serde_yaml::from_str(text)
+            .map_err(|error| DocumentError::Form(plain_words(&error.to_string())))
     }
 
     /// What it says. `bands` are the ages that the settings in force call fresh and stale.

@@ -282,6 +282,23 @@ fn a_form_that_is_not_documented_is_named_with_its_place() {
     }
 }
 
+/// What the controller writes is read whatever names hold, and to the last digit.
+#[test]
+fn json_is_read_as_json() {
+    let name = format!("m{}", "[".repeat(100));
+    let text = SMALL
+        .replacen("model: m", &format!("model: '{name}'"), 1)
+        .replacen("0.5", "0.12345678901234567", 1);
+    let error = read(&text).unwrap_err().to_string();
+    assert!(error.starts_with("brackets are nested deeper"), "{error}");
+    let document: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+    let situation = read(&serde_json::to_string(&document).unwrap()).unwrap();
+    let (model, pods) = situation.snapshot.metrics.models.first_key_value().unwrap();
+    assert_eq!(*model.model, *name);
+    let usage = pods["a-1"].kv_usage.unwrap().value;
+    assert_eq!(usage.to_bits(), 0.123_456_789_012_345_67_f64.to_bits());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

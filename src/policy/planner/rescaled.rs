@@ -36,7 +36,10 @@ impl Share {
         ballot: &Ballot,
     ) -> Option<Self> {
         let is_heard = |draft: &Draft<'_>| draft.figures.reporting >= draft.scale.current.0;
-        let is_known = ballot.may_shrink()
+        let is_whole =
+            (ballot.opinions.tokens.as_ref()).is_none_or(|tokens| tokens.model.is_demand_known);
+        let is_known = is_whole
+            && ballot.may_shrink()
             && ballot.candidates.len() == work.drafts.len()
             && work.drafts.iter().all(is_heard);
         let Anchor::Sized { by } = ballot.consensus.anchor else {
@@ -150,7 +153,8 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
                 let to = match change.why {
                     WhyRescaled::Reclaimed { .. } if !was_growing => change.to.min(draft.count()),
                     WhyRescaled::Kept { .. } if !was_growing => draft.count(),
-                    _ => change.to,
+                    WhyRescaled::Reclaimed { .. } => change.to,
+                    _ => change.to.max(draft.count()),
                 };
                 if matches!(change.why, WhyRescaled::Filled { .. }) {
                     let filled = change.to.saturating_sub(draft.scale.current);

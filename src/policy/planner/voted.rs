@@ -34,6 +34,8 @@ struct Guard {
     /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
     /// then nothing of the model would shrink.
     unjudged: Option<AnalyzerName>,
+    /// A voter that was never heard and may yet speak.
+    unheard: Option<Hold>,
     /// What saturation was not told, by role.
     missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
 }
@@ -131,11 +133,11 @@ pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballo
     if let Some(role) = unjudged_role(cycle, work, chairs, &opinions) {
         consensus.hold_partners_of(role);
     }
-    let is_live = |chair: &&Chair| {
-        chair.participation == Participation::Votes
-            && live(work.key, chair.analyzer) == Liveness::Live
-    };
-    let guard = Guard::of(work, &told, &opinions, chairs.iter().filter(is_live));
+    let voters: Vec<(AnalyzerName, Liveness)> = (chairs.iter())
+        .filter(|chair| chair.participation == Participation::Votes)
+        .map(|chair| (chair.analyzer, live(work.key, chair.analyzer)))
+        .collect();
+    let guard = Guard::of(work, &told, &opinions, &voters);
     Ballot {
         opinions,
         consensus,
@@ -255,27 +257,30 @@ impl Ballot {
 }
 
 impl Guard {
-    fn of<'c>(
+    fn of(
         work: &Work<'_>,
         told: &Told,
         opinions: &Opinions,
-        mut live: impl Iterator<Item = &'c Chair>,
+        voters: &[(AnalyzerName, Liveness)],
     ) -> Self {
-        let is_unjudged = |chair: &&Chair| {
-            let half_told = told.is_half_told(chair.analyzer);
-            opinions
-                .assessments
-                .get(&chair.analyzer)
-                .is_some_and(|said| {
-                    let mut sized = said.variants.values();
-                    sized.any(|variant| half_told || !said.demand.contains_key(&variant.role))
-                })
+        let is_unjudged = |analyzer: &AnalyzerName| {
+            let half_told = told.is_half_told(*analyzer);
+            opinions.assessments.get(analyzer).is_some_and(|said| {
+                let mut sized = said.variants.values();
+                sized.any(|variant| half_told || !said.demand.contains_key(&variant.role))
+            })
         };
-        let unjudged = live.find(is_unjudged).map(|chair| chair.analyzer);
+        let is_live = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
+            (*liveness == Liveness::Live).then_some(*analyzer)
+        };
+        let unjudged = voters.iter().filter_map(is_live).find(is_unjudged);
+        let unheard =
+            |(analyzer, liveness): &(AnalyzerName, Liveness)| Hold::unheard(*analyzer, *liveness);
         Self {
             unseen: work.group.unseen().into_iter().cloned().collect(),
             stale: told.stale,
             unjudged,
+            unheard: voters.iter().find_map(unheard),
             missing: told.missing(),
         }
     }
@@ -292,8 +297,8 @@ impl Guard {
                 replicas: self.stale,
             });
         }
-        let analyzer = self.unjudged?;
-        let hold = Hold::Awaited { analyzer };
+        let awaited = |analyzer| Hold::Awaited { analyzer };
+        let hold = (self.unheard.clone()).or_else(|| self.unjudged.map(awaited))?;
         Some(Why::Optimized(WhyOptimized::Held { hold }))
     }
 }

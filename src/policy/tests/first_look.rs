@@ -111,3 +111,91 @@ fn in_hybrid_mode_the_model_is_waited_for_and_then_saturation_decides_alone() {
     let alone = "the queueing model has no opinion to follow: saturation decides alone";
     assert!(untold[2].1.contains(alone), "{}", untold[2].1);
 }
+
+/// A variant of one model, and its replicas: share of the KV cache, queue, and length of answers.
+fn variant(name: &str, role: &str, more: &str, pods: &[(f64, u32, u32)]) -> String {
+    let pods: Vec<String> = (pods.iter().enumerate())
+        .map(|(number, (usage, queue, output))| {
+            format!(
+                "{{name: {name}-{number}, signals: {{kvUsage: {usage}, queueLength: {queue}, \
+                 kvCapacity: 16000, inputTokens: 200, outputTokens: {output}}}}}"
+            )
+        })
+        .collect();
+    format!(
+        "- {{namespace: ns, name: {name}, model: m, role: {role}, accelerator: H100, {more} \
+         target: {{current: {}}}, pods: [{}]}}",
+        pods.len(),
+        pods.join(", ")
+    )
+}
+
+/// Targets of a first look at some variants, in the order of names, and the steps in words.
+fn first_look(settings: &str, variants: &[String]) -> Vec<(u32, String)> {
+    let settings = read_bundle(settings).unwrap();
+    let text = format!("version: 1\nvariants:\n{}\n", variants.join("\n"));
+    let document = SnapshotDocument::parse(&text).unwrap();
+    let situation = document.situation(&settings.freshness).unwrap();
+    let (snapshot, now) = (&situation.snapshot, situation.now);
+    let learned = learn(snapshot, &Learned::default(), &settings, now);
+    let plan = plan(snapshot, &learned, &settings, 1, now);
+    assert_eq!(check_plan(snapshot, &settings, &plan), Ok(()));
+    (plan.decisions.values())
+        .map(|decision| {
+            let said: Vec<String> = (decision.steps.iter())
+                .map(|step| step.why.to_string())
+                .collect();
+            (decision.target.unwrap().0, said.join("; "))
+        })
+        .collect()
+}
+
+/// What a full replica holds bounds those like it, unless nobody says whom it is like.
+#[test]
+fn a_full_replica_that_hides_the_length_of_its_answers_lets_none_go() {
+    let with = |outputs: &str| {
+        let text = variant("v", "prefill", "", &[(0.0, 0, 0), (0.05, 6, 0)]);
+        let text = text.replace(", outputTokens: 0", outputs);
+        first_look(
+            "saturation: {default: {analyzers: [{name: saturation}]}}",
+            &[text],
+        )
+    };
+    let (told, said) = with(", outputTokens: 0").remove(0);
+    assert_eq!(told, 3, "{said}");
+    let (untold, said) = with("").remove(0);
+    assert_eq!(untold, 2, "{said}");
+    let missing = "no analyzer has a view on role prefill, missing: output_tokens of v-1";
+    assert!(said.contains(missing), "{said}");
+}
+
+/// A part of a demand would move GPUs to the role whose demand is told.
+#[test]
+fn a_budget_is_not_shared_by_a_part_of_the_demand() {
+    let settings = "saturation: {default: {analyzers: [{name: saturation}], enableLimiter: true, \
+                    enableRescale: true, limiters: [{name: q, type: quota, scope: cluster, \
+                    quotas: {H100: 6}}]}}";
+    let look = |lost: &str| {
+        let variants = [
+            variant(
+                "both",
+                "both",
+                "cost: 10,",
+                &[(0.6, 30, 60), (0.8, 30, 60), (1.0, 0, 0)],
+            ),
+            variant(
+                "first",
+                "prefill",
+                "cost: 30, bounds: {min: 2},",
+                &[(1.0, 6, 0)],
+            ),
+        ];
+        first_look(settings, &variants.map(|text| text.replace(lost, "")))
+    };
+    let shared = look("nothing");
+    assert_eq!((shared[0].0, shared[1].0), (3, 3), "{shared:#?}");
+    assert!(shared[0].1.contains("rescale: kept, the role holds 3 GPUs"));
+    let claimed = look("inputTokens: 200, ");
+    assert_eq!((claimed[0].0, claimed[1].0), (4, 2), "{claimed:#?}");
+    assert!(!claimed[0].1.contains("rescale"), "{}", claimed[0].1);
+}

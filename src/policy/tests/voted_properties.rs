@@ -36,10 +36,6 @@ const SETTINGS: [&str; 13] = [
     "EXPERIMENTAL_PROACTIVE_MODEL: true\nqueueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}",
 ];
 
-/// Those that share no budget by priority. Where one is shared, a count that was published and that
-/// nobody has applied follows the need, which rests on the replicas that are heard.
-const ALONE: [usize; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12];
-
 /// Uptime at the first look, and the time to the next.
 const START: Duration = Duration::from_hours(2);
 const CYCLE: Duration = Duration::from_secs(30);
@@ -334,7 +330,7 @@ proptest! {
         document in fleet(),
         losses in losses(),
         router in 0..8_u32,
-        which in prop::sample::select(ALONE.to_vec()),
+        which in 0..SETTINGS.len(),
     ) {
         let settings = settings(SETTINGS[which]);
         nothing_is_lowered(&document, &losses, router, &settings, &Learned::default())?;

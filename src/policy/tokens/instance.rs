@@ -80,9 +80,13 @@ impl InstanceFigures {
     }
 
     /// Whether its demand is known, and neither a part of it nor a share of a cache whose size is
-    /// only remembered.
+    /// only remembered. That of a full instance that does not tell the length of its answers is not
+    /// known either: what it holds bounds others like it, and nobody knows which.
     pub(super) fn is_demand_known(&self, role: ServingRole) -> bool {
         let lacks = |signal| self.missing.contains(&signal);
+        if self.k2_source == CapacityReason::Observed && lacks(Missing::OutputTokens) {
+            return false;
+        }
         let is_priced = self.waiting <= 0.0
             || !(lacks(Missing::InputTokens)
                 || (role != ServingRole::Prefill && lacks(Missing::OutputTokens)));
@@ -196,16 +200,26 @@ fn compute_bound(
 }
 
 /// The bound by compute that does not depend on what the instance holds; `None` where nothing is
-/// known of it.
+/// known of it. Of an instance that does not tell the length of its answers, while others of the model
+/// do, the least counts that an engine like it was seen to hold.
 fn known_bound(
     said: &InstanceInput,
     around: &Surroundings<'_>,
 ) -> Option<(KvTokens, CapacityReason)> {
+    let key = |bucket| HistoryKey {
+        engine: around.engine.clone(),
+        role: around.variant.role,
+        bucket,
+    };
     let output = said.output_tokens.or(around.workload.output_tokens);
-    let remembered = output.and_then(|output| {
-        let key = history_key(around.engine, around.variant.role, output);
-        around.learned.history(&key)
-    });
+    let buckets = match said.output_tokens {
+        Some(own) => vec![OutputBucket::of(own)],
+        None if output.is_some() => OutputBucket::ALL.to_vec(),
+        None => Vec::new(),
+    };
+    let remembered = (buckets.into_iter())
+        .filter_map(|bucket| around.learned.history(&key(bucket)))
+        .min_by(|one, other| one.order(*other));
     if let Some(tokens) = remembered {
         return Some((tokens, CapacityReason::History));
     }

@@ -33,6 +33,29 @@ fn problems(findings: &Findings) -> Vec<String> {
     findings.problems.iter().map(ToString::to_string).collect()
 }
 
+/// What contradicts another setting is told like what is not understood: as far as people can use it.
+#[test]
+fn of_long_values_that_contradict_others_the_beginning_is_told() {
+    let long = format!("/{}", "c".repeat(3_000));
+    let url = format!("http://p:9090{long}");
+    for (name, text) in [
+        ("PROMETHEUS_CLIENT_CERT_PATH", &long),
+        ("PROMETHEUS_BASE_URL", &url),
+    ] {
+        let refused = start(&sources(&[(name, text)], &[])).unwrap_err();
+        let [error] = refused.as_slice() else {
+            panic!("{refused:?}");
+        };
+        let said = error.to_string();
+        assert!(said.contains(&text[..100]) && said.len() < 800, "{said}");
+    }
+    let whole = [
+        ("PROMETHEUS_CLIENT_CERT_PATH", long.as_str()),
+        ("PROMETHEUS_CLIENT_KEY_PATH", &long),
+    ];
+    assert!(start(&sources(&whole, &[])).is_ok());
+}
+
 #[test]
 fn nothing_configured_but_the_address_gives_the_documented_defaults() {
     let started = start(&sources(&[], &[])).unwrap();

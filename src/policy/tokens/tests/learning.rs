@@ -40,6 +40,27 @@ fn readings_count_for_a_day() {
 }
 
 #[test]
+fn an_instance_that_hides_the_length_of_its_answers_is_bound_by_the_least_reading() {
+    let beside = |output: &str| {
+        format!(
+            "{{ after: 1900, variants: {{ v: {{ args: [], instances: {{ \
+             a: {{ used: 1000, waiting: 0, input: 100{output} }}, \
+             b: {{ used: 1000, waiting: 0, input: 100, output: 600 }} }} }} }} }}"
+        )
+    };
+    let mut fleet = Fleet::default();
+    see(&mut fleet, FULL);
+    let told = see(&mut fleet, &beside(", output: 600"));
+    assert_eq!(told["v.a.k2_source"], "P3-k2");
+    let untold = see(&mut fleet, &beside(""));
+    assert_eq!(
+        (&untold["v.a.k2_source"], &untold["v.a.k2"]),
+        (&Value::from("P2-hist"), &Value::from(8000.0))
+    );
+    assert_eq!(untold["v.b.k2_source"], "P3-k2");
+}
+
+#[test]
 fn readings_of_another_engine_do_not_count() {
     let mut fleet = Fleet::default();
     see(&mut fleet, FULL);
