@@ -21,8 +21,14 @@ const WORDS: [(&str, &str); 11] = [
 /// How the parser announces one of its own types.
 const STRUCTURE: &str = "expected struct ";
 
-/// Translates a message.
+/// Letters of a message that are told at most; one that lists every field a snapshot knows is shorter.
+const BEGINNING: usize = 600;
+/// Of those that are left out, so many at the end are told after all: what is expected, and where.
+const END: usize = 200;
+
+/// Translates a message, and leaves the middle out of one that quotes a long text.
 pub fn plain_words(text: &str) -> String {
+    let text = &abridged(text);
     let mut plain = text.to_owned();
     if let Some((before, after)) = text.split_once(STRUCTURE) {
         let rest = after.trim_start_matches(|letter: char| letter.is_alphanumeric());
@@ -34,9 +40,33 @@ pub fn plain_words(text: &str) -> String {
     plain
 }
 
+fn abridged(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= BEGINNING + END {
+        return text.to_owned();
+    }
+    let beginning = text.chars().take(BEGINNING);
+    let end = text.chars().skip(count - END);
+    beginning.chain(['…']).chain(end).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::plain_words;
+
+    #[test]
+    fn of_a_long_text_beginning_and_end_are_told() {
+        let long = |length| {
+            let text = "ü".repeat(length);
+            format!("a.b: invalid type: string \"{text}\", expected u32 at line 1 column 3")
+        };
+        let whole = plain_words(&long(600));
+        assert!(whole.contains(&"ü".repeat(600)), "{whole}");
+        let part = plain_words(&long(100_000));
+        assert!(part.starts_with("a.b: invalid type: string \"ü"), "{part}");
+        let end = "ü\", expected a whole number from 0 to 4294967295 at line 1 column 3";
+        assert!(part.ends_with(end) && part.len() < 2_000, "{part}");
+    }
 
     #[test]
     fn no_type_of_the_implementation_is_left() {
