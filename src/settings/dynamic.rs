@@ -181,15 +181,21 @@ impl DynamicSettings {
         if self.limits_growth() {
             return;
         }
-        let rescaling = self.saturation.rescaling().into_iter();
-        findings.notices.extend(rescaling.map(|place| {
-            Notice::EntryAdvice {
-                place,
-                text: "enableRescale: nothing limits growth, so no budget is shared; write \
-                       enableLimiter: true in the global entry `default`, or remove it"
-                    .to_owned(),
-            }
-        }));
+        let advice = |place, text: &str| Notice::EntryAdvice {
+            place,
+            text: text.to_owned(),
+        };
+        let rescaling = self.saturation.rescaling().into_iter().map(|place| {
+            let text = "enableRescale: nothing limits growth, so no budget is shared; write \
+                        enableLimiter: true in the global entry `default`, or remove it";
+            advice(place, text)
+        });
+        let limiting = self.saturation.limiting().map(|place| {
+            let text = "limiters: nothing limits growth, so they do not act; write enableLimiter: \
+                        true beside them, or remove them";
+            advice(place, text)
+        });
+        findings.notices.extend(rescaling.chain(limiting));
     }
 
     /// Which signals the decisions need.

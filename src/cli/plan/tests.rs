@@ -189,6 +189,13 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
                 `default`, or remove it";
     let said = table(&rescaled(""));
     assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
+    let quota = "limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]";
+    let listed = |more: &str| format!("{{saturation: {{default: {{{quota}{more}}}}}}}");
+    assert!(!table(&listed(", enableLimiter: true")).contains("note"));
+    let note = "limiters: nothing limits growth, so they do not act; write enableLimiter: true beside \
+                them, or remove them";
+    let said = table(&listed(""));
+    assert!(said.ends_with(&format!("{note}\n")), "{said}");
     // Targets are in milliseconds.
     let targets = |slo: &str| {
         format!(

@@ -276,12 +276,7 @@ fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let members = members(cycle, work);
     let load = load_of(work.key, work.subject(cycle));
     let idle = cycle.learned.activity.idle_for(work.key, cycle.now);
-    let mut changes = to_zero(&rule, &members, &load, idle);
-    if work.approach == Approach::Percentage {
-        // What keeps a model is no news where nothing but percentages is looked at.
-        changes.retain(|_, change| change.from != change.to);
-    }
-    apply(&mut work.drafts, &changes);
+    apply(&mut work.drafts, &to_zero(&rule, &members, &load, idle));
 }
 
 fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMember> {

@@ -39,12 +39,13 @@ pub(super) fn decide(
     add_figures(work, ballot);
 }
 
-/// Whether V1 finds the model able to bear one replica less, and nothing it rests on is missing.
+/// Whether V1 finds the model able to bear one replica less, nothing it rests on is missing, and nothing
+/// of the model is in transition.
 fn by_percentage(work: &Work<'_>, analysis: &Analysis) -> Shrinking {
     let is_whole = work
         .drafts
         .iter()
-        .all(|draft| draft.transitions.may_shrink());
+        .all(|draft| draft.transitions.may_shrink() && !draft.transitions.hold_shrink_of_model());
     let figures = &analysis.figures;
     let has_partial = figures.without_kv > 0 || figures.without_queue > 0;
     let is_known = is_whole && !has_partial && figures.stale == 0;

@@ -35,17 +35,20 @@ impl Share {
         chairs: &[Chair],
         ballot: &Ballot,
     ) -> Option<Self> {
-        let is_heard = |draft: &Draft<'_>| draft.figures.reporting >= draft.scale.current.0;
-        let is_whole =
-            (ballot.opinions.tokens.as_ref()).is_none_or(|tokens| tokens.model.is_demand_known);
-        let is_known = is_whole
-            && ballot.may_shrink()
+        // Replicas on their way up hold GPUs and serve nobody yet: they have nothing to tell.
+        let is_heard = |draft: &Draft<'_>| draft.figures.reporting >= draft.scale.ready.0;
+        let is_known = ballot.may_shrink()
             && ballot.candidates.len() == work.drafts.len()
             && work.drafts.iter().all(is_heard);
         let Anchor::Sized { by } = ballot.consensus.anchor else {
             return None;
         };
-        if !is_asked(cycle, work) || !is_known {
+        // Nobody tells how large the requests are that wait for a model without replicas.
+        let is_served = |draft: &Draft<'_>| draft.scale.current > Replicas::ZERO;
+        let is_whole = by != AnalyzerName::Saturation
+            || !work.drafts.iter().any(is_served)
+            || (ballot.opinions.tokens.as_ref()).is_none_or(|said| said.model.is_demand_known);
+        if !is_asked(cycle, work) || !is_known || !is_whole {
             return None;
         }
         let chair = chairs.iter().find(|chair| chair.analyzer == by)?;

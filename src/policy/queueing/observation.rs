@@ -40,6 +40,14 @@ impl Observation {
                 .all(|figure| *figure > 0.0 && figure.is_finite())
     }
 
+    /// Whether the replica is sent more than it can work on, whatever its parameters: by Little's law, the
+    /// requests that write answers at once are their rate times the time that writing takes, and no more
+    /// of them fit than one batch.
+    pub(super) fn overflows(&self) -> bool {
+        let seconds = self.workload.output_tokens * self.inter_token_latency.0 / 1_000.0;
+        self.rate.0 * seconds > f64::from(self.batch)
+    }
+
     /// Time to first token and time between tokens that the model expects, in ms. The former is
     /// waiting and reading the prompt, without the first decode step. `None` where the parameters
     /// say that the replica cannot keep up with the rate.

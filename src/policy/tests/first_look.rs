@@ -199,3 +199,62 @@ fn a_budget_is_not_shared_by_a_part_of_the_demand() {
     assert_eq!((claimed[0].0, claimed[1].0), (4, 2), "{claimed:#?}");
     assert!(!claimed[0].1.contains("rescale"), "{}", claimed[0].1);
 }
+
+/// While nobody has applied what was published, the queueing model does not take it back either.
+#[test]
+fn hybrid_takes_nothing_away_while_a_count_is_not_applied() {
+    let look = |desired: u32| {
+        let pods = [(0.02, 0, 128); 3];
+        let text = variant("v", "both", &format!("desired: {desired},"), &pods);
+        let rates = RATES.replace("arrivalRate: 3", "arrivalRate: 0.5");
+        let text = text.replace("queueLength", &format!("{rates}, queueLength"));
+        first_look(HYBRID, &[text]).remove(0)
+    };
+    let (target, said) = look(3);
+    assert_eq!(target, 1, "{said}");
+    let (target, said) = look(5);
+    assert_eq!(target, 5, "{said}");
+    assert!(
+        said.contains("saturation safety block: scale-down unsafe"),
+        "{said}"
+    );
+}
+
+/// Replicas on their way up hold GPUs, and have nothing to tell.
+#[test]
+fn a_budget_is_shared_while_a_replica_starts() {
+    let settings = "saturation: {default: {analyzers: [{name: saturation}], enableLimiter: true, \
+                    enableRescale: true, limiters: [{name: q, type: quota, scope: cluster, \
+                    quotas: {H100: 8}}]}, one: {modelId: n, namespace: ns, priority: 3}}";
+    let busy = (0.9, 9, 60);
+    let look = |ready: u32, last: &str| {
+        let much = variant("much", "both", "", &[busy; 6])
+            .replace("current: 6", &format!("current: 6, ready: {ready}"))
+            .replace("name: much-5,", &format!("name: much-5, {last}"));
+        let little = variant("little", "both", "", &[busy; 2]).replace("model: m", "model: n");
+        first_look(settings, &[little, much])
+    };
+    let held = "rescale: the role holds 6 GPUs, its share is ";
+    let ready = look(6, "");
+    assert_eq!(ready[1].0, 5, "{ready:#?}");
+    assert!(ready[1].1.contains(held), "{ready:#?}");
+    let starting = look(5, "ready: false,");
+    assert_eq!(starting[1].0, 5, "{starting:#?}");
+    assert!(starting[1].1.contains(held), "{starting:#?}");
+    // One that serves and is silent might hide what is asked of the model.
+    let silent = look(6, "ready: false,");
+    assert!(!silent[1].1.contains("rescale"), "{silent:#?}");
+}
+
+#[test]
+fn a_model_of_percentages_says_what_keeps_it_from_zero() {
+    let pods = [(0.3, 0, 60)];
+    let text = variant("v", "both", "bounds: {min: 0},", &pods);
+    let (target, said) = first_look("", &[text.clone()]).remove(0);
+    assert_eq!(target, 1, "{said}");
+    assert!(!said.contains("no-wake-signal"), "{said}");
+    let to_zero = "scaleToZero: {default: {enable_scale_to_zero: true}}";
+    let (target, said) = first_look(to_zero, &[text]).remove(0);
+    assert_eq!(target, 1, "{said}");
+    assert!(said.contains("; no-wake-signal; "), "{said}");
+}

@@ -200,8 +200,8 @@ fn compute_bound(
 }
 
 /// The bound by compute that does not depend on what the instance holds; `None` where nothing is
-/// known of it. Of an instance that does not tell the length of its answers, while others of the model
-/// do, the least counts that an engine like it was seen to hold.
+/// known of it. Of one that is at work and does not tell the length of its answers, while others of the
+/// model do, the least counts that an engine like it was seen to hold. An idle one has none to tell.
 fn known_bound(
     said: &InstanceInput,
     around: &Surroundings<'_>,
@@ -212,10 +212,14 @@ fn known_bound(
         bucket,
     };
     let output = said.output_tokens.or(around.workload.output_tokens);
-    let buckets = match said.output_tokens {
-        Some(own) => vec![OutputBucket::of(own)],
-        None if output.is_some() => OutputBucket::ALL.to_vec(),
-        None => Vec::new(),
+    let is_at_work = [said.kv_usage, said.waiting]
+        .into_iter()
+        .flatten()
+        .any(|amount| amount > 0.0);
+    let buckets = match (said.output_tokens, output) {
+        (None, Some(_)) if is_at_work => OutputBucket::ALL.to_vec(),
+        (_, Some(known)) => vec![OutputBucket::of(known)],
+        (_, None) => Vec::new(),
     };
     let remembered = (buckets.into_iter())
         .filter_map(|bucket| around.learned.history(&key(bucket)))

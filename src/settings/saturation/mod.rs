@@ -10,6 +10,8 @@ pub use analyzer::{AnalyzerSettings, SATURATION};
 pub use entry::UtilizationBand;
 pub use limiter::{Limiter, LimiterScope, Quota, Quotas};
 
+use std::sync::Arc;
+
 use entry::{SaturationEntry, kv_fault, queue_fault};
 
 use super::config_maps::Purpose;
@@ -216,12 +218,14 @@ impl SaturationLayers {
         let scopes = std::iter::once(None).chain(self.entries.namespaces.keys().map(Some));
         scopes
             .filter(|scope| self.rescale_enabled(scope.map(|namespace| &**namespace)))
-            .map(|scope| EntryPlace {
-                purpose: Purpose::Saturation,
-                namespace: scope.cloned(),
-                entry: DEFAULT_KEY.to_owned(),
-            })
+            .map(default_place)
             .collect()
+    }
+
+    /// The entry that lists limiters.
+    pub(super) fn limiting(&self) -> Option<EntryPlace> {
+        let limiters = self.limiters().unwrap_or_default();
+        (!limiters.is_empty()).then(|| default_place(None))
     }
 
     /// What differs from an earlier state, scope by scope.
@@ -338,6 +342,15 @@ impl SaturationLayers {
             (self.merge_band(model).fault()).filter(|_| tokens || band == BandUse::Everywhere),
         ];
         faults.into_iter().flatten().collect()
+    }
+}
+
+/// The entry `default` of a scope.
+fn default_place(namespace: Option<&Arc<str>>) -> EntryPlace {
+    EntryPlace {
+        purpose: Purpose::Saturation,
+        namespace: namespace.cloned(),
+        entry: DEFAULT_KEY.to_owned(),
     }
 }
 

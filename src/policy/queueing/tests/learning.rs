@@ -66,6 +66,29 @@ fn one_outlier_changes_nothing() {
     assert_eq!(round(&after, usual).refused_rounds, 0);
 }
 
+/// A load that no batch holds says nothing of how fast the replica is, however long it lasts.
+#[test]
+fn an_overload_is_no_update() {
+    let usual = shown(&parameters(TRUTH), 18.0);
+    let before = round(&believing(parameters(TRUTH), &usual), usual);
+    assert_eq!(before.last.outcome, StepOutcome::Accepted);
+    let overload = |step: f64| Observation {
+        rate: RequestRate(40.0),
+        time_to_first_token: Millis(25_000.0),
+        inter_token_latency: Millis(step),
+        ..usual
+    };
+    let mut tuned = before;
+    for _ in 0..10 {
+        // 40 requests a second times 128 tokens of 14 ms are 71.7 at once, and a batch has 64.
+        tuned = round(&tuned, overload(14.0));
+        assert_eq!(tuned.last.outcome, StepOutcome::Infeasible);
+        assert_eq!((tuned.estimate, tuned.refused_rounds), (before.estimate, 0));
+    }
+    // Of 12 ms they fit: then the estimate may be wrong.
+    assert_eq!(round(&tuned, overload(12.0)).refused_rounds, 1);
+}
+
 #[test]
 fn what_is_refused_again_and_again_is_believed_in_the_end() {
     let slower = shown(&parameters([14.0, 0.15, 0.000_2]), 4.0);

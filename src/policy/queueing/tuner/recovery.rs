@@ -12,7 +12,8 @@ use crate::policy::queueing::observation::Observation;
 use crate::policy::queueing::quantity::RequestRate;
 use crate::policy::queueing::service::{ServiceParameters, Workload};
 
-/// Rounds without anything accepted after which the filter doubts its estimate.
+/// Rounds without anything accepted, of observations that could have been, after which the filter
+/// doubts its estimate.
 pub const PATIENCE: u32 = 3;
 
 /// Factor by which each further round widens the variances.
@@ -51,9 +52,11 @@ pub fn tune(
     };
     let known = previous.map_or_else(|| seed(first, settings), |tuned| tuned.estimate);
     let refused = previous.map_or(0, |tuned| tuned.refused_rounds);
-    let start = match refused.checked_sub(PATIENCE) {
-        None => known,
-        Some(doubts) => {
+    // Of a replica that is sent more than it can work on, nobody learns that the estimate is wrong.
+    let telling = usable().find(|one| !one.overflows());
+    let start = match (refused.checked_sub(PATIENCE), telling) {
+        (None, _) | (_, None) => known,
+        (Some(doubts), Some(first)) => {
             let base = if doubts < MAX_WIDENINGS {
                 known
             } else {
@@ -79,7 +82,7 @@ pub fn tune(
         refused_rounds: if accepted {
             0
         } else {
-            refused.saturating_add(1)
+            refused.saturating_add(u32::from(telling.is_some()))
         },
         last,
     })
