@@ -38,16 +38,29 @@ pub(super) struct KillHooks {
     met: Mutex<BTreeMap<String, u64>>,
 }
 
-/// The first piece of what a message shows of itself: the name of an enum's variant.
-#[derive(Default)]
-struct FirstPiece(Option<String>);
+/// Counts a message by the first piece of what it shows of itself: the name of an enum's variant.
+struct FirstPiece<'a> {
+    met: &'a mut BTreeMap<String, u64>,
+    counted: bool,
+}
 
-impl fmt::Write for FirstPiece {
+impl FirstPiece<'_> {
+    fn count(&mut self, name: &str) {
+        self.counted = true;
+        // Most names are known: no text is made for them.
+        match self.met.get_mut(name) {
+            Some(times) => *times += 1,
+            None => drop(self.met.insert(name.to_owned(), 1)),
+        }
+    }
+}
+
+impl fmt::Write for FirstPiece<'_> {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        if self.0.is_some() {
+        if self.counted {
             return Err(fmt::Error);
         }
-        self.0 = Some(piece.to_owned());
+        self.count(piece);
         Ok(())
     }
 }
@@ -131,17 +144,24 @@ impl KillHooks {
 
     /// Counts a message.
     pub(super) fn meet(&self, message: &dyn fmt::Debug) {
-        let mut name = FirstPiece::default();
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut name = FirstPiece {
+            met: &mut met,
+            counted: false,
+        };
         // It ends with an error where there is a second piece.
         let _whole = write!(name, "{message:?}");
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        *met.entry(name.0.unwrap_or_default()).or_default() += 1;
+        if !name.counted {
+            name.count("");
+        }
     }
 
-    /// How often each message came since this was last asked.
-    pub(super) fn take_met(&self) -> BTreeMap<String, u64> {
+    /// Tells how often each message came since this was last asked.
+    pub(super) fn take_met(&self, mut tell: impl FnMut(&str, u64)) {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *met)
+        for (name, times) in met.iter_mut().filter(|(_, times)| **times > 0) {
+            tell(name, std::mem::take(times));
+        }
     }
 
     /// Number of the occasion that begins.

@@ -316,15 +316,9 @@ impl Metrics {
         TextEncoder::new().encode_to_string(&families)
     }
 
-    /// The same without what the operating system says, which takes longer to ask than all the rest.
-    ///
-    /// # Errors
-    /// When a family cannot be encoded.
-    pub fn own_exposition(&self, pipeline: Visibility) -> Result<String, prometheus::Error> {
-        TextEncoder::new().encode_to_string(&self.own(pipeline))
-    }
-
-    fn own(&self, pipeline: Visibility) -> Vec<MetricFamily> {
+    /// What the exposition shows besides what the operating system says, which takes longer to ask than
+    /// all the rest.
+    pub fn own(&self, pipeline: Visibility) -> Vec<MetricFamily> {
         let mut families = self.process_wide.gather();
         if pipeline == Visibility::Shown {
             let _shared = self

@@ -1,6 +1,5 @@
 //! What tests and chaos do to the roles of a process.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use super::Census;
@@ -79,12 +78,11 @@ impl Census {
         Arc::clone(hooks.entry(role.clone()).or_default())
     }
 
-    /// What each role was told since this was last asked: how often each message, by its name.
-    pub fn take_met(&self) -> Vec<(Role, BTreeMap<String, u64>)> {
+    /// Tells what each role was told since this was last asked: how often each message, by its name.
+    pub fn take_met(&self, mut tell: impl FnMut(&Role, &str, u64)) {
         let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        let met = hooks
-            .iter()
-            .map(|(role, hooks)| (role.clone(), hooks.take_met()));
-        met.filter(|(_, met)| !met.is_empty()).collect()
+        for (role, hooks) in &*hooks {
+            hooks.take_met(|name, times| tell(role, name, times));
+        }
     }
 }

@@ -85,6 +85,19 @@ impl Fields {
         result
     }
 
+    /// Takes the members of another set out of this one.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        self.member &= !other.member;
+        for (step, others) in &other.below {
+            if let Some(own) = self.below.get_mut(step) {
+                own.subtract(others);
+                if own.is_empty() {
+                    self.below.remove(step);
+                }
+            }
+        }
+    }
+
     pub(super) fn difference(&self, other: &Self) -> Self {
         let mut result = Self {
             member: self.member && !other.member,

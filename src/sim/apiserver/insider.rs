@@ -131,7 +131,7 @@ impl Insider {
     ///
     /// # Errors
     /// What the server refuses.
-    pub async fn create(&self, collection: &str, object: &Value) -> Result<Value, Denied> {
+    pub async fn create(&self, collection: &str, object: &Value) -> Result<Arc<Value>, Denied> {
         self.send(Method::POST, collection, object).await
     }
 
@@ -139,7 +139,7 @@ impl Insider {
     ///
     /// # Errors
     /// What the server refuses.
-    pub async fn merge(&self, path: &str, change: &Value) -> Result<Value, Denied> {
+    pub async fn merge(&self, path: &str, change: &Value) -> Result<Arc<Value>, Denied> {
         self.send(Method::PATCH, path, change).await
     }
 
@@ -147,11 +147,11 @@ impl Insider {
     ///
     /// # Errors
     /// What the server refuses.
-    pub async fn delete(&self, path: &str, options: &Value) -> Result<Value, Denied> {
+    pub async fn delete(&self, path: &str, options: &Value) -> Result<Arc<Value>, Denied> {
         self.send(Method::DELETE, path, options).await
     }
 
-    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, Denied> {
+    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Arc<Value>, Denied> {
         let media = match method {
             Method::PATCH => "application/merge-patch+json",
             _ => "application/json",

@@ -106,12 +106,13 @@ fn read(object: &Value) -> Vec<Entry> {
 
 fn write(object: &mut Value, mut entries: Vec<Entry>) {
     entries.retain(|entry| !entry.fields.is_empty());
-    entries.sort_by(|a, b| {
-        let key = |entry: &Entry| {
-            let writer = &entry.writer;
-            (writer.operation, entry.time.clone(), writer.manager.clone())
-        };
-        key(a).cmp(&key(b))
+    entries.sort_by(|one, other| {
+        let (a, b) = (&one.writer, &other.writer);
+        let operation = a.operation.cmp(&b.operation);
+        let time = || one.time.cmp(&other.time);
+        operation
+            .then_with(time)
+            .then_with(|| a.manager.cmp(&b.manager))
     });
     let list: Value = entries
         .iter()
@@ -156,25 +157,23 @@ pub(super) fn updated(kind: &Kind, live: &Value, object: &mut Value, writer: &Wr
         given
     };
     let difference = typed::compare(Some(&kind.schema), live, object);
-    let entries = booked(kind, entries, &difference, writer, now);
+    let entries = booked(kind, entries, difference, writer, now);
     write(object, entries);
 }
 
 fn booked(
     kind: &Kind,
     mut entries: Vec<Entry>,
-    difference: &Difference,
+    difference: Difference,
     writer: &Writer,
     now: &str,
 ) -> Vec<Entry> {
-    let set = owned(difference.set.clone(), kind, &writer.subresource);
+    let set = owned(difference.set, kind, &writer.subresource);
     for entry in &mut entries {
-        let kept = entry.fields.difference(&difference.removed);
-        entry.fields = if entry.writer == *writer {
-            kept
-        } else {
-            kept.difference(&set)
-        };
+        entry.fields.subtract(&difference.removed);
+        if entry.writer != *writer {
+            entry.fields.subtract(&set);
+        }
     }
     if set.is_empty() {
         return entries;
@@ -241,10 +240,8 @@ pub(super) fn applied(
         return Err(Refusal::owned(&causes));
     }
     for entry in entries.iter_mut().filter(|entry| entry.writer != *writer) {
-        entry.fields = entry
-            .fields
-            .difference(&set)
-            .difference(&difference.removed);
+        entry.fields.subtract(&set);
+        entry.fields.subtract(&difference.removed);
     }
     let unchanged = before == said;
     let position = entries.iter().position(|entry| entry.writer == *writer);

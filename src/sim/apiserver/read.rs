@@ -1,5 +1,7 @@
 //! Getting and listing objects.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::refusal::{Cause, Refusal};
@@ -17,26 +19,27 @@ enum Match {
 }
 
 impl State {
-    pub(super) fn get(&self, target: &Target, ask: &Ask) -> Result<Value, Refusal> {
+    pub(super) fn get(&self, target: &Target, ask: &Ask) -> Result<Arc<Value>, Refusal> {
         let kind = &*target.kind;
         let key = target.key()?;
         let stored = self.store.get(&key);
         let stored = stored.ok_or_else(|| Refusal::not_found(kind, &key.name))?;
-        let object = view::shown(kind, stored);
+        let object = view::shared(kind, stored);
         if target.subresource == "scale" {
-            return Ok(scale::shown(kind, &object));
+            return Ok(Arc::new(scale::shown(kind, &object)));
         }
         Ok(self.in_shape(target, ask.shape(), object))
     }
 
     /// An object in the form that is asked for.
-    pub(super) fn in_shape(&self, target: &Target, shape: Shape, object: Value) -> Value {
+    pub(super) fn in_shape(&self, target: &Target, shape: Shape, object: Arc<Value>) -> Arc<Value> {
         match shape {
             Shape::Full => object,
-            Shape::Metadata => view::metadata_only(&object),
+            Shape::Metadata => Arc::new(view::metadata_only(&object)),
             Shape::Table => {
-                let version = object["metadata"]["resourceVersion"].clone();
-                table::of(&target.kind, &[object], &version, self.seconds())
+                let version = &object["metadata"]["resourceVersion"];
+                let objects = std::slice::from_ref(&*object);
+                Arc::new(table::of(&target.kind, objects, version, self.seconds()))
             }
         }
     }
@@ -65,7 +68,7 @@ impl State {
         let mut found = objects
             .iter()
             .filter(|(key, _)| start.as_ref().is_none_or(|token| token.is_before(key)))
-            .map(|(key, object)| (key, view::shown(kind, object)))
+            .map(|(key, object)| (key, view::seen(kind, object)))
             .filter(|(_, object)| selector.matches(object));
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         let page: Vec<_> = found.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
@@ -77,8 +80,8 @@ impl State {
                 metadata["remainingItemCount"] = json!(rest);
             }
         }
-        let items: Vec<Value> = page.into_iter().map(|(_, object)| object).collect();
-        Ok(self.list_in_shape(target, ask.shape(), metadata, &items))
+        let items = page.into_iter().map(|(_, object)| object.into_owned());
+        Ok(self.list_in_shape(target, ask.shape(), metadata, items.collect()))
     }
 
     fn list_in_shape(
@@ -86,14 +89,17 @@ impl State {
         target: &Target,
         shape: Shape,
         metadata: Value,
-        items: &[Value],
+        items: Vec<Value>,
     ) -> Value {
         let kind = &*target.kind;
         match shape {
-            Shape::Full => json!({
-                "kind": kind.list_kind, "apiVersion": kind.api_version(),
-                "metadata": metadata, "items": items,
-            }),
+            Shape::Full => {
+                let mut list = json!({
+                    "kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": metadata,
+                });
+                list["items"] = items.into();
+                list
+            }
             Shape::Metadata => json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,
@@ -101,7 +107,7 @@ impl State {
             }),
             Shape::Table => {
                 let version = metadata["resourceVersion"].clone();
-                let mut table = table::of(kind, items, &version, self.seconds());
+                let mut table = table::of(kind, &items, &version, self.seconds());
                 table["metadata"] = metadata;
                 table
             }

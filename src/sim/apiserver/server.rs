@@ -84,8 +84,8 @@ impl fmt::Debug for ApiServer {
 
 /// The answer to one request.
 enum Answer {
-    Document(u16, Value),
-    Written(u16, Value, Vec<String>),
+    Document(u16, Arc<Value>),
+    Written(u16, Arc<Value>, Vec<String>),
     Text(&'static str),
     Watch(Box<Watch>),
 }
@@ -150,11 +150,15 @@ impl ApiServer {
             }
             Err(_too_large) => Err(Refusal::too_large(BODY_BYTES)),
         };
-        respond(answer.unwrap_or_else(|refusal| Answer::Document(refusal.code, refusal.document())))
+        respond(
+            answer.unwrap_or_else(|refusal| {
+                Answer::Document(refusal.code, Arc::new(refusal.document()))
+            }),
+        )
     }
 
     /// The answer to a component of the same world, which watches by other means.
-    pub(super) async fn answer_inside(&self, ask: &Ask, path: &str) -> Result<Value, Refusal> {
+    pub(super) async fn answer_inside(&self, ask: &Ask, path: &str) -> Result<Arc<Value>, Refusal> {
         match self.judge(ask, path).await? {
             Answer::Document(_, document) | Answer::Written(_, document, _) => Ok(document),
             Answer::Text(_) | Answer::Watch(_) => Err(Refusal::method_not_allowed()),
@@ -179,21 +183,19 @@ impl ApiServer {
         if ask.method == Method::GET && !ask.flag("watch") {
             self.reach(ask).await?;
         }
+        let document = |document| Answer::Document(200, Arc::new(document));
         let steps: Vec<&str> = ask.path.iter().map(String::as_str).collect();
         self.shared.with(|state| match &*steps {
             ["healthz" | "readyz" | "livez", ..] => Ok(Answer::Text("ok")),
-            ["openapi", "v3", rest @ ..] => {
-                openapi::document(state, rest).map(|document| Answer::Document(200, document))
-            }
-            ["version"] => Ok(Answer::Document(200, discovery::version())),
+            ["openapi", "v3", rest @ ..] => openapi::document(state, rest).map(document),
+            ["version"] => Ok(document(discovery::version())),
             ["api", "v1", rest @ ..] if !rest.is_empty() => {
                 self.resource(state, ask, ("", "v1"), rest, fault.cut_after)
             }
             ["apis", group, version, rest @ ..] if !rest.is_empty() => {
                 self.resource(state, ask, (group, version), rest, fault.cut_after)
             }
-            _ => discovery::document(state, &steps, &ask.accept)
-                .map(|document| Answer::Document(200, document)),
+            _ => discovery::document(state, &steps, &ask.accept).map(document),
         })
     }
 
@@ -234,13 +236,14 @@ impl ApiServer {
             ("GET", name) => {
                 let mut found = match name {
                     Some(_) => state.get(&target, ask)?,
-                    None => state.list(&target, ask)?,
+                    None => Arc::new(state.list(&target, ask)?),
                 };
                 if let Some(WallTime(date)) = self.date
                     && target.kind.kind == "Event"
                     && ask.shape() == Shape::Full
                 {
-                    dates::shift(&mut found, date.div_euclid(1_000) - state.seconds());
+                    let found = Arc::make_mut(&mut found);
+                    dates::shift(found, date.div_euclid(1_000) - state.seconds());
                 }
                 document(found)
             }
@@ -249,12 +252,14 @@ impl ApiServer {
             ("PATCH", Some(_)) => Ok(written(state, &target, ask, State::patch)?),
             ("DELETE", Some(_)) if target.subresource.is_empty() => {
                 let key = target.key()?;
-                document(state.delete(&target.kind, &key, &Deletion::read(ask)?)?)
+                let deleted = state.delete(&target.kind, &key, &Deletion::read(ask)?)?;
+                document(Arc::new(deleted))
             }
             ("DELETE", None) => {
                 let selector = read::selector(ask)?;
                 let how = Deletion::read(ask)?;
-                document(state.delete_collection(&target, &selector, &how)?)
+                let deleted = state.delete_collection(&target, &selector, &how)?;
+                document(Arc::new(deleted))
             }
             _ => Err(Refusal::method_not_allowed()),
         }

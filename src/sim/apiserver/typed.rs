@@ -98,13 +98,19 @@ pub(super) fn compare(schema: Option<&Schema>, old: &Value, new: &Value) -> Diff
     let mut difference = Difference::default();
     match (old, new) {
         (Value::Object(old), Value::Object(new)) if !is_atomic(schema) => {
-            let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-            for name in names {
+            for (name, before) in old {
+                let after = new.get(name);
+                if after != Some(before) {
+                    let known = field(schema, name);
+                    difference.take(format!("f:{name}"), known, (Some(before), after));
+                }
+            }
+            for (name, after) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
                 let known = field(schema, name);
-                let pair = (old.get(name), new.get(name));
-                difference.take(format!("f:{name}"), known, pair);
+                difference.take(format!("f:{name}"), known, (None, Some(after)));
             }
         }
+        _ if old == new => {}
         (Value::Array(old_list), Value::Array(new_list)) => {
             match (elements(schema, old_list), elements(schema, new_list)) {
                 (Some(old), Some(new)) => {
@@ -118,11 +124,9 @@ pub(super) fn compare(schema: Option<&Schema>, old: &Value, new: &Value) -> Diff
                         difference.take(step.clone(), items(schema), (before, after));
                     }
                 }
-                _ if old == new => {}
                 _ => difference.set.member = true,
             }
         }
-        _ if old == new => {}
         _ => difference.set = whole(schema, new),
     }
     difference

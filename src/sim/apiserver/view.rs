@@ -3,6 +3,7 @@
 //! The two kinds of events share their objects, which are stored in the form of the core group.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -32,6 +33,14 @@ pub(super) fn seen<'o>(kind: &Kind, stored: &'o Value) -> Cow<'o, Value> {
         Cow::Borrowed(stored)
     } else {
         Cow::Owned(shown(kind, stored))
+    }
+}
+
+/// The same of an object that is shared.
+pub(super) fn shared(kind: &Kind, stored: &Arc<Value>) -> Arc<Value> {
+    match seen(kind, stored) {
+        Cow::Borrowed(_) => Arc::clone(stored),
+        Cow::Owned(object) => Arc::new(object),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Creating and changing objects.
 
+use std::sync::Arc;
+
 use http::Method;
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ use super::{patch, scale, strategic, view};
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) created: bool,
-    pub(super) object: Value,
+    pub(super) object: Arc<Value>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -89,7 +91,7 @@ impl State {
         if ask.dry_run() {
             return Ok(Written {
                 created: true,
-                object,
+                object: Arc::new(object),
                 warnings,
             });
         }
@@ -98,7 +100,7 @@ impl State {
         self.collect_if_orphan(&key);
         Ok(Written {
             created: true,
-            object: view::shown(kind, &stored),
+            object: view::shared(kind, &stored),
             warnings,
         })
     }
@@ -156,10 +158,10 @@ impl State {
         let kind = &*target.kind;
         let key = target.key()?;
         let mut next = ask.document()?;
-        let Some(stored) = self.store.get(&key).cloned() else {
+        let Some(stored) = self.store.get(&key) else {
             return Err(Refusal::not_found(kind, &key.name));
         };
-        let live = view::shown(kind, &stored);
+        let live = view::shared(kind, stored);
         if target.subresource == "scale" {
             next = scale::written(kind, &live, &next)?;
         } else {
@@ -205,7 +207,7 @@ impl State {
         let Some(stored) = stored else {
             return Err(Refusal::not_found(kind, &key.name));
         };
-        let live = view::shown(kind, &stored);
+        let live = view::shared(kind, &stored);
         let operation = if apply {
             Operation::Apply
         } else {
@@ -216,7 +218,7 @@ impl State {
         let mut next = if scaled {
             scale::shown(kind, &live)
         } else {
-            live.clone()
+            Value::clone(&live)
         };
         match media {
             _ if apply => next = self.apply(target, ask, &live, change)?,
@@ -296,7 +298,7 @@ impl State {
     fn commit(
         &mut self,
         key: &Key,
-        live: &Value,
+        live: &Arc<Value>,
         proposal: Proposal<'_>,
     ) -> Result<Written, Refusal> {
         let Proposal {
@@ -318,15 +320,19 @@ impl State {
         if writer.operation == Operation::Update {
             managers::updated(kind, live, &mut next, &writer, &stamp);
         }
-        let shown = |object: &Value| {
+        let shown = |object: Arc<Value>| {
             if target.subresource == "scale" {
-                scale::shown(kind, object)
+                Arc::new(scale::shown(kind, &object))
             } else {
-                object.clone()
+                object
             }
         };
         if prepare::same_apart_from_times(live, &next) || ask.dry_run() {
-            let object = if ask.dry_run() { &next } else { live };
+            let object = if ask.dry_run() {
+                Arc::new(next)
+            } else {
+                Arc::clone(live)
+            };
             return Ok(Written {
                 created: false,
                 object: shown(object),
@@ -337,7 +343,7 @@ impl State {
         self.settle(key);
         Ok(Written {
             created: false,
-            object: shown(&view::shown(kind, &stored)),
+            object: shown(view::shared(kind, &stored)),
             warnings,
         })
     }

@@ -27,6 +27,9 @@ const AFTERGLOW: Duration = Duration::from_mins(12);
 /// How long before the first plan of a term at most its process has read what is stored.
 const READ: Duration = Duration::from_mins(1);
 
+/// How often messages were met, by role and name.
+pub(super) type Met = BTreeMap<&'static str, BTreeMap<String, u64>>;
+
 /// The judge. Clones share it.
 #[derive(Clone)]
 pub(super) struct Judge(Arc<Inner>);
@@ -49,7 +52,7 @@ struct Bench {
     writes: u64,
     plans: u64,
     /// How often each message was met, by role and name.
-    met: BTreeMap<(&'static str, String), u64>,
+    met: Met,
 }
 
 /// What a judge has counted.
@@ -325,8 +328,7 @@ impl Judge {
         let mut shown = BTreeMap::new();
         if now.as_secs().is_multiple_of(3) {
             for (place, door) in pages {
-                let page = door.own_metrics().unwrap_or_default();
-                shown.insert(place, series::read(&page));
+                shown.insert(place, series::read(&door.own_metrics()));
             }
         }
         let found = {
@@ -336,11 +338,13 @@ impl Judge {
             for (place, seat) in seats {
                 let is_free = free.get(*place).copied().unwrap_or(true);
                 let page = shown.get(place);
-                for (role, messages) in seat.door.census.take_met() {
-                    for (name, times) in messages {
-                        *met.entry((role.label(), name)).or_default() += times;
+                seat.door.census.take_met(|role, name, times| {
+                    let of_role = met.entry(role.label()).or_default();
+                    match of_role.get_mut(name) {
+                        Some(known) => *known += times,
+                        None => drop(of_role.insert(name.to_owned(), times)),
                     }
-                }
+                });
                 let moment = self.0.clock.now();
                 found.extend(seat.second(*place, moment, is_free, page, &around));
             }
@@ -350,7 +354,7 @@ impl Judge {
     }
 
     /// How often each message was met since this was last asked, by role and name.
-    pub(super) fn take_met(&self) -> BTreeMap<(&'static str, String), u64> {
+    pub(super) fn take_met(&self) -> Met {
         std::mem::take(&mut self.bench().met)
     }
 

@@ -174,6 +174,7 @@ impl<'a> Run<'a> {
 
     async fn close(mut self) -> Outcome {
         self.outcome.lasted = self.now();
+        self.cover();
         for strike in std::mem::take(&mut self.active) {
             self.count(&strike);
         }
@@ -208,18 +209,25 @@ impl<'a> Run<'a> {
         self.cast.probe(now);
         let free: Vec<bool> = self.cast.members.iter().map(is_free).collect();
         self.judge.second(&free);
-        for ((role, message), times) in self.judge.take_met() {
-            for strike in &self.active {
-                let spot = Spot {
-                    role,
-                    message: message.clone(),
-                    fault: strike.fault.kind(),
-                };
-                *self.outcome.coverage.entry(spot).or_default() += times;
-            }
-        }
         if now.as_secs().is_multiple_of(AGAIN.as_secs()) {
             self.strike_again().await;
+        }
+    }
+
+    /// Counts the messages that were met, for the faults in force meanwhile: before those change.
+    fn cover(&mut self) {
+        let met = self.judge.take_met();
+        for fault in self.active.iter().map(|strike| strike.fault.kind()) {
+            for (role, messages) in &met {
+                for (message, times) in messages {
+                    let spot = Spot {
+                        role,
+                        message: message.clone(),
+                        fault: fault.clone(),
+                    };
+                    *self.outcome.coverage.entry(spot).or_default() += times;
+                }
+            }
         }
     }
 
@@ -248,6 +256,7 @@ impl<'a> Run<'a> {
             .get(self.next)
             .filter(|strike| strike.at <= now)
         {
+            self.cover();
             self.next += 1;
             let mut strike = strike.clone();
             strike.fault = strike.fault.aimed(self.cast.leader());
@@ -271,7 +280,12 @@ impl<'a> Run<'a> {
     }
 
     async fn end_faults(&mut self, now: Duration) {
-        let over = |strike: &mut Strike| strike.at + strike.lasts <= now;
+        let is_over = |strike: &Strike| strike.at + strike.lasts <= now;
+        if !self.active.iter().any(is_over) {
+            return;
+        }
+        self.cover();
+        let over = |strike: &mut Strike| is_over(strike);
         let ended: Vec<Strike> = self.active.extract_if(.., over).collect();
         for strike in ended {
             self.heal(&strike).await;
@@ -438,6 +452,7 @@ impl<'a> Run<'a> {
 
     /// Ends every fault and puts everything back.
     async fn calm(&mut self, now: Duration) {
+        self.cover();
         for strike in std::mem::take(&mut self.active) {
             self.heal(&strike).await;
         }

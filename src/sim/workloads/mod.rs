@@ -290,7 +290,7 @@ impl Workloads {
         }
     }
 
-    async fn perform(&self, write: Write) -> Result<Value, Denied> {
+    async fn perform(&self, write: Write) -> Result<Arc<Value>, Denied> {
         match write {
             Write::Create(collection, object) => self.server.create(&collection, &object).await,
             Write::Merge(path, change) => self.server.merge(&path, &change).await,

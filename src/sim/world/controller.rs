@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;
+use prometheus::proto::MetricFamily;
 
 use super::WorldError;
 use super::objects::SYSTEM;
@@ -72,9 +73,9 @@ impl Door {
     }
 
     /// The part of it that is the controller's own.
-    pub(in crate::sim) fn own_metrics(&self) -> Option<String> {
+    pub(in crate::sim) fn own_metrics(&self) -> Vec<MetricFamily> {
         let visibility = self.routes.visibility(self.facts.clock.now());
-        self.facts.series.own_exposition(visibility).ok()
+        self.facts.series.own(visibility)
     }
 }
 

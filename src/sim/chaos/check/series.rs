@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
+
 use super::Violation;
 use crate::policy::key::VariantKey;
 
@@ -18,75 +20,100 @@ pub(in crate::sim::chaos) struct Shown {
     pub(in crate::sim::chaos) broken: Vec<Violation>,
 }
 
-/// Series that tell of variants, and may be shown by a leader alone.
-const PIPELINE: [&str; 3] = [
-    "wva_desired_replicas",
-    "wva_current_replicas",
-    "wva_desired_ratio",
-];
-
-/// Reads a page: E3, and no variant twice.
-pub(in crate::sim::chaos) fn read(text: &str) -> Shown {
+/// Reads a page, before it becomes text: E3, and no variant twice.
+pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
     let mut shown = Shown::default();
-    for line in text.lines().filter(|line| line.starts_with("wva_")) {
-        let Some((series, value)) = line.rsplit_once(' ') else {
-            continue;
-        };
-        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-        let value: f64 = value.parse().unwrap_or(f64::NAN);
-        if !value.is_finite() || value < 0.0 {
-            let text = format!("{line} is no count");
-            shown.broken.push(Violation::new("E3", text));
-        }
-        if name == "wva_invariant_violations_total" {
-            let number = label(labels, "invariant").unwrap_or_default();
-            shown.counted.insert(number.to_owned(), value);
-        }
-        let part = |name| label(labels, name).unwrap_or_default();
-        let key = VariantKey::new(part("namespace"), part("variant_name"));
-        if !key.name.is_empty() {
-            shown.named.insert(key.clone());
-        }
-        if !PIPELINE.contains(&name) {
-            continue;
-        }
-        if name == "wva_desired_replicas" && shown.desired.insert(key.clone(), value).is_some() {
-            let text = format!("{key} is shown twice");
-            shown.broken.push(Violation::new("E1", text));
+    for family in families {
+        let name = family.name();
+        for metric in family.get_metric() {
+            let value = value(family.get_field_type(), metric);
+            if !value.is_finite() || value < 0.0 {
+                let labels = metric.get_label().iter();
+                let labels: Vec<String> = labels
+                    .map(|pair| format!("{}={:?}", pair.name(), pair.value()))
+                    .collect();
+                let text = format!("{name}{{{}}} {value} is no count", labels.join(","));
+                shown.broken.push(Violation::new("E3", text));
+            }
+            if name == "wva_invariant_violations_total" {
+                let number = label(metric, "invariant").unwrap_or_default();
+                shown.counted.insert(number.to_owned(), value);
+            }
+            let Some(variant) = label(metric, "variant_name") else {
+                continue;
+            };
+            let key = VariantKey::new(label(metric, "namespace").unwrap_or_default(), variant);
+            if name == "wva_desired_replicas" && shown.desired.insert(key.clone(), value).is_some()
+            {
+                let text = format!("{key} is shown twice");
+                shown.broken.push(Violation::new("E1", text));
+            }
+            shown.named.insert(key);
         }
     }
     shown
 }
 
-fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
-    let start = labels.find(&format!("{name}=\""))? + name.len() + 2;
-    let rest = labels.get(start..)?;
-    rest.split('"').next()
+/// The value of a series; of a histogram the sum, since the rest of it are whole numbers.
+fn value(kind: MetricType, metric: &Metric) -> f64 {
+    match kind {
+        MetricType::COUNTER => metric.get_counter().get_value(),
+        MetricType::GAUGE => metric.get_gauge().get_value(),
+        MetricType::HISTOGRAM => metric.get_histogram().get_sample_sum(),
+        // The controller has none of them.
+        MetricType::SUMMARY | MetricType::UNTYPED => f64::NAN,
+    }
+}
+
+fn label<'a>(metric: &'a Metric, name: &str) -> Option<&'a str> {
+    let mut pairs = metric.get_label().iter();
+    pairs
+        .find(|pair| pair.name() == name)
+        .map(LabelPair::value)
+        .filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
+    use prometheus::core::Collector;
+    use prometheus::{GaugeVec, Histogram, HistogramOpts, IntCounterVec, Opts};
+
     use super::*;
+
+    fn desired(shown: &[(&str, f64)]) -> Vec<MetricFamily> {
+        let opts = Opts::new("wva_desired_replicas", "-");
+        let gauge = GaugeVec::new(opts, &["variant_name", "namespace", "accelerator_type"]);
+        let gauge = gauge.unwrap();
+        for (accelerator, value) in shown {
+            gauge
+                .with_label_values(&["v", "n", accelerator])
+                .set(*value);
+        }
+        gauge.collect()
+    }
 
     #[test]
     fn a_page_is_read_and_judged() {
-        let page = "\
-# TYPE wva_desired_replicas gauge
-wva_desired_replicas{accelerator_type=\"A\",namespace=\"n\",variant_name=\"v\"} 2
-wva_invariant_violations_total{invariant=\"D1\"} 3
-wva_up 1
-";
-        let shown = read(page);
+        let opts = Opts::new("wva_invariant_violations_total", "-");
+        let counted = IntCounterVec::new(opts, &["invariant"]).unwrap();
+        counted.with_label_values(&["D1"]).inc_by(3);
+        let took = Histogram::with_opts(HistogramOpts::new("wva_took_seconds", "-")).unwrap();
+        took.observe(0.5);
+        let mut page = desired(&[("A", 2.0)]);
+        page.extend(counted.collect());
+        page.extend(took.collect());
+        let shown = read(&page);
         assert_eq!(shown.desired[&VariantKey::new("n", "v")].to_string(), "2");
         assert_eq!(shown.named, BTreeSet::from([VariantKey::new("n", "v")]));
         assert_eq!(shown.counted["D1"].to_string(), "3");
         assert_eq!(shown.broken, []);
-        let twice = page.to_owned()
-            + "wva_desired_replicas{accelerator_type=\"B\",namespace=\"n\",variant_name=\"v\"} 1\n";
+        let twice = desired(&[("A", 2.0), ("B", 1.0)]);
         assert_eq!(read(&twice).broken[0].to_string(), "E1: n/v is shown twice");
-        for value in ["NaN", "-1", "+Inf"] {
-            let odd = page.replace("} 2", &format!("}} {value}"));
+        for value in [f64::NAN, -1.0, f64::INFINITY] {
+            let odd = desired(&[("A", value)]);
             assert_eq!(read(&odd).broken[0].invariant, "E3", "{value}");
         }
+        took.observe(f64::NAN);
+        assert_eq!(read(&took.collect()).broken[0].invariant, "E3");
     }
 }
