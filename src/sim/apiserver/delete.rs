@@ -236,9 +236,9 @@ impl State {
             Some(ours["blockOwnerDeletion"] == true)
         };
         self.store
-            .all()
-            .filter(|(key, _)| owner.namespace.is_empty() || key.namespace == owner.namespace)
-            .filter_map(|(key, object)| Some((key.clone(), reference(object)?)))
+            .owned_by(uid.as_str().unwrap_or_default())
+            .filter(|key| owner.namespace.is_empty() || key.namespace == owner.namespace)
+            .filter_map(|key| Some((key.clone(), reference(self.store.get(key)?)?)))
             .collect()
     }
 
@@ -320,9 +320,7 @@ impl State {
     }
 
     fn place_of(&self, uid: &Value) -> Option<Key> {
-        let mut all = self.store.all();
-        all.find(|(_, object)| object["metadata"]["uid"] == *uid)
-            .map(|(key, _)| key.clone())
+        self.store.place_of(uid.as_str()?).cloned()
     }
 
     /// Deletes a new object whose owners are all gone.

@@ -1,6 +1,7 @@
 //! Sets of fields, in the form in which `metadata.managedFields` holds them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde_json::{Map, Value};
 
@@ -48,28 +49,26 @@ impl Fields {
         fields
     }
 
-    pub(super) fn document(&self) -> Value {
+    pub(super) fn into_document(self) -> Value {
         let mut document = Map::new();
         if self.member && !self.below.is_empty() {
             document.insert(".".to_owned(), Value::Object(Map::new()));
         }
-        for (step, fields) in &self.below {
-            document.insert(step.clone(), fields.document());
+        for (step, fields) in self.below {
+            document.insert(step, fields.into_document());
         }
         Value::Object(document)
     }
 
-    pub(super) fn union(&self, other: &Self) -> Self {
-        let mut result = self.clone();
-        result.member |= other.member;
-        for (step, fields) in &other.below {
-            let joined = match result.below.get(step) {
-                Some(own) => own.union(fields),
-                None => fields.clone(),
-            };
-            result.below.insert(step.clone(), joined);
+    /// Adds the members of another set to this one.
+    pub(super) fn add(&mut self, other: Self) {
+        self.member |= other.member;
+        for (step, fields) in other.below {
+            match self.below.entry(step) {
+                Entry::Occupied(own) => own.into_mut().add(fields),
+                Entry::Vacant(place) => drop(place.insert(fields)),
+            }
         }
-        result
     }
 
     pub(super) fn intersection(&self, other: &Self) -> Self {

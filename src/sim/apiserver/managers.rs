@@ -77,16 +77,19 @@ fn owned(mut fields: Fields, kind: &Kind, subresource: &str) -> Fields {
     fields
 }
 
+/// The entries of an object as they stand there.
+fn listed(object: &Value) -> &[Value] {
+    let list = object["metadata"]["managedFields"].as_array();
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
 fn read(object: &Value) -> Vec<Entry> {
-    let list = object
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array);
     let text = |entry: &Value, name: &str| {
         let text = entry.get(name).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
     };
-    list.into_iter()
-        .flatten()
+    listed(object)
+        .iter()
         .map(|entry| Entry {
             writer: Writer {
                 manager: text(entry, "manager"),
@@ -115,23 +118,26 @@ fn write(object: &mut Value, mut entries: Vec<Entry>) {
             .then_with(|| a.manager.cmp(&b.manager))
     });
     let list: Value = entries
-        .iter()
+        .into_iter()
         .map(|entry| {
-            let writer = &entry.writer;
+            let writer = entry.writer;
             let mut document = json!({
-                "manager": writer.manager, "operation": writer.operation.as_str(),
-                "apiVersion": writer.api_version, "time": entry.time,
-                "fieldsType": "FieldsV1", "fieldsV1": entry.fields.document(),
+                "operation": writer.operation.as_str(), "fieldsType": "FieldsV1",
             });
+            // Moved into their places: the macro would copy them.
+            document["manager"] = writer.manager.into();
+            document["apiVersion"] = writer.api_version.into();
+            document["time"] = entry.time.into();
+            document["fieldsV1"] = entry.fields.into_document();
             if !writer.subresource.is_empty() {
-                document["subresource"] = json!(writer.subresource);
+                document["subresource"] = writer.subresource.into();
             }
             document
         })
         .collect();
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata {
-        if entries.is_empty() {
+        if list.as_array().is_none_or(Vec::is_empty) {
             metadata.remove("managedFields");
         } else {
             metadata.insert("managedFields".to_owned(), list);
@@ -144,17 +150,14 @@ fn write(object: &mut Value, mut entries: Vec<Entry>) {
 /// A change of the managed fields themselves, on the object itself, comes first; an empty list of
 /// them forgets all owners.
 pub(super) fn updated(kind: &Kind, live: &Value, object: &mut Value, writer: &Writer, now: &str) {
-    let given = object.pointer("/metadata/managedFields").cloned();
-    let reset = given.as_ref().and_then(Value::as_array).is_some_and(
-        |list| matches!(&**list, [one] if one.as_object().is_some_and(serde_json::Map::is_empty)),
-    );
-    let given = read(object);
+    let given = listed(object);
+    let reset = matches!(given, [one] if one.as_object().is_some_and(serde_json::Map::is_empty));
     let entries = if reset && writer.subresource.is_empty() {
         Vec::new()
     } else if given.is_empty() || !writer.subresource.is_empty() {
         read(live)
     } else {
-        given
+        read(object)
     };
     let difference = typed::compare(Some(&kind.schema), live, object);
     let entries = booked(kind, entries, difference, writer, now);
@@ -181,9 +184,8 @@ fn booked(
     let position = entries.iter().position(|entry| entry.writer == *writer);
     match position.and_then(|at| entries.get_mut(at)) {
         Some(own) => {
-            let fields = own.fields.union(&set);
             now.clone_into(&mut own.time);
-            own.fields = fields;
+            own.fields.add(set);
         }
         None => entries.push(Entry {
             writer: writer.clone(),
@@ -221,23 +223,26 @@ pub(super) fn applied(
         .find(|entry| entry.writer == *writer)
         .map(|entry| entry.fields.clone())
         .unwrap_or_default();
-    let others = entries
-        .iter()
-        .filter(|entry| entry.writer != *writer)
-        .fold(Fields::default(), |all, entry| all.union(&entry.fields));
+    let others = entries.iter().filter(|entry| entry.writer != *writer).fold(
+        Fields::default(),
+        |mut all, entry| {
+            all.add(entry.fields.clone());
+            all
+        },
+    );
     let mut merged = typed::merge(schema, live, config);
     let dropped = before.difference(&said).difference(&others);
-    typed::remove(
-        schema,
-        &mut merged,
-        &guarded(&dropped, &others.union(&said)),
-    );
+    let mut kept = others;
+    kept.add(said.clone());
+    typed::remove(schema, &mut merged, &guarded(&dropped, &kept));
 
     let difference = typed::compare(schema, live, &merged);
     let set = owned(difference.set, kind, &writer.subresource);
-    let causes = conflicts(&entries, &set, writer);
-    if force == Force::No && !causes.is_empty() {
-        return Err(Refusal::owned(&causes));
+    if force == Force::No {
+        let causes = conflicts(&entries, &set, writer);
+        if !causes.is_empty() {
+            return Err(Refusal::owned(&causes));
+        }
     }
     for entry in entries.iter_mut().filter(|entry| entry.writer != *writer) {
         entry.fields.subtract(&set);

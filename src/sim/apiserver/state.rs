@@ -113,8 +113,8 @@ impl State {
 
     /// Whether an object with this unique id is stored.
     pub(super) fn has_uid(&self, uid: &Value) -> bool {
-        let mut all = self.store.all();
-        all.any(|(_, object)| object["metadata"]["uid"] == *uid)
+        let place = uid.as_str().and_then(|uid| self.store.place_of(uid));
+        place.is_some()
     }
 }
 

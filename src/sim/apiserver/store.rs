@@ -1,6 +1,6 @@
 //! Objects and their history, counted by one resource version.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -36,6 +36,10 @@ pub(super) type Objects = BTreeMap<Key, Arc<Value>>;
 #[derive(Debug)]
 pub(super) struct Store {
     objects: Objects,
+    /// The place of each object by its unique id.
+    places: BTreeMap<String, Key>,
+    /// The objects that name an owner, by the unique id of that.
+    owned: BTreeMap<String, BTreeSet<Key>>,
     log: VecDeque<Change>,
     revision: u64,
 }
@@ -44,6 +48,8 @@ impl Store {
     pub(super) fn new() -> Self {
         Self {
             objects: Objects::new(),
+            places: BTreeMap::new(),
+            owned: BTreeMap::new(),
             log: VecDeque::new(),
             revision: 1,
         }
@@ -104,6 +110,16 @@ impl Store {
         Some(objects)
     }
 
+    /// The place of the object with this unique id.
+    pub(super) fn place_of(&self, uid: &str) -> Option<&Key> {
+        self.places.get(uid)
+    }
+
+    /// The objects that name this unique id as an owner, in the order of places.
+    pub(super) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Key> {
+        self.owned.get(uid).into_iter().flatten()
+    }
+
     /// Everything, in the order of places.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         self.objects.iter()
@@ -135,6 +151,7 @@ impl Store {
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
         let object = Arc::new(object);
         let before = self.objects.insert(key.clone(), Arc::clone(&object));
+        self.note(&key, before.as_deref(), Some(&object));
         self.log(Change {
             revision: self.revision,
             key,
@@ -148,6 +165,7 @@ impl Store {
     /// Removes an object, and returns it as it was last.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
         let before = self.objects.remove(key)?;
+        self.note(key, Some(&before), None);
         self.revision = self.revision.saturating_add(1);
         let mut last = Value::clone(&before);
         last["metadata"]["resourceVersion"] = json!(self.revision.to_string());
@@ -167,12 +185,53 @@ impl Store {
         self.log.clear();
     }
 
+    /// Takes over from one object to the next at a place what finds it.
+    fn note(&mut self, key: &Key, before: Option<&Value>, after: Option<&Value>) {
+        if before.map(uid) != after.map(uid) {
+            if let Some(before) = before {
+                self.places.remove(uid(before));
+            }
+            if let Some(after) = after {
+                self.places.insert(uid(after).to_owned(), key.clone());
+            }
+        }
+        if before.map(owner_references) == after.map(owner_references) {
+            return;
+        }
+        for owner in before.into_iter().flat_map(owners) {
+            if let Some(owned) = self.owned.get_mut(owner) {
+                owned.remove(key);
+                if owned.is_empty() {
+                    self.owned.remove(owner);
+                }
+            }
+        }
+        for owner in after.into_iter().flat_map(owners) {
+            let owned = self.owned.entry(owner.to_owned()).or_default();
+            owned.insert(key.clone());
+        }
+    }
+
     fn log(&mut self, change: Change) {
         self.log.push_back(change);
         while self.log.len() > WINDOW {
             self.log.pop_front();
         }
     }
+}
+
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+fn owner_references(object: &Value) -> &Value {
+    &object["metadata"]["ownerReferences"]
+}
+
+/// The unique ids of the owners that an object names.
+fn owners(object: &Value) -> impl Iterator<Item = &str> {
+    let references = owner_references(object).as_array().into_iter().flatten();
+    references.filter_map(|one| one["uid"].as_str())
 }
 
 fn covers(key: &Key, resource: &str, namespace: Option<&str>) -> bool {

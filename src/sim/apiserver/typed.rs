@@ -154,38 +154,42 @@ impl Difference {
 
 /// `live` with everything that `config` says.
 pub(super) fn merge(schema: Option<&Schema>, live: &Value, config: &Value) -> Value {
+    let mut merged = live.clone();
+    merge_into(schema, &mut merged, config);
+    merged
+}
+
+fn merge_into(schema: Option<&Schema>, live: &mut Value, config: &Value) {
     match (live, config) {
         (Value::Object(live), Value::Object(config)) if !is_atomic(schema) => {
-            let mut merged = live.clone();
             for (name, value) in config {
-                let value = match live.get(name) {
-                    Some(old) => merge(field(schema, name), old, value),
-                    None => value.clone(),
-                };
-                merged.insert(name.clone(), value);
+                match live.get_mut(name) {
+                    Some(old) => merge_into(field(schema, name), old, value),
+                    None => drop(live.insert(name.clone(), value.clone())),
+                }
             }
-            Value::Object(merged)
         }
-        (Value::Array(live_list), Value::Array(config_list)) => {
-            let (Some(live), Some(config)) =
-                (elements(schema, live_list), elements(schema, config_list))
-            else {
-                return Value::Array(config_list.clone());
-            };
-            let mut merged = Vec::new();
-            for (step, old) in &live {
-                let new = config.iter().find(|(other, _)| other == step);
-                merged.push(
-                    new.map_or_else(|| (*old).clone(), |(_, new)| merge(items(schema), old, new)),
-                );
-            }
-            let known = |step: &String| live.iter().any(|(other, _)| other == step);
-            let added = config.iter().filter(|(step, _)| !known(step));
-            merged.extend(added.map(|(_, new)| (*new).clone()));
-            Value::Array(merged)
-        }
-        (_, config) => config.clone(),
+        (Value::Array(live), Value::Array(config)) => *live = merged_list(schema, live, config),
+        (live, config) => live.clone_from(config),
     }
+}
+
+fn merged_list(schema: Option<&Schema>, live: &[Value], config: &[Value]) -> Vec<Value> {
+    let (Some(old), Some(new)) = (elements(schema, live), elements(schema, config)) else {
+        return config.to_vec();
+    };
+    let mut merged = Vec::new();
+    for (step, item) in &old {
+        let said = new.iter().find(|(other, _)| other == step);
+        merged.push(said.map_or_else(
+            || (*item).clone(),
+            |(_, said)| merge(items(schema), item, said),
+        ));
+    }
+    let known = |step: &String| old.iter().any(|(other, _)| other == step);
+    let added = new.iter().filter(|(step, _)| !known(step));
+    merged.extend(added.map(|(_, item)| (*item).clone()));
+    merged
 }
 
 /// Takes fields out of an object. What is left empty by that goes with them.

@@ -1,10 +1,31 @@
 //! Defaults, pruning and validation by schema.
 
+use std::fmt::{self, Display, Formatter};
+
 use serde_json::{Map, Value};
 
 use super::refusal::Cause;
 use super::rules;
 use super::schema::{ListKind, Schema};
+
+/// Where a value stands in its object. It becomes a text only where something is wrong there.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl Display for Path<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => formatter.write_str(name),
+            Self::Field(parent, name) => write!(formatter, "{parent}.{name}"),
+            Self::Item(parent, index) => write!(formatter, "{parent}[{index}]"),
+        }
+    }
+}
 
 /// Fills in defaults; an explicit null where none may stand counts as absent.
 pub(super) fn fill(schema: &Schema, value: &mut Value) {
@@ -36,26 +57,32 @@ pub(super) fn fill(schema: &Schema, value: &mut Value) {
 }
 
 /// Drops fields that the schema does not know, and returns their paths.
-pub(super) fn prune(schema: &Schema, value: &mut Value, path: &str, dropped: &mut Vec<String>) {
+pub(super) fn prune(schema: &Schema, value: &mut Value) -> Vec<String> {
+    let mut dropped = Vec::new();
+    prune_at(schema, value, Path::Root, &mut dropped);
+    dropped
+}
+
+fn prune_at(schema: &Schema, value: &mut Value, path: Path<'_>, dropped: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
             let closed = !schema.open && !schema.is_map() && !schema.properties.is_empty();
             object.retain(|name, field| {
-                let below = join(path, name);
+                let below = Path::Field(&path, name);
                 let Some(known) = schema.field(name) else {
                     if closed {
-                        dropped.push(below);
+                        dropped.push(below.to_string());
                     }
                     return !closed;
                 };
-                prune(known, field, &below, dropped);
+                prune_at(known, field, below, dropped);
                 true
             });
         }
         Value::Array(items) => {
             if let Some(known) = &schema.items {
                 for (index, item) in items.iter_mut().enumerate() {
-                    prune(known, item, &format!("{path}[{index}]"), dropped);
+                    prune_at(known, item, Path::Item(&path, index), dropped);
                 }
             }
         }
@@ -77,8 +104,14 @@ pub(super) fn is_old(cause: &Cause, live: &Value, object: &Value) -> bool {
     !part.is_empty() && !part.contains('[') && value(live) == value(object)
 }
 
-/// Everything that is wrong with a value.
-pub(super) fn check(schema: &Schema, value: &Value, path: &str, found: &mut Vec<Cause>) {
+/// Everything that is wrong with an object.
+pub(super) fn check(schema: &Schema, object: &Value) -> Vec<Cause> {
+    let mut found = Vec::new();
+    check_at(schema, object, Path::Root, &mut found);
+    found
+}
+
+fn check_at(schema: &Schema, value: &Value, path: Path<'_>, found: &mut Vec<Cause>) {
     if value.is_null() {
         if !schema.nullable && !schema.kind.is_empty() {
             found.push(wrong_type(schema, value, path));
@@ -104,7 +137,7 @@ pub(super) fn check(schema: &Schema, value: &Value, path: &str, found: &mut Vec<
                 "Unsupported value: {value}: supported values: {}",
                 choices.join(", ")
             ),
-            field: path.to_owned(),
+            field: path.to_string(),
         });
     }
 }
@@ -113,18 +146,18 @@ fn check_object(
     schema: &Schema,
     value: &Value,
     object: &Map<String, Value>,
-    path: &str,
+    path: Path<'_>,
     found: &mut Vec<Cause>,
 ) {
     for name in &schema.required {
         if !object.contains_key(name) {
-            found.push(Cause::required(&join(path, name)));
+            found.push(Cause::required(&Path::Field(&path, name).to_string()));
         }
     }
     let before = found.len();
     for (name, field) in object {
         if let Some(known) = schema.field(name) {
-            check(known, field, &join(path, name), found);
+            check_at(known, field, Path::Field(&path, name), found);
         }
     }
     if found.len() > before {
@@ -135,20 +168,20 @@ fn check_object(
             found.push(Cause {
                 reason: "FieldValueInvalid",
                 message: format!("Invalid value: {message}"),
-                field: path.to_owned(),
+                field: path.to_string(),
             });
         }
     }
 }
 
-fn check_list(schema: &Schema, items: &[Value], path: &str, found: &mut Vec<Cause>) {
+fn check_list(schema: &Schema, items: &[Value], path: Path<'_>, found: &mut Vec<Cause>) {
     let Some(known) = &schema.items else {
         return;
     };
     let mut keys: Vec<Vec<Option<&Value>>> = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let below = format!("{path}[{index}]");
-        check(known, item, &below, found);
+        let below = Path::Item(&path, index);
+        check_at(known, item, below, found);
         let key = match &schema.list {
             ListKind::Atomic => continue,
             ListKind::Set => vec![Some(item)],
@@ -158,36 +191,37 @@ fn check_list(schema: &Schema, items: &[Value], path: &str, found: &mut Vec<Caus
             found.push(Cause {
                 reason: "FieldValueDuplicate",
                 message: format!("Duplicate value: {item}"),
-                field: below,
+                field: below.to_string(),
             });
         }
         keys.push(key);
     }
 }
 
-fn check_text(schema: &Schema, text: &str, path: &str, found: &mut Vec<Cause>) {
-    let value = Value::from(text);
+fn check_text(schema: &Schema, text: &str, path: Path<'_>, found: &mut Vec<Cause>) {
+    let invalid = |why: &str| Cause::invalid(&path.to_string(), &Value::from(text), why);
     let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     if let Some(least) = schema.min_length.filter(|least| length < *least) {
         let why = format!("{path} in body should be at least {least} chars long");
-        found.push(Cause::invalid(path, &value, &why));
+        found.push(invalid(&why));
     }
     if let Some(most) = schema.max_length.filter(|most| length > *most) {
         found.push(Cause {
             reason: "FieldValueTooLong",
             message: format!("Too long: may not be more than {most} bytes"),
-            field: path.to_owned(),
+            field: path.to_string(),
         });
     }
     if let Some(pattern) = &schema.pattern
         && rules::matches(pattern, text) == Some(false)
     {
         let why = format!("{path} in body should match '{pattern}'");
-        found.push(Cause::invalid(path, &value, &why));
+        found.push(invalid(&why));
     }
     if schema.format == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
+        let value = Value::from(text);
         let why = format!("{path} in body must be of type date-time: {value}");
-        found.push(Cause::invalid(path, &value, &why));
+        found.push(invalid(&why));
     }
 }
 
@@ -195,18 +229,18 @@ fn check_number(
     schema: &Schema,
     number: Option<f64>,
     value: &Value,
-    path: &str,
+    path: Path<'_>,
     found: &mut Vec<Cause>,
 ) {
     let number = number.unwrap_or_default();
     if let Some(least) = schema.minimum.filter(|least| number < *least) {
         let why = format!("{path} in body should be greater than or equal to {least}");
-        found.push(Cause::invalid(path, value, &why));
+        found.push(Cause::invalid(&path.to_string(), value, &why));
     }
     let most = (schema.format == "int32").then_some(f64::from(i32::MAX));
     if let Some(most) = schema.maximum.or(most).filter(|most| number > *most) {
         let why = format!("{path} in body should be less than or equal to {most}");
-        found.push(Cause::invalid(path, value, &why));
+        found.push(Cause::invalid(&path.to_string(), value, &why));
     }
 }
 
@@ -225,7 +259,7 @@ fn type_fits(schema: &Schema, value: &Value) -> bool {
     }
 }
 
-fn wrong_type(schema: &Schema, value: &Value, path: &str) -> Cause {
+fn wrong_type(schema: &Schema, value: &Value, path: Path<'_>) -> Cause {
     let seen = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -245,15 +279,6 @@ fn wrong_type(schema: &Schema, value: &Value, path: &str) -> Cause {
         message: format!(
             "Invalid value: \"{seen}\": {path} in body must be of type {kind}: \"{seen}\""
         ),
-        field: path.to_owned(),
-    }
-}
-
-/// The path of a field.
-pub(super) fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
+        field: path.to_string(),
     }
 }

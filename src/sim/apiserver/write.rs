@@ -124,8 +124,7 @@ impl State {
 
     /// Prunes and fills in defaults.
     fn shape(kind: &Kind, object: &mut Value, ask: &Ask) -> Result<Vec<String>, Refusal> {
-        let mut dropped = Vec::new();
-        validate::prune(&kind.schema, object, "", &mut dropped);
+        let dropped = validate::prune(&kind.schema, object);
         let strictness = ask.parameter("fieldValidation").unwrap_or("Warn");
         let dropped: Vec<_> = dropped
             .into_iter()
@@ -283,8 +282,8 @@ impl State {
             return scale::written(kind, live, &config);
         }
         let writer = appliers(target, ask, &mut config)?;
-        let mut dropped = Vec::new();
-        validate::prune(&kind.schema, &mut config, "", &mut dropped);
+        // What it does not know it leaves out of the configuration as well.
+        drop(validate::prune(&kind.schema, &mut config));
         let version = config["metadata"].get("resourceVersion").cloned();
         let uid = config["metadata"].get("uid").cloned();
         let mut next = managers::applied(kind, live, &config, &writer, ask.force(), &self.stamp())?;
@@ -415,8 +414,7 @@ fn appliers(target: &Target, ask: &Ask, config: &mut Value) -> Result<Writer, Re
 
 /// The decoder of built-in kinds knows types only, and a missing field is zero to it.
 fn decodable(kind: &Kind, object: &Value) -> Result<(), Refusal> {
-    let mut found = Vec::new();
-    validate::check(&kind.schema, object, "", &mut found);
+    let found = validate::check(&kind.schema, object);
     let wrong = found
         .iter()
         .find(|cause| cause.reason == "FieldValueTypeInvalid");
@@ -434,8 +432,7 @@ fn validate_object(
     live: Option<&Value>,
     object: &Value,
 ) -> Result<(), Refusal> {
-    let mut found = Vec::new();
-    validate::check(&kind.schema, object, "", &mut found);
+    let mut found = validate::check(&kind.schema, object);
     if !kind.is_custom() {
         found.retain(|cause| cause.field.starts_with("spec."));
     } else if let Some(live) = live {
