@@ -51,11 +51,10 @@ impl Insider {
     /// All objects of a resource in the order of namespace and name. A resource is named by plural
     /// and group, as in `deployments.apps` or `pods.`.
     pub fn list(&self, resource: &str) -> Vec<Arc<Value>> {
-        let found = self
-            .server
-            .shared
-            .with(|state| state.store.list(resource, None));
-        found.into_values().collect()
+        self.server.shared.with(|state| {
+            let found = state.store.range(resource, None);
+            found.map(|(_, object)| Arc::clone(object)).collect()
+        })
     }
 
     /// One object.

@@ -74,6 +74,18 @@ impl Store {
 
     /// All objects of a resource, in one namespace or in all.
     pub(super) fn list(&self, resource: &str, namespace: Option<&str>) -> Objects {
+        let found = self.range(resource, namespace);
+        found
+            .map(|(key, object)| (key.clone(), Arc::clone(object)))
+            .collect()
+    }
+
+    /// The same, one by one and without copies of their places.
+    pub(super) fn range(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         let first = Key {
             resource: resource.to_owned(),
             namespace: namespace.unwrap_or_default().to_owned(),
@@ -81,9 +93,7 @@ impl Store {
         };
         self.objects
             .range(first..)
-            .take_while(|(key, _)| covers(key, resource, namespace))
-            .map(|(key, object)| (key.clone(), Arc::clone(object)))
-            .collect()
+            .take_while(move |(key, _)| covers(key, resource, namespace))
     }
 
     /// The same as it was at an earlier version; `None` if that is forgotten.

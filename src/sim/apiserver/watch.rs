@@ -108,9 +108,8 @@ impl Watch {
         let kind = &*self.target.kind;
         state
             .store
-            .list(&kind.stored_as, self.target.namespace.as_deref())
-            .values()
-            .map(|stored| view::seen(kind, stored))
+            .range(&kind.stored_as, self.target.namespace.as_deref())
+            .map(|(_, stored)| view::seen(kind, stored))
             .filter(|object| self.selector.matches(object))
             .map(|object| self.event(state, "ADDED", &object))
             .collect()

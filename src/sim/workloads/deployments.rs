@@ -74,9 +74,10 @@ fn share(value: &Value, desired: i64, up: bool) -> i64 {
 /// A short name for a template: FNV-1a over its text, in letters that form no words.
 pub(super) fn hash(template: &Value) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let mut hash = template
-        .to_string()
-        .bytes()
+    // A document always has a text.
+    let mut hash = serde_json::to_vec(template)
+        .unwrap_or_default()
+        .into_iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

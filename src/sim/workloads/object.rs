@@ -24,8 +24,15 @@ pub(super) enum Write {
 }
 
 impl Object {
-    pub(in crate::sim) fn at(&self, pointer: &str) -> &Value {
-        self.0.pointer(pointer).unwrap_or(&Value::Null)
+    /// The value at a path such as `/spec/replicas`, whose steps are taken as they are: by
+    /// [`Value::pointer`] each of them would be copied twice.
+    pub(in crate::sim) fn at(&self, path: &str) -> &Value {
+        let mut steps = path.split('/').skip(1);
+        let found = steps.try_fold(&*self.0, |value, step| match value {
+            Value::Array(list) => list.get(step.parse::<usize>().ok()?),
+            other => other.get(step),
+        });
+        found.unwrap_or(&Value::Null)
     }
 
     pub(in crate::sim) fn text(&self, pointer: &str) -> &str {

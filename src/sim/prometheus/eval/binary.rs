@@ -34,6 +34,11 @@ impl View<'_> {
             {
                 Value::Vector(if left.is_empty() { right } else { left })
             }
+            (Value::Vector(left), Value::Vector(right))
+                if binary.operator == Operator::Or && steps.count == 1 =>
+            {
+                Value::Vector(either(&binary.matching, left, right))
+            }
             (Value::Vector(left), Value::Vector(right)) => {
                 let pairing = Pairing::of(binary, &left, &right);
                 let mut made = Assembly::new(steps.count);
@@ -48,6 +53,19 @@ impl View<'_> {
             }
         })
     }
+}
+
+/// `or` at a single step, where whole rows can be taken: all of the left, and of the right what has no
+/// match there.
+fn either(matching: &Matching, mut left: Vec<Row>, right: Vec<Row>) -> Vec<Row> {
+    let has_value = |row: &Row| row.values.iter().any(Option::is_some);
+    left.retain(has_value);
+    let of_left = left.iter().map(|row| group_of(matching, &row.labels));
+    let of_left: BTreeSet<Labels> = of_left.collect();
+    let is_new = |row: &Row| !of_left.contains(&group_of(matching, &row.labels));
+    let right = right.into_iter();
+    left.extend(right.filter(|row| has_value(row) && is_new(row)));
+    left
 }
 
 fn number(binary: &Binary, left: f64, right: f64) -> f64 {
