@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future;
 
 use crate::actors::facts::{Facts, InForce};
-use crate::actors::optimizer;
+use crate::actors::{flaws, optimizer};
 use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy;
 use crate::policy::key::VariantKey;
@@ -167,7 +167,8 @@ impl Collector {
             )),
             None => known,
         };
-        let learned = policy::learn(&snapshot, &known, dynamic, cx.now());
+        let at = flaws::taught_at(&self.facts.flaws, &known, cx.now());
+        let learned = policy::learn(&snapshot, &known, dynamic, at);
         self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
         Ok(())
     }

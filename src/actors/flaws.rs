@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::env::{Flaw, Flaws};
+use crate::policy::learned::Learned;
+use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
 use crate::policy::units::Replicas;
+use crate::policy::zero::ActivityLog;
 use crate::settings::{DynamicSettings, TransitionLimits};
 
 /// The settings as a flawed controller reads them.
@@ -37,6 +40,31 @@ pub(super) fn plan(flaws: &Flaws, mut plan: Plan) -> Plan {
         }
         if flaws.has(Flaw::ZeroUnasked) && decision.target == Some(Replicas::ONE) {
             lower(decision, Stage::Zero);
+        }
+    }
+    plan
+}
+
+/// The time of a collection as a flawed controller takes it that knows this much.
+pub(super) fn taught_at(flaws: &Flaws, known: &Learned, now: Moment) -> Moment {
+    if !flaws.has(Flaw::IdleSinceEver) || known.activity != ActivityLog::default() {
+        return now;
+    }
+    Moment {
+        monotonic: Duration::ZERO,
+        ..now
+    }
+}
+
+/// A plan that was not made for requests that have come, as a flawed controller makes it.
+pub(super) fn without_starts(flaws: &Flaws, mut plan: Plan) -> Plan {
+    if !flaws.has(Flaw::WakeOnce) {
+        return plan;
+    }
+    for decision in plan.decisions.values_mut() {
+        let is_start = |step: &mut Step| step.stage == Stage::Zero && step.to > step.from;
+        if decision.steps.pop_if(is_start).is_some() {
+            decision.target = Some(Replicas::ZERO);
         }
     }
     plan

@@ -75,6 +75,8 @@ pub struct Optimizer {
 enum Early {
     NotAsked,
     Armed,
+    /// It is made now.
+    Due,
 }
 
 impl Optimizer {
@@ -136,7 +138,10 @@ impl Optimizer {
         }
         timer.observe_duration();
         self.planned = Some(now);
-        let plan = flaws::plan(&self.facts.flaws, plan);
+        let mut plan = flaws::plan(&self.facts.flaws, plan);
+        if self.early != Early::Due {
+            plan = flaws::without_starts(&self.facts.flaws, plan);
+        }
         let plan = Arc::new(plan);
         effects.push(Effect::Publish(Proposal { term, plan }));
     }
@@ -195,8 +200,9 @@ impl Duty for Optimizer {
                 self.ask_early(now, effects);
             }
             Occasion::Message(Message::EarlyCycle) => {
-                self.early = Early::NotAsked;
+                self.early = Early::Due;
                 self.plan_early(now, effects);
+                self.early = Early::NotAsked;
             }
         }
     }

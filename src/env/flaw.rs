@@ -49,11 +49,15 @@ pub enum Flaw {
     RatioUnchecked,
     /// Who begins to lead does not read anew what is stored.
     TakeoverUnread,
+    /// A process that begins takes whatever is idle for idle since ever.
+    IdleSinceEver,
+    /// A model is started from zero at the moment at which requests come, or not at all.
+    WakeOnce,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseUnversioned,
@@ -75,6 +79,8 @@ impl Flaw {
         Self::SweepForgotten,
         Self::RatioUnchecked,
         Self::TakeoverUnread,
+        Self::IdleSinceEver,
+        Self::WakeOnce,
     ];
 }
 

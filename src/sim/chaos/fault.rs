@@ -263,6 +263,13 @@ pub enum Load {
     Shortage,
 }
 
+impl Prom {
+    /// Whether what is in use may look by it as if it were not.
+    pub(super) fn hides_use(self) -> bool {
+        matches!(self, Self::Partial | Self::Old | Self::Ghosts | Self::Reset)
+    }
+}
+
 impl Fault {
     /// The same, with this controller in place of the leader.
     #[must_use]

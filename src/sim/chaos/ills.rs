@@ -24,6 +24,8 @@ struct State {
     prometheus: BTreeMap<usize, Prom>,
     /// When the API server last stopped going back in time.
     younger: Option<Duration>,
+    /// When Prometheus last stopped hiding use.
+    misled: Option<Duration>,
     /// How often each fault hit something.
     hits: BTreeMap<usize, u64>,
 }
@@ -54,7 +56,10 @@ impl Ills {
         if healed.is_some_and(|(fault, _)| is_younger(fault)) {
             state.younger = Some(now);
         }
-        state.prometheus.remove(&id);
+        let healed = state.prometheus.remove(&id);
+        if healed.is_some_and(Prom::hides_use) {
+            state.misled = Some(now);
+        }
     }
 
     /// The faults of the way to the API server, each with the version of its beginning.
@@ -70,6 +75,13 @@ impl Ills {
         let state = self.state();
         let is_now = state.api.values().any(|(fault, _)| is_younger(*fault));
         if is_now { Some(now) } else { state.younger }
+    }
+
+    /// When Prometheus last hid use.
+    pub(super) fn misled(&self, now: Duration) -> Option<Duration> {
+        let state = self.state();
+        let is_now = state.prometheus.values().any(|fault| fault.hides_use());
+        if is_now { Some(now) } else { state.misled }
     }
 
     /// The faults of the way to Prometheus.

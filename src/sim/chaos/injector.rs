@@ -9,8 +9,8 @@ use super::fault::{Edit, Load, Object as Broken};
 use crate::sim::apiserver::{Denied, Insider};
 use crate::sim::workloads::object::{Object, path};
 use crate::sim::workloads::{Fault, START_UP, START_UP_P95, Workloads};
-use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, deployment};
-use crate::sim::world::{Model, Scenario, Variant};
+use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
+use crate::sim::world::{Model, Replica, Scenario, Variant};
 
 /// The ConfigMap of analyzers and limiters.
 pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
@@ -39,6 +39,12 @@ impl Injector {
         path(group, self.scenario.namespace, plural, name)
     }
 
+    /// The path of what runs the pods of a variant.
+    fn target(&self, model: &Model, variant: &Variant) -> String {
+        let (group, plural, _) = workload(model, variant);
+        self.at(group, plural, variant.name)
+    }
+
     /// The settings that a world begins with.
     pub(super) async fn settle(&self) -> Result<(), Denied> {
         let main = self.main();
@@ -64,7 +70,7 @@ impl Injector {
         };
         let name = variant.name;
         let object = self.at(GROUP, VARIANTS, name);
-        let target = self.at("apps/v1", "deployments", name);
+        let target = self.target(model, variant);
         let spec = |spec: Value| json!({"spec": spec});
         let label = |label: &str, text: &str| json!({"metadata": {"labels": {label: text}}});
         let background = json!({"propagationPolicy": "Background"});
@@ -174,30 +180,26 @@ impl Injector {
                     .await,
             );
         }
-        let target = deployment(model, variant);
-        let deployments = self.at("apps/v1", "deployments", "");
-        if self
-            .server
-            .get("deployments.apps", namespace, name)
-            .is_none()
-        {
-            drop(self.server.create(&deployments, &target).await);
+        let (group, plural, target) = workload(model, variant);
+        let resource = variant.resource();
+        if self.server.get(resource, namespace, name).is_none() {
+            let all = self.at(group, plural, "");
+            drop(self.server.create(&all, &target).await);
         } else if let Some(template) = target.pointer("/spec/template") {
-            let path = self.at("apps/v1", "deployments", name);
+            let path = self.at(group, plural, name);
             drop(
                 self.server
                     .merge(&path, &json!({"spec": {"template": template}}))
                     .await,
             );
-            self.wake(name, &path, variant.bounds.0).await;
+            self.wake(variant, &path).await;
         }
     }
 
     /// An HPA leaves alone what somebody has scaled to nothing.
-    async fn wake(&self, name: &str, path: &str, least: u32) {
-        let stored = self
-            .server
-            .get("deployments.apps", self.scenario.namespace, name);
+    async fn wake(&self, variant: &Variant, path: &str) {
+        let (namespace, least) = (self.scenario.namespace, variant.bounds.0);
+        let stored = (self.server).get(variant.resource(), namespace, variant.name);
         let is_asleep = stored.is_some_and(|one| Object(one).number("/spec/replicas") == 0);
         if is_asleep {
             let size = json!({"spec": {"replicas": least}});
@@ -308,7 +310,7 @@ impl Injector {
 
     /// Breaks workloads; whether anything was there to be broken.
     pub(super) async fn burden(&self, number: usize, how: Load) -> bool {
-        let Some((_, variant)) = self.variant(number) else {
+        let Some((model, variant)) = self.variant(number) else {
             return false;
         };
         let (namespace, name) = (self.scenario.namespace.to_owned(), variant.name.to_owned());
@@ -349,8 +351,13 @@ impl Injector {
                 let node = self.node(variant, number);
                 (Fault::NodeLost { node }, true)
             }
-            Load::NeverReady => return self.start_up(variant, Duration::from_hours(30)).await,
-            Load::SlowStart => return self.start_up(variant, variant.start_up.median * 10).await,
+            Load::NeverReady | Load::SlowStart => {
+                let seconds = match how {
+                    Load::NeverReady => Duration::from_hours(30),
+                    _ => variant.start_up.median * 10,
+                };
+                return self.start_up(model, variant, seconds).await;
+            }
             Load::Shortage => return self.cordon(variant, true).await,
         };
         self.workloads.strike(&fault).await.is_ok() && effective
@@ -395,11 +402,15 @@ impl Injector {
         done
     }
 
-    async fn start_up(&self, variant: &Variant, time: Duration) -> bool {
+    /// Only a deployment replaces the pods of a template that is put back.
+    async fn start_up(&self, model: &Model, variant: &Variant, time: Duration) -> bool {
+        if variant.replica != Replica::Pod {
+            return false;
+        }
         let seconds = time.as_secs().to_string();
         let annotations = json!({START_UP: seconds, START_UP_P95: seconds});
         let change = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
-        let at = self.at("apps/v1", "deployments", variant.name);
+        let at = self.target(model, variant);
         self.server.merge(&at, &change).await.is_ok()
     }
 }

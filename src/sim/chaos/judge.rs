@@ -11,6 +11,7 @@ use super::check::plans::{Circumstances, Inherited};
 use super::check::{Violation, series};
 use super::line::{Listener, is_write};
 use super::seat::{Hears, Seat, Surroundings};
+use super::sleep::{Sleep, Sleeper, Use};
 use super::trace::Trace;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
@@ -49,6 +50,8 @@ struct Bench {
     around: Option<Arc<Surroundings>>,
     /// When each variant was last allowed to have no replicas.
     zero: BTreeMap<VariantKey, Duration>,
+    /// The model that may go to zero.
+    sleep: Option<Sleep>,
     writes: u64,
     plans: u64,
     /// How often each message was met, by role and name.
@@ -97,6 +100,19 @@ impl Judge {
             trace,
             bench: Mutex::default(),
         }))
+    }
+
+    /// Watches over a model that may go to zero.
+    pub(super) fn watch(&self, sleeper: Sleeper) {
+        self.bench().sleep = Some(Sleep::new(sleeper));
+    }
+
+    /// What is true of the use of that model now.
+    pub(super) fn used(&self, now: Use) {
+        let at = self.now();
+        if let Some(sleep) = &mut self.bench().sleep {
+            sleep.note(now, at);
+        }
     }
 
     /// What was found, the first first.
@@ -204,6 +220,7 @@ impl Judge {
                 seats,
                 zero,
                 around,
+                sleep,
                 ..
             } = &mut *bench;
             let may_be_zero = |key: &VariantKey| {
@@ -246,7 +263,11 @@ impl Judge {
             for line in seat.plans.news(plan) {
                 self.0.trace.note(&who, "decides", &line);
             }
-            seat.plans.judge(plan, &circumstances)
+            let mut found = seat.plans.judge(plan, &circumstances);
+            let misled = seat.misled_for(now);
+            let sleep = sleep.as_ref();
+            found.extend(sleep.and_then(|sleep| sleep.too_early(plan, misled, now)));
+            found
         };
         self.report_all(found);
         self.claims();
@@ -333,7 +354,9 @@ impl Judge {
         }
         let found = {
             let mut bench = self.bench();
-            let Bench { seats, met, .. } = &mut *bench;
+            let Bench {
+                seats, met, sleep, ..
+            } = &mut *bench;
             let mut found = Vec::new();
             for (place, seat) in seats {
                 let is_free = free.get(*place).copied().unwrap_or(true);
@@ -347,6 +370,8 @@ impl Judge {
                 });
                 let moment = self.0.clock.now();
                 found.extend(seat.second(*place, moment, is_free, page, &around));
+                let sleep = sleep.as_ref();
+                found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, moment)));
             }
             found
         };

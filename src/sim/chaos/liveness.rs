@@ -21,15 +21,15 @@ pub(super) struct Stand {
 }
 
 impl Stand {
-    /// Looks once a second.
+    /// Looks once a second. `awaited` is what is to come or to be done yet, beside the controllers.
     pub(super) fn look(
         &mut self,
         cast: &Cast,
-        scenario: &Scenario,
-        server: &Insider,
+        (scenario, server): (&Scenario, &Insider),
+        awaited: Option<String>,
         now: Duration,
     ) {
-        match unrest(cast, scenario, server) {
+        match awaited.or_else(|| unrest(cast, scenario, server)) {
             Some(why) => {
                 self.since = None;
                 self.why = why;
@@ -100,14 +100,16 @@ fn uneven(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String
         let object = server
             .get("variantautoscalings.llmd.ai", namespace, name)
             .map(Object);
-        let target = server.get("deployments.apps", namespace, name).map(Object);
+        let target = server.get(variant.resource(), namespace, name).map(Object);
         let count = |object: Option<&Object>, pointer: &str| {
             let count = object?.at(pointer).as_u64()?;
             u32::try_from(count).ok()
         };
         let stored = count(object.as_ref(), "/status/desiredOptimizedAlloc/numReplicas");
         let replicas = count(target.as_ref(), "/spec/replicas");
-        let ready = count(target.as_ref(), "/status/readyReplicas");
+        // Where none is ready, the field may be left out.
+        let ready = (target.as_ref())
+            .map(|target| count(Some(target), "/status/readyReplicas").unwrap_or_default());
         let counts = [desired, stored, replicas, ready];
         if counts != [least; 4] {
             let show = |count: Option<u32>| {

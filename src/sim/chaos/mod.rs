@@ -20,6 +20,7 @@ mod plot;
 mod run;
 mod schedule;
 mod seat;
+mod sleep;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -36,4 +37,5 @@ pub use outcome::{Outcome, Spot, Tally};
 pub use plot::{PLOTS, Plot, Probe, plot};
 pub use run::play;
 pub use schedule::{Schedule, Strike};
+pub use sleep::Sleeper;
 pub use trace::{Keep, TAIL};

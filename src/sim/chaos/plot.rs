@@ -6,12 +6,13 @@ use super::dice::Dice;
 use super::fault::{Class, Fault, Object, Process};
 use super::injector::SATURATION;
 use super::schedule::{Schedule, Terrain};
+use super::sleep::Sleeper;
 use crate::env::{Flaw, SeedTree};
 use crate::kit::{KillAt, Role};
-use crate::policy::key::VariantKey;
+use crate::policy::key::{ModelKey, VariantKey};
 use crate::sim::engine::StartUp;
 use crate::sim::load::{Shape, Stage};
-use crate::sim::world::{ConfigMap, Load, Scenario, scenario};
+use crate::sim::world::{ConfigMap, Load, Model, Replica, Scenario, scenario};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -27,6 +28,8 @@ pub struct Plot {
     pub about: &'static str,
     /// The world.
     pub scenario: Scenario,
+    /// The model that may go to zero, where one may.
+    pub sleeper: Option<Sleeper>,
     /// Keys of the main ConfigMap beside the interval.
     pub main: Vec<(&'static str, &'static str)>,
     /// Number of controllers.
@@ -106,13 +109,15 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         _ => Some(MINUTE * 5),
     };
     let rates = Class::ALL.into_iter();
+    let scenario = match *name {
+        "probe" => small(faults_until)?,
+        _ => furnished(stage(name, faults_until, seed)?, &mut dice),
+    };
     Some(Plot {
         name,
         about,
-        scenario: match *name {
-            "probe" => small(faults_until)?,
-            _ => furnished(stage(name, faults_until)?, &mut dice),
-        },
+        sleeper: sleeper(name, &scenario),
+        scenario,
         main: match *name {
             "probe" => Vec::new(),
             _ if dice.chance(50) => FORGETFUL.to_vec(),
@@ -134,8 +139,9 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     })
 }
 
-/// Three models whose load ends with the faults: then everything has one resting point.
-fn stage(name: &str, until: Duration) -> Option<Scenario> {
+/// Three models whose load ends with the faults: then everything has one resting point. By the seed one of
+/// them may go to zero, and one variant is known by its scale subresource alone.
+fn stage(name: &str, until: Duration, seed: u64) -> Option<Scenario> {
     let mut scenario = scenario("days")?;
     let (interval, scrape_interval) = match name {
         "brief" | "crowd" => (10, 10),
@@ -143,17 +149,121 @@ fn stage(name: &str, until: Duration) -> Option<Scenario> {
     };
     scenario.interval = Duration::from_secs(interval);
     scenario.scrape_interval = Duration::from_secs(scrape_interval);
-    // Nothing may go to zero, so that whatever does is an error.
+    // In the other runs nothing may go to zero, so that whatever does is an error.
     scenario.config.clear();
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/kinds"));
+    let (has_sleeper, has_single) = (dice.chance(50), dice.chance(50));
     for model in &mut scenario.models {
+        let sleeps = has_sleeper && model.name == SLEEPER;
         if let Load::Flow { shape, .. } = &mut model.load {
+            if sleeps {
+                *shape = visits(name);
+            }
             *shape = steps(shape, until);
         }
         for variant in &mut model.variants {
-            variant.bounds.0 = variant.bounds.0.max(1);
+            variant.bounds.0 = variant.bounds.0.max(u32::from(!sleeps));
+            if has_single && variant.name == SINGLE {
+                variant.replica = Replica::Single;
+            }
+        }
+        if sleeps {
+            scenario.config.push(to_zero(name, model));
         }
     }
     Some(scenario)
+}
+
+/// The model that may go to zero in half of the seeds.
+const SLEEPER: &str = "llama-8b";
+/// The variant that is a ReplicaSet without a Deployment in half of the seeds.
+const SINGLE: &str = "qwen3-8b-bf16";
+
+/// How long nobody asks for the model that may go to zero before it does.
+fn retention(name: &str) -> Duration {
+    match name {
+        "brief" | "crowd" => MINUTE * 2,
+        _ => MINUTE * 3,
+    }
+}
+
+/// Requests that come for a few minutes, and stay away for long enough that the last replica has gone: after
+/// retention its autoscaler waits for two minutes more.
+fn visits(name: &str) -> Shape {
+    let (every, length) = match name {
+        "brief" | "crowd" => (MINUTE * 7, MINUTE * 2),
+        _ => (MINUTE * 13, MINUTE * 4),
+    };
+    Shape::Burst {
+        base: 0.0,
+        peak: 0.5,
+        every,
+        length,
+    }
+}
+
+fn to_zero(name: &str, model: &Model) -> ConfigMap {
+    let entry = format!(
+        "model_id: {}\nenable_scale_to_zero: true\nretention_period: {}s\n",
+        model.id,
+        retention(name).as_secs()
+    );
+    ConfigMap {
+        name: "wva-model-scale-to-zero-config",
+        data: vec![(SLEEPER, entry)],
+    }
+}
+
+/// The model that may go to zero.
+fn sleeper(name: &str, scenario: &Scenario) -> Option<Sleeper> {
+    let number = scenario.models.iter().position(|model| {
+        let mut variants = model.variants.iter();
+        variants.all(|variant| variant.bounds.0 == 0)
+    })?;
+    let model = scenario.models.get(number)?;
+    let variants = model.variants.iter();
+    Some(Sleeper {
+        number,
+        model: ModelKey::new(scenario.namespace, model.id),
+        variants: variants
+            .map(|variant| VariantKey::new(scenario.namespace, variant.name))
+            .collect(),
+        retention: retention(name),
+    })
+}
+
+/// When one more request comes for the model that may go to zero, once everything that was broken is put
+/// back: when it has gone to zero in most runs.
+const LAST_VISIT: Duration = Duration::from_mins(8);
+
+impl Plot {
+    /// The world with one more visit for the model that may go to zero after `calm`, and when that has
+    /// ended.
+    pub(super) fn visited(&self, calm: Duration) -> (Scenario, Duration) {
+        let mut scenario = self.scenario.clone();
+        let number = self.sleeper.as_ref().map(|sleeper| sleeper.number);
+        let model = number.and_then(|number| scenario.models.get_mut(number));
+        let Some(Load::Flow {
+            shape: Shape::Stages(stages),
+            ..
+        }) = model.map(|model| &mut model.load)
+        else {
+            return (scenario, calm);
+        };
+        let before: Duration = stages.iter().map(|stage| stage.lasts).sum();
+        let at = calm + LAST_VISIT;
+        stages.extend([
+            Stage {
+                lasts: at.saturating_sub(before),
+                rate: 0.0,
+            },
+            Stage {
+                lasts: MINUTE,
+                rate: 0.5,
+            },
+        ]);
+        (scenario, at + MINUTE)
+    }
 }
 
 /// Settings under which samples are soon too old to be used.

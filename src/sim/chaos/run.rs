@@ -16,13 +16,15 @@ use super::liveness;
 use super::outcome::{Outcome, Spot};
 use super::plot::Plot;
 use super::schedule::{Schedule, Strike};
+use super::sleep::Use;
 use super::trace::{Keep, Trace};
 use crate::env::SeedTree;
 use crate::kit::{KillAt, Mishap};
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::Insider;
 use crate::sim::prometheus::Outage;
-use crate::sim::world::{Doors, World, WorldError};
+use crate::sim::workloads::object::Object as Stored;
+use crate::sim::world::{Doors, Load as Demand, Scenario, World, WorldError};
 
 /// The date at which every run begins.
 const DATE: WallTime = WallTime(1_767_225_600_000);
@@ -58,9 +60,18 @@ pub fn play(
     Ok(outcome)
 }
 
+/// When the last fault has ended and everything is put back.
+fn calm_from(plot: &Plot, schedule: &Schedule) -> Duration {
+    plot.faults_until.max(schedule.end())
+}
+
 struct Run<'a> {
     plot: &'a Plot,
     schedule: &'a Schedule,
+    /// The plot's, with a last visit.
+    scenario: Scenario,
+    /// When everything is put back, and nobody asks for anything any more.
+    quiet_from: Duration,
     world: World,
     cast: Cast,
     judge: Judge,
@@ -82,10 +93,14 @@ impl<'a> Run<'a> {
         keep: Keep,
     ) -> Result<Self, WorldError> {
         let doors = Doors::default();
-        let world = World::staffed(&plot.scenario, seed, DATE, doors.clone()).await?;
+        let (scenario, quiet_from) = plot.visited(calm_from(plot, schedule));
+        let world = World::staffed(&scenario, seed, DATE, doors.clone()).await?;
         let trace = Trace::new(world.clock.clone(), keep);
         let insider = Insider::new(world.server.clone(), "somebody");
         let judge = Judge::new(world.clock.clone(), insider.clone(), trace.clone());
+        if let Some(sleeper) = &plot.sleeper {
+            judge.watch(sleeper.clone());
+        }
         let ended = Arc::new(Notify::new());
         let injector = Injector {
             server: insider.clone(),
@@ -111,6 +126,8 @@ impl<'a> Run<'a> {
         Ok(Self {
             plot,
             schedule,
+            scenario,
+            quiet_from,
             cast: Cast::new(stage, plot.controllers),
             world,
             judge,
@@ -128,14 +145,9 @@ impl<'a> Run<'a> {
         self.world.clock.now().monotonic
     }
 
-    /// When the last fault has ended and everything is put back.
-    fn calm_from(&self) -> Duration {
-        self.plot.faults_until.max(self.schedule.end())
-    }
-
     async fn play(mut self) -> Result<Outcome, WorldError> {
-        let calm_from = self.calm_from();
-        let ends = calm_from + self.plot.lasts.saturating_sub(self.plot.faults_until);
+        let quiet_from = self.quiet_from;
+        let ends = quiet_from + self.plot.lasts.saturating_sub(self.plot.faults_until);
         let mut second = Duration::ZERO;
         let mut calm = false;
         let mut stand = liveness::Stand::default();
@@ -152,10 +164,11 @@ impl<'a> Run<'a> {
                 second = Duration::from_secs(now.as_secs() + 1);
                 self.second(now).await;
                 if calm {
-                    stand.look(&self.cast, &self.plot.scenario, &self.insider, now);
+                    let around = (&self.plot.scenario, &self.insider);
+                    stand.look(&self.cast, around, self.awaited(now), now);
                 }
                 // What has been at rest for so long stays so: nothing happens any more.
-                if now >= calm_from
+                if now >= quiet_from
                     && stand
                         .since()
                         .is_some_and(|since| now >= since + self.plot.stays)
@@ -166,8 +179,8 @@ impl<'a> Run<'a> {
             self.rest(now, second).await;
         }
         if self.judge.found().is_none() {
-            self.outcome.settled = stand.since().map(|at| at.saturating_sub(calm_from));
-            stand.judge(calm_from, self.plot.rest, &self.judge);
+            self.outcome.settled = stand.since().map(|at| at.saturating_sub(quiet_from));
+            stand.judge(quiet_from, self.plot.rest, &self.judge);
         }
         Ok(self.close().await)
     }
@@ -207,6 +220,9 @@ impl<'a> Run<'a> {
     async fn second(&mut self, now: Duration) {
         let is_free = |member: &Member| member.ills.api().is_empty();
         self.cast.probe(now);
+        if let Some(used) = self.used(now) {
+            self.judge.used(used);
+        }
         let free: Vec<bool> = self.cast.members.iter().map(is_free).collect();
         self.judge.second(&free);
         if now.as_secs().is_multiple_of(AGAIN.as_secs()) {
@@ -229,6 +245,39 @@ impl<'a> Run<'a> {
                 }
             }
         }
+    }
+
+    /// What is true of the model that may go to zero.
+    fn used(&self, now: Duration) -> Option<Use> {
+        let number = self.plot.sleeper.as_ref()?.number;
+        let model = self.scenario.models.get(number)?;
+        let comes = match &model.load {
+            Demand::Flow { shape, .. } => shape.rate(now) > 0.0,
+            _ => false,
+        };
+        let waits = self.world.frame().models.get(number)?.held > 0;
+        let answers = waits && {
+            let name = format!("{}-epp-0", model.name);
+            let pod = self.insider.get("pods.", self.scenario.namespace, &name);
+            pod.map(Stored).is_some_and(|pod| {
+                let outages = self.world.workloads.outages();
+                pod.holds("Ready") && !outages.holds(pod.text("/spec/nodeName"))
+            })
+        };
+        Some(Use {
+            comes,
+            waits,
+            answers,
+        })
+    }
+
+    /// What keeps the world from coming to rest, beside the controllers.
+    fn awaited(&self, now: Duration) -> Option<String> {
+        let used = self.used(now)?;
+        if now < self.quiet_from {
+            return Some("requests are still to come".to_owned());
+        }
+        used.waits.then(|| "requests wait in a router".to_owned())
     }
 
     /// What is a fault by being repeated.

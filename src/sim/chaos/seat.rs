@@ -248,7 +248,7 @@ impl Seat {
     }
 
     /// What has lasted in calm, while it leads without a break.
-    fn lasting_lead(
+    pub(super) fn lasting_lead(
         &mut self,
         group: &str,
         present: Vec<String>,
@@ -298,6 +298,12 @@ impl Seat {
     pub(super) fn is_misled(&self, within: Duration, now: Duration) -> bool {
         let younger = self.ills.younger(now);
         younger.is_some_and(|at| now.saturating_sub(at) < within)
+    }
+
+    /// How long ago Prometheus hid from it that something is in use.
+    pub(super) fn misled_for(&self, now: Duration) -> Option<Duration> {
+        let misled = self.ills.misled(now)?;
+        Some(now.saturating_sub(misled))
     }
 
     fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {

@@ -241,6 +241,7 @@ fn collection(object: &Object) -> Option<(&'static str, &'static str)> {
     match object.text("/spec/scaleTargetRef/kind") {
         "Deployment" => Some(("apps/v1", "deployments")),
         "StatefulSet" => Some(("apps/v1", "statefulsets")),
+        "ReplicaSet" => Some(("apps/v1", "replicasets")),
         "LeaderWorkerSet" => Some((leader_worker_sets::API_VERSION, leader_worker_sets::PLURAL)),
         _ => None,
     }

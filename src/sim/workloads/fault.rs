@@ -100,10 +100,11 @@ fn of<'a>(
 ) -> impl Iterator<Item = &'a Object> {
     pods.iter().filter(move |pod| {
         let owner = pod.at("/metadata/ownerReferences/0/name");
-        // A ReplicaSet is called like its deployment, and a hash.
-        let owner = owner.as_str().and_then(|set| set.rsplit_once('-'));
+        let owner = owner.as_str().unwrap_or_default();
+        // A ReplicaSet is called like its deployment, and a hash; one that stands alone as itself.
+        let above = owner.rsplit_once('-').map(|(name, _)| name);
         pod.namespace() == namespace
-            && owner.is_some_and(|(name, _)| name == deployment)
+            && (above == Some(deployment) || owner == deployment)
             && !pod.is_deleted()
             && pod.text("/status/phase") != "Failed"
     })

@@ -49,7 +49,7 @@ pub(super) async fn create(
     }
     server.create(definitions, &pool_definition()).await?;
     let mut variants = scenario.models.iter().flat_map(|model| &model.variants);
-    if variants.any(|variant| variant.replica != Replica::Pod) {
+    if variants.any(|variant| matches!(variant.replica, Replica::Group { .. })) {
         server.create(definitions, &group_definition()).await?;
     }
     for model in &scenario.models {
@@ -166,9 +166,13 @@ fn router(model: &Model) -> [(&'static str, &'static str, Value); 3] {
 }
 
 /// What runs the pods of a variant, with its group, version and plural.
-fn workload(model: &Model, variant: &Variant) -> (&'static str, &'static str, Value) {
+pub(in crate::sim) fn workload(
+    model: &Model,
+    variant: &Variant,
+) -> (&'static str, &'static str, Value) {
     match variant.replica {
         Replica::Pod => ("apps/v1", "deployments", deployment(model, variant)),
+        Replica::Single => ("apps/v1", "replicasets", deployment(model, variant)),
         Replica::Group { workers, gpus } => {
             let set = json!({
                 "metadata": {"name": variant.name, "labels": labels(model, variant)},
@@ -190,7 +194,8 @@ fn workload(model: &Model, variant: &Variant) -> (&'static str, &'static str, Va
     }
 }
 
-pub(in crate::sim) fn deployment(model: &Model, variant: &Variant) -> Value {
+/// As a ReplicaSet it has the same fields.
+fn deployment(model: &Model, variant: &Variant) -> Value {
     json!({
         "metadata": {"name": variant.name, "labels": labels(model, variant)},
         "spec": {
@@ -267,6 +272,7 @@ fn arguments(model: &Model, variant: &Variant) -> Vec<String> {
 fn target(variant: &Variant) -> Value {
     let (api_version, kind) = match variant.replica {
         Replica::Pod => ("apps/v1", "Deployment"),
+        Replica::Single => ("apps/v1", "ReplicaSet"),
         Replica::Group { .. } => (leader_worker_sets::API_VERSION, "LeaderWorkerSet"),
     };
     json!({"apiVersion": api_version, "kind": kind, "name": variant.name})

@@ -7,7 +7,7 @@ use crate::policy::capacity::ServingRole;
 use crate::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use crate::sim::load::{Demand, Shape};
 use crate::sim::router::FlowControl;
-use crate::sim::workloads::{Fault, NodeGroup};
+use crate::sim::workloads::{Fault, NodeGroup, leader_worker_sets};
 
 /// Everything about a world but its seed.
 #[derive(Debug, Clone)]
@@ -101,6 +101,8 @@ pub struct Pose {
 pub enum Replica {
     /// One pod of a Deployment.
     Pod,
+    /// One pod of a ReplicaSet that stands alone, a kind that is known by its scale subresource.
+    Single,
     /// A group of a LeaderWorkerSet. Its leader has the GPUs that the variant names.
     Group {
         /// Pods beside the leader.
@@ -140,10 +142,19 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The resource of what runs its pods, with its group.
+    pub(in crate::sim) fn resource(&self) -> &'static str {
+        match self.replica {
+            Replica::Pod => "deployments.apps",
+            Replica::Single => "replicasets.apps",
+            Replica::Group { .. } => leader_worker_sets::RESOURCE,
+        }
+    }
+
     /// GPUs of all pods of a replica.
     pub fn replica_gpus(&self) -> u32 {
         match self.replica {
-            Replica::Pod => self.gpus,
+            Replica::Pod | Replica::Single => self.gpus,
             Replica::Group { workers, gpus } => {
                 self.gpus.saturating_add(workers.saturating_mul(gpus))
             }

@@ -1,0 +1,199 @@
+//! D8, L2: a model that may go to zero does not while it is in use, and comes back when somebody waits.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::check::Violation;
+use super::seat::Seat;
+use crate::actors::facts::Facts;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::moment::Moment;
+use crate::policy::plan::Plan;
+use crate::policy::units::Replicas;
+
+/// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
+const HEARD: Duration = Duration::from_secs(90);
+/// How much sooner than its retention a model may sleep: seconds are looked at, and retention is counted
+/// from the last collection that saw a use.
+const SLACK: Duration = Duration::from_secs(20);
+/// How long requests wait at most, beside two intervals, until a start is ordered: a list of routers that
+/// nobody answers, the longest pause until it is asked for again, and what is read then.
+const WOKEN: Duration = Duration::from_secs(75);
+
+/// A model that may go to zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sleeper {
+    /// Its place in the scenario.
+    pub number: usize,
+    /// The model.
+    pub model: ModelKey,
+    /// All of its variants.
+    pub variants: Vec<VariantKey>,
+    /// How long nobody asks for it before it sleeps.
+    pub retention: Duration,
+}
+
+/// What is true of its use at one moment, whoever knows of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Use {
+    /// Whether requests come.
+    pub(super) comes: bool,
+    /// Whether its router holds requests.
+    pub(super) waits: bool,
+    /// Whether its router answers.
+    pub(super) answers: bool,
+}
+
+/// The model and its use so far.
+#[derive(Debug)]
+pub(super) struct Sleep {
+    of: Sleeper,
+    /// From when to when it was in use, the oldest first.
+    used: VecDeque<(Duration, Duration)>,
+    now: Use,
+}
+
+impl Sleep {
+    pub(super) fn new(of: Sleeper) -> Self {
+        let now = Use {
+            comes: false,
+            waits: false,
+            answers: false,
+        };
+        Self {
+            of,
+            used: VecDeque::new(),
+            now,
+        }
+    }
+
+    /// Takes in what is true, once a second.
+    pub(super) fn note(&mut self, now: Use, at: Duration) {
+        let was = self.now.comes || self.now.waits;
+        self.now = now;
+        if !(now.comes || now.waits) {
+            return;
+        }
+        match self.used.back_mut() {
+            Some((_, to)) if was => *to = at,
+            _ => self.used.push_back((at, at)),
+        }
+        let oldest = at.saturating_sub(self.of.retention);
+        while self.used.front().is_some_and(|(_, to)| *to < oldest) {
+            self.used.pop_front();
+        }
+    }
+
+    /// How long ago it was in use within its retention, if a decision made now has to know of that.
+    fn used_of_late(&self, now: Duration) -> Option<Duration> {
+        let from = now.saturating_sub(self.of.retention.saturating_sub(SLACK));
+        let to = now.checked_sub(HEARD)?;
+        let mut known = self.used.iter().rev();
+        let (_, last) = known.find(|(begin, end)| *begin <= to && *end >= from)?;
+        Some(now.saturating_sub(*last))
+    }
+
+    /// D8: no plan sends it to zero within its retention. `misled` is how long ago Prometheus told it
+    /// falsehoods that may look like nobody's using it.
+    pub(super) fn too_early(
+        &self,
+        plan: &Plan,
+        misled: Option<Duration>,
+        now: Duration,
+    ) -> Option<Violation> {
+        if misled.is_some_and(|ago| ago < self.of.retention + HEARD) {
+            return None;
+        }
+        let decisions = || {
+            let keys = self.of.variants.iter();
+            keys.filter_map(|key| plan.decisions.get(key))
+        };
+        let sleeps = decisions().all(|one| one.target == Some(Replicas::ZERO));
+        let falls = decisions().any(|one| {
+            let base = one.steps.first().map(|step| step.from);
+            base > Some(Replicas::ZERO) && one.target == Some(Replicas::ZERO)
+        });
+        let ago = self.used_of_late(now).filter(|_| sleeps && falls)?;
+        let text = format!(
+            "{} goes to 0 although it was in use {} s ago",
+            self.of.model,
+            ago.as_secs()
+        );
+        Some(Violation::new("D8", text))
+    }
+
+    /// L2: who leads starts it when somebody waits for it, whatever Prometheus says.
+    pub(super) fn unwoken(&self, place: usize, seat: &mut Seat, now: Moment) -> Option<Violation> {
+        let facts = &seat.door.facts;
+        let limit = facts.settings.load().generation.dynamic.interval * 2 + WOKEN;
+        let is_due = self.now.waits && self.now.answers && self.sleeps(facts);
+        let present = is_due.then(|| self.of.model.to_string());
+        let lasting = seat.lasting_lead("asleep", present.into_iter().collect(), now, limit);
+        let model = lasting.first()?;
+        let text = format!(
+            "c{place}: requests wait for {model}, and nothing was started for {} s",
+            limit.as_secs()
+        );
+        Some(Violation::new("L2", text))
+    }
+
+    /// Whether all of it is seen, at zero and kept there, and not for want of GPUs.
+    fn sleeps(&self, facts: &Facts) -> bool {
+        let plan = facts.plan.load();
+        let is_refused = |key| {
+            let decision = plan.as_ref().as_ref()?.decisions.get(key)?;
+            Some(decision.is_refused_wake())
+        };
+        self.of.variants.iter().all(|key| {
+            let view = facts.board.get(key);
+            let at_zero = view.is_some_and(|view| {
+                let target = view.target.resolved();
+                view.model == self.of.model
+                    && target.is_some_and(|target| target.current == Replicas::ZERO)
+            });
+            at_zero
+                && facts.records.desired(key) == Some(Replicas::ZERO)
+                && is_refused(key) != Some(true)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn use_counts_until_its_retention_has_passed_and_not_before_it_can_be_known() {
+        let mut sleep = Sleep::new(Sleeper {
+            number: 0,
+            model: ModelKey::new("n", "m"),
+            variants: vec![VariantKey::new("n", "v")],
+            retention: seconds(180),
+        });
+        assert_eq!(sleep.used_of_late(seconds(0)), None);
+        let mut play = |from: u64, to: u64, comes: bool| {
+            for at in from..to {
+                let now = Use {
+                    comes,
+                    waits: false,
+                    answers: true,
+                };
+                sleep.note(now, seconds(at));
+            }
+            let ago = sleep.used_of_late(seconds(to))?;
+            Some(ago.as_secs())
+        };
+        assert_eq!(play(0, 200, false), None);
+        assert_eq!(play(200, 289, true), None, "nobody has to know yet");
+        assert_eq!(play(289, 295, true), Some(1));
+        assert_eq!(play(295, 400, false), Some(106));
+        assert_eq!(play(400, 454, false), Some(160));
+        assert_eq!(play(454, 455, false), None, "its retention has passed");
+        assert_eq!(play(455, 1_000, false), None);
+        assert_eq!(play(1_000, 1_001, true), None);
+    }
+}
