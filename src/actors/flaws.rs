@@ -1,12 +1,14 @@
 //! What planted defects make of settings and plans.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::env::{Flaw, Flaws};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
+use crate::policy::snapshot::ClusterSnapshot;
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
 use crate::settings::{DynamicSettings, TransitionLimits};
@@ -56,18 +58,12 @@ pub(super) fn taught_at(flaws: &Flaws, known: &Learned, now: Moment) -> Moment {
     }
 }
 
-/// A plan that was not made for requests that have come, as a flawed controller makes it.
-pub(super) fn without_starts(flaws: &Flaws, mut plan: Plan) -> Plan {
-    if !flaws.has(Flaw::WakeOnce) {
-        return plan;
+/// What is known, as a flawed controller knows it.
+pub(super) fn snapshot(flaws: &Flaws, mut snapshot: ClusterSnapshot) -> ClusterSnapshot {
+    if flaws.has(Flaw::RoutersUnheard) {
+        snapshot.direct = Arc::default();
     }
-    for decision in plan.decisions.values_mut() {
-        let is_start = |step: &mut Step| step.stage == Stage::Zero && step.to > step.from;
-        if decision.steps.pop_if(is_start).is_some() {
-            decision.target = Some(Replicas::ZERO);
-        }
-    }
-    plan
+    snapshot
 }
 
 fn undo_bounds(decision: &mut Decision) {

@@ -75,8 +75,6 @@ pub struct Optimizer {
 enum Early {
     NotAsked,
     Armed,
-    /// It is made now.
-    Due,
 }
 
 impl Optimizer {
@@ -126,7 +124,7 @@ impl Optimizer {
         };
         let cycle = CycleId(cycle);
         let _entered = in_cycle(Some(cycle)).entered();
-        let snapshot = self.facts.snapshot(cycle);
+        let snapshot = flaws::snapshot(&self.facts.flaws, self.facts.snapshot(cycle));
         let settings = &in_force.generation.dynamic;
         let learned = self.facts.learned.load();
         let read = flaws::settings(&self.facts.flaws, settings);
@@ -138,10 +136,7 @@ impl Optimizer {
         }
         timer.observe_duration();
         self.planned = Some(now);
-        let mut plan = flaws::plan(&self.facts.flaws, plan);
-        if self.early != Early::Due {
-            plan = flaws::without_starts(&self.facts.flaws, plan);
-        }
+        let plan = flaws::plan(&self.facts.flaws, plan);
         let plan = Arc::new(plan);
         effects.push(Effect::Publish(Proposal { term, plan }));
     }
@@ -200,9 +195,8 @@ impl Duty for Optimizer {
                 self.ask_early(now, effects);
             }
             Occasion::Message(Message::EarlyCycle) => {
-                self.early = Early::Due;
-                self.plan_early(now, effects);
                 self.early = Early::NotAsked;
+                self.plan_early(now, effects);
             }
         }
     }

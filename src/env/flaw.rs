@@ -51,8 +51,8 @@ pub enum Flaw {
     TakeoverUnread,
     /// A process that begins takes whatever is idle for idle since ever.
     IdleSinceEver,
-    /// A model is started from zero at the moment at which requests come, or not at all.
-    WakeOnce,
+    /// What routers say themselves is not heard.
+    RoutersUnheard,
 }
 
 impl Flaw {
@@ -80,7 +80,7 @@ impl Flaw {
         Self::RatioUnchecked,
         Self::TakeoverUnread,
         Self::IdleSinceEver,
-        Self::WakeOnce,
+        Self::RoutersUnheard,
     ];
 }
 

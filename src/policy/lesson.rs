@@ -214,6 +214,11 @@ fn postures(subject: Subject<'_>) -> BTreeMap<ServingRole, Posture> {
     roles
 }
 
+/// Whether a variant that was `at_zero` at the last collection was started since.
+pub(super) fn is_started(view: &VariantView, at_zero: &BTreeSet<VariantKey>) -> bool {
+    presence(view) == Presence::Wanted && at_zero.contains(&view.key)
+}
+
 fn presence(view: &VariantView) -> Presence {
     match (view.base(), view.target.resolved()) {
         (Some(Replicas::ZERO), Some(target)) if target.current == Replicas::ZERO => {

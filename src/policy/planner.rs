@@ -17,6 +17,7 @@ use super::draft::Draft;
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
+use super::lesson;
 use super::moment::Moment;
 use super::plan::{
     Decision, MetricsState, ModelFigures, Outcome, Plan, SaturationFigures, TargetProblem,
@@ -136,8 +137,13 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// The fewest replicas of a variant because it was started from zero of late.
-    fn woken_floor(&self, model: &ModelKey, variant: &VariantKey) -> Replicas {
+    /// The fewest replicas of a variant because it was started from zero of late; perhaps since the
+    /// last collection, which cannot know who asked for it.
+    fn woken_floor(&self, model: &ModelKey, view: &VariantView) -> Replicas {
+        let variant = &view.key;
+        if lesson::is_started(view, &self.learned.at_zero) {
+            return Replicas::ONE;
+        }
         let retention = self.settings.scale_to_zero.retention(model);
         let hold = self.outlook().of(variant).pending_limit(retention);
         self.learned.wakes.floor(variant, hold, self.now)

@@ -284,7 +284,7 @@ fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMembe
         .iter()
         .map(|draft| {
             let key = &draft.view.key;
-            let woken = cycle.woken_floor(work.key, key);
+            let woken = cycle.woken_floor(work.key, draft.view);
             let member = ZeroMember {
                 serving: serving(draft),
                 count: draft.count(),

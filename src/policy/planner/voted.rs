@@ -183,7 +183,7 @@ fn candidates(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, Candid
         .filter(|draft| draft.scale.current == Replicas::ZERO || cycle.listener.hears(draft.view))
         .map(|draft| {
             let key = &draft.view.key;
-            let woken = cycle.woken_floor(work.key, key);
+            let woken = cycle.woken_floor(work.key, draft.view);
             let candidate = Candidate {
                 role: draft.view.template.role,
                 cost: draft.view.cost,

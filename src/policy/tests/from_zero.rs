@@ -1,17 +1,19 @@
 //! Models at zero, what Prometheus and routers themselves say of their requests, and what is learned
 //! while nobody can be heard.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::voted::planned;
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::learn;
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Plan, Why};
 use crate::policy::router_queue::QueueSource;
 use crate::policy::units::Replicas;
+use crate::policy::{learn, plan};
+use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 const PERCENTAGES: &str = "scaleToZero: {default: {enable_scale_to_zero: true}}";
@@ -135,11 +137,46 @@ fn what_routers_say_is_written_down_and_read_back() {
 /// Learns from a document so many seconds after the last one.
 fn taught(learned: &Learned, text: &str, seconds: u64) -> (Learned, Moment) {
     let settings = read_bundle(PERCENTAGES).unwrap();
+    let Situation { snapshot, now, .. } = after(text, seconds, &settings);
+    (learn(&snapshot, learned, &settings, now), now)
+}
+
+fn after(text: &str, seconds: u64, settings: &DynamicSettings) -> Situation {
     let text = format!("{text}time: {{uptime: {}s}}\n", 86_400 + seconds);
     let document = SnapshotDocument::parse(&text).unwrap();
-    let situation = document.situation(&settings.freshness).unwrap();
-    let (snapshot, now) = (situation.snapshot, situation.now);
-    (learn(&snapshot, learned, &settings, now), now)
+    document.situation(&settings.freshness).unwrap()
+}
+
+/// An early cycle decides on the collection before a start: of that nobody had heard of a request, and by
+/// it a model that was idle for long went to zero again seconds after its start.
+#[test]
+fn a_start_is_kept_before_a_collection_knows_of_it() {
+    let variant = VariantKey::new("ns", "a");
+    let idle = "router: {queueRequests: 0}";
+    let at_zero = document(0, GOOD, idle);
+    let (learned, _) = taught(&Learned::default(), &at_zero, 0);
+    let (learned, now) = taught(&learned, &at_zero, 1_200);
+    assert_eq!(
+        learned.wakes.floor(&variant, Duration::MAX, now),
+        Replicas::ZERO
+    );
+    for settings in [PERCENTAGES, TOKENS] {
+        let settings = read_bundle(settings).unwrap();
+        let target = |learned: &Learned| {
+            let started = at_zero.replace(
+                "desired: 0, target: {current: 0}",
+                "desired: 1, target: {current: 1, ready: 0}",
+            );
+            let Situation { snapshot, now, .. } = after(&started, 1_215, &settings);
+            plan(&snapshot, learned, &settings, 1, now).decisions[&variant].target
+        };
+        let unaware = Learned {
+            at_zero: BTreeSet::new(),
+            ..learned.clone()
+        };
+        assert_eq!(target(&unaware), Some(Replicas::ZERO), "idle for long");
+        assert_eq!(target(&learned), Some(Replicas::ONE), "started since");
+    }
 }
 
 #[test]

@@ -265,7 +265,7 @@ impl Judge {
             }
             let mut found = seat.plans.judge(plan, &circumstances);
             let misled = seat.misled_for(now);
-            let sleep = sleep.as_ref();
+            let sleep = sleep.as_mut();
             found.extend(sleep.and_then(|sleep| sleep.too_early(plan, misled, now)));
             found
         };

@@ -8,7 +8,7 @@ use super::seat::Seat;
 use crate::actors::facts::Facts;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
-use crate::policy::plan::Plan;
+use crate::policy::plan::{Plan, Stage};
 use crate::policy::units::Replicas;
 
 /// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
@@ -51,6 +51,8 @@ pub(super) struct Sleep {
     /// From when to when it was in use, the oldest first.
     used: VecDeque<(Duration, Duration)>,
     now: Use,
+    /// When a plan last started it from zero.
+    started: Option<Duration>,
 }
 
 impl Sleep {
@@ -64,6 +66,7 @@ impl Sleep {
             of,
             used: VecDeque::new(),
             now,
+            started: None,
         }
     }
 
@@ -93,17 +96,14 @@ impl Sleep {
         Some(now.saturating_sub(*last))
     }
 
-    /// D8: no plan sends it to zero within its retention. `misled` is how long ago Prometheus told it
-    /// falsehoods that may look like nobody's using it.
+    /// D8: no plan sends it to zero within its retention, or within that of its start. `misled` is how
+    /// long ago Prometheus told falsehoods by which it may look as if nobody used it.
     pub(super) fn too_early(
-        &self,
+        &mut self,
         plan: &Plan,
         misled: Option<Duration>,
         now: Duration,
     ) -> Option<Violation> {
-        if misled.is_some_and(|ago| ago < self.of.retention + HEARD) {
-            return None;
-        }
         let decisions = || {
             let keys = self.of.variants.iter();
             keys.filter_map(|key| plan.decisions.get(key))
@@ -113,9 +113,28 @@ impl Sleep {
             let base = one.steps.first().map(|step| step.from);
             base > Some(Replicas::ZERO) && one.target == Some(Replicas::ZERO)
         });
-        let ago = self.used_of_late(now).filter(|_| sleeps && falls)?;
+        let starts = decisions().any(|one| {
+            let mut steps = one.steps.iter();
+            steps.any(|step| step.stage == Stage::Zero && step.to > step.from)
+        });
+        if starts {
+            self.started = Some(now);
+        }
+        if !(sleeps && falls) {
+            return None;
+        }
+        let since = |at: Duration| now.saturating_sub(at);
+        let started = self.started.map(since);
+        let started = started.filter(|ago| *ago < self.of.retention);
+        let is_misled = misled.is_some_and(|ago| ago < self.of.retention + HEARD);
+        let used = self.used_of_late(now).filter(|_| !is_misled);
+        let (what, ago) = match (started, used) {
+            (Some(ago), _) => ("started", ago),
+            (None, Some(ago)) => ("in use", ago),
+            (None, None) => return None,
+        };
         let text = format!(
-            "{} goes to 0 although it was in use {} s ago",
+            "{} goes to 0 although it was {what} {} s ago",
             self.of.model,
             ago.as_secs()
         );
