@@ -57,7 +57,7 @@ pub struct Learned {
     /// When each model was last in use.
     #[serde(default)]
     pub activity: ActivityLog,
-    /// Variants that had no replicas and were to have none.
+    /// Variants that were to have no replicas.
     #[serde(default)]
     pub at_zero: BTreeSet<VariantKey>,
     /// Variants that were started from zero of late.

@@ -30,10 +30,10 @@ pub(super) struct Lesson {
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
 }
 
-/// Whether a variant has replicas, or is to have some.
+/// Whether a variant is to have replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// It has none and is to have none.
+    /// It is to have none.
     AtZero,
     /// It is to have some.
     Wanted,
@@ -221,9 +221,8 @@ pub(super) fn is_started(view: &VariantView, at_zero: &BTreeSet<VariantKey>) -> 
 
 fn presence(view: &VariantView) -> Presence {
     match (view.base(), view.target.resolved()) {
-        (Some(Replicas::ZERO), Some(target)) if target.current == Replicas::ZERO => {
-            Presence::AtZero
-        }
+        // Its last replica may not have gone yet.
+        (Some(Replicas::ZERO), Some(_)) => Presence::AtZero,
         (Some(base), Some(_)) if base > Replicas::ZERO => Presence::Wanted,
         _ => Presence::Unknown,
     }

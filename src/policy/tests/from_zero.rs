@@ -152,30 +152,29 @@ fn after(text: &str, seconds: u64, settings: &DynamicSettings) -> Situation {
 #[test]
 fn a_start_is_kept_before_a_collection_knows_of_it() {
     let variant = VariantKey::new("ns", "a");
-    let idle = "router: {queueRequests: 0}";
-    let at_zero = document(0, GOOD, idle);
-    let (learned, _) = taught(&Learned::default(), &at_zero, 0);
-    let (learned, now) = taught(&learned, &at_zero, 1_200);
-    assert_eq!(
-        learned.wakes.floor(&variant, Duration::MAX, now),
-        Replicas::ZERO
-    );
-    for settings in [PERCENTAGES, TOKENS] {
-        let settings = read_bundle(settings).unwrap();
-        let target = |learned: &Learned| {
-            let started = at_zero.replace(
-                "desired: 0, target: {current: 0}",
-                "desired: 1, target: {current: 1, ready: 0}",
-            );
-            let Situation { snapshot, now, .. } = after(&started, 1_215, &settings);
-            plan(&snapshot, learned, &settings, 1, now).decisions[&variant].target
-        };
-        let unaware = Learned {
-            at_zero: BTreeSet::new(),
-            ..learned.clone()
-        };
-        assert_eq!(target(&unaware), Some(Replicas::ZERO), "idle for long");
-        assert_eq!(target(&learned), Some(Replicas::ONE), "started since");
+    let target = |count: u32| format!("desired: {count}, target: {{current: 1, ready: 0}}");
+    let at_zero = document(0, GOOD, "router: {queueRequests: 0}");
+    let leaving = at_zero.replace("desired: 0, target: {current: 0}", &target(0));
+    let started = leaving.replace(&target(0), &target(1));
+    // The last replica may have gone after the last collection.
+    for before in [&at_zero, &leaving] {
+        let (learned, _) = taught(&Learned::default(), before, 0);
+        let (learned, now) = taught(&learned, before, 1_200);
+        let floor = learned.wakes.floor(&variant, Duration::MAX, now);
+        assert_eq!(floor, Replicas::ZERO);
+        for settings in [PERCENTAGES, TOKENS] {
+            let settings = read_bundle(settings).unwrap();
+            let decided = |learned: &Learned| {
+                let Situation { snapshot, now, .. } = after(&started, 1_215, &settings);
+                plan(&snapshot, learned, &settings, 1, now).decisions[&variant].target
+            };
+            let unaware = Learned {
+                at_zero: BTreeSet::new(),
+                ..learned.clone()
+            };
+            assert_eq!(decided(&unaware), Some(Replicas::ZERO), "idle for long");
+            assert_eq!(decided(&learned), Some(Replicas::ONE), "started since");
+        }
     }
 }
 

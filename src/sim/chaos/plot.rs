@@ -237,9 +237,15 @@ fn sleeper(name: &str, scenario: &Scenario) -> Option<Sleeper> {
 const LAST_VISIT: Duration = Duration::from_mins(8);
 
 impl Plot {
-    /// The world with one more visit for the model that may go to zero after `calm`, and when that has
-    /// ended.
-    pub(super) fn visited(&self, calm: Duration) -> (Scenario, Duration) {
+    /// When the last fault has ended and everything is put back.
+    fn calm_from(&self, schedule: &Schedule) -> Duration {
+        self.faults_until.max(schedule.end())
+    }
+
+    /// The world with one more visit for the model that may go to zero after these faults, and when that
+    /// has ended.
+    pub(super) fn visited(&self, schedule: &Schedule) -> (Scenario, Duration) {
+        let calm = self.calm_from(schedule);
         let mut scenario = self.scenario.clone();
         let number = self.sleeper.as_ref().map(|sleeper| sleeper.number);
         let model = number.and_then(|number| scenario.models.get_mut(number));

@@ -60,11 +60,6 @@ pub fn play(
     Ok(outcome)
 }
 
-/// When the last fault has ended and everything is put back.
-fn calm_from(plot: &Plot, schedule: &Schedule) -> Duration {
-    plot.faults_until.max(schedule.end())
-}
-
 struct Run<'a> {
     plot: &'a Plot,
     schedule: &'a Schedule,
@@ -93,7 +88,7 @@ impl<'a> Run<'a> {
         keep: Keep,
     ) -> Result<Self, WorldError> {
         let doors = Doors::default();
-        let (scenario, quiet_from) = plot.visited(calm_from(plot, schedule));
+        let (scenario, quiet_from) = plot.visited(schedule);
         let world = World::staffed(&scenario, seed, DATE, doors.clone()).await?;
         let trace = Trace::new(world.clock.clone(), keep);
         let insider = Insider::new(world.server.clone(), "somebody");
