@@ -220,7 +220,6 @@ impl Judge {
                 seats,
                 zero,
                 around,
-                sleep,
                 ..
             } = &mut *bench;
             let may_be_zero = |key: &VariantKey| {
@@ -263,14 +262,20 @@ impl Judge {
             for line in seat.plans.news(plan) {
                 self.0.trace.note(&who, "decides", &line);
             }
-            let mut found = seat.plans.judge(plan, &circumstances);
-            let misled = seat.misled_for(now);
-            let sleep = sleep.as_mut();
-            found.extend(sleep.and_then(|sleep| sleep.too_early(plan, misled, now)));
-            found
+            seat.plans.judge(plan, &circumstances)
         };
         self.report_all(found);
+        self.report_all(self.too_early(place, plan));
         self.claims();
+    }
+
+    /// D8, of the model that may go to zero.
+    fn too_early(&self, place: usize, plan: &Plan) -> Option<Violation> {
+        let now = self.now();
+        let mut bench = self.bench();
+        let Bench { seats, sleep, .. } = &mut *bench;
+        let misled = seats.get(&place)?.misled_for(now);
+        sleep.as_mut()?.too_early(plan, misled, now)
     }
 
     /// The counts that the first plan of a term goes on from: what is stored, if the process can have
