@@ -250,7 +250,7 @@ fn a_budget_is_shared_while_a_replica_starts() {
 fn a_model_of_percentages_says_what_keeps_it_from_zero() {
     let pods = [(0.3, 0, 60)];
     let text = variant("v", "both", "bounds: {min: 0},", &pods);
-    let (target, said) = first_look("", &[text.clone()]).remove(0);
+    let (target, said) = first_look("", std::slice::from_ref(&text)).remove(0);
     assert_eq!(target, 1, "{said}");
     assert!(!said.contains("no-wake-signal"), "{said}");
     let to_zero = "scaleToZero: {default: {enable_scale_to_zero: true}}";
