@@ -23,8 +23,7 @@ use crate::kit::{KillAt, Mishap};
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::Insider;
 use crate::sim::prometheus::Outage;
-use crate::sim::workloads::object::Object as Stored;
-use crate::sim::world::{Doors, Load as Demand, Scenario, World, WorldError};
+use crate::sim::world::{Doors, Scenario, World, WorldError};
 
 /// The date at which every run begins.
 const DATE: WallTime = WallTime(1_767_225_600_000);
@@ -244,26 +243,8 @@ impl<'a> Run<'a> {
 
     /// What is true of the model that may go to zero.
     fn used(&self, now: Duration) -> Option<Use> {
-        let number = self.plot.sleeper.as_ref()?.number;
-        let model = self.scenario.models.get(number)?;
-        let comes = match &model.load {
-            Demand::Flow { shape, .. } => shape.rate(now) > 0.0,
-            _ => false,
-        };
-        let waits = self.world.frame().models.get(number)?.held > 0;
-        let answers = waits && {
-            let name = format!("{}-epp-0", model.name);
-            let pod = self.insider.get("pods.", self.scenario.namespace, &name);
-            pod.map(Stored).is_some_and(|pod| {
-                let outages = self.world.workloads.outages();
-                pod.holds("Ready") && !outages.holds(pod.text("/spec/nodeName"))
-            })
-        };
-        Some(Use {
-            comes,
-            waits,
-            answers,
-        })
+        let sleeper = self.plot.sleeper.as_ref()?;
+        Use::of(sleeper, (&self.scenario, &self.world), &self.insider, now)
     }
 
     /// What keeps the world from coming to rest, beside the controllers.

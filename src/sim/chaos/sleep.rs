@@ -10,6 +10,9 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Plan, Stage};
 use crate::policy::units::Replicas;
+use crate::sim::apiserver::Insider;
+use crate::sim::workloads::object::Object;
+use crate::sim::world::{Load, Scenario, World};
 
 /// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
 const HEARD: Duration = Duration::from_secs(90);
@@ -42,6 +45,36 @@ pub(super) struct Use {
     pub(super) waits: bool,
     /// Whether its router answers.
     pub(super) answers: bool,
+}
+
+impl Use {
+    /// What the world knows of it.
+    pub(super) fn of(
+        sleeper: &Sleeper,
+        (scenario, world): (&Scenario, &World),
+        insider: &Insider,
+        now: Duration,
+    ) -> Option<Self> {
+        let model = scenario.models.get(sleeper.number)?;
+        let comes = match &model.load {
+            Load::Flow { shape, .. } => shape.rate(now) > 0.0,
+            _ => false,
+        };
+        let waits = world.frame().models.get(sleeper.number)?.held > 0;
+        let answers = waits && {
+            let name = format!("{}-epp-0", model.name);
+            let pod = insider.get("pods.", scenario.namespace, &name);
+            pod.map(Object).is_some_and(|pod| {
+                let outages = world.workloads.outages();
+                pod.holds("Ready") && !outages.holds(pod.text("/spec/nodeName"))
+            })
+        };
+        Some(Self {
+            comes,
+            waits,
+            answers,
+        })
+    }
 }
 
 /// The model and its use so far.
