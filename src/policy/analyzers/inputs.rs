@@ -50,11 +50,18 @@ impl Told {
     /// What saturation was not told by the instances of each role, one signal of each.
     pub(in crate::policy) fn missing(&self) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
         let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
-        for variant in self.tokens.variants.values() {
+        let variants = || self.tokens.variants.values();
+        let are_answers_told = variants()
+            .flat_map(|variant| variant.instances.values())
+            .any(|said| said.output_tokens.is_some());
+        for variant in variants() {
+            let is_expected = are_answers_told && variant.role != ServingRole::Prefill;
             let args = variant.engine.as_ref();
             let is_stated = args.is_some_and(|args| args.kv_capacity().is_some());
             for (instance, said) in &variant.instances {
                 let is_waiting = said.waiting.is_some_and(|waiting| waiting > 0.0);
+                let is_at_work = said.kv_usage.is_some_and(|usage| usage > 0.0);
+                let hides_answers = is_waiting || (is_at_work && is_expected);
                 let signal = if said.kv_usage.is_none() {
                     SignalName::KvUsage
                 } else if said.waiting.is_none() {
@@ -63,7 +70,7 @@ impl Told {
                     SignalName::KvCapacity
                 } else if is_waiting && said.input_tokens.is_none() {
                     SignalName::InputTokens
-                } else if is_waiting && said.output_tokens.is_none() {
+                } else if hides_answers && said.output_tokens.is_none() {
                     SignalName::OutputTokens
                 } else {
                     continue;

@@ -58,9 +58,6 @@ pub enum OutputBucket {
 }
 
 impl OutputBucket {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Short, Self::Medium, Self::Long];
-
     /// The bucket of a mean answer.
     pub fn of(output_tokens: f64) -> Self {
         if output_tokens < 100.0 {

@@ -80,11 +80,15 @@ impl InstanceFigures {
     }
 
     /// Whether its demand is known, and neither a part of it nor a share of a cache whose size is
-    /// only remembered. That of a full instance that does not tell the length of its answers is not
-    /// known either: what it holds bounds others like it, and nobody knows which.
+    /// only remembered; and whether it is known what bounds it, and others like it. That is not where
+    /// it is full, or at work while others of the model tell it, and does not tell the length of its
+    /// answers. Who only reads prompts has none to tell.
     pub(super) fn is_demand_known(&self, role: ServingRole) -> bool {
         let lacks = |signal| self.missing.contains(&signal);
-        if self.k2_source == CapacityReason::Observed && lacks(Missing::OutputTokens) {
+        let is_full = self.k2_source == CapacityReason::Observed;
+        let is_at_work = self.in_use.is_some() || self.waiting > 0.0;
+        let is_alone = is_at_work && role != ServingRole::Prefill && self.output_tokens.is_some();
+        if lacks(Missing::OutputTokens) && (is_full || is_alone) {
             return false;
         }
         let is_priced = self.waiting <= 0.0
@@ -200,30 +204,16 @@ fn compute_bound(
 }
 
 /// The bound by compute that does not depend on what the instance holds; `None` where nothing is
-/// known of it. Of one that is at work and does not tell the length of its answers, while others of the
-/// model do, the least counts that an engine like it was seen to hold. An idle one has none to tell.
+/// known of it.
 fn known_bound(
     said: &InstanceInput,
     around: &Surroundings<'_>,
 ) -> Option<(KvTokens, CapacityReason)> {
-    let key = |bucket| HistoryKey {
-        engine: around.engine.clone(),
-        role: around.variant.role,
-        bucket,
-    };
     let output = said.output_tokens.or(around.workload.output_tokens);
-    let is_at_work = [said.kv_usage, said.waiting]
-        .into_iter()
-        .flatten()
-        .any(|amount| amount > 0.0);
-    let buckets = match (said.output_tokens, output) {
-        (None, Some(_)) if is_at_work => OutputBucket::ALL.to_vec(),
-        (_, Some(known)) => vec![OutputBucket::of(known)],
-        (_, None) => Vec::new(),
-    };
-    let remembered = (buckets.into_iter())
-        .filter_map(|bucket| around.learned.history(&key(bucket)))
-        .min_by(|one, other| one.order(*other));
+    let remembered = output.and_then(|output| {
+        let key = history_key(around.engine, around.variant.role, output);
+        around.learned.history(&key)
+    });
     if let Some(tokens) = remembered {
         return Some((tokens, CapacityReason::History));
     }

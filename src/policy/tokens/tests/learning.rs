@@ -40,24 +40,25 @@ fn readings_count_for_a_day() {
 }
 
 #[test]
-fn an_instance_that_hides_the_length_of_its_answers_is_bound_by_the_least_reading() {
-    let beside = |output: &str| {
+fn an_instance_at_work_that_hides_the_length_of_its_answers_lets_none_go() {
+    let beside = |used: u32, output: &str, other: &str| {
         format!(
-            "{{ after: 1900, variants: {{ v: {{ args: [], instances: {{ \
-             a: {{ used: 1000, waiting: 0, input: 100{output} }}, \
-             b: {{ used: 1000, waiting: 0, input: 100, output: 600 }} }} }} }} }}"
+            "{{ variants: {{ v: {{ args: [], instances: {{ \
+             a: {{ used: {used}, waiting: 0, input: 100{output} }}, \
+             b: {{ used: 1000, waiting: 0, input: 100{other} }} }} }} }} }}"
         )
     };
-    let mut fleet = Fleet::default();
-    see(&mut fleet, FULL);
-    let told = see(&mut fleet, &beside(", output: 600"));
-    assert_eq!(told["v.a.k2_source"], "P3-k2");
-    let untold = see(&mut fleet, &beside(""));
-    assert_eq!(
-        (&untold["v.a.k2_source"], &untold["v.a.k2"]),
-        (&Value::from("P2-hist"), &Value::from(8000.0))
-    );
-    assert_eq!(untold["v.b.k2_source"], "P3-k2");
+    let long = ", output: 600";
+    for (used, own, other, known) in [
+        (1_000, long, long, true),
+        (1_000, "", long, false),
+        // An idle one has none to tell, and of engines that never tell nothing is expected.
+        (0, "", long, true),
+        (1_000, "", "", true),
+    ] {
+        let seen = see(&mut Fleet::default(), &beside(used, own, other));
+        assert_eq!(seen["v.is_demand_known"], known, "{used} {own} {other}");
+    }
 }
 
 #[test]
