@@ -79,8 +79,8 @@ pub enum SizingError {
     },
     /// Even a nearly idle replica is slower.
     #[error(
-        "target {} of {target} is below the {least} of a nearly idle replica; raise the target, \
-         where it is inferred by sloMultiplier, or use a faster accelerator",
+        "target {} of {target} is below the {least} of a nearly idle replica; raise the target \
+         (sloMultiplier where it is inferred), or use a faster accelerator",
         .latency.name()
     )]
     Unreachable {

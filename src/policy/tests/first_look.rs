@@ -4,6 +4,7 @@
 use crate::policy::document::SnapshotDocument;
 use crate::policy::learned::Learned;
 use crate::policy::{check_plan, learn, plan};
+use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 const VOTERS: &str = "
@@ -35,23 +36,37 @@ fn fleet(uptime: u64, rates: &str) -> String {
     )
 }
 
-/// Targets, and the steps in words, of one look after the other.
+/// What is learned and decided of a document: targets in the order of names, and the steps in words.
+fn look(
+    text: &str,
+    learned: &Learned,
+    settings: &DynamicSettings,
+) -> (Learned, Vec<(u32, String)>) {
+    let document = SnapshotDocument::parse(text).unwrap();
+    let situation = document.situation(&settings.freshness).unwrap();
+    let (snapshot, now) = (&situation.snapshot, situation.now);
+    let learned = learn(snapshot, learned, settings, now);
+    let plan = plan(snapshot, &learned, settings, 1, now);
+    assert_eq!(check_plan(snapshot, settings, &plan), Ok(()));
+    let decided = plan.decisions.values().map(|decision| {
+        let said: Vec<String> = (decision.steps.iter())
+            .map(|step| step.why.to_string())
+            .collect();
+        (decision.target.unwrap().0, said.join("; "))
+    });
+    let decided = decided.collect();
+    (learned, decided)
+}
+
+/// The one variant of one look after the other.
 fn looks(settings: &str, looks: &[(u64, &str)]) -> Vec<(u32, String)> {
     let settings = read_bundle(settings).unwrap();
     let mut learned = Learned::default();
     let mut made = Vec::new();
     for (uptime, rates) in looks {
-        let document = SnapshotDocument::parse(&fleet(*uptime, rates)).unwrap();
-        let situation = document.situation(&settings.freshness).unwrap();
-        let (snapshot, now) = (&situation.snapshot, situation.now);
-        learned = learn(snapshot, &learned, &settings, now);
-        let plan = plan(snapshot, &learned, &settings, 1, now);
-        assert_eq!(check_plan(snapshot, &settings, &plan), Ok(()));
-        let decision = plan.decisions.values().next().unwrap();
-        let said: Vec<String> = (decision.steps.iter())
-            .map(|step| step.why.to_string())
-            .collect();
-        made.push((decision.target.unwrap().0, said.join("; ")));
+        let (known, mut decided) = look(&fleet(*uptime, rates), &learned, &settings);
+        learned = known;
+        made.push(decided.remove(0));
     }
     made
 }
@@ -130,24 +145,11 @@ fn variant(name: &str, role: &str, more: &str, pods: &[(f64, u32, u32)]) -> Stri
     )
 }
 
-/// Targets of a first look at some variants, in the order of names, and the steps in words.
+/// A first look at some variants.
 fn first_look(settings: &str, variants: &[String]) -> Vec<(u32, String)> {
-    let settings = read_bundle(settings).unwrap();
     let text = format!("version: 1\nvariants:\n{}\n", variants.join("\n"));
-    let document = SnapshotDocument::parse(&text).unwrap();
-    let situation = document.situation(&settings.freshness).unwrap();
-    let (snapshot, now) = (&situation.snapshot, situation.now);
-    let learned = learn(snapshot, &Learned::default(), &settings, now);
-    let plan = plan(snapshot, &learned, &settings, 1, now);
-    assert_eq!(check_plan(snapshot, &settings, &plan), Ok(()));
-    (plan.decisions.values())
-        .map(|decision| {
-            let said: Vec<String> = (decision.steps.iter())
-                .map(|step| step.why.to_string())
-                .collect();
-            (decision.target.unwrap().0, said.join("; "))
-        })
-        .collect()
+    let settings = read_bundle(settings).unwrap();
+    look(&text, &Learned::default(), &settings).1
 }
 
 /// What a full replica holds bounds those like it, unless nobody says whom it is like.
@@ -203,16 +205,16 @@ fn a_budget_is_not_shared_by_a_part_of_the_demand() {
 /// While nobody has applied what was published, the queueing model does not take it back either.
 #[test]
 fn hybrid_takes_nothing_away_while_a_count_is_not_applied() {
-    let look = |desired: u32| {
+    let at = |desired: u32| {
         let pods = [(0.02, 0, 128); 3];
         let text = variant("v", "both", &format!("desired: {desired},"), &pods);
         let rates = RATES.replace("arrivalRate: 3", "arrivalRate: 0.5");
         let text = text.replace("queueLength", &format!("{rates}, queueLength"));
         first_look(HYBRID, &[text]).remove(0)
     };
-    let (target, said) = look(3);
+    let (target, said) = at(3);
     assert_eq!(target, 1, "{said}");
-    let (target, said) = look(5);
+    let (target, said) = at(5);
     assert_eq!(target, 5, "{said}");
     assert!(
         said.contains("saturation safety block: scale-down unsafe"),

@@ -87,8 +87,9 @@ impl InstanceFigures {
         let lacks = |signal| self.missing.contains(&signal);
         let is_full = self.k2_source == CapacityReason::Observed;
         let is_at_work = self.in_use.is_some() || self.waiting > 0.0;
-        let is_alone = is_at_work && role != ServingRole::Prefill && self.output_tokens.is_some();
-        if lacks(Missing::OutputTokens) && (is_full || is_alone) {
+        let others_tell = self.output_tokens.is_some();
+        let hides = is_at_work && role != ServingRole::Prefill && others_tell;
+        if lacks(Missing::OutputTokens) && (is_full || hides) {
             return false;
         }
         let is_priced = self.waiting <= 0.0

@@ -21,9 +21,10 @@ const WORDS: [(&str, &str); 11] = [
 /// How the parser announces one of its own types.
 const STRUCTURE: &str = "expected struct ";
 
-/// Letters of a message that are told at most; one that lists every field a snapshot knows is shorter.
+/// Letters at the beginning of a long message that are told; one that lists every field a snapshot knows
+/// is shorter.
 const BEGINNING: usize = 600;
-/// Of those that are left out, so many at the end are told after all: what is expected, and where.
+/// Letters at its end that are told: what is expected, and where.
 const END: usize = 200;
 
 /// Translates a message, and leaves the middle out of one that quotes a long text.
