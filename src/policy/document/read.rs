@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::distinct::Distinct;
 use super::inventory::InventoryDocument;
 use super::pod::{PodDocument, RankDocument, SignalsDocument};
 use super::quantity::Quantity;
@@ -93,13 +94,16 @@ impl SnapshotDocument {
         }
         if text.trim_start().starts_with('{')
             && let Ok(document) = serde_json::from_str(text)
+            && serde_json::from_str::<Distinct>(text).is_ok()
         {
             return Ok(document);
         }
         // YAML holds nearly all of JSON, and its parser knows the path of what is wrong.
         check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
-        serde_yaml::from_str(text)
-            .map_err(|error| DocumentError::Form(plain_words(&error.to_string())))
+        let form = |error: serde_yaml::Error| DocumentError::Form(plain_words(&error.to_string()));
+        let document = serde_yaml::from_str(text).map_err(form)?;
+        serde_yaml::from_str::<Distinct>(text).map_err(form)?;
+        Ok(document)
     }
 
     /// What it says. `bands` are the ages that the settings in force call fresh and stale.

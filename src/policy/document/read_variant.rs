@@ -210,10 +210,8 @@ impl Reader {
             name: Arc::clone(name),
         };
         let target = reference.resolve(&variant.namespace).unwrap_or_else(|| {
-            self.fault(
-                format!("{path}.kind"),
-                format!("{kind:?} is not known by itself; write Deployment, StatefulSet or LeaderWorkerSet, or apiVersion as well, or state: unsupportedKind"),
-            );
+            let (field, why) = unresolved(&reference);
+            self.fault(format!("{path}.{field}"), why);
             TargetKey::new(
                 Arc::clone(&variant.namespace),
                 TargetKind::Deployment,
@@ -274,5 +272,32 @@ fn command(container: &ContainerDocument) -> ContainerCommand {
         command: container.command.clone(),
         args: container.args.clone(),
         env: container.env.clone(),
+    }
+}
+
+/// The field that keeps a reference from naming a target, and what to write instead.
+fn unresolved(reference: &TargetReference) -> (&'static str, String) {
+    let TargetReference {
+        api_version, kind, ..
+    } = reference;
+    match api_version.as_deref().filter(|text| !text.is_empty()) {
+        None => (
+            "kind",
+            format!(
+                "{kind:?} is not known by itself; write Deployment, StatefulSet or LeaderWorkerSet, \
+                 or apiVersion as well, or state: unsupportedKind"
+            ),
+        ),
+        Some(_) if reference.group_version().is_some() => (
+            "kind",
+            format!("{kind:?} is no kind; write letters and digits, such as Rollout"),
+        ),
+        Some(text) => (
+            "apiVersion",
+            format!(
+                "{text:?} is no API group and version; write them with one slash, such as \
+                 argoproj.io/v1alpha1, or the version alone for the core, such as v1"
+            ),
+        ),
     }
 }

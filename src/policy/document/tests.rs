@@ -52,6 +52,37 @@ fn a_small_document_needs_little_and_the_rest_is_not_known() {
 }
 
 #[test]
+fn a_key_that_stands_twice_is_told_in_yaml_and_json() {
+    let json = |types: &str| {
+        format!(r#"{{"version": 1, "variants": [], "inventory": {{"types": {{{types}}}}}}}"#)
+    };
+    let yaml = |gpus: &str| SMALL.replace("model: m", &format!("model: m\n  gpus: {{{gpus}}}"));
+    let h100 = r#""H100": {"total": 8}"#;
+    for (once, twice, path) in [
+        (
+            json(h100),
+            json(&format!("{h100}, {h100}")),
+            "inventory.types: \"H100\"",
+        ),
+        (
+            yaml("nvidia.com/gpu: 8"),
+            yaml("nvidia.com/gpu: 8, 'nvidia.com/gpu': 1"),
+            "variants[0].gpus: \"nvidia.com/gpu\"",
+        ),
+        (
+            format!("{SMALL}context: {{1: a, 2: a}}"),
+            format!("{SMALL}context: {{1: a, '1': b}}"),
+            "context: \"1\"",
+        ),
+    ] {
+        assert!(read(&once).is_ok(), "{once}");
+        let told = read(&twice).unwrap_err().to_string();
+        let expected = format!("{path} stands twice; write it once at line ");
+        assert!(told.starts_with(&expected), "{told}");
+    }
+}
+
+#[test]
 fn an_inventory_is_one_of_three_things() {
     let with = |inventory: &str| read(&format!("{SMALL}inventory: {inventory}\n"));
     let types = with("{types: {H100: {total: 8, used: 2}}}").unwrap();
@@ -170,6 +201,18 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         "{kind: Pod, current: 2}",
         "variants[0].target.kind",
         "Deployment",
+    ),
+    (
+        "{current: 2}",
+        "{kind: Rollout, apiVersion: a/b/c, current: 2}",
+        "variants[0].target.apiVersion",
+        "argoproj.io/v1alpha1",
+    ),
+    (
+        "{current: 2}",
+        "{kind: Roll-out, apiVersion: argoproj.io/v1alpha1, current: 2}",
+        "variants[0].target.kind",
+        "such as Rollout",
     ),
     (
         "namespace: ns",
