@@ -1,7 +1,9 @@
 //! Settings that may change while the process runs, typed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::advice::{in_vain, unserved};
 use super::logging::LogLevel;
 use super::problem::{Findings, Instead, Notice, Problem, SettingError};
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
@@ -172,36 +174,28 @@ impl DynamicSettings {
                 findings,
             ),
         };
-        settings.advise(findings);
+        findings.notices.extend(in_vain(&settings));
         settings
     }
 
-    /// Tells what acts only together with something that is not set.
-    fn advise(&self, findings: &mut Findings) {
-        if self.limits_growth() {
-            return;
-        }
-        let advice = |place, text: &str| Notice::EntryAdvice {
-            place,
-            text: text.to_owned(),
-        };
-        let rescaling = self.saturation.rescaling().into_iter().map(|place| {
-            let text = "enableRescale: nothing limits growth, so no budget is shared; write \
-                        enableLimiter: true in the global entry `default`, or remove it";
-            advice(place, text)
-        });
-        let limiting = self.saturation.limiting().map(|place| {
-            let text = "limiters: nothing limits growth, so they do not act; write enableLimiter: \
-                        true beside them, or remove them";
-            advice(place, text)
-        });
-        findings.notices.extend(rescaling.chain(limiting));
+    /// Whether the queueing model is asked about any model, which latency targets are for.
+    pub fn asks_queueing_model(&self) -> bool {
+        self.proactive_model || self.queueing_model.selected()
+    }
+
+    /// Whether any model is sized, and not only moved by steps.
+    pub(super) fn sizes_models(&self) -> bool {
+        self.asks_queueing_model() || self.saturation.any_by_tokens()
+    }
+
+    /// What is said of models that nobody serves, entry by entry.
+    pub fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Notice> {
+        unserved(self, served)
     }
 
     /// Which signals the decisions need.
     pub fn appetite(&self) -> Appetite {
-        if self.proactive_model || self.queueing_model.selected() || self.saturation.any_by_tokens()
-        {
+        if self.sizes_models() {
             Appetite::Everything
         } else if self.saturation.any_to_zero() || self.scale_to_zero.any() {
             Appetite::Use

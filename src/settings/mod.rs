@@ -5,6 +5,7 @@
 //! `scale_to_zero`, `queueing_model` and `service_class` read the policy ConfigMaps.
 
 pub mod address;
+mod advice;
 pub mod boolean;
 pub mod bundle;
 pub mod config_maps;

@@ -1,12 +1,14 @@
 //! Settings of the queueing-model analyzer: whether it is used, and for which latencies it sizes.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
 use super::entries::{Entry, EntryKind, ScopeChange, ScopedEntries, Verdict, read_scoped};
-use super::problem::Findings;
+use super::problem::{EntryPlace, Findings};
 use super::sources::PolicySources;
 use super::yaml::Field;
 use crate::policy::key::ModelKey;
@@ -194,6 +196,14 @@ impl QueueingModelLayers {
         self.entries.global.default_entry().is_some()
     }
 
+    /// Where its entries are.
+    pub(super) fn entries(&self) -> Vec<EntryPlace> {
+        let named = self.entries.models_named().into_iter();
+        named
+            .map(|named| named.place(Purpose::QueueingModel))
+            .collect()
+    }
+
     /// What applies to a model.
     pub fn policy(&self, model: &ModelKey) -> QueueingModelPolicy {
         let layers = || self.entries.layers(model);
@@ -204,6 +214,11 @@ impl QueueingModelLayers {
             tuning: layers().find_map(|entry| entry.tuning).unwrap_or(true),
             targets: layers().find_map(|entry| entry.targets),
         }
+    }
+
+    /// Entries that name a model which is not among `served`, with that model's name.
+    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<(EntryPlace, Arc<str>)> {
+        self.entries.unserved(Purpose::QueueingModel, served)
     }
 
     /// What differs from an earlier state, scope by scope.

@@ -1,5 +1,7 @@
 //! Which models may go to zero, and how long they must have been idle.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -8,7 +10,7 @@ use super::config_maps::Purpose;
 use super::duration::{format_duration, parse_duration};
 use super::entries::{Entry, EntryKind, ScopeChange, ScopedEntries, Verdict, read_scoped};
 use super::namespace::shortened;
-use super::problem::Findings;
+use super::problem::{EntryPlace, Findings};
 use super::sources::PolicySources;
 use super::yaml::Field;
 use crate::policy::key::ModelKey;
@@ -161,6 +163,11 @@ impl ScaleToZeroLayers {
         } else {
             Replicas::ONE
         }
+    }
+
+    /// Entries that name a model which is not among `served`, with that model's name.
+    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<(EntryPlace, Arc<str>)> {
+        self.entries.unserved(Purpose::ScaleToZero, served)
     }
 
     /// What differs from an earlier state, scope by scope.

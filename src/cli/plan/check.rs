@@ -1,5 +1,7 @@
 //! What a snapshot and its settings say together and cannot both mean.
 
+use std::collections::BTreeSet;
+
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::document::{Fault, SnapshotDocument};
 use crate::policy::key::ModelKey;
@@ -49,4 +51,38 @@ pub(super) fn contradictions(
         }
     }
     faults
+}
+
+/// How many models that nobody serves are told.
+const TOLD: usize = 8;
+
+/// Entries of the settings for models that no variant serves.
+pub(super) fn unserved(document: &SnapshotDocument, settings: &DynamicSettings) -> Vec<String> {
+    let models = document.variants.iter();
+    let served = models
+        .map(|variant| ModelKey::new(&*variant.namespace, &*variant.model))
+        .collect();
+    let notices = settings.unserved(&served);
+    let mut told: Vec<String> = notices.iter().take(TOLD).map(ToString::to_string).collect();
+    match notices.len().saturating_sub(TOLD) {
+        0 => {}
+        more => told.push(format!(
+            "and {more} more entries for models that no variant serves"
+        )),
+    }
+    told
+}
+
+/// Classes that variants name while there are none, where their targets would act.
+pub(super) fn classless(document: &SnapshotDocument, settings: &DynamicSettings) -> Vec<String> {
+    if !settings.asks_queueing_model() || settings.service_classes.all().next().is_some() {
+        return Vec::new();
+    }
+    let named: BTreeSet<&str> = (document.variants.iter())
+        .filter_map(|variant| variant.service_class.as_deref())
+        .collect();
+    let told = named.iter().take(TOLD).map(|class| {
+        format!("serviceClass {class:?} is not defined, so it has no targets; define it in serviceClasses of the settings")
+    });
+    told.collect()
 }

@@ -7,6 +7,8 @@ mod render;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod note_tests;
+#[cfg(test)]
 mod tests;
 
 use std::process::ExitCode;
@@ -71,9 +73,6 @@ fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<Strin
             .map(|error| format!("{settings_name}: {error}"))
             .collect::<Vec<_>>()
     })?;
-    let notes: Vec<String> = (notes.iter())
-        .map(|note| format!("{settings_name}: {note}"))
-        .collect();
     let refused = |error: DocumentError| -> Vec<String> {
         let text = error.to_string();
         text.lines()
@@ -86,6 +85,14 @@ fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<Strin
     if !contradictions.is_empty() {
         return Err(refused(DocumentError::Faults(contradictions)));
     }
+    let in_settings = notes
+        .into_iter()
+        .chain(check::unserved(&document, &settings));
+    let in_snapshot = check::classless(&document, &settings).into_iter();
+    let notes: Vec<String> = in_settings
+        .map(|note| format!("{settings_name}: {note}"))
+        .chain(in_snapshot.map(|note| format!("{}: {note}", arguments.snapshot)))
+        .collect();
     let before = situation.learned.unwrap_or_default();
     let learned = learn(&situation.snapshot, &before, &settings, situation.now);
     let plan = plan(

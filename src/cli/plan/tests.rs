@@ -8,7 +8,7 @@ fn command(arguments: &[&str]) -> Result<Command, Vec<String>> {
     parse(arguments.iter().map(|argument| (*argument).to_owned()))
 }
 
-fn how(format: Format, detail: Detail) -> Arguments {
+pub(super) fn how(format: Format, detail: Detail) -> Arguments {
     Arguments {
         snapshot: "fleet.yaml".to_owned(),
         settings: Some("settings.yaml".to_owned()),
@@ -18,7 +18,7 @@ fn how(format: Format, detail: Detail) -> Arguments {
 }
 
 /// The block of the page that follows a line.
-fn block(after: &str) -> &'static str {
+pub(super) fn block(after: &str) -> &'static str {
     let rest = PAGE
         .split_once(after)
         .unwrap_or_else(|| panic!("{after}"))
@@ -129,91 +129,6 @@ fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
         said.contains("settings.yaml: ") && said.contains("did you mean"),
         "{said}"
     );
-}
-
-#[test]
-fn a_list_without_saturation_is_told_beside_the_plan() {
-    let snapshot = block("`fleet.yaml`:");
-    let table = |settings: &str| {
-        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
-    };
-    let listed = |names: &str| format!("saturation: {{default: {{analyzers: [{names}]}}}}");
-    assert!(!table(&listed("{name: saturation}, {name: throughput}")).contains("note"));
-    for (names, note) in [
-        (
-            "{name: throughput}",
-            "nothing vetoes a scale-down on the pressure in KV caches",
-        ),
-        (
-            "{name: saturation, enabled: false}",
-            "every count stays as it is; enable one",
-        ),
-    ] {
-        let said = table(&listed(names));
-        assert!(said.contains("\nnote: ") && said.contains(note), "{said}");
-    }
-}
-
-#[test]
-fn what_settings_say_in_vain_is_told_beside_the_plan() {
-    let snapshot = block("`fleet.yaml`:");
-    let limited = |exclude: &str| {
-        format!(
-            "saturation: {{default: {{enableLimiter: true, limiters: [{{name: q, type: quota, scope: \
-             namespace, namespaceQuotas: {{serving: {{H100: 9, L4: 9}}}}, exclude: [{exclude}]}}]}}}}"
-        )
-    };
-    let note = "settings.yaml: global saturation ConfigMap, entry \"default\": limiters[0]: \
-                namespace \"serving\" stands in exclude and in namespaceQuotas; it is not limited, \
-                remove it from one of them";
-    let table = |settings: &str| {
-        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
-    };
-    assert!(!table(&limited("other")).contains("note"));
-    let said = table(&limited("serving"));
-    assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
-    let json = |settings: &str| -> Value {
-        let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
-        serde_json::from_str(&text).unwrap()
-    };
-    assert!(json(&limited("other")).get("notes").is_none());
-    assert_eq!(
-        json(&limited("serving"))["notes"],
-        serde_json::json!([note])
-    );
-    let rescaled =
-        |more: &str| format!("{{saturation: {{default: {{enableRescale: true{more}}}}}}}");
-    assert!(!table(&rescaled(", enableLimiter: true")).contains("note"));
-    let note = "settings.yaml: global saturation ConfigMap, entry \"default\": enableRescale: nothing \
-                limits growth, so no budget is shared; write enableLimiter: true in the global entry \
-                `default`, or remove it";
-    let said = table(&rescaled(""));
-    assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
-    let quota = "limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]";
-    let listed = |more: &str| format!("{{saturation: {{default: {{{quota}{more}}}}}}}");
-    assert!(!table(&listed(", enableLimiter: true")).contains("note"));
-    let note = "limiters: nothing limits growth, so they do not act; write enableLimiter: true beside \
-                them, or remove them";
-    let said = table(&listed(""));
-    assert!(said.ends_with(&format!("{note}\n")), "{said}");
-    // Targets are in milliseconds.
-    let targets = |slo: &str| {
-        format!(
-            "serviceClasses: {{a: {{name: A, priority: 1, data: [{{model: m, slo-tpot: {slo}, \
-             slo-ttft: 500}}]}}}}"
-        )
-    };
-    assert!(!table(&targets("24")).contains("note"));
-    let said = table(&targets("0.024"));
-    let note = "class \"A\", model \"m\": slo-tpot of 0.024 ms is shorter than any engine takes for \
-                one token; targets are in milliseconds, write 24 for 0.024 s";
-    assert!(said.ends_with(&format!("{note}\n")), "{said}");
-    let said = table(
-        "queueingModel: {m: {model_id: m, namespace: serving, targetTTFT: 0.5, targetITL: 24}}",
-    );
-    let note = "targetTTFT of 0.5 ms is shorter than any engine takes for one token; targets are in \
-                milliseconds, write 500 for 0.5 s";
-    assert!(said.ends_with(&format!("{note}\n")), "{said}");
 }
 
 #[test]

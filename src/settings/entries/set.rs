@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::DEFAULT_KEY;
 use crate::policy::key::ModelKey;
+use crate::settings::config_maps::Purpose;
 use crate::settings::problem::EntryPlace;
 
 /// Which models an entry is for.
@@ -153,6 +154,40 @@ impl<E> ScopedEntries<E> {
     }
 }
 
+impl<E> ScopedEntries<E> {
+    /// Entries that name a model which is not among `served`, with that model's name.
+    pub(in crate::settings) fn unserved(
+        &self,
+        purpose: Purpose,
+        served: &BTreeSet<ModelKey>,
+    ) -> Vec<(EntryPlace, Arc<str>)> {
+        let scopes = std::iter::once((None, &self.global))
+            .chain(self.namespaces.iter().map(|(name, set)| (Some(name), set)));
+        let names: BTreeSet<&Arc<str>> = served.iter().map(|key| &key.model).collect();
+        let mut unserved = Vec::new();
+        for (scope, set) in scopes {
+            for (identity, (entry, _)) in &set.models {
+                let model = &identity.model;
+                let is_served = match identity.namespace.as_ref().or(scope) {
+                    Some(namespace) => {
+                        served.contains(&ModelKey::new(namespace.clone(), model.clone()))
+                    }
+                    None => names.contains(model),
+                };
+                if !is_served {
+                    let place = EntryPlace {
+                        purpose,
+                        namespace: scope.cloned(),
+                        entry: entry.clone(),
+                    };
+                    unserved.push((place, Arc::clone(&identity.model)));
+                }
+            }
+        }
+        unserved
+    }
+}
+
 /// A model that an entry is for.
 #[derive(Debug, Clone)]
 pub(in crate::settings) struct NamedModel<'a> {
@@ -162,6 +197,17 @@ pub(in crate::settings) struct NamedModel<'a> {
     pub(in crate::settings) entry: &'a str,
     /// The model.
     pub(in crate::settings) model: ModelKey,
+}
+
+impl NamedModel<'_> {
+    /// Where the entry is.
+    pub(in crate::settings) fn place(&self, purpose: Purpose) -> EntryPlace {
+        EntryPlace {
+            purpose,
+            namespace: self.scope.cloned(),
+            entry: self.entry.to_owned(),
+        }
+    }
 }
 
 impl<E: PartialEq> ScopedEntries<E> {

@@ -10,6 +10,7 @@ pub use analyzer::{AnalyzerSettings, SATURATION};
 pub use entry::UtilizationBand;
 pub use limiter::{Limiter, LimiterScope, Quota, Quotas};
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use entry::{SaturationEntry, kv_fault, queue_fault};
@@ -228,6 +229,11 @@ impl SaturationLayers {
         (!limiters.is_empty()).then(|| default_place(None))
     }
 
+    /// Entries that name a model which is not among `served`, with that model's name.
+    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<(EntryPlace, Arc<str>)> {
+        self.entries.unserved(Purpose::Saturation, served)
+    }
+
     /// What differs from an earlier state, scope by scope.
     pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
         self.entries.changes_since(&earlier.entries)
@@ -290,14 +296,7 @@ impl SaturationLayers {
         findings: &mut Findings,
     ) {
         let named: Vec<(EntryPlace, ModelKey)> = (self.entries.models_named().into_iter())
-            .map(|named| {
-                let place = EntryPlace {
-                    purpose: Purpose::Saturation,
-                    namespace: named.scope.cloned(),
-                    entry: named.entry.to_owned(),
-                };
-                (place, named.model)
-            })
+            .map(|named| (named.place(Purpose::Saturation), named.model))
             .collect();
         for (place, model) in named {
             let faults = self.conflicts(&model, band);

@@ -148,6 +148,18 @@ impl ServiceClasses {
         self.entries.values().flatten()
     }
 
+    /// Every entry, with its classes.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (EntryPlace, &[ServiceClass])> {
+        self.entries.iter().map(|(key, classes)| {
+            let place = EntryPlace {
+                purpose: Purpose::ServiceClasses,
+                namespace: None,
+                entry: key.clone(),
+            };
+            (place, classes.as_slice())
+        })
+    }
+
     /// What differs from an earlier state.
     pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
         ScopeChange::between(None, &earlier.entries, &self.entries)

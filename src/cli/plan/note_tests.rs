@@ -1,0 +1,175 @@
+//! What is said beside a plan.
+
+use serde_json::Value;
+
+use super::answer;
+use super::arguments::{Detail, Format};
+use super::tests::{block, how};
+
+#[test]
+fn a_list_without_saturation_is_told_beside_the_plan() {
+    let snapshot = block("`fleet.yaml`:");
+    let table = |settings: &str| {
+        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
+    };
+    let listed = |names: &str| format!("saturation: {{default: {{analyzers: [{names}]}}}}");
+    assert!(!table(&listed("{name: saturation}, {name: throughput}")).contains("note"));
+    for (names, note) in [
+        (
+            "{name: throughput}",
+            "nothing vetoes a scale-down on the pressure in KV caches",
+        ),
+        (
+            "{name: saturation, enabled: false}",
+            "every count stays as it is; enable one",
+        ),
+    ] {
+        let said = table(&listed(names));
+        assert!(said.contains("\nnote: ") && said.contains(note), "{said}");
+    }
+}
+
+#[test]
+fn what_settings_say_in_vain_is_told_beside_the_plan() {
+    let snapshot = block("`fleet.yaml`:");
+    let limited = |exclude: &str| {
+        format!(
+            "saturation: {{default: {{enableLimiter: true, limiters: [{{name: q, type: quota, scope: \
+             namespace, namespaceQuotas: {{serving: {{H100: 9, L4: 9}}}}, exclude: [{exclude}]}}]}}}}"
+        )
+    };
+    let note = "settings.yaml: global saturation ConfigMap, entry \"default\": limiters[0]: \
+                namespace \"serving\" stands in exclude and in namespaceQuotas; it is not limited, \
+                remove it from one of them";
+    let table = |settings: &str| {
+        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
+    };
+    assert!(!table(&limited("other")).contains("note"));
+    let said = table(&limited("serving"));
+    assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
+    let json = |settings: &str| -> Value {
+        let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    assert!(json(&limited("other")).get("notes").is_none());
+    assert_eq!(
+        json(&limited("serving"))["notes"],
+        serde_json::json!([note])
+    );
+    let rescaled =
+        |more: &str| format!("{{saturation: {{default: {{enableRescale: true{more}}}}}}}");
+    let by_tokens = ", enableLimiter: true, analyzerName: saturation";
+    assert!(!table(&rescaled(by_tokens)).contains("note"));
+    let note = "settings.yaml: global saturation ConfigMap, entry \"default\": enableRescale: nothing \
+                limits growth, so no budget is shared; write enableLimiter: true in the global entry \
+                `default`, or remove it";
+    let said = table(&rescaled(""));
+    assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
+    let quota = "limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]";
+    let listed = |more: &str| format!("{{saturation: {{default: {{{quota}{more}}}}}}}");
+    assert!(!table(&listed(", enableLimiter: true")).contains("note"));
+    let note = "limiters: nothing limits growth, so they do not act; write enableLimiter: true beside \
+                them, or remove them";
+    let said = table(&listed(""));
+    assert!(said.ends_with(&format!("{note}\n")), "{said}");
+    let by_percentages = table(&rescaled(", enableLimiter: true"));
+    let note = "enableRescale: every model is planned by percentages, which say no size to share by; \
+                write analyzerName: saturation in `default`, or remove it";
+    assert!(
+        by_percentages.ends_with(&format!("{note}\n")),
+        "{by_percentages}"
+    );
+    // Targets are in milliseconds.
+    let targets = |slo: &str| {
+        format!(
+            "{{queueingModel: {{default: {{}}}}, serviceClasses: {{a: {{name: A, priority: 1, data: \
+             [{{model: meta-llama/Llama-3.1-8B, slo-tpot: {slo}, slo-ttft: 500}}]}}}}}}"
+        )
+    };
+    assert!(!table(&targets("24")).contains("note"));
+    let said = table(&targets("0.024"));
+    let note = "class \"A\", model \"meta-llama/Llama-3.1-8B\": slo-tpot of 0.024 ms is shorter than any engine takes for \
+                one token; targets are in milliseconds, write 24 for 0.024 s";
+    assert!(said.ends_with(&format!("{note}\n")), "{said}");
+    let said = table(
+        "queueingModel: {default: {}, m: {model_id: meta-llama/Llama-3.1-8B, namespace: serving, \
+         targetTTFT: 0.5, targetITL: 24}}",
+    );
+    let note = "targetTTFT of 0.5 ms is shorter than any engine takes for one token; targets are in \
+                milliseconds, write 500 for 0.5 s";
+    assert!(said.ends_with(&format!("{note}\n")), "{said}");
+}
+
+#[test]
+fn what_nobody_asks_for_is_told_beside_the_plan() {
+    let snapshot = block("`fleet.yaml`:");
+    let notes = |snapshot: &str, settings: &str| -> Vec<String> {
+        let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        serde_json::from_value(
+            json.get("notes")
+                .cloned()
+                .unwrap_or_else(|| Value::Array(vec![])),
+        )
+        .unwrap()
+    };
+    let served = "model_id: meta-llama/Llama-3.1-8B, namespace: serving";
+    let class =
+        |rows: &str| format!("serviceClasses: {{a: {{name: A, priority: 1, data: [{rows}]}}}}");
+    let rows = "{model: meta-llama/Llama-3.1-8B, slo-tpot: 24, slo-ttft: 500}";
+    let asked = "queueingModel: {default: {}";
+    for (silent, told, note) in [
+        (
+            format!("{asked}, m: {{{served}, sloMultiplier: 2}}}}"),
+            format!("queueingModel: {{m: {{{served}, sloMultiplier: 2}}}}"),
+            "global queueing-model ConfigMap, entry \"m\": the queueing model is not asked, so this \
+             does not act; write a global entry `default`, or remove it",
+        ),
+        (
+            format!("{{{asked}}}, {}}}", class(rows)),
+            class(rows),
+            "global service-classes ConfigMap, entry \"a\": the queueing model is not asked, so no \
+             latency target acts; write an entry `default` of the global queueing-model ConfigMap, \
+             or remove it",
+        ),
+        (
+            format!("{{{asked}}}, {}}}", class(rows)),
+            format!("{{{asked}}}, {}}}", class("")),
+            "global service-classes ConfigMap, entry \"a\": class \"A\" names no model, so it has no \
+             target; list models under data, or remove it",
+        ),
+        (
+            format!("{{{asked}}}, {}}}", class(rows)),
+            format!("{{{asked}}}, {}}}", class(&rows.replace("8B", "9B"))),
+            "global service-classes ConfigMap, entry \"a\": class \"A\": no variant serves model \
+             \"meta-llama/Llama-3.1-9B\"; correct its name, or remove the row",
+        ),
+        (
+            format!("saturation: {{m: {{{served}, priority: 2}}}}"),
+            format!(
+                "saturation: {{m: {{{}, priority: 2}}}}",
+                served.replace("serving", "other")
+            ),
+            "global saturation ConfigMap, entry \"m\": no variant serves model \
+             \"meta-llama/Llama-3.1-8B\"; correct its name, or remove the entry",
+        ),
+        (
+            "namespaces: {serving: {scaleToZero: {m: {model_id: meta-llama/Llama-3.1-8B}}}}".into(),
+            "namespaces: {serving: {scaleToZero: {m: {model_id: llama}}}}".into(),
+            "scale-to-zero ConfigMap of namespace serving, entry \"m\": no variant serves model \
+             \"llama\"; correct its name, or remove the entry",
+        ),
+    ] {
+        assert_eq!(notes(snapshot, &silent), Vec::<String>::new(), "{silent}");
+        assert_eq!(
+            notes(snapshot, &told),
+            [format!("settings.yaml: {note}")],
+            "{told}"
+        );
+    }
+    let labelled = snapshot.replace("cost: 40", "cost: 40\n  serviceClass: gold");
+    assert_eq!(notes(&labelled, ""), Vec::<String>::new());
+    let note = "fleet.yaml: serviceClass \"gold\" is not defined, so it has no targets; define it in \
+                serviceClasses of the settings";
+    assert_eq!(notes(&labelled, &format!("{asked}}}")), [note]);
+}
