@@ -52,7 +52,7 @@ pub fn learn(
     let next = Learned {
         version: LEARNED_VERSION,
         reporting,
-        starts: learned.starts.learn(&pods_of(snapshot, now)),
+        starts: learned.starts.learn(&pods_of(snapshot, now), now.wall),
         ..learned.clone()
     };
     let collected = snapshot.metrics.collected.map(|at| at.monotonic);

@@ -24,6 +24,11 @@ const MAX_VARIANTS: usize = 50_000;
 /// How much longer than the slowest start a replica may take before it no longer counts as starting.
 const PATIENCE: u32 = 2;
 
+/// Age from which a pod that is seen for the first time, and is not ready, may have been ready before:
+/// its container or its node may just be away. The time of a start that nobody saw begin is worth less
+/// than a start of days in the memory is harm.
+const UNSEEN: Duration = Duration::from_mins(10);
+
 /// A live pod of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartingPod {
@@ -105,8 +110,8 @@ struct VariantStarts {
     /// Pods that were seen not ready, and never ready. Of others nobody knows whether they were ready
     /// before.
     starting: BTreeSet<Arc<str>>,
-    /// Pods that were seen ready. One that is ready again has had its container or its node back,
-    /// which took much less than its whole age.
+    /// Pods that were seen ready, or may have been before anybody looked. One that is ready again has
+    /// had its container or its node back, which took much less than its whole age.
     #[serde(default)]
     served: BTreeSet<Arc<str>>,
 }
@@ -133,13 +138,17 @@ impl StartTimes {
     /// Learns from one look at the pods. `pods` names every variant that there is; what it does not
     /// name is forgotten, and a variant whose pods could not be listed (`None`) stays as it is.
     #[must_use]
-    pub fn learn(&self, pods: &BTreeMap<VariantKey, Option<Vec<StartingPod>>>) -> Self {
+    pub fn learn(
+        &self,
+        pods: &BTreeMap<VariantKey, Option<Vec<StartingPod>>>,
+        now: WallTime,
+    ) -> Self {
         let variants = pods
             .iter()
             .filter_map(|(key, listed)| {
                 let known = self.variants.get(key);
                 let next = match listed {
-                    Some(pods) => known.cloned().unwrap_or_default().learn(pods),
+                    Some(pods) => known.cloned().unwrap_or_default().learn(pods, now),
                     None => known?.clone(),
                 };
                 (next != VariantStarts::default()).then(|| (key.clone(), next))
@@ -205,12 +214,15 @@ impl StartEstimate {
 }
 
 impl VariantStarts {
-    fn learn(mut self, pods: &[StartingPod]) -> Self {
+    fn learn(mut self, pods: &[StartingPod], now: WallTime) -> Self {
         let mut pods: Vec<&StartingPod> = pods.iter().collect();
         pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
-        let (served, starting): (Vec<_>, Vec<_>) = pods
-            .iter()
-            .partition(|pod| pod.ready.is_some() || self.served.contains(&pod.name));
+        let is_unseen = |pod: &StartingPod| {
+            !self.starting.contains(&pod.name) && now.since(pod.created) > UNSEEN
+        };
+        let (served, starting): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| {
+            pod.ready.is_some() || self.served.contains(&pod.name) || is_unseen(pod)
+        });
         self.served = names(&served);
         let started = std::mem::replace(&mut self.starting, names(&starting));
         for pod in pods {

@@ -65,7 +65,7 @@ fn start_times() {
                         })
                         .collect()
                 });
-                times = times.learn(&BTreeMap::from([(key(), pods)]));
+                times = times.learn(&BTreeMap::from([(key(), pods)]), WallTime(0));
             }
             let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
             let estimate = times.expect(&key(), Duration::from_secs(given.seed));
@@ -94,9 +94,36 @@ fn start_times() {
 #[test]
 fn a_variant_that_is_gone_is_forgotten() {
     let look = |ready| BTreeMap::from([(key(), Some(vec![pod("p", Some("n"), 0, ready, false)]))]);
-    let times = StartTimes::default().learn(&look(-1)).learn(&look(90));
+    let times = StartTimes::default()
+        .learn(&look(-1), WallTime(0))
+        .learn(&look(90), WallTime(90_000));
     assert_eq!(times.len(), 1);
-    assert!(times.learn(&BTreeMap::new()).is_empty());
+    assert!(times.learn(&BTreeMap::new(), WallTime(90_000)).is_empty());
+}
+
+/// A process that starts while the container of an old pod is down does not take the age of that pod for the
+/// time of a start.
+#[test]
+fn a_pod_that_is_old_at_first_sight_has_not_just_started() {
+    let slowest_of = |created: i64, first_seen: i64| {
+        let look = |ready, now| {
+            let pods = vec![pod("p", Some("n"), created, ready, false)];
+            (BTreeMap::from([(key(), Some(pods))]), WallTime(now * 1000))
+        };
+        let (down, first) = look(-1, first_seen);
+        let (still_down, second) = look(-1, first_seen + 600);
+        let (up, last) = look(first_seen + 900, first_seen + 900);
+        let times = (StartTimes::default().learn(&down, first))
+            .learn(&still_down, second)
+            .learn(&up, last);
+        times
+            .expect(&key(), Duration::from_mins(2))
+            .slowest
+            .as_secs()
+    };
+    assert_eq!(slowest_of(1_000, 1_600), 1_500);
+    assert_eq!(slowest_of(1_000, 1_601), 120);
+    assert_eq!(slowest_of(1_000, 260_200), 120);
 }
 
 proptest! {
@@ -117,9 +144,9 @@ proptest! {
                     pod(&name.to_string(), Some(&node.to_string()), *created, *ready, false)
                 })
                 .collect();
-            times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]));
+            times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), WallTime(0));
             pods.reverse();
-            reversed = reversed.learn(&BTreeMap::from([(key(), Some(pods))]));
+            reversed = reversed.learn(&BTreeMap::from([(key(), Some(pods))]), WallTime(0));
             for variant in times.variants.values() {
                 prop_assert!(variant.nodes.len() <= KEPT_NODES);
                 prop_assert!(variant.starts.values().all(|starts| starts.len() <= KEPT_STARTS));
