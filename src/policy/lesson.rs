@@ -16,7 +16,7 @@ use super::snapshot::{ClusterSnapshot, VariantView};
 use super::startup::StartOutlook;
 use super::throughput;
 use super::units::Replicas;
-use super::zero::ModelLoad;
+use super::zero::{Look, ModelLoad};
 use crate::settings::DynamicSettings;
 
 /// What one collection says, model by model.
@@ -28,6 +28,8 @@ pub(super) struct Lesson {
     postures: BTreeMap<ModelKey, BTreeMap<ServingRole, Posture>>,
     /// Every variant: its model, how long it is kept once started from zero, and whether it is there.
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
+    /// Time between collections.
+    interval: Duration,
 }
 
 /// Whether a variant is to have replicas.
@@ -48,7 +50,10 @@ impl Lesson {
         settings: &DynamicSettings,
         outlook: StartOutlook<'_>,
     ) -> Self {
-        let mut lesson = Self::default();
+        let mut lesson = Self {
+            interval: settings.interval,
+            ..Self::default()
+        };
         for (key, group) in group_by_model(snapshot) {
             lesson.loads.insert(key.clone(), ModelLoad::default());
             lesson.add_variants(key, &group, settings, outlook);
@@ -62,7 +67,10 @@ impl Lesson {
         listener: Listener<'_>,
         outlook: StartOutlook<'_>,
     ) -> Self {
-        let mut lesson = Self::default();
+        let mut lesson = Self {
+            interval: settings.interval,
+            ..Self::default()
+        };
         for (key, group) in group_by_model(snapshot) {
             let subject = Subject {
                 members: &group.resolved,
@@ -182,7 +190,14 @@ impl Lesson {
             .iter()
             .map(|(key, (_, hold, _))| (key.clone(), *hold))
             .collect();
-        next.activity = std::mem::take(&mut next.activity).learn(&self.loads, &woken, now);
+        let look = Look {
+            now,
+            after: next.collected.map_or(Duration::ZERO, |before| {
+                now.monotonic.saturating_sub(before)
+            }),
+            interval: self.interval,
+        };
+        next.activity = std::mem::take(&mut next.activity).learn(&self.loads, &woken, look);
         next.wakes = std::mem::take(&mut next.wakes).learn(&started, &holds, now);
         next.at_zero = self
             .variants

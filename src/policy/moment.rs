@@ -26,6 +26,19 @@ impl Moment {
 #[serde(transparent)]
 pub struct WallTime(pub i64);
 
+impl Moment {
+    /// So much earlier, not before the process started.
+    #[must_use]
+    pub fn earlier(self, by: Duration) -> Self {
+        let by = by.min(self.monotonic);
+        let milliseconds = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self {
+            monotonic: self.monotonic.saturating_sub(by),
+            wall: WallTime(self.wall.0.saturating_sub(milliseconds)),
+        }
+    }
+}
+
 impl WallTime {
     /// Time that has passed since `earlier`; zero if `earlier` lies ahead.
     pub fn since(self, earlier: Self) -> Duration {

@@ -158,8 +158,10 @@ fn a_start_is_kept_before_a_collection_knows_of_it() {
     let started = leaving.replace(&target(0), &target(1));
     // The last replica may have gone after the last collection.
     for before in [&at_zero, &leaving] {
-        let (learned, _) = taught(&Learned::default(), before, 0);
-        let (learned, now) = taught(&learned, before, 1_200);
+        let (mut learned, mut now) = taught(&Learned::default(), before, 0);
+        for minute in 1..=20 {
+            (learned, now) = taught(&learned, before, minute * 60);
+        }
         let floor = learned.wakes.floor(&variant, Duration::MAX, now);
         assert_eq!(floor, Replicas::ZERO);
         for settings in [PERCENTAGES, TOKENS] {

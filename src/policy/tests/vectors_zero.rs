@@ -13,7 +13,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::Budget;
 use crate::policy::units::{Cost, Gpus, Replicas};
 use crate::policy::zero::{
-    ActivityLog, ModelLoad, ServingMember, Wake, WakeLog, WakeMember, WhyZero, ZeroMember,
+    ActivityLog, Look, ModelLoad, ServingMember, Wake, WakeLog, WakeMember, WhyZero, ZeroMember,
     ZeroRule, at_least_one, to_zero, wake,
 };
 
@@ -178,11 +178,12 @@ fn last_activity_starts_with_the_process_and_errs_late() {
     let model = ModelKey::new("ns", "m");
     let none = BTreeSet::new();
     let look = |load: ModelLoad| BTreeMap::from([(model.clone(), load)]);
+    let look_at = |second| looked(second, 30, 30);
     let log = ActivityLog::default();
     assert_eq!(log.idle_for(&model, at(5)), None);
-    let log = log.learn(&look(idle()), &none, at(10));
+    let log = log.learn(&look(idle()), &none, look_at(10));
     assert_eq!(log.idle_for(&model, at(10)), Some(Duration::ZERO));
-    let log = log.learn(&look(idle()), &none, at(40));
+    let log = log.learn(&look(idle()), &none, look_at(40));
     assert_eq!(log.idle_for(&model, at(40)), Some(Duration::from_secs(30)));
 
     for load in [
@@ -215,7 +216,7 @@ fn last_activity_starts_with_the_process_and_errs_late() {
             ..idle()
         },
     ] {
-        let used = log.clone().learn(&look(load), &none, at(50));
+        let used = log.clone().learn(&look(load), &none, look_at(50));
         assert_eq!(
             used.idle_for(&model, at(50)),
             Some(Duration::ZERO),
@@ -223,11 +224,39 @@ fn last_activity_starts_with_the_process_and_errs_late() {
         );
     }
     let woken = BTreeSet::from([model.clone()]);
-    let started = log.clone().learn(&look(idle()), &woken, at(50));
+    let started = log.clone().learn(&look(idle()), &woken, look_at(50));
     assert_eq!(started.idle_for(&model, at(50)), Some(Duration::ZERO));
 
-    let gone = log.learn(&BTreeMap::new(), &none, at(60));
+    let gone = log.learn(&BTreeMap::new(), &none, look_at(60));
     assert_eq!(gone, ActivityLog::default());
+}
+
+fn looked(second: u64, after: u64, interval: u64) -> Look {
+    Look {
+        now: at(second),
+        after: Duration::from_secs(after),
+        interval: Duration::from_secs(interval),
+    }
+}
+
+/// A collector that hung for two minutes, and found nobody when it was back, passed those minutes for idle ones.
+#[test]
+fn while_nobody_looked_a_model_may_have_been_in_use() {
+    let model = ModelKey::new("ns", "m");
+    let none = BTreeSet::new();
+    let loads = BTreeMap::from([(model.clone(), idle())]);
+    let log = ActivityLog::default().learn(&loads, &none, looked(1_000, 30, 30));
+    let idle_after = |after, interval| {
+        let look = looked(1_000 + after, after, interval);
+        let log = log.clone().learn(&loads, &none, look);
+        log.idle_for(&model, look.now).map(|idle| idle.as_secs())
+    };
+    assert_eq!(idle_after(75, 30), Some(75));
+    assert_eq!(idle_after(76, 30), Some(60));
+    assert_eq!(idle_after(600, 30), Some(60));
+    // Nobody looks more often than he is told to.
+    assert_eq!(idle_after(450, 300), Some(450));
+    assert_eq!(idle_after(451, 300), Some(60));
 }
 
 #[test]

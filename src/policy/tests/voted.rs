@@ -415,18 +415,11 @@ fn a_woken_variant_stays_for_its_retention_and_then_rests_again() {
     let idle = variant("a", "desired: 1", &[0.0]);
     let idle = idle.replace("queueLength: 0", "queueLength: 0, running: 0");
     let idle = document(&[idle], &router(0));
-    let plans = cycles(
-        &[
-            (3_600, empty(0)),
-            (4_200, empty(3)),
-            (4_230, idle.clone()),
-            (4_529, idle.clone()),
-            (4_530, idle),
-        ],
-        ZERO,
-    );
+    let mut looks = vec![(3_600, empty(0)), (4_200, empty(3))];
+    looks.extend([4_230, 4_290, 4_350, 4_410, 4_470, 4_529, 4_530].map(|at| (at, idle.clone())));
+    let plans = cycles(&looks, ZERO);
     let counts: Vec<u32> = plans.iter().map(|plan| to(plan, "a")).collect();
-    assert_eq!(counts, [0, 1, 1, 1, 0]);
+    assert_eq!(counts, [0, 1, 1, 1, 1, 1, 1, 1, 0]);
 }
 
 #[test]

@@ -10,6 +10,29 @@ use super::load::{Activity, ModelLoad};
 use crate::policy::key::ModelKey;
 use crate::policy::moment::Moment;
 
+/// How far back one look tells: peaks and rates are those of the last minute.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// One look at every model, and what nobody saw before it.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// When.
+    pub now: Moment,
+    /// How long after the look before.
+    pub after: Duration,
+    /// How long after it is usual.
+    pub interval: Duration,
+}
+
+impl Look {
+    /// The end of the time that nobody saw since the look before; `None` where looks follow each other
+    /// as they should. A model may have been in use until then.
+    fn unseen_until(self) -> Option<Moment> {
+        let usual = LOOK.max(self.interval) + self.interval / 2;
+        (self.after > usual).then(|| self.now.earlier(LOOK))
+    }
+}
+
 /// When each model was last in use. Holds the models of the last look and no others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -19,19 +42,23 @@ pub struct ActivityLog {
 
 impl ActivityLog {
     /// Adds one look at every model. A model that is new, busy, woken, or of which not everything is
-    /// known, is in use now; a model that is missing is forgotten, and starts anew when it is back.
+    /// known, is in use now, and any was as long as nobody looked; a model that is missing is forgotten,
+    /// and starts anew when it is back.
     #[must_use]
     pub fn learn(
         mut self,
         loads: &BTreeMap<ModelKey, ModelLoad>,
         woken: &BTreeSet<ModelKey>,
-        now: Moment,
+        look: Look,
     ) -> Self {
+        let Look { now, .. } = look;
         self.last.retain(|model, _| loads.contains_key(model));
         for (model, load) in loads {
             let last = self.last.entry(model.clone()).or_insert(now);
             if load.activity() != Activity::Idle || woken.contains(model) {
                 *last = now;
+            } else if let Some(unseen) = look.unseen_until() {
+                *last = unseen.max(*last);
             }
         }
         self
