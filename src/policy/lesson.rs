@@ -83,7 +83,7 @@ impl Lesson {
                 let told = told(key, subject, &chairs, settings, &policy);
                 lesson.voted.insert(key.clone(), (chairs, told));
             }
-            let may_rest = settings.may_go_to_zero(key) && group.unseen().is_empty();
+            let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unheard();
             let load = if may_rest {
                 load_of(key, subject)
             } else {

@@ -180,6 +180,32 @@ fn a_start_is_kept_before_a_collection_knows_of_it() {
     }
 }
 
+/// Its replicas serve and report all the while; another variant of the model went on resting, and by it nobody
+/// had used the model (seed 1071 of storm).
+#[test]
+fn a_model_may_be_in_use_by_replicas_whose_target_is_claimed_twice() {
+    let model = ModelKey::new("ns", "m");
+    let resting = document(0, GOOD, "router: {queueRequests: 0}");
+    let other = |state: &str| {
+        let target = format!("{{name: d, {state}}}");
+        let view = format!(
+            "variants:\n- {{namespace: ns, name: b, model: m, desired: 0, target: {target}}}"
+        );
+        resting.replacen("variants:", &view, 1)
+    };
+    for (state, idle) in [
+        ("state: resolved, current: 0", 60),
+        ("state: notFound", 60),
+        ("state: contested, claimants: [ns/b, ns/c]", 0),
+        ("state: unsupportedKind, kind: Pod", 0),
+    ] {
+        let (learned, _) = taught(&Learned::default(), &other(state), 0);
+        let (learned, now) = taught(&learned, &other(state), 60);
+        let known = learned.activity.idle_for(&model, now);
+        assert_eq!(known, Some(Duration::from_secs(idle)), "{state}");
+    }
+}
+
 #[test]
 fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
     let (model, variant) = (ModelKey::new("ns", "m"), VariantKey::new("ns", "a"));
