@@ -67,6 +67,8 @@ pub enum CapacityUnit {
     TokensPerSecond,
     /// Requests per second.
     RequestsPerSecond,
+    /// Replicas, where nothing is asked of them: whatever one can do is enough.
+    Replicas,
 }
 
 /// The view of one analyzer on one model.
@@ -94,4 +96,16 @@ pub struct VariantCapacity {
     pub ready: Replicas,
     /// Replicas on their way up.
     pub pending: Replicas,
+}
+
+impl VariantCapacity {
+    /// A variant by the number of its replicas ([`CapacityUnit::Replicas`]).
+    pub fn counted(role: ServingRole, ready: Replicas, pending: Replicas) -> Self {
+        Self {
+            role,
+            per_replica: 1.0,
+            ready,
+            pending,
+        }
+    }
 }

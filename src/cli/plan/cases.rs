@@ -114,6 +114,18 @@ fn what_gpus_allow_is_told_in_full() {
     );
 }
 
+#[test]
+fn what_is_known_to_be_asked_by_nobody_is_released() {
+    assert_eq!(
+        played("idle.yaml"),
+        Tally {
+            passed: 19,
+            corrected: 0,
+            not_applicable: 0,
+        }
+    );
+}
+
 /// One knob: two settings that differ in it alone, and a place of the explanation with its value
 /// under each.
 #[derive(Deserialize)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Subject;
+use super::load::activity_of;
 use super::selection::Chair;
 use super::throughput_input;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
@@ -16,6 +17,7 @@ use crate::policy::relapse::Occupancy;
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::snapshot::{Readiness, ResolvedTarget, SignalName, VariantView};
 use crate::policy::units::Replicas;
+use crate::policy::zero::Activity;
 use crate::policy::{throughput, tokens};
 use crate::settings::DynamicSettings;
 use crate::settings::saturation::SaturationPolicy;
@@ -167,6 +169,7 @@ pub(in crate::policy) fn told(
             },
         );
     }
+    let activity = activity_of(key, subject);
     Told {
         tokens: tokens::ModelInput {
             thresholds: policy.thresholds,
@@ -174,9 +177,9 @@ pub(in crate::policy) fn told(
             router: hearer.router(key),
             variants: by_tokens,
         },
-        queueing: queueing_input(key, subject, settings, by_rate),
+        queueing: queueing_input(key, subject, settings, activity, by_rate),
         throughput: by_throughput
-            .map(|variants| throughput_input::model(&mut hearer, key, policy, variants)),
+            .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants)),
         stale,
         arguments,
     }
@@ -186,6 +189,7 @@ fn queueing_input(
     key: &ModelKey,
     subject: Subject<'_>,
     settings: &DynamicSettings,
+    activity: Activity,
     variants: BTreeMap<VariantKey, queueing::VariantInput>,
 ) -> queueing::ModelInput {
     let label = subject
@@ -198,6 +202,7 @@ fn queueing_input(
             .service_classes
             .targets(&key.model, label)
             .map(|found| found.targets),
+        activity,
         variants,
     }
 }

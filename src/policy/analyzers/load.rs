@@ -5,7 +5,7 @@ use super::inputs::ready_pods;
 use crate::policy::key::ModelKey;
 use crate::policy::samples::{PodSamples, Sample};
 use crate::policy::snapshot::SignalName;
-use crate::policy::zero::ModelLoad;
+use crate::policy::zero::{Activity, ModelLoad};
 
 /// Signs of use of a model. Those of replicas are known where every ready one says so.
 pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelLoad {
@@ -31,6 +31,40 @@ pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelL
         written: total(&|pod| heard.counted(pod, SignalName::GenerationRate, pod.generation_rate)),
         arriving: greater(accepted, sent),
     }
+}
+
+/// Whether anything is asked of a model: idle where every ready replica, and there is one, says that
+/// none is sent to it, none waits and none runs, and the router, where there is one, that none is
+/// accepted and none waits. Other than in [`load_of`] each of them must say so: what is asked is
+/// acted on at once, so a series that is not there is no zero.
+pub(in crate::policy) fn activity_of(key: &ModelKey, subject: Subject<'_>) -> Activity {
+    let heard = Heard(subject);
+    let listener = subject.listener;
+    let Some(pods) = ready(subject).filter(|pods| !pods.is_empty()) else {
+        return Activity::Unknown;
+    };
+    let of_pods = pods.into_iter().flat_map(|pod| {
+        [
+            heard.fresh(SignalName::ArrivalRate, pod.arrival_rate),
+            heard.fresh(SignalName::QueueLength, pod.queue_length),
+            heard.fresh(SignalName::Running, pod.running),
+        ]
+    });
+    let (router, queued) = (listener.router(key), listener.queued(key));
+    let is_routed = router.is_some()
+        || queued.is_some()
+        || listener.lost_routers()
+        || listener.failed(SignalName::RouterArrivalRate);
+    let of_router = is_routed.then(|| {
+        let accepted = router.and_then(|router| router.arrival_rate);
+        [
+            queued
+                .filter(|queue| !queue.is_stale)
+                .map(|queue| queue.requests),
+            heard.fresh(SignalName::RouterArrivalRate, accepted),
+        ]
+    });
+    Activity::of(of_pods.chain(of_router.into_iter().flatten()))
 }
 
 /// The samples of every ready replica; `None` where one of them gives none.

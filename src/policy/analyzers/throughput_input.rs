@@ -12,6 +12,7 @@ use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::snapshot::{Readiness, VariantView};
 use crate::policy::throughput::{ModelInput, Params, ReplicaInput, VariantInput};
 use crate::policy::units::Replicas;
+use crate::policy::zero::Activity;
 use crate::settings::saturation::SaturationPolicy;
 
 /// One model with its variants.
@@ -19,6 +20,7 @@ pub(super) fn model(
     hearer: &mut Hearer<'_>,
     key: &ModelKey,
     policy: &SaturationPolicy,
+    activity: Activity,
     variants: BTreeMap<VariantKey, VariantInput>,
 ) -> ModelInput {
     let router = hearer.subject.listener.router(key);
@@ -26,6 +28,7 @@ pub(super) fn model(
         params: Params::from(policy),
         arrivals: hearer.amount(router.and_then(|router| router.arrival_rate)),
         router_queue: hearer.queued(key),
+        activity,
         variants,
     }
 }

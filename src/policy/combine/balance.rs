@@ -125,6 +125,7 @@ impl<'a> View<'a> {
             analyzer: self.seat.analyzer,
             score: self.seat.score,
             liveness: self.seat.liveness,
+            unit: (self.seat.assessment.as_ref()).map(|said| said.unit),
             roles: self.roles,
         }
     }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::capacity::{AnalyzerName, Assessment, ServingRole};
+use super::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use super::key::VariantKey;
 use super::units::Cost;
 
@@ -55,6 +55,9 @@ pub struct VoterFigures {
     pub score: f64,
     /// Whether its agreement is needed to shrink.
     pub liveness: Liveness,
+    /// Of its balances; absent where it said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<CapacityUnit>,
     /// Demand, supply, and what follows; a role without an entry is one that it abstains from.
     pub roles: BTreeMap<ServingRole, Balance>,
 }

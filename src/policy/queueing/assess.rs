@@ -19,6 +19,8 @@ use crate::policy::capacity::{
     AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity,
 };
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::units::Replicas;
+use crate::policy::zero::Activity;
 
 /// Requests that may wait in front of a replica when it is sized.
 const SIZING_QUEUE: u32 = 100;
@@ -26,7 +28,8 @@ const SIZING_QUEUE: u32 = 100;
 /// Assesses one model. Variants that cannot be sized have no entry in the assessment, and their load
 /// is not part of its demand. There is no demand either, hence no opinion, while the load of a ready
 /// replica is unknown and what is known fits on the replicas that there are: that is no reason to
-/// shrink.
+/// shrink. Where nothing is asked of the model, and a capacity is not known, replicas are counted: any
+/// capacity is enough then.
 pub fn assess(
     key: &ModelKey,
     model: &ModelInput,
@@ -115,6 +118,14 @@ fn size(
 }
 
 fn assessment(model: &ModelInput, figures: &ModelFigures) -> Assessment {
+    let is_unsized = |(key, input): (&VariantKey, &VariantInput)| {
+        let own = figures.variants.get(key);
+        input.ready.max(input.pending) > Replicas::ZERO
+            && own.is_none_or(|own| own.supply.is_none())
+    };
+    if model.activity == Activity::Idle && model.whole().any(is_unsized) {
+        return idle(model);
+    }
     let mut variants = BTreeMap::new();
     for (key, input) in &model.variants {
         let own = figures.variants.get(key);
@@ -139,6 +150,22 @@ fn assessment(model: &ModelInput, figures: &ModelFigures) -> Assessment {
             .into_iter()
             .collect(),
         variants,
+    }
+}
+
+/// No demand, and replicas that serve whole requests counted as such. Of roles it has no opinion, as
+/// ever: it would release what it never asks for.
+fn idle(model: &ModelInput) -> Assessment {
+    let counted = |input: &VariantInput| {
+        VariantCapacity::counted(ServingRole::Both, input.ready, input.pending)
+    };
+    Assessment {
+        analyzer: AnalyzerName::QueueingModel,
+        unit: CapacityUnit::Replicas,
+        demand: BTreeMap::from([(ServingRole::Both, 0.0)]),
+        variants: (model.whole())
+            .map(|(key, input)| (key.clone(), counted(input)))
+            .collect(),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 /// Every way to decide, alone and together.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 14] = [
     "",
     "saturation: {default: {analyzerName: saturation}}",
     "saturation: {default: {analyzerName: saturation, enableLimiter: true}}",
@@ -34,6 +34,7 @@ const SETTINGS: [&str; 13] = [
     "saturation: {default: {analyzerName: saturation, enableLimiter: true, enableRescale: true, limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]}}",
     "queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}\nsaturation: {default: {analyzers: [{name: saturation}, {name: queueing-model}]}}",
     "EXPERIMENTAL_PROACTIVE_MODEL: true\nqueueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}",
+    "queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}\nsaturation: {default: {enableLimiter: true, enableRescale: true, limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]}}",
 ];
 
 /// Uptime at the first look, and the time to the next.
@@ -57,22 +58,25 @@ fn signals() -> impl Strategy<Value = SignalsDocument> {
     let queue = prop::sample::select(vec![0.0, 1.0, 6.0, 30.0]);
     let output = prop::sample::select(vec![0.0, 60.0, 400.0]);
     let rate = prop::sample::select(vec![0.0, 0.2, 4.0]);
-    (share, queue, output, rate).prop_map(|(share, queue, output, rate)| SignalsDocument {
-        kv_usage: reading(share),
-        queue_length: reading(queue),
-        running: reading(if share > 0.0 { 3.0 } else { 0.0 }),
-        kv_capacity: reading(16_000.0),
-        input_tokens: reading(200.0),
-        output_tokens: reading(output),
-        prefix_hit_rate: reading(0.2),
-        time_to_first_token: reading(0.045),
-        inter_token_latency: reading(0.006 + 0.073 * share),
-        arrival_rate: reading(rate),
-        completion_rate: reading(rate),
-        generation_rate: reading(rate * output),
-        kv_usage_now: reading(share),
-        ..SignalsDocument::default()
-    })
+    let any = (share, queue, output, rate);
+    prop_oneof![3 => any, 1 => Just((0.0, 0.0, 60.0, 0.0))].prop_map(
+        |(share, queue, output, rate)| SignalsDocument {
+            kv_usage: reading(share),
+            queue_length: reading(queue),
+            running: reading(if share > 0.0 { 3.0 } else { 0.0 }),
+            kv_capacity: reading(16_000.0),
+            input_tokens: reading(200.0),
+            output_tokens: reading(output),
+            prefix_hit_rate: reading(0.2),
+            time_to_first_token: reading(0.045),
+            inter_token_latency: reading(0.006 + 0.073 * share),
+            arrival_rate: reading(rate),
+            completion_rate: reading(rate),
+            generation_rate: reading(rate * output),
+            kv_usage_now: reading(share),
+            ..SignalsDocument::default()
+        },
+    )
 }
 
 #[derive(Debug, Clone)]

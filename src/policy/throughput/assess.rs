@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::average::mean;
-use super::input::{ModelInput, positive};
+use super::input::{ModelInput, VariantInput, positive};
 use super::learned::{LearnedModel, LearnedThroughput};
 use super::role::{self, Part, RoleFigures, RoleLoad};
 use super::supply::{QUEUE_DRAIN_FACTOR, queue_demand};
@@ -18,6 +18,7 @@ use crate::policy::capacity::{
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
+use crate::policy::zero::Activity;
 
 /// Figures of one model. What is absent is not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct ThroughputReport {
     pub undemanded_for: Option<Duration>,
     /// Whether what prefill shows is the backlog of decode.
     pub is_prefill_masked: bool,
+    /// Of the balances of roles: tokens per second, or replicas where nothing is asked of the model
+    /// and a capacity is not known.
+    pub unit: CapacityUnit,
     /// By role; a role without an entry is one that there is no opinion on.
     pub roles: BTreeMap<ServingRole, RoleFigures>,
     /// By variant.
@@ -46,7 +50,9 @@ pub struct ThroughputReport {
 }
 
 /// Assesses one model with what was learned up to this cycle. While the arrivals are not known there
-/// is no demand, hence no opinion; a role of which no variant can be sized has none either.
+/// is no demand, hence no opinion; a role of which no variant can be sized has none either. Where
+/// nothing is asked of the model, and a capacity is not known, replicas are counted: any capacity is
+/// enough then.
 pub fn assess(
     key: &ModelKey,
     input: &ModelInput,
@@ -55,18 +61,20 @@ pub fn assess(
 ) -> (Assessment, ThroughputReport) {
     let report = report(input, learned.get(key), now);
     let capacities = input.variants.iter().filter_map(|(variant, given)| {
-        let figures = report.variants.get(variant)?;
-        let capacity = VariantCapacity {
-            role: given.role,
-            per_replica: figures.per_replica?,
-            ready: given.ready,
-            pending: given.pending,
+        let (role, ready, pending) = (given.role, given.ready, given.pending);
+        let counted = VariantCapacity::counted(role, ready, pending);
+        let capacity = match report.unit {
+            CapacityUnit::Replicas => counted,
+            _ => VariantCapacity {
+                per_replica: report.variants.get(variant)?.per_replica?,
+                ..counted
+            },
         };
         Some((variant.clone(), capacity))
     });
     let assessment = Assessment {
         analyzer: AnalyzerName::Throughput,
-        unit: CapacityUnit::TokensPerSecond,
+        unit: report.unit,
         demand: report
             .roles
             .iter()
@@ -110,6 +118,7 @@ pub(super) fn report(
         demand: None,
         undemanded_for: learned.and_then(|model| Some(now.since(model.undemanded?))),
         is_prefill_masked: learned.is_some_and(|model| model.coupling.masks_prefill(now)),
+        unit: unit(input, &variants),
         roles: BTreeMap::new(),
         variants,
     };
@@ -182,8 +191,11 @@ impl ThroughputReport {
                     })
                 })
                 .collect();
-            let load = self.load(role, input)?;
             let streak = learned.and_then(|model| model.streaks.get(&role).copied());
+            if self.unit == CapacityUnit::Replicas {
+                return Some((role, role::idle(&parts, input.params.band, streak)));
+            }
+            let load = self.load(role, input)?;
             let is_masked = role == ServingRole::Prefill && self.is_prefill_masked;
             let figures = role::figures(&parts, load, &input.params, streak, is_masked)?;
             Some((role, figures))
@@ -208,6 +220,27 @@ impl ThroughputReport {
             tokens_per_request: tokens,
             demand: share * (arrivals * tokens + queue_demand),
         })
+    }
+}
+
+/// Replicas where nothing is asked of the model, and what one of it can do is not known or a first
+/// impression.
+fn unit(input: &ModelInput, variants: &BTreeMap<VariantKey, VariantFigures>) -> CapacityUnit {
+    let is_idle =
+        input.activity == Activity::Idle && input.arrivals.is_some_and(|rate| rate <= 0.0);
+    let is_sized = |(key, given): (&VariantKey, &VariantInput)| {
+        let figures = variants.get(key);
+        let is_empty = given.ready.max(given.pending) == Replicas::ZERO;
+        is_empty
+            || figures.is_some_and(|figures| {
+                figures.per_replica.is_some()
+                    && (figures.is_settled || given.ready == Replicas::ZERO)
+            })
+    };
+    if is_idle && !input.variants.iter().all(is_sized) {
+        CapacityUnit::Replicas
+    } else {
+        CapacityUnit::TokensPerSecond
     }
 }
 

@@ -11,6 +11,7 @@ use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::Band;
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
+use crate::policy::zero::Activity;
 use crate::settings::saturation::{SaturationPolicy, SaturationThresholds, UtilizationBand};
 
 /// Settings of one model.
@@ -72,6 +73,9 @@ pub struct ModelInput {
     pub arrivals: Option<f64>,
     /// Requests that wait in the router; absent where nothing counts them.
     pub router_queue: Option<f64>,
+    /// Whether anything is asked of it now.
+    #[serde(default)]
+    pub activity: Activity,
     /// Its variants, heard of or not.
     #[serde(default)]
     pub variants: BTreeMap<VariantKey, VariantInput>,

@@ -14,7 +14,7 @@ use crate::policy::combine::{Balance, Band, Direction};
 use crate::policy::units::Replicas;
 
 /// What a role is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleLoad {
     /// Requests per second.
     pub arrivals: f64,
@@ -33,13 +33,13 @@ pub struct RoleFigures {
     pub load: RoleLoad,
     /// What it needs whatever its size; absent for a role that nothing is known of at full load.
     pub floor: Option<FloorFigures>,
-    /// Demand and supply in tokens per second, before damping.
+    /// Demand and supply in the unit of the report, before damping.
     pub balance: Balance,
     /// Cycles in a row that wanted the same.
     pub streak: Option<Streak>,
     /// What keeps the difference from acting.
     pub damping: Damping,
-    /// Tokens per second that the assessment states.
+    /// What the assessment states, in the same unit.
     pub stated: f64,
 }
 
@@ -51,7 +51,7 @@ pub enum Damping {
     Free,
     /// What it shows is the backlog of decode.
     DecodeBacklog,
-    /// The capacity of a variant that serves is a first impression, or not known.
+    /// The capacity of a variant that serves is a first impression, or not known, and matters.
     WarmUp,
     /// One cycle wanted it so far.
     Unconfirmed,
@@ -128,32 +128,57 @@ pub(super) fn figures(
     let is_ordered = floor.is_some_and(|floor| {
         floor.is_proven && floor.landing_demand > params.band.scale_up * anticipated
     });
-    let damping = damping(parts, &balance, streak, is_masked, is_ordered);
-    let stated = match damping {
-        Damping::Free | Damping::DecodeBacklog => demand,
-        Damping::WarmUp | Damping::Unconfirmed => hold(demand, supply, anticipated, params.band),
-    };
+    let is_warm =
+        (parts.iter()).all(|part| part.input.ready == Replicas::ZERO || part.figures.is_settled);
+    let damping = damping(is_warm, &balance, streak, is_masked, is_ordered);
     Some(RoleFigures {
         load,
         floor,
         balance,
         streak,
         damping,
-        stated,
+        stated: damping.stated(&balance, params.band),
     })
+}
+
+/// Figures of a role that nothing is asked of, in replicas. What one can do does not matter, hence
+/// neither whether that is a first impression.
+pub(super) fn idle(parts: &[Part<'_>], band: Band, streak: Option<Streak>) -> RoleFigures {
+    let ready: f64 = parts.iter().map(|part| part.input.ready.to_f64()).sum();
+    let existing: f64 = parts.iter().map(Part::existing).sum();
+    let balance = Balance::of(0.0, ready, existing, band);
+    let damping = damping(true, &balance, streak, false, false);
+    RoleFigures {
+        load: RoleLoad::default(),
+        floor: None,
+        balance,
+        streak,
+        damping,
+        stated: damping.stated(&balance, band),
+    }
+}
+
+impl Damping {
+    /// The demand that acts: where it must not, one that neither orders nor releases.
+    fn stated(self, balance: &Balance, band: Band) -> f64 {
+        match self {
+            Self::Free | Self::DecodeBacklog => balance.demand,
+            Self::WarmUp | Self::Unconfirmed => {
+                hold(balance.demand, balance.supply, balance.anticipated, band)
+            }
+        }
+    }
 }
 
 /// One look neither orders nor releases; what a proven floor orders needs no second one, since it
 /// rests on the load alone.
 fn damping(
-    parts: &[Part<'_>],
+    is_warm: bool,
     balance: &Balance,
     streak: Option<Streak>,
     is_masked: bool,
     is_ordered: bool,
 ) -> Damping {
-    let is_warm =
-        (parts.iter()).all(|part| part.input.ready == Replicas::ZERO || part.figures.is_settled);
     match wanted(balance) {
         None if is_masked => Damping::DecodeBacklog,
         None => Damping::Free,

@@ -21,33 +21,42 @@ pub struct ModelLoad {
 }
 
 /// Whether anybody uses a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Activity {
     /// At least one sign of use is known.
     Busy,
     /// Every sign of use is known to be zero.
     Idle,
     /// No sign is known to be above zero, and not every one is known.
+    #[default]
     Unknown,
 }
 
 impl ModelLoad {
     /// Judges the load.
     pub fn activity(&self) -> Activity {
-        let signs = [
+        Activity::of([
             self.running,
             self.waiting,
             self.queued,
             self.ended,
             self.written,
             self.arriving,
-        ];
-        if signs.iter().flatten().any(|sign| *sign > 0.0) {
-            Activity::Busy
-        } else if signs.iter().all(Option::is_some) {
-            Activity::Idle
-        } else {
-            Activity::Unknown
+        ])
+    }
+}
+
+impl Activity {
+    /// Judges signs of use, each of which may not be known.
+    pub fn of(signs: impl IntoIterator<Item = Option<f64>>) -> Self {
+        let mut activity = Self::Idle;
+        for sign in signs {
+            match sign {
+                Some(sign) if sign > 0.0 => return Self::Busy,
+                Some(_) => {}
+                None => activity = Self::Unknown,
+            }
         }
+        activity
     }
 }

@@ -13,6 +13,7 @@ use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::Workload;
 use crate::policy::queueing::targets::Latencies;
 use crate::policy::units::Replicas;
+use crate::policy::zero::Activity;
 use crate::settings::queueing_model::{LatencyTargets, QueueingModelPolicy};
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's own default of
@@ -29,6 +30,8 @@ pub struct ModelInput {
     pub policy: QueueingModelPolicy,
     /// Targets of its service class.
     pub class_targets: Option<LatencyTargets>,
+    /// Whether anything is asked of it now.
+    pub activity: Activity,
     /// Its variants, heard of or not.
     pub variants: BTreeMap<VariantKey, VariantInput>,
 }
@@ -146,6 +149,12 @@ impl VariantInput {
 }
 
 impl ModelInput {
+    /// Variants that serve whole requests.
+    pub(super) fn whole(&self) -> impl Iterator<Item = (&VariantKey, &VariantInput)> {
+        let variants = self.variants.iter();
+        variants.filter(|(_, variant)| variant.role == ServingRole::Both)
+    }
+
     /// Mean request over all variants.
     pub(super) fn workload(&self) -> Option<Workload> {
         mean_request(self.replicas())

@@ -13,6 +13,7 @@ use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::Workload;
 use crate::policy::queueing::targets::{TargetSource, inferred, model_targets};
 use crate::policy::units::Replicas;
+use crate::policy::zero::Activity;
 use crate::settings::queueing_model::{ANALYZER_NAME, LatencyTargets, QueueingModelPolicy};
 
 const POLICY: QueueingModelPolicy = QueueingModelPolicy {
@@ -51,6 +52,7 @@ fn model(rates: &[f64]) -> ModelInput {
         ..VariantInput::default()
     };
     ModelInput {
+        activity: Activity::Unknown,
         policy: POLICY,
         class_targets: None,
         variants: BTreeMap::from([(variant(), input)]),
