@@ -435,6 +435,7 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::Optimized(_)
         | Why::Shared(_)
         | Why::Limited(_)
+        | Why::Withheld(_)
         | Why::Arbitrated { .. }
         | Why::LastDesired
         | Why::CurrentReplicas

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::capacity::ServingRole;
 use super::combine::Consensus;
 use super::key::{ModelKey, VariantKey};
-use super::limit::{HeadroomShare, PoolFigures};
+use super::limit::{BudgetClaim, HeadroomShare, PoolFigures};
 use super::moment::Moment;
 use super::queueing::assess as queueing;
 use super::snapshot::{Accelerator, CycleId};
@@ -76,18 +76,16 @@ impl Decision {
         }
     }
 
-    /// The step that says most: the last one that changed the count, else the one that judged it.
+    /// The step that says most: the last one that changed the count, else the one that judged it. That
+    /// a budget was not shared judges nobody.
     pub fn decisive(&self) -> Option<&Step> {
+        let judges =
+            |step: &&Step| step.stage != Stage::Bounds && !matches!(step.why, Why::Withheld(_));
         self.steps
             .iter()
             .rev()
             .find(|step| step.from != step.to)
-            .or_else(|| {
-                self.steps
-                    .iter()
-                    .rev()
-                    .find(|step| step.stage != Stage::Bounds)
-            })
+            .or_else(|| self.steps.iter().rev().find(judges))
     }
 
     /// Whether requests wait for it and it may not start.
@@ -256,6 +254,9 @@ pub struct ModelFigures {
     /// What the analyzers agreed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consensus: Option<Consensus>,
+    /// What it claimed and got of a contended budget that is shared by priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rescale: Option<BudgetClaim>,
     /// What each role would hold if the GPUs that are shared by priority were shared by headroom.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headroom: BTreeMap<ServingRole, HeadroomShare>,

@@ -10,6 +10,8 @@ mod voted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rescaled::Sharing;
+
 use super::analyzers::{Approach, Subject, approach};
 use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
@@ -87,7 +89,7 @@ struct Work<'a> {
     /// Growth that waits for its share of GPUs.
     growth: Option<voted::Growth>,
     /// What it asks of budgets that are shared by priority.
-    share: Option<rescaled::Share>,
+    sharing: Sharing,
 }
 
 impl<'a> Work<'a> {
@@ -163,7 +165,7 @@ impl<'a> Cycle<'a> {
             drafts: self.drafts(group, figures, zero),
             figures: None,
             growth: None,
-            share: None,
+            sharing: Sharing::None,
         };
         if !work.drafts.is_empty() {
             self.decide(&mut work, &analysis);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::capacity::ServingRole;
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::{PoolFigures, WhyLimited, WhyRescaled};
+use super::limit::{PoolFigures, WhyLimited, WhyRescaled, Withheld};
 use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
 use super::router_queue::QueueSource;
@@ -19,7 +19,7 @@ use super::units::{Gpus, Replicas};
 use super::zero::{Obstacle, WhyZero, wake_refused};
 
 /// How many names a text lists before it counts the rest.
-const LISTED: usize = 5;
+pub(super) const LISTED: usize = 5;
 
 /// Why a stage did what it did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,6 +150,8 @@ pub enum Why {
     Shared(WhyShared),
     /// What sharing a contended budget by priority made of it.
     Rescaled(WhyRescaled),
+    /// A budget that it draws from is not shared by priority.
+    Withheld(Arc<Withheld>),
     /// A release is cut short: as few replicas did not last at what is held now.
     Relapsed {
         /// Replicas of the variant then.
@@ -436,6 +438,7 @@ impl Why {
             Self::Optimized(why) => write!(f, "{why}"),
             Self::Shared(why) => write!(f, "{why}"),
             Self::Rescaled(why) => write!(f, "{why}"),
+            Self::Withheld(why) => write!(f, "{why}"),
             Self::Limited(why) => write!(f, "{why}"),
             Self::Relapsed {
                 replicas,

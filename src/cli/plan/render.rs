@@ -202,6 +202,9 @@ fn table(outcome: &Outcome<'_>, detail: Detail) -> String {
             writeln!(text, "    {pool}").unwrap_or_default();
         }
     }
+    if detail == Detail::Everything {
+        claims(&mut text, plan);
+    }
     if !outcome.notes.is_empty() {
         text.push('\n');
     }
@@ -212,6 +215,19 @@ fn table(outcome: &Outcome<'_>, detail: Detail) -> String {
         writeln!(text, "\nthe plan breaks an invariant: {violation}").unwrap_or_default();
     }
     text
+}
+
+/// What each model claimed of contended budgets that are shared by priority.
+fn claims(text: &mut String, plan: &Plan) {
+    let claims = plan.models.iter();
+    let claims = claims.filter_map(|(model, figures)| Some((model, figures.rescale.as_ref()?)));
+    for (number, (model, claim)) in claims.enumerate() {
+        if number == 0 {
+            text.write_str("\nrescale\n").unwrap_or_default();
+        }
+        let ModelKey { namespace, model } = model;
+        writeln!(text, "    {namespace}/{model}  {claim}").unwrap_or_default();
+    }
 }
 
 fn steps(text: &mut String, decision: &Decision) {

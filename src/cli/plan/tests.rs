@@ -131,6 +131,47 @@ fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
     );
 }
 
+/// Two models that want more GPUs than there are; `more` is what the replica of the second one says
+/// besides the share of its cache.
+fn contended(more: &str) -> String {
+    let settings = "saturation: {default: {analyzerName: saturation, enableLimiter: true, \
+                    enableRescale: true}, b: {modelId: b, namespace: ns, priority: 3}}";
+    let variant = |name: &str, count: u32, said: &str| {
+        let pods: Vec<String> = (0..count)
+            .map(|number| {
+                format!("{{name: {name}-{number}, signals: {{kvUsage: 1, kvCapacity: 1250, inputTokens: 100, outputTokens: 0, {said}}}}}")
+            })
+            .collect();
+        let pods = pods.join(", ");
+        format!(
+            "- {{namespace: ns, name: {name}, model: {name}, accelerator: A100, target: {{current: {count}}}, pods: [{pods}]}}\n"
+        )
+    };
+    let snapshot = format!(
+        "version: 1\ninventory: {{types: {{A100: {{total: 5, used: 5}}}}}}\nvariants:\n{}{}",
+        variant("a", 4, "queueLength: 7"),
+        variant("b", 1, more),
+    );
+    answer(&snapshot, settings, &how(Format::Table, Detail::Everything)).unwrap()
+}
+
+#[test]
+fn a_contended_budget_is_explained_by_its_claims_or_by_what_withholds_it() {
+    let shared = contended("queueLength: 80");
+    let claims = "\nrescale\n    \
+         ns/a  share 2 of 5 GPUs: held 4, wanted 8, floor 1, cap 5, weight 7800.000\n    \
+         ns/b  share 3 of 5 GPUs: held 1, wanted 10, floor 1, cap 5, weight 27750.000\n";
+    assert!(shared.ends_with(claims), "{shared}");
+    assert!(!shared.contains("withheld"), "{shared}");
+    let withheld = contended("");
+    assert!(!withheld.contains("\nrescale\n"), "{withheld}");
+    let said = "    limit        4 -> 4  rescale withheld, the demand of ns/b is not known: \
+                missing: queue_length of b-0\n";
+    assert!(withheld.contains(said), "{withheld}");
+    let own = said.replace("4 -> 4", "1 -> 1");
+    assert!(withheld.contains(&own), "{withheld}");
+}
+
 #[test]
 fn an_argument_that_is_not_read_is_explained() {
     let snapshot = |arguments: &str| {

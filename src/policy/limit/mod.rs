@@ -20,6 +20,7 @@ mod rescale;
 mod sharer;
 mod usage;
 mod water;
+mod withheld;
 
 pub use accelerator_name::{reconcile, short_name};
 pub use budget::Budget;
@@ -30,7 +31,8 @@ pub use need::{HeadroomShare, Need, by_headroom};
 pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
 pub use pool::{Pool, Room};
 pub use pools::{ManagedUse, Physical, Pools};
-pub use rescale::{RescaleSwitches, Rescaled, WhyRescaled, rescale};
+pub use rescale::{BudgetClaim, RescaleSwitches, Rescaled, WhyRescaled, rescale};
 pub use sharer::{ShareVariant, Sharer};
 pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};
 pub use water::{Bidder, Filled, round_shares, water_fill};
+pub use withheld::{DemandGap, Withheld};

@@ -36,6 +36,47 @@ pub struct Rescaled {
     pub handled: BTreeSet<ModelKey>,
     /// Models of groups whose floors alone are more than the budget.
     pub conflicts: BTreeSet<ModelKey>,
+    /// What each model that was handled claimed and got.
+    pub claims: BTreeMap<ModelKey, BudgetClaim>,
+}
+
+/// What one model claimed and got of a contended budget, in GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BudgetClaim {
+    /// What is free, will be once deleted pods are gone, or is held by those who share.
+    pub budget: Gpus,
+    /// What it holds.
+    pub held: Gpus,
+    /// What its demand needs.
+    pub wanted: Gpus,
+    /// What it gets in any case: its minima.
+    pub floor: Gpus,
+    /// What it gets at most: what it wants, within its maxima, and its floor at least.
+    pub cap: Gpus,
+    /// Between floor and cap GPUs go in proportion to this: priority by demand, in the unit of the
+    /// analyzer that sizes those who share, or in GPUs where several do.
+    pub weight: f64,
+    /// What it got.
+    pub share: Gpus,
+}
+
+impl fmt::Display for BudgetClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            budget,
+            held,
+            wanted,
+            floor,
+            cap,
+            weight,
+            share,
+        } = self;
+        write!(
+            f,
+            "share {share} of {budget} GPUs: held {held}, wanted {wanted}, floor {floor}, cap {cap}, \
+             weight {weight:.3}"
+        )
+    }
 }
 
 /// Why a count changed or stayed.
@@ -180,6 +221,18 @@ fn serve(members: &Members<'_>, pools: &mut Pools, rescaled: &mut Rescaled) {
             rescaled
                 .changes
                 .extend(model.settle(key, role, share, pools));
+        }
+        if let Some(bidder) = bidders.get(key) {
+            let claim = BudgetClaim {
+                budget,
+                held: model.held(None),
+                wanted: model.wanted(),
+                floor: bidder.floor,
+                cap: bidder.cap,
+                weight: bidder.weight,
+                share,
+            };
+            rescaled.claims.insert(key.clone(), claim);
         }
         rescaled.handled.insert(key.clone());
         if filled.is_conflict {

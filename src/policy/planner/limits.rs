@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::rescaled::{share_budgets, withdraw};
+use super::rescaled::{Sharing, share_budgets, withdraw};
 use super::voted::reached;
 use super::{Cycle, Work, boundary};
 use crate::policy::change::Change;
@@ -32,7 +32,7 @@ pub(super) fn apply(
         return None;
     }
     let mut pools = open_pools(cycle, snapshot, works);
-    withdraw(cycle, works, &pools);
+    withdraw(works, &pools);
     for work in works.iter_mut() {
         reserve(cycle, work, &mut pools);
     }
@@ -166,7 +166,7 @@ pub(super) fn take(draft: &mut Draft<'_>, count: Replicas, pools: &mut Pools) {
 /// Published replicas and minima take their GPUs before anybody else does. A model that may share a
 /// budget by priority claims its own anew, minima included, unless it stays as it was published.
 fn reserve(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
-    if work.share.is_none() {
+    if !matches!(work.sharing, Sharing::Asked(_)) {
         reserve_owed(cycle, work, pools);
     } else if work.growth.is_none() {
         for draft in &mut work.drafts {

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use super::voted::Ballot;
 use super::{Cycle, Work};
-use crate::policy::analyzers::{Approach, Chair};
+use crate::policy::analyzers::Chair;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
-use crate::policy::combine::Anchor;
+use crate::policy::combine::{Anchor, Hold};
 use crate::policy::draft::Draft;
 use crate::policy::key::ModelKey;
 use crate::policy::limit::{
-    Need, Pool, Pools, RescaleSwitches, ShareVariant, Sharer, WhyRescaled, by_headroom, rescale,
+    DemandGap, Need, Pool, Pools, RescaleSwitches, ShareVariant, Sharer, WhyRescaled, Withheld,
+    by_headroom, rescale,
 };
-use crate::policy::plan::{Stage, Why};
+use crate::policy::plan::{MetricsState, Stage, Why};
 use crate::policy::units::Replicas;
 
 /// A model that may share a budget.
@@ -26,33 +27,84 @@ pub(super) struct Share {
     sharer: Sharer,
 }
 
-impl Share {
-    /// None where no budget of the model is shared, or where its demand is not known in full: it
-    /// would look as if it needed less.
+/// What a model has to do with budgets that are shared by priority.
+#[derive(Debug)]
+pub(super) enum Sharing {
+    /// Nothing: none is, or it is left alone.
+    None,
+    /// Its demand is not known in full: it would look as if it needed less.
+    Unknown(DemandGap),
+    /// It may share.
+    Asked(Share),
+}
+
+impl Sharing {
+    /// Of a model that was asked.
     pub(super) fn of(
         cycle: &Cycle<'_>,
         work: &Work<'_>,
         chairs: &[Chair],
         ballot: &Ballot,
-    ) -> Option<Self> {
+    ) -> Self {
+        if !is_asked(cycle, work) {
+            return Self::None;
+        }
+        Share::of(work, chairs, ballot).map_or_else(Self::Unknown, Self::Asked)
+    }
+
+    /// Of a model of which nobody is heard.
+    pub(super) fn unheard(cycle: &Cycle<'_>, work: &Work<'_>, state: MetricsState) -> Self {
+        if is_asked(cycle, work) {
+            Self::Unknown(DemandGap::NoUsableMetrics { state })
+        } else {
+            Self::None
+        }
+    }
+
+    fn take(&mut self) -> Option<Share> {
+        match std::mem::replace(self, Self::None) {
+            Self::Asked(share) => Some(share),
+            Self::None | Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl Share {
+    fn of(work: &Work<'_>, chairs: &[Chair], ballot: &Ballot) -> Result<Self, DemandGap> {
+        if let Some(gap) = ballot.gap() {
+            return Err(gap);
+        }
         // Replicas on their way up hold GPUs and serve nobody yet: they have nothing to tell.
-        let is_heard = |draft: &Draft<'_>| draft.figures.reporting >= draft.scale.ready.0;
-        let is_known = ballot.may_shrink()
-            && ballot.candidates.len() == work.drafts.len()
-            && work.drafts.iter().all(is_heard);
-        let Anchor::Sized { by } = ballot.consensus.anchor else {
-            return None;
+        let is_silent = |draft: &&Draft<'_>| {
+            draft.figures.reporting < draft.scale.ready.0
+                || !ballot.candidates.contains_key(&draft.view.key)
+        };
+        if let Some(draft) = work.drafts.iter().find(is_silent) {
+            let variant = draft.view.key.clone();
+            return Err(DemandGap::Silent { variant });
+        }
+        let by = match &ballot.consensus.anchor {
+            Anchor::Sized { by } => *by,
+            anchor => {
+                let anchor = anchor.clone();
+                let hold = Hold::Unsized { anchor };
+                return Err(DemandGap::Held { hold });
+            }
+        };
+        let partial = || DemandGap::Partial {
+            missing: ballot.missing(),
         };
         // Nobody tells how large the requests are that wait for a model without replicas.
         let is_served = |draft: &Draft<'_>| draft.scale.current > Replicas::ZERO;
         let is_whole = by != AnalyzerName::Saturation
             || !work.drafts.iter().any(is_served)
             || (ballot.opinions.tokens.as_ref()).is_none_or(|said| said.model.is_demand_known);
-        if !is_asked(cycle, work) || !is_known || !is_whole {
-            return None;
+        if !is_whole {
+            return Err(partial());
         }
-        let chair = chairs.iter().find(|chair| chair.analyzer == by)?;
-        let said = ballot.opinions.assessments.get(&by)?;
+        let chair = chairs.iter().find(|chair| chair.analyzer == by);
+        let said = ballot.opinions.assessments.get(&by);
+        let (chair, said) = chair.zip(said).ok_or_else(partial)?;
         let roles: BTreeSet<ServingRole> = (work.drafts.iter())
             .map(|draft| draft.view.template.role)
             .collect();
@@ -71,12 +123,12 @@ impl Share {
             };
             Some((key.clone(), variant))
         });
-        Some(Self {
+        Ok(Self {
             analyzer: by,
             scale_up: chair.band.scale_up,
             sharer: Sharer {
                 priority: work.policy.priority,
-                demand: demand?,
+                demand: demand.ok_or_else(partial)?,
                 variants: variants.collect(),
             },
         })
@@ -84,8 +136,8 @@ impl Share {
 }
 
 /// Leaves budgets alone that a model holds GPUs of whose demand is not known in full: nobody gives
-/// replicas up for what is not known.
-pub(super) fn withdraw(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &Pools) {
+/// replicas up for what is not known. Every model that draws from one says so.
+pub(super) fn withdraw(works: &mut [Work<'_>], pools: &Pools) {
     let drawn = |work: &Work<'_>| -> BTreeSet<Pool> {
         (work.drafts.iter())
             .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
@@ -93,16 +145,37 @@ pub(super) fn withdraw(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &Pools)
             .collect()
     };
     let holds = |draft: &Draft<'_>| draft.scale.current > Replicas::ZERO;
-    let is_unheard = |work: &&Work<'_>| {
-        work.share.is_none()
-            && work.approach != Approach::Percentage
-            && is_asked(cycle, work)
-            && work.drafts.iter().any(holds)
+    let withholds = |work: &Work<'_>| match &work.sharing {
+        Sharing::Unknown(gap) if work.drafts.iter().any(holds) => Some(Arc::new(Withheld {
+            model: work.key.clone(),
+            because: gap.clone(),
+        })),
+        _ => None,
     };
-    let unheard: BTreeSet<Pool> = works.iter().filter(is_unheard).flat_map(drawn).collect();
+    let mut unheard: BTreeMap<Pool, Arc<Withheld>> = BTreeMap::new();
+    for work in works.iter() {
+        if let Some(withheld) = withholds(work) {
+            for pool in drawn(work) {
+                (unheard.entry(pool)).or_insert_with(|| Arc::clone(&withheld));
+            }
+        }
+    }
     for work in works {
-        if work.share.is_some() && !drawn(work).is_disjoint(&unheard) {
-            work.share = None;
+        let first = || {
+            let pools = drawn(work);
+            let all = pools.iter().filter_map(|pool| unheard.get(pool));
+            all.min_by(|one, other| one.model.cmp(&other.model))
+        };
+        let withheld = match work.sharing {
+            Sharing::None => None,
+            Sharing::Unknown(_) => withholds(work),
+            Sharing::Asked(_) => first().cloned(),
+        };
+        if let Some(withheld) = withheld {
+            work.sharing = Sharing::None;
+            for draft in &mut work.drafts {
+                draft.keep(Stage::Limit, Why::Withheld(Arc::clone(&withheld)));
+            }
         }
     }
 }
@@ -130,7 +203,7 @@ fn shared_part(draft: &Draft<'_>) -> ShareVariant {
 pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
     let asked: BTreeMap<ModelKey, Share> = works
         .iter_mut()
-        .filter_map(|work| Some((work.key.clone(), work.share.take()?)))
+        .filter_map(|work| Some((work.key.clone(), work.sharing.take()?)))
         .collect();
     if asked.is_empty() {
         return;
@@ -146,6 +219,7 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
     for work in works {
         if let Some(figures) = &mut work.figures {
             figures.headroom = headroom.remove(work.key).unwrap_or_default();
+            figures.rescale = rescaled.claims.get(work.key).copied();
         }
         if !rescaled.handled.contains(work.key) {
             continue;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::rescaled::Share;
+use super::rescaled::Sharing;
 use super::{Cycle, Work};
 use crate::policy::analyzers::{Chair, Opinions, Told, liveness, load_of, opinions, told};
 use crate::policy::bounds::Bounds;
@@ -12,10 +12,12 @@ use crate::policy::change::Change;
 use crate::policy::combine::{Consensus, Hold, Liveness, Mandate, Participation};
 use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
+use crate::policy::limit::DemandGap;
 use crate::policy::optimize::{Candidate, Method, WhyOptimized, cost_aware};
 use crate::policy::plan::{MetricsState, MissingSignal, ModelFigures, Stage, Why};
 use crate::policy::safety_net;
 use crate::policy::units::{Cost, Replicas};
+use crate::policy::why::LISTED;
 
 /// Growth of a model that waits for its share of GPUs.
 #[derive(Debug)]
@@ -53,17 +55,23 @@ pub(super) struct Ballot {
 
 /// Decides one model. Growth waits for its share where GPUs limit it.
 pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
-    let Some(ballot) = open(cycle, work, chairs) else {
-        return;
+    let is_limited = cycle.settings.limits_growth();
+    let ballot = match open(cycle, work, chairs) {
+        Ok(ballot) => ballot,
+        Err(state) => {
+            if is_limited {
+                work.sharing = Sharing::unheard(cycle, work, state);
+            }
+            return;
+        }
     };
     let grows = ballot
         .consensus
         .roles
         .values()
         .any(|mandate| matches!(mandate, Mandate::Grow { .. }));
-    let is_limited = cycle.settings.limits_growth();
     if is_limited {
-        work.share = Share::of(cycle, work, chairs, &ballot);
+        work.sharing = Sharing::of(cycle, work, chairs, &ballot);
     }
     if grows && is_limited {
         work.growth = Some(Growth {
@@ -78,20 +86,20 @@ pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
 
 /// Decides one model, whatever GPUs allow.
 pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
-    if let Some(ballot) = open(cycle, work, chairs) {
+    if let Ok(ballot) = open(cycle, work, chairs) {
         ballot.settle(&mut work.drafts);
         work.figures = Some(ballot.figures());
     }
 }
 
 /// Asks, if anybody is heard; else the safety net holds the model.
-fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Option<Ballot> {
+fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Result<Ballot, MetricsState> {
     if let Some(state) = deaf(cycle, work) {
         safety_net::hold(&mut work.drafts, state);
-        return None;
+        return Err(state);
     }
     mark_metrics(cycle, &mut work.drafts);
-    Some(ask(cycle, work, chairs))
+    Ok(ask(cycle, work, chairs))
 }
 
 /// Why nobody can be asked; `None` if somebody can.
@@ -227,9 +235,15 @@ impl Ballot {
         }
     }
 
-    /// Whether nothing is missing that might speak against fewer replicas.
-    pub(super) fn may_shrink(&self) -> bool {
-        self.guard.obstacle().is_none()
+    /// What is missing that might speak against fewer replicas.
+    pub(super) fn gap(&self) -> Option<DemandGap> {
+        self.guard.gap()
+    }
+
+    /// What saturation was not told; a few signals.
+    pub(super) fn missing(&self) -> Vec<MissingSignal> {
+        let all = self.guard.missing.values().flatten();
+        all.take(LISTED).cloned().collect()
     }
 
     /// Every figure.
@@ -285,6 +299,19 @@ impl Guard {
         }
     }
 
+    /// What keeps the demand from being known in full.
+    fn gap(&self) -> Option<DemandGap> {
+        if !self.unseen.is_empty() {
+            let variants = Arc::clone(&self.unseen);
+            return Some(DemandGap::Unseen { variants });
+        }
+        if self.stale > 0 {
+            let replicas = self.stale;
+            return Some(DemandGap::Stale { replicas });
+        }
+        self.hold().map(|hold| DemandGap::Held { hold })
+    }
+
     /// Why nothing may shrink.
     fn obstacle(&self) -> Option<Why> {
         if !self.unseen.is_empty() {
@@ -297,9 +324,13 @@ impl Guard {
                 replicas: self.stale,
             });
         }
-        let awaited = |analyzer| Hold::Awaited { analyzer };
-        let hold = (self.unheard.clone()).or_else(|| self.unjudged.map(awaited))?;
+        let hold = self.hold()?;
         Some(Why::Optimized(WhyOptimized::Held { hold }))
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        let awaited = |analyzer| Hold::Awaited { analyzer };
+        (self.unheard.clone()).or_else(|| self.unjudged.map(awaited))
     }
 }
 

@@ -199,7 +199,10 @@ fn a_budget_is_not_shared_by_a_part_of_the_demand() {
     assert!(shared[0].1.contains("rescale: kept, the role holds 3 GPUs"));
     let claimed = look("inputTokens: 200, ");
     assert_eq!((claimed[0].0, claimed[1].0), (4, 2), "{claimed:#?}");
-    assert!(!claimed[0].1.contains("rescale"), "{}", claimed[0].1);
+    assert!(!claimed[0].1.contains("rescale: "), "{}", claimed[0].1);
+    let withheld = "rescale withheld, the demand of ns/m is not known: missing: input_tokens of first-0, \
+                    input_tokens of both-0, input_tokens of both-1;";
+    assert!(claimed[0].1.contains(withheld), "{}", claimed[0].1);
 }
 
 /// While nobody has applied what was published, the queueing model does not take it back either.
@@ -245,7 +248,12 @@ fn a_budget_is_shared_while_a_replica_starts() {
     assert!(starting[1].1.contains(held), "{starting:#?}");
     // One that serves and is silent might hide what is asked of the model.
     let silent = look(6, "ready: false,");
-    assert!(!silent[1].1.contains("rescale"), "{silent:#?}");
+    assert!(!silent[1].1.contains("rescale: "), "{silent:#?}");
+    let withheld = "rescale withheld, the demand of ns/m is not known: not every ready replica of \
+                    ns/much reports;";
+    for (_, said) in &silent {
+        assert!(said.contains(withheld), "{said}");
+    }
 }
 
 #[test]
