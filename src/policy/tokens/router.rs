@@ -38,11 +38,12 @@ impl RouterDemand {
         let by_number = known * workload.input_tokens.unwrap_or(0.0);
         let input = by_bytes.max(by_number) * (1.0 - workload.hit_rate.unwrap_or(0.0));
         let output = known * workload.output_tokens.unwrap_or(0.0);
-        // Without the bytes a few long prompts would pass for as many short ones.
+        // Without the bytes a few long prompts would pass for as many short ones, and without the mean
+        // prompt many tokens of few bytes each for as many of the usual ones.
         let is_priced = known <= 0.0
             || (workload.output_tokens.is_some()
                 && amount(queue.bytes).is_some()
-                && (workload.input_tokens.is_some() || by_bytes > 0.0));
+                && workload.input_tokens.is_some());
         Self {
             input,
             output,
