@@ -7,15 +7,14 @@ use super::Subject;
 use super::load::activity_of;
 use super::selection::Chair;
 use super::throughput_input;
-use crate::policy::capacity::{AnalyzerName, ServingRole};
+use crate::policy::capacity::AnalyzerName;
 use crate::policy::engine_args::{EngineArgs, KvTokens, ParsedArgs, parse};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::plan::MissingSignal;
 use crate::policy::queueing::assess as queueing;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::relapse::Occupancy;
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
-use crate::policy::snapshot::{Readiness, ResolvedTarget, SignalName, VariantView};
+use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
 use crate::policy::units::Replicas;
 use crate::policy::zero::Activity;
 use crate::policy::{throughput, tokens};
@@ -47,46 +46,6 @@ impl Told {
                 (self.throughput.as_ref()).is_some_and(throughput_input::is_half_told)
             }
         }
-    }
-
-    /// What saturation was not told by the instances of each role, one signal of each.
-    pub(in crate::policy) fn missing(&self) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
-        let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
-        let variants = || self.tokens.variants.values();
-        let are_answers_told = variants()
-            .flat_map(|variant| variant.instances.values())
-            .any(|said| said.output_tokens.is_some());
-        for variant in variants() {
-            let is_expected = are_answers_told && variant.role != ServingRole::Prefill;
-            let args = variant.engine.as_ref();
-            let is_stated = args.is_some_and(|args| args.kv_capacity().is_some());
-            for (instance, said) in &variant.instances {
-                let is_waiting = said.waiting.is_some_and(|waiting| waiting > 0.0);
-                let is_at_work = said.kv_usage.is_some_and(|usage| usage > 0.0);
-                let hides_answers = is_waiting || (is_at_work && is_expected);
-                let signal = if said.kv_usage.is_none() {
-                    SignalName::KvUsage
-                } else if said.waiting.is_none() {
-                    SignalName::QueueLength
-                } else if said.kv_capacity.is_none() && !is_stated {
-                    SignalName::KvCapacity
-                } else if is_waiting && said.input_tokens.is_none() {
-                    SignalName::InputTokens
-                } else if hides_answers && said.output_tokens.is_none() {
-                    SignalName::OutputTokens
-                } else {
-                    continue;
-                };
-                missing
-                    .entry(variant.role)
-                    .or_default()
-                    .push(MissingSignal {
-                        instance: Arc::clone(instance),
-                        signal,
-                    });
-            }
-        }
-        missing
     }
 
     /// Whether a busy replica says nothing of its requests or its latencies.

@@ -1,17 +1,21 @@
 //! What the analyzers say of one model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::inputs::Told;
 use super::selection::Chair;
-use crate::policy::capacity::{AnalyzerName, Assessment};
+use crate::policy::capacity::{AnalyzerName, Assessment, ServingRole};
 use crate::policy::combine::{Awaited, Consensus, Liveness, Seat, combine};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
+use crate::policy::plan::MissingSignal;
 use crate::policy::queueing::assess as queueing;
+use crate::policy::snapshot::SignalName;
 use crate::policy::throughput::role::Damping;
 use crate::policy::throughput::{self, ThroughputReport};
+use crate::policy::tokens::instance::Missing;
 use crate::policy::tokens::{self, TokensReport};
 use crate::policy::units::Cost;
 use crate::settings::DynamicSettings;
@@ -69,6 +73,24 @@ impl Opinions {
             .map(|(analyzer, _)| *analyzer)
     }
 
+    /// What saturation was not told by the instances of each role, one signal of each.
+    pub(in crate::policy) fn missing(
+        &self,
+        told: &Told,
+    ) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
+        let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
+        for (key, figures) in self.tokens.iter().flat_map(|report| &report.variants) {
+            let told = told.tokens.variants.get(key);
+            for (instance, signal) in told.into_iter().flat_map(|told| figures.lacking(told)) {
+                let instance = Arc::clone(instance);
+                let signal = signal_of(signal);
+                let of_role = missing.entry(figures.role).or_default();
+                of_role.push(MissingSignal { instance, signal });
+            }
+        }
+        missing
+    }
+
     /// Combines the opinions of the chairs.
     pub(in crate::policy) fn combine(
         &self,
@@ -102,6 +124,16 @@ impl Opinions {
             consensus.name_wait(*role, AnalyzerName::Throughput, awaits, &figures.balance);
         }
         consensus
+    }
+}
+
+fn signal_of(missing: Missing) -> SignalName {
+    match missing {
+        Missing::KvUsage => SignalName::KvUsage,
+        Missing::KvCapacity => SignalName::KvCapacity,
+        Missing::Waiting => SignalName::QueueLength,
+        Missing::InputTokens => SignalName::InputTokens,
+        Missing::OutputTokens => SignalName::OutputTokens,
     }
 }
 

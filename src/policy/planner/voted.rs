@@ -295,7 +295,7 @@ impl Guard {
             stale: told.stale,
             unjudged,
             unheard: voters.iter().find_map(unheard),
-            missing: told.missing(),
+            missing: opinions.missing(told),
         }
     }
 

@@ -79,24 +79,27 @@ impl InstanceFigures {
         self.k1.is_some() && self.in_use.0 >= self.k1.0 && is_queued(self.waiting, thresholds)
     }
 
-    /// Whether its demand is known, and neither a part of it nor a share of a cache whose size is
-    /// only remembered; and whether it is known what bounds it, and others like it. That is not where
-    /// it is full, or at work while others of the model tell it, and does not tell the length of its
-    /// answers. Who only reads prompts has none to tell.
-    pub(super) fn is_demand_known(&self, role: ServingRole) -> bool {
-        let lacks = |signal| self.missing.contains(&signal);
+    /// The first signal that keeps its demand from being known; `None` where that is known, and neither
+    /// a part of it nor a share of a cache whose size is only remembered; and where it is known what
+    /// bounds it, and others like it. That is not where it is full, or at work while others of the model
+    /// tell it, and does not tell the length of its answers. Who only reads prompts has none to tell.
+    pub(super) fn lacking(&self, role: ServingRole) -> Option<Missing> {
+        let writes = role != ServingRole::Prefill;
+        let is_waiting = self.waiting > 0.0;
         let is_full = self.k2_source == CapacityReason::Observed;
-        let is_at_work = self.in_use.is_some() || self.waiting > 0.0;
         let others_tell = self.output_tokens.is_some();
-        let hides = is_at_work && role != ServingRole::Prefill && others_tell;
-        if lacks(Missing::OutputTokens) && (is_full || hides) {
-            return false;
-        }
-        let is_priced = self.waiting <= 0.0
-            || !(lacks(Missing::InputTokens)
-                || (role != ServingRole::Prefill && lacks(Missing::OutputTokens)));
-        let needed = [Missing::KvUsage, Missing::KvCapacity, Missing::Waiting];
-        is_priced && !needed.into_iter().any(lacks)
+        let hides = is_waiting || (self.in_use.is_some() && others_tell);
+        let needed = [
+            (Missing::KvUsage, true),
+            (Missing::Waiting, true),
+            (Missing::KvCapacity, true),
+            (Missing::InputTokens, is_waiting),
+            (Missing::OutputTokens, is_full || (writes && hides)),
+        ];
+        let mut lacked = needed
+            .into_iter()
+            .filter(|(signal, is_needed)| *is_needed && self.missing.contains(signal));
+        lacked.next().map(|(signal, _)| signal)
     }
 }
 

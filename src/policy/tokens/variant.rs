@@ -9,7 +9,7 @@ use super::bound::{CapacityReason, median};
 use super::history::EngineKey;
 use super::idle::IdleFigures;
 use super::input::{ModelInput, VariantInput};
-use super::instance::{InstanceFigures, Surroundings, measure};
+use super::instance::{InstanceFigures, Missing, Surroundings, measure};
 use super::learned::LearnedTokens;
 use super::workload::MeanWorkload;
 use crate::policy::capacity::{ServingRole, VariantCapacity};
@@ -68,6 +68,24 @@ impl VariantFigures {
     pub(super) fn is_capacity_known(&self) -> bool {
         let mut instances = self.instances.values();
         self.silent == 0 && instances.all(|instance| instance.missing.is_empty())
+    }
+
+    /// Instances whose demand is not known, with the first signal that each of them does not give.
+    pub fn lacking<'a>(
+        &'a self,
+        input: &'a VariantInput,
+    ) -> impl Iterator<Item = (&'a Arc<str>, Missing)> {
+        let instances = input.instances.iter();
+        instances.filter_map(|(name, said)| {
+            let signal = match self.instances.get(name) {
+                Some(figures) => figures.lacking(self.role)?,
+                // Not measured: it says nothing, or not how large its cache is.
+                None if said.kv_usage.is_none() => Missing::KvUsage,
+                None if said.waiting.is_none() => Missing::Waiting,
+                None => Missing::KvCapacity,
+            };
+            Some((name, signal))
+        })
     }
 
     /// The supply in replicas. Ready replicas that are silent count as pending; a replica some of
@@ -204,7 +222,7 @@ fn finish(
         && sized
             .instances
             .values()
-            .all(|instance| instance.is_demand_known(variant.role));
+            .all(|instance| instance.lacking(variant.role).is_none());
     VariantFigures {
         role: variant.role,
         engine,
