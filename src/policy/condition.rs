@@ -411,7 +411,9 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
         Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),
         Why::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),
-        Why::ShrinkOnStale { .. } => Some("metrics are too old to shrink on"),
+        Why::ShrinkOnStale { .. } | Why::ShrinkOnStaleRouter => {
+            Some("metrics are too old to shrink on")
+        }
         Why::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
         Why::ShrinkOnSilent { .. } => Some("not every replica reports"),
         Why::NoView { .. } => Some("a signal is missing that its analyzers need"),

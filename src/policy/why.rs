@@ -75,6 +75,8 @@ pub enum Why {
         /// Replicas with such samples.
         replicas: u32,
     },
+    /// The model could shrink by its load, but what its router says is too old to shrink on.
+    ShrinkOnStaleRouter,
     /// The model could shrink by its load, but some replicas report only half of it.
     ShrinkOnPartial {
         /// Replicas without a usable KV sample.
@@ -386,6 +388,7 @@ impl fmt::Display for Why {
                     "no shrinking on old samples: replicas concerned {replicas}"
                 )
             }
+            Self::ShrinkOnStaleRouter => f.write_str("no shrinking on old samples of the router"),
             Self::ShrinkOnPartial {
                 without_kv,
                 without_queue,

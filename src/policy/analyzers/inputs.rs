@@ -30,6 +30,8 @@ pub(in crate::policy) struct Told {
     pub(in crate::policy) throughput: Option<throughput::ModelInput>,
     /// Replicas with a sample that is too old to shrink on.
     pub(in crate::policy) stale: u32,
+    /// Whether the router has one.
+    pub(in crate::policy) is_router_stale: bool,
     /// What could not be read of the arguments of engines, in words.
     pub(in crate::policy) arguments: BTreeMap<VariantKey, Vec<String>>,
 }
@@ -129,17 +131,21 @@ pub(in crate::policy) fn told(
         );
     }
     let activity = activity_of(key, subject);
+    hearer.stale = false;
+    let router = hearer.router(key);
+    let throughput = by_throughput
+        .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants));
     Told {
         tokens: tokens::ModelInput {
             thresholds: policy.thresholds,
             band: policy.band,
-            router: hearer.router(key),
+            router,
             variants: by_tokens,
         },
         queueing: queueing_input(key, subject, settings, activity, by_rate),
-        throughput: by_throughput
-            .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants)),
+        throughput,
         stale,
+        is_router_stale: hearer.stale,
         arguments,
     }
 }

@@ -38,6 +38,8 @@ pub enum DemandGap {
         /// Replicas with such samples.
         replicas: u32,
     },
+    /// Those of its router are.
+    StaleRouter,
     /// A ready replica does not report.
     Silent {
         /// The first variant with one.
@@ -75,6 +77,7 @@ impl fmt::Display for DemandGap {
                 listed(f, variants)
             }
             Self::Stale { replicas } => write!(f, "replicas with old samples: {replicas}"),
+            Self::StaleRouter => f.write_str("the samples of its router are old"),
             Self::Silent { variant } => {
                 write!(f, "not every ready replica of {variant} reports")
             }

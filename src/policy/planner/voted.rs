@@ -33,6 +33,8 @@ struct Guard {
     unseen: Arc<[VariantKey]>,
     /// Replicas with samples that are too old to shrink on.
     stale: u32,
+    /// Whether the router has such samples.
+    is_router_stale: bool,
     /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
     /// then nothing of the model would shrink.
     unjudged: Option<AnalyzerName>,
@@ -293,6 +295,7 @@ impl Guard {
         Self {
             unseen: work.group.unseen().into_iter().cloned().collect(),
             stale: told.stale,
+            is_router_stale: told.is_router_stale,
             unjudged,
             unheard: voters.iter().find_map(unheard),
             missing: opinions.missing(told),
@@ -309,6 +312,9 @@ impl Guard {
             let replicas = self.stale;
             return Some(DemandGap::Stale { replicas });
         }
+        if self.is_router_stale {
+            return Some(DemandGap::StaleRouter);
+        }
         self.hold().map(|hold| DemandGap::Held { hold })
     }
 
@@ -323,6 +329,9 @@ impl Guard {
             return Some(Why::ShrinkOnStale {
                 replicas: self.stale,
             });
+        }
+        if self.is_router_stale {
+            return Some(Why::ShrinkOnStaleRouter);
         }
         let hold = self.hold()?;
         Some(Why::Optimized(WhyOptimized::Held { hold }))

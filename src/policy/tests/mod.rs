@@ -7,6 +7,7 @@ mod decisions;
 mod first_look;
 pub(super) mod fleet;
 mod from_zero;
+mod losses;
 mod missing;
 mod properties;
 mod records;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::losses::{SIGNALS, age, lose};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::capacity::ServingRole;
 use crate::policy::document::{
@@ -203,41 +204,6 @@ pub(super) fn decide(
     (learned, made)
 }
 
-/// One signal that goes missing: of one pod, or, without one, of all.
-fn lose(document: &mut SnapshotDocument, pod: Option<usize>, signal: usize) {
-    let mut pods: Vec<&mut PodDocument> = document
-        .variants
-        .iter_mut()
-        .flat_map(|variant| &mut variant.pods)
-        .collect();
-    let count = pods.len().max(1);
-    let lost = pod.map(|pod| pod % count);
-    for (number, pod) in pods.iter_mut().enumerate() {
-        if lost.is_none_or(|lost| lost == number) {
-            lose_of(&mut pod.signals, signal);
-        }
-    }
-}
-
-fn lose_of(signals: &mut SignalsDocument, signal: usize) {
-    match signal {
-        0 => signals.kv_usage = None,
-        1 => signals.queue_length = None,
-        2 => signals.kv_capacity = None,
-        3 => signals.input_tokens = None,
-        4 => signals.output_tokens = None,
-        5 => signals.arrival_rate = None,
-        6 => signals.time_to_first_token = None,
-        7 => signals.running = None,
-        8 => signals.prefix_hit_rate = None,
-        9 => signals.inter_token_latency = None,
-        10 => signals.kv_usage_now = None,
-        11 => signals.completion_rate = None,
-        12 => signals.generation_rate = None,
-        _ => *signals = SignalsDocument::default(),
-    }
-}
-
 pub(super) fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Bounds {
     let policy = ZeroPolicy::from(settings.may_go_to_zero(&view.model));
     Bounds::effective(&view.bounds, policy)
@@ -288,12 +254,40 @@ proptest! {
     fn missing_input_never_lowers_a_target(
         document in fleet(),
         losses in losses(),
-        router in 0..8_u32,
+        router in 0..10_u32,
         which in 0..SETTINGS.len(),
     ) {
         let settings = settings(SETTINGS[which]);
         let (known, _) = decide(&at(&document, 0, &settings), &Learned::default(), &settings);
         nothing_is_lowered(&document, &losses, router, &settings, &known)?;
+    }
+
+    /// A sample of a router that is too old to shrink on may still grow, as one of a replica may.
+    #[test]
+    fn an_old_word_of_the_router_lowers_nothing(
+        document in fleet(),
+        is_rate in prop::bool::ANY,
+        which in prop::sample::select(vec![1_usize, 2, 3, 4, 6, 8, 9, 10, 11, 13]),
+    ) {
+        let settings = settings(SETTINGS[which]);
+        let mut older = document.clone();
+        let told = older.models.first_mut().and_then(|model| model.router.as_mut());
+        let Some(told) = told else { return Ok(()) };
+        let reading = if is_rate { &mut told.arrival_rate } else { &mut told.queue_requests };
+        // Who reads it, may not shrink; only throughput looks at the rate.
+        let is_read = reading.is_some() && (!is_rate || SETTINGS[which].contains("throughput"));
+        age(reading);
+        let (known, _) = decide(&at(&document, 0, &settings), &Learned::default(), &settings);
+        let situation = at(&older, 1, &settings);
+        let (_, made) = decide(&situation, &known, &settings);
+        for (key, decision) in &made.decisions {
+            let view = &situation.snapshot.variants[key];
+            let Some(base) = view.base().filter(|_| is_read && &*view.model.model == "m") else {
+                continue;
+            };
+            let kept = bounds_of(view, &settings).clamp(base).0;
+            prop_assert!(decision.target >= Some(kept), "{}: {:#?}", key, decision.steps);
+        }
     }
 
     #[test]
@@ -333,7 +327,7 @@ proptest! {
     fn missing_input_lowers_no_target_at_a_first_look(
         document in fleet(),
         losses in losses(),
-        router in 0..8_u32,
+        router in 0..10_u32,
         which in 0..SETTINGS.len(),
     ) {
         let settings = settings(SETTINGS[which]);
@@ -343,7 +337,7 @@ proptest! {
 
 /// Signals of one pod, or of all.
 fn losses() -> impl Strategy<Value = Vec<(Option<usize>, usize)>> {
-    prop::collection::vec((prop::option::of(0..12_usize), 0..14_usize), 1..4)
+    prop::collection::vec((prop::option::of(0..12_usize), 0..2 * SIGNALS), 1..4)
 }
 
 /// Compares what is decided one cycle after `known` with and without the losses.
@@ -367,6 +361,8 @@ fn nothing_is_lowered(
             1 => told.arrival_rate = None,
             2 => *told = RouterDocument::default(),
             3 => told.queue_bytes = None,
+            4 => age(&mut told.queue_requests),
+            5 => age(&mut told.arrival_rate),
             _ => {}
         }
     }
