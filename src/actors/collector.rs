@@ -95,7 +95,7 @@ impl Collector {
         let in_force = self.facts.settings.load();
         let cache = in_force.generation.dynamic.cache;
         let tick = in_force.schedule.until_next(cx.now());
-        match cache.fetch_interval {
+        match in_force.generation.dynamic.fetch_interval() {
             Some(interval) if interval < tick => cx.arm(interval, Message::Fetch { epoch }),
             _ => cx.arm(tick, Message::Collect { epoch }),
         }

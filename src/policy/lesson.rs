@@ -28,8 +28,6 @@ pub(super) struct Lesson {
     postures: BTreeMap<ModelKey, BTreeMap<ServingRole, Posture>>,
     /// Every variant: its model, how long it is kept once started from zero, and whether it is there.
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
-    /// Time between collections.
-    interval: Duration,
 }
 
 /// Whether a variant is to have replicas.
@@ -50,10 +48,7 @@ impl Lesson {
         settings: &DynamicSettings,
         outlook: StartOutlook<'_>,
     ) -> Self {
-        let mut lesson = Self {
-            interval: settings.interval,
-            ..Self::default()
-        };
+        let mut lesson = Self::default();
         for (key, group) in group_by_model(snapshot) {
             lesson.loads.insert(key.clone(), ModelLoad::default());
             lesson.add_variants(key, &group, settings, outlook);
@@ -67,10 +62,7 @@ impl Lesson {
         listener: Listener<'_>,
         outlook: StartOutlook<'_>,
     ) -> Self {
-        let mut lesson = Self {
-            interval: settings.interval,
-            ..Self::default()
-        };
+        let mut lesson = Self::default();
         for (key, group) in group_by_model(snapshot) {
             let subject = Subject {
                 members: &group.resolved,
@@ -195,7 +187,6 @@ impl Lesson {
             after: next.collected.map_or(Duration::ZERO, |before| {
                 now.monotonic.saturating_sub(before)
             }),
-            interval: self.interval,
         };
         next.activity = std::mem::take(&mut next.activity).learn(&self.loads, &woken, look);
         next.wakes = std::mem::take(&mut next.wakes).learn(&started, &holds, now);

@@ -19,6 +19,7 @@ use super::values::{Resolved, Values};
 use crate::policy::key::ModelKey;
 use crate::policy::reuse::Reuse;
 use crate::policy::signal::FreshnessBands;
+use crate::policy::zero::LOOK;
 
 /// The part of the settings that may change while the process runs; replaced as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -197,11 +198,23 @@ impl DynamicSettings {
     pub fn appetite(&self) -> Appetite {
         if self.sizes_models() {
             Appetite::Everything
-        } else if self.saturation.any_to_zero() || self.scale_to_zero.any() {
+        } else if self.any_to_zero() {
             Appetite::Use
         } else {
             Appetite::Saturation
         }
+    }
+
+    /// How often metrics are collected between cycles, if at all: as it is set, and at least once a minute
+    /// where a model may go to zero, since a collection tells of the minute before it alone.
+    pub fn fetch_interval(&self) -> Option<Duration> {
+        let look = (self.any_to_zero() && self.interval > LOOK).then_some(LOOK);
+        self.cache.fetch_interval.into_iter().chain(look).min()
+    }
+
+    /// Whether any model may go to zero.
+    fn any_to_zero(&self) -> bool {
+        self.saturation.any_to_zero() || self.scale_to_zero.any()
     }
 
     /// Whether growth is limited to GPUs.

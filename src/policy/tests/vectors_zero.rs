@@ -178,7 +178,7 @@ fn last_activity_starts_with_the_process_and_errs_late() {
     let model = ModelKey::new("ns", "m");
     let none = BTreeSet::new();
     let look = |load: ModelLoad| BTreeMap::from([(model.clone(), load)]);
-    let look_at = |second| looked(second, 30, 30);
+    let look_at = |second| looked(second, 30);
     let log = ActivityLog::default();
     assert_eq!(log.idle_for(&model, at(5)), None);
     let log = log.learn(&look(idle()), &none, look_at(10));
@@ -231,11 +231,10 @@ fn last_activity_starts_with_the_process_and_errs_late() {
     assert_eq!(gone, ActivityLog::default());
 }
 
-fn looked(second: u64, after: u64, interval: u64) -> Look {
+fn looked(second: u64, after: u64) -> Look {
     Look {
         now: at(second),
         after: Duration::from_secs(after),
-        interval: Duration::from_secs(interval),
     }
 }
 
@@ -245,18 +244,15 @@ fn while_nobody_looked_a_model_may_have_been_in_use() {
     let model = ModelKey::new("ns", "m");
     let none = BTreeSet::new();
     let loads = BTreeMap::from([(model.clone(), idle())]);
-    let log = ActivityLog::default().learn(&loads, &none, looked(1_000, 30, 30));
-    let idle_after = |after, interval| {
-        let look = looked(1_000 + after, after, interval);
+    let log = ActivityLog::default().learn(&loads, &none, looked(1_000, 30));
+    let idle_after = |after| {
+        let look = looked(1_000 + after, after);
         let log = log.clone().learn(&loads, &none, look);
         log.idle_for(&model, look.now).map(|idle| idle.as_secs())
     };
-    assert_eq!(idle_after(75, 30), Some(75));
-    assert_eq!(idle_after(76, 30), Some(60));
-    assert_eq!(idle_after(600, 30), Some(60));
-    // Nobody looks more often than he is told to.
-    assert_eq!(idle_after(450, 300), Some(450));
-    assert_eq!(idle_after(451, 300), Some(60));
+    assert_eq!(idle_after(75), Some(75));
+    assert_eq!(idle_after(76), Some(60));
+    assert_eq!(idle_after(600), Some(60));
 }
 
 #[test]

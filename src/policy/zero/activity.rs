@@ -11,7 +11,9 @@ use crate::policy::key::ModelKey;
 use crate::policy::moment::Moment;
 
 /// How far back one look tells: peaks and rates are those of the last minute.
-const LOOK: Duration = Duration::from_mins(1);
+pub const LOOK: Duration = Duration::from_mins(1);
+/// How much later than that the next look may come: collections take a while, and not always the same.
+const LATENESS: Duration = Duration::from_secs(15);
 
 /// One look at every model, and what nobody saw before it.
 #[derive(Debug, Clone, Copy)]
@@ -20,16 +22,13 @@ pub struct Look {
     pub now: Moment,
     /// How long after the look before.
     pub after: Duration,
-    /// How long after it is usual.
-    pub interval: Duration,
 }
 
 impl Look {
     /// The end of the time that nobody saw since the look before; `None` where looks follow each other
     /// as they should. A model may have been in use until then.
     fn unseen_until(self) -> Option<Moment> {
-        let usual = LOOK.max(self.interval) + self.interval / 2;
-        (self.after > usual).then(|| self.now.earlier(LOOK))
+        (self.after > LOOK + LATENESS).then(|| self.now.earlier(LOOK))
     }
 }
 

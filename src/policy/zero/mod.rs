@@ -8,7 +8,7 @@ mod serving_set;
 mod wake;
 mod wake_log;
 
-pub use activity::{ActivityLog, Look};
+pub use activity::{ActivityLog, LOOK, Look};
 pub use idle::{WhyZero, ZeroBlock, ZeroMember, ZeroRule, at_least_one, to_zero};
 pub use load::{Activity, ModelLoad};
 pub use serving_set::{ServingMember, ServingSet, cheapest, cheapest_fitting};

@@ -56,6 +56,28 @@ fn of_long_values_that_contradict_others_the_beginning_is_told() {
     assert!(start(&sources(&whole, &[])).is_ok());
 }
 
+/// One collection tells of the minute before it alone, and what nobody saw counts as use.
+#[test]
+fn where_a_model_may_go_to_zero_somebody_looks_once_a_minute() {
+    let every = |interval: &str, more: &str| {
+        let text = format!("GLOBAL_OPT_INTERVAL: {interval}\n{more}");
+        let settings = crate::settings::bundle::read_bundle(&text).unwrap();
+        settings.fetch_interval().map(|every| every.as_secs())
+    };
+    let rests = "scaleToZero: {default: {enable_scale_to_zero: true}}\n";
+    let fetched =
+        |every: &str| format!("{rests}PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL: {every}\n");
+    assert_eq!(every("10m", ""), None);
+    assert_eq!(every("10m", rests), Some(60));
+    assert_eq!(every("60s", rests), None);
+    assert_eq!(every("61s", rests), Some(60));
+    assert_eq!(every("10m", &fetched("2m")), Some(60));
+    assert_eq!(every("10m", &fetched("20s")), Some(20));
+    assert_eq!(every("30s", &fetched("20s")), Some(20));
+    let inline = "saturation: {one: {modelId: m, namespace: ns, scaleToZero: {enabled: true}}}\n";
+    assert_eq!(every("10m", inline), Some(60));
+}
+
 #[test]
 fn nothing_configured_but_the_address_gives_the_documented_defaults() {
     let started = start(&sources(&[], &[])).unwrap();
