@@ -18,3 +18,8 @@ pub mod signals;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod telemetry;
+
+/// Chaos asks what each controller holds, also where it is played by tests.
+#[cfg(all(test, feature = "sim"))]
+#[global_allocator]
+static ALLOCATOR: allocations::Counting = allocations::Counting(std::alloc::System);

@@ -154,6 +154,7 @@ impl Collector {
         self.count(&collection.report, took);
         let snapshot = Arc::new(collection.into_snapshot(cx.now()));
         self.count_pods(&snapshot);
+        flaws::collected(&self.facts.flaws, &snapshot);
         self.facts.metrics.publish(cx.tenure(), snapshot)?;
         let snapshot = self.facts.snapshot(CycleId::default());
         let dynamic = &in_force.generation.dynamic;

@@ -8,7 +8,7 @@ use crate::env::{Flaw, Flaws};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
-use crate::policy::snapshot::ClusterSnapshot;
+use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
 use crate::settings::{DynamicSettings, TransitionLimits};
@@ -64,6 +64,13 @@ pub(super) fn snapshot(flaws: &Flaws, mut snapshot: ClusterSnapshot) -> ClusterS
         snapshot.direct = Arc::default();
     }
     snapshot
+}
+
+/// What a flawed controller does with a collection.
+pub(super) fn collected(flaws: &Flaws, snapshot: &Arc<MetricsSnapshot>) {
+    if flaws.has(Flaw::SnapshotsKept) {
+        flaws.hoard(Arc::<MetricsSnapshot>::clone(snapshot));
+    }
 }
 
 fn undo_bounds(decision: &mut Decision) {

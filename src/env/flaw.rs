@@ -1,8 +1,10 @@
 //! Defects that can be planted in a running controller, to see whether chaos finds them. Without the
 //! feature `sim` there are none.
 
+use std::any::Any;
+use std::sync::Arc;
 #[cfg(feature = "sim")]
-use std::sync::{Arc, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,11 +55,13 @@ pub enum Flaw {
     IdleSinceEver,
     /// What routers say themselves is not heard.
     RoutersUnheard,
+    /// What was seen once is never let go.
+    SnapshotsKept,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseUnversioned,
@@ -81,24 +85,44 @@ impl Flaw {
         Self::TakeoverUnread,
         Self::IdleSinceEver,
         Self::RoutersUnheard,
+        Self::SnapshotsKept,
     ];
 }
 
 /// The defect that is planted in one process, if one is. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Flaws(#[cfg(feature = "sim")] Arc<OnceLock<Flaw>>);
+pub struct Flaws(#[cfg(feature = "sim")] Arc<Planted>);
+
+#[cfg(feature = "sim")]
+#[derive(Debug, Default)]
+struct Planted {
+    flaw: OnceLock<Flaw>,
+    /// What is never let go.
+    hoard: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+}
 
 impl Flaws {
     /// Plants a defect; the first one stays.
     #[cfg(feature = "sim")]
     pub fn plant(&self, flaw: Flaw) {
-        self.0.get_or_init(|| flaw);
+        self.0.flaw.get_or_init(|| flaw);
     }
+
+    /// Never lets this go.
+    #[cfg(feature = "sim")]
+    pub fn hoard(&self, what: Arc<dyn Any + Send + Sync>) {
+        let mut hoard = self.0.hoard.lock().unwrap_or_else(PoisonError::into_inner);
+        hoard.push(what);
+    }
+
+    /// Lets this go, as it should be.
+    #[cfg(not(feature = "sim"))]
+    pub fn hoard(&self, _what: Arc<dyn Any + Send + Sync>) {}
 
     /// Whether this defect is planted.
     #[cfg(feature = "sim")]
     pub fn has(&self, flaw: Flaw) -> bool {
-        self.0.get() == Some(&flaw)
+        self.0.flaw.get() == Some(&flaw)
     }
 
     /// Whether this defect is planted: never.

@@ -44,6 +44,8 @@ struct Inner {
     hooks: Mutex<BTreeMap<Role, Arc<KillHooks>>>,
     #[cfg(feature = "sim")]
     gate: Gate,
+    #[cfg(feature = "sim")]
+    owner: std::sync::OnceLock<allocations::Owner>,
 }
 
 struct Entry {

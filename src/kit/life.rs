@@ -139,6 +139,8 @@ pub(super) async fn attend<T>(kit: &Kit, life: &Life, work: impl Future<Output =
     }
     #[cfg(feature = "sim")]
     life.hooks.befall().await;
+    #[cfg(feature = "sim")]
+    let work = kit.census.owner().does(work);
     let outcome = work.instrument(life.span()).await;
     life.count_handled(kit.clock.now());
     #[cfg(feature = "sim")]

@@ -27,4 +27,4 @@ mod snapshot;
 mod values;
 
 #[global_allocator]
-static ALLOCATOR: allocations::Counting = allocations::Counting;
+static ALLOCATOR: allocations::Counting = allocations::Counting(std::alloc::System);

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, PoisonError};
 
+use allocations::Owner;
+
 use super::Census;
 use crate::kit::chaos::{KillAt, KillHooks, Mishap};
 use crate::kit::role::Role;
@@ -60,6 +62,16 @@ impl Census {
     /// Lets no handler begin, or lets them begin again: the process is paused, or goes on.
     pub fn pause(&self, paused: bool) {
         self.0.gate.close(paused);
+    }
+
+    /// Says whose is what the handlers of this process allocate; the first call counts.
+    pub fn belong_to(&self, owner: Owner) {
+        self.0.owner.get_or_init(|| owner);
+    }
+
+    /// Whose is what the handlers of this process allocate.
+    pub fn owner(&self) -> Owner {
+        self.0.owner.get().copied().unwrap_or(Owner::NOBODY)
     }
 
     pub(in crate::kit) async fn pass(&self) {

@@ -39,6 +39,8 @@ pub struct Summary {
     pub writes: u64,
     /// Plans.
     pub plans: u64,
+    /// The most bytes that one process held.
+    pub held: usize,
     /// Faults by class and kind.
     pub tally: BTreeMap<(Class, String), Tally>,
     /// How often roles met messages while faults of a kind were in force.
@@ -56,9 +58,14 @@ impl Summary {
         self.seeds += 1;
         self.lasted += outcome.lasted;
         self.events += outcome.events;
-        let Counts { writes, plans } = outcome.counts;
+        let Counts {
+            writes,
+            plans,
+            held,
+        } = outcome.counts;
         self.writes += writes;
         self.plans += plans;
+        self.held = self.held.max(held);
         for (key, tally) in &outcome.tally {
             let sum = self.tally.entry(key.clone()).or_default();
             sum.injected += tally.injected;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use allocations::Owner;
 use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -28,7 +29,7 @@ use crate::sim::apiserver::{ApiServer, Insider};
 use crate::sim::prometheus::{InProcess, Prometheus};
 use crate::sim::world::controller::{Casting, Door, Signals, cast, environment};
 use crate::sim::world::objects::SYSTEM;
-use crate::sim::world::{Doors, Routers};
+use crate::sim::world::{Doors, Routers, WorldError};
 
 /// How long a container that has ended waits before it is started again.
 const BACK: Duration = Duration::from_secs(2);
@@ -259,7 +260,7 @@ impl Cast {
             sources,
         };
         let who = format!("c{place}");
-        match cast(casting) {
+        match owned(casting) {
             Ok((controller, door)) => {
                 let door = Arc::new(door);
                 stage.plant(&door);
@@ -404,6 +405,15 @@ impl Cast {
     }
 }
 
+/// A process that is told from all others by what it allocates.
+fn owned(casting: Casting) -> Result<(Controller, Door), WorldError> {
+    let owner = Owner::new();
+    let scope = owner.enter();
+    let made = cast(casting);
+    drop(scope);
+    made.inspect(|(_, door)| door.census.belong_to(owner))
+}
+
 impl Stage {
     fn plant(&self, door: &Door) {
         if let Some(flaw) = self.flaw {
@@ -415,15 +425,16 @@ impl Stage {
 
     fn run(&self, place: usize, controller: Controller, door: Arc<Door>, life: Life) -> Running {
         let (stop, mut stopped) = watch::channel(false);
+        let owner = door.census.owner();
         Running {
             life,
             plans: tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
             door,
             stop,
-            task: tokio::spawn(controller.run(async move {
+            task: tokio::spawn(owner.does(controller.run(async move {
                 // An error means that the place is gone, which is as good a reason.
                 drop(stopped.wait_for(|stop| *stop).await);
-            })),
+            }))),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use allocations::Owner;
 use http::Method;
 
 use super::check::claims;
@@ -52,8 +53,9 @@ struct Bench {
     zero: BTreeMap<VariantKey, Duration>,
     /// The model that may go to zero.
     sleep: Option<Sleep>,
-    writes: u64,
-    plans: u64,
+    counts: Counts,
+    /// Whose is what each process that there was holds.
+    owners: Vec<(usize, Owner)>,
     /// How often each message was met, by role and name.
     met: Met,
 }
@@ -65,6 +67,8 @@ pub struct Counts {
     pub writes: u64,
     /// Plans that were published.
     pub plans: u64,
+    /// The most bytes that one process held.
+    pub held: usize,
 }
 
 impl std::fmt::Debug for Judge {
@@ -121,11 +125,12 @@ impl Judge {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        let bench = self.bench();
-        Counts {
-            writes: bench.writes,
-            plans: bench.plans,
-        }
+        self.bench().counts.clone()
+    }
+
+    /// Each process that there was, by its place.
+    pub(super) fn owners(&self) -> Vec<(usize, Owner)> {
+        self.bench().owners.clone()
     }
 
     /// Notes something that must not be.
@@ -145,8 +150,11 @@ impl Judge {
 
     /// A process begins.
     pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: Hears) {
+        let owner = door.census.owner();
         let seat = Seat::new(door, hears, self.now());
-        self.bench().seats.insert(place, seat);
+        let mut bench = self.bench();
+        bench.owners.push((place, owner));
+        bench.seats.insert(place, seat);
     }
 
     /// A process has ended.
@@ -215,7 +223,7 @@ impl Judge {
         self.0.trace.note(&who, "plan", &text);
         let found = {
             let mut bench = self.bench();
-            bench.plans += 1;
+            bench.counts.plans += 1;
             let Bench {
                 seats,
                 zero,
@@ -305,7 +313,7 @@ impl Judge {
         let now = self.0.clock.now();
         let found = {
             let mut bench = self.bench();
-            bench.writes += 1;
+            bench.counts.writes += 1;
             bench.seats.get_mut(&place).and_then(|seat| {
                 let leads = seat.door.facts.claim.may_write(now);
                 seat.ever_led |= leads;
@@ -360,7 +368,11 @@ impl Judge {
         let found = {
             let mut bench = self.bench();
             let Bench {
-                seats, met, sleep, ..
+                seats,
+                met,
+                sleep,
+                counts,
+                ..
             } = &mut *bench;
             let mut found = Vec::new();
             for (place, seat) in seats {
@@ -374,6 +386,9 @@ impl Judge {
                     }
                 });
                 let moment = self.0.clock.now();
+                let held = seat.door.census.owner().take_peak();
+                counts.held = counts.held.max(held);
+                found.extend(seat.held(held, &around));
                 found.extend(seat.second(*place, moment, is_free, page, &around));
                 let sleep = sleep.as_ref();
                 found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, moment)));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use allocations::Owner;
 use futures::future::BoxFuture;
 use tokio::time::{sleep, timeout};
 
@@ -55,6 +56,7 @@ impl Heard {
     }
 
     fn note(&self, answer: &QueryResult, now: Duration) {
+        let _scope = Owner::NOBODY.enter();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !answer.is_empty() {
             table.insert(String::new(), now);
@@ -165,7 +167,7 @@ impl Lens {
         let bent = match fault {
             Prom::Empty => QueryResult::default(),
             Prom::Partial => every(&answer, |place| place % 2 == 0),
-            Prom::Old => return (self.old(id, promql, answer), held),
+            Prom::Old => return (self.old(id, promql, &answer), held),
             Prom::Ghosts => return self.haunted(promql, &answer),
             Prom::Doubled => {
                 let mut doubled = copy(&answer, |time| time, |value| value);
@@ -196,17 +198,23 @@ impl Lens {
     }
 
     /// The answer that was the first since the fault began.
-    fn old(&self, id: usize, promql: &str, answer: QueryResult) -> QueryResult {
+    fn old(&self, id: usize, promql: &str, answer: &QueryResult) -> QueryResult {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let scope = Owner::NOBODY.enter();
         let known = memory.old.entry(id).or_default();
-        known.entry(promql.to_owned()).or_insert(answer).clone()
+        let known = known.entry(promql.to_owned());
+        let known = known.or_insert_with(|| copy(answer, |time| time, |value| value));
+        drop(scope);
+        copy(known, |time| time, |value| value)
     }
 
     /// The answer with what reported when it was asked first.
     fn haunted(&self, promql: &str, answer: &QueryResult) -> (QueryResult, bool) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let scope = Owner::NOBODY.enter();
         let ghosts = memory.ghosts.entry(promql.to_owned());
-        let ghosts = ghosts.or_insert_with(|| answer.clone());
+        let ghosts = ghosts.or_insert_with(|| copy(answer, |time| time, |value| value));
+        drop(scope);
         let mut haunted = copy(answer, |time| time, |value| value);
         append(&mut haunted, ghosts, |name| name);
         let hit = haunted.len() > answer.len();

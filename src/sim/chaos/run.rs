@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::cast::{Cast, Member, Stage};
-use super::check::Violation;
+use super::check::holdings::left;
 use super::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
 use super::injector::Injector;
 use super::judge::Judge;
@@ -45,16 +45,16 @@ pub fn play(
         .start_paused(true)
         .build()
         .map_err(|error| WorldError::Controller(error.to_string()))?;
-    let mut outcome = runtime.block_on(async {
-        Box::pin(Run::begin(plot, seed, schedule, keep))
-            .await?
-            .play()
-            .await
+    let (mut outcome, owners) = runtime.block_on(async {
+        let run = Box::pin(Run::begin(plot, seed, schedule, keep)).await?;
+        let judge = run.judge.clone();
+        Ok::<_, WorldError>((run.play().await?, judge.owners()))
     })?;
-    let left = runtime.metrics().num_alive_tasks();
-    if left > 0 && outcome.violation.is_none() {
-        let text = format!("{left} tasks are left after the end of everything");
-        outcome.violation = Some((outcome.lasted, Violation::new("T4", text)));
+    let tasks = runtime.metrics().num_alive_tasks();
+    drop(runtime);
+    if outcome.violation.is_none() {
+        let left = left(tasks, &owners);
+        outcome.violation = left.map(|violation| (outcome.lasted, violation));
     }
     Ok(outcome)
 }

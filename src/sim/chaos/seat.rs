@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::check::Violation;
 use super::check::attempts::Attempts;
+use super::check::holdings::Holdings;
 use super::check::kept::{Kept, Places, outgrown};
 use super::check::mirrors::Versions;
 use super::check::patience::Patience;
@@ -77,6 +78,7 @@ pub(super) struct Seat {
     tree: Tree,
     versions: Versions,
     kept: Kept,
+    holdings: Holdings,
     /// The version of the cluster at the last look.
     version: Option<u64>,
     /// The revisions of mirrors and surroundings at which they were last found equal.
@@ -187,6 +189,7 @@ impl Seat {
             tree: Tree::default(),
             versions: Versions::default(),
             kept: Kept::default(),
+            holdings: Holdings::default(),
             version: None,
             agreed: None,
             patience: Patience::default(),
@@ -197,6 +200,12 @@ impl Seat {
             leads: None,
             counted: BTreeMap::new(),
         }
+    }
+
+    /// T5: the most bytes that were held since the last look.
+    pub(super) fn held(&mut self, bytes: usize, around: &Surroundings) -> Option<Violation> {
+        let objects = around.variants.len() + around.pods.len();
+        self.holdings.judge(bytes, objects)
     }
 
     /// Looks at everything.

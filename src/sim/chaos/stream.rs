@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use allocations::Owner;
 use futures::StreamExt;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
@@ -39,7 +40,7 @@ pub(super) fn ailing(body: Wire, line: Line, open: Open) -> Wire {
         open: (!is_mute).then_some(open),
     };
     let frames = futures::stream::unfold(ailing, |mut ailing| async move {
-        let bytes = ailing.next().await?;
+        let bytes = Owner::NOBODY.does(ailing.next()).await?;
         Some((Ok::<_, Never>(Frame::data(bytes)), ailing))
     });
     StreamBody::new(frames.boxed()).boxed_unsync()

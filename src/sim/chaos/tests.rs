@@ -45,6 +45,7 @@ fn a_schedule_without_faults_comes_to_rest() {
     let outcome = held(&plot("probe", 1).unwrap(), 1);
     assert!(outcome.settled.is_some(), "{outcome:?}");
     assert!(outcome.counts.plans > 50, "{:?}", outcome.counts);
+    assert!(outcome.counts.held > 200_000, "{:?}", outcome.counts);
 }
 
 #[test]

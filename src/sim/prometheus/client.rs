@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use allocations::Owner;
 use futures::future::BoxFuture;
 
 use super::eval::Outcome;
@@ -30,9 +31,12 @@ impl InProcess {
         let now = self.clock.now().wall;
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         check(server.outage())?;
-        let answer = server
-            .query(promql, now)
-            .map_err(|refusal| refused(&refusal))?;
+        let answer = {
+            // What the server needs for an answer is not held by who asks.
+            let _scope = Owner::NOBODY.enter();
+            let answer = server.query(promql, now);
+            answer.map_err(|refusal| refused(&refusal))?
+        };
         let mut result = QueryResult::default();
         match (&answer.value, expected) {
             (Outcome::Vector(samples), Expected::Vector) => {
