@@ -45,8 +45,27 @@ impl Injector {
         self.at(group, plural, variant.name)
     }
 
-    /// The settings that a world begins with.
-    pub(super) async fn settle(&self) -> Result<(), Denied> {
+    /// The settings that a world begins with, and pools in front of nothing.
+    pub(super) async fn settle(&self, pools: u32) -> Result<(), Denied> {
+        self.configure().await?;
+        let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
+        let router = self.scenario.models.first();
+        let router = router.map(|model| format!("{}-epp", model.name));
+        for number in 0..pools {
+            let pool = json!({
+                "metadata": {"name": format!("pool-{number}")},
+                "spec": {
+                    "selector": {"matchLabels": {"app": "nothing"}},
+                    "targetPorts": [{"number": 8000}],
+                    "endpointPickerRef": {"name": router, "port": {"number": 9002}},
+                },
+            });
+            self.server.create(&all, &pool).await?;
+        }
+        Ok(())
+    }
+
+    async fn configure(&self) -> Result<(), Denied> {
         let main = self.main();
         let maps = path("v1", SYSTEM, "configmaps", "");
         self.server.create(&maps, &main).await.map(drop)
@@ -128,7 +147,16 @@ impl Injector {
             .bend(resource, self.scenario.namespace, name, spec)
     }
 
+    /// Objects whose targets nobody has made: of the kind that is known by its scale subresource alone,
+    /// where there is one.
     async fn crowd(&self, model: &Model, variant: &Variant, count: u32) -> bool {
+        let mut all = self
+            .scenario
+            .models
+            .iter()
+            .flat_map(|model| &model.variants);
+        let single = all.find(|variant| variant.replica == Replica::Single);
+        let variant = single.unwrap_or(variant);
         let collection = self.at(GROUP, VARIANTS, "");
         let mut made = 0;
         for number in 0..count {
@@ -185,13 +213,12 @@ impl Injector {
         if self.server.get(resource, namespace, name).is_none() {
             let all = self.at(group, plural, "");
             drop(self.server.create(&all, &target).await);
-        } else if let Some(template) = target.pointer("/spec/template") {
+        } else {
             let path = self.at(group, plural, name);
-            drop(
-                self.server
-                    .merge(&path, &json!({"spec": {"template": template}}))
-                    .await,
-            );
+            if let Some(template) = target.pointer("/spec/template") {
+                let template = json!({"spec": {"template": template}});
+                drop(self.server.merge(&path, &template).await);
+            }
             self.wake(variant, &path).await;
         }
     }
@@ -304,7 +331,7 @@ impl Injector {
         }
         let one = path("v1", SYSTEM, "configmaps", MAIN);
         if self.server.merge(&one, &main).await.is_err() {
-            drop(self.settle().await);
+            drop(self.configure().await);
         }
     }
 

@@ -8,7 +8,7 @@ use super::injector::SATURATION;
 use super::schedule::{Schedule, Terrain};
 use super::sleep::Sleeper;
 use crate::env::{Flaw, SeedTree};
-use crate::kit::{KillAt, Role};
+use crate::kit::{KillAt, Role, WatchedKind};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::sim::engine::StartUp;
 use crate::sim::load::{Shape, Stage};
@@ -30,6 +30,8 @@ pub struct Plot {
     pub scenario: Scenario,
     /// The model that may go to zero, where one may.
     pub sleeper: Option<Sleeper>,
+    /// Pools in front of nothing, beside one for each model.
+    pub more_pools: u32,
     /// Keys of the main ConfigMap beside the interval.
     pub main: Vec<(&'static str, &'static str)>,
     /// Number of controllers.
@@ -113,16 +115,15 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         "probe" => small(faults_until)?,
         _ => furnished(stage(name, faults_until, seed)?, &mut dice),
     };
+    let sleeper = sleeper(name, &scenario);
+    let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
     Some(Plot {
         name,
         about,
-        sleeper: sleeper(name, &scenario),
+        sleeper,
         scenario,
-        main: match *name {
-            "probe" => Vec::new(),
-            _ if dice.chance(50) => FORGETFUL.to_vec(),
-            _ => Vec::new(),
-        },
+        more_pools: if is_slow { MORE_POOLS } else { 0 },
+        main: settings(name, is_slow, seed, &mut dice),
         controllers,
         faults_until,
         rest,
@@ -140,7 +141,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
 }
 
 /// Three models whose load ends with the faults: then everything has one resting point. By the seed one of
-/// them may go to zero, and one variant is known by its scale subresource alone.
+/// them may go to zero, one variant is known by its scale subresource alone, and replicas of one are groups.
 fn stage(name: &str, until: Duration, seed: u64) -> Option<Scenario> {
     let mut scenario = scenario("days")?;
     let (interval, scrape_interval) = match name {
@@ -153,6 +154,7 @@ fn stage(name: &str, until: Duration, seed: u64) -> Option<Scenario> {
     scenario.config.clear();
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/kinds"));
     let (has_sleeper, has_single) = (dice.chance(50), dice.chance(50));
+    let (has_groups, sleeps_alone) = (dice.chance(33), dice.chance(33));
     for model in &mut scenario.models {
         let sleeps = has_sleeper && model.name == SLEEPER;
         if let Load::Flow { shape, .. } = &mut model.load {
@@ -163,8 +165,11 @@ fn stage(name: &str, until: Duration, seed: u64) -> Option<Scenario> {
         }
         for variant in &mut model.variants {
             variant.bounds.0 = variant.bounds.0.max(u32::from(!sleeps));
-            if has_single && variant.name == SINGLE {
+            if has_single && variant.name == SINGLE || sleeps && sleeps_alone {
                 variant.replica = Replica::Single;
+            }
+            if has_groups && variant.name == GROUPED {
+                (variant.gpus, variant.replica) = PAIR;
             }
         }
         if sleeps {
@@ -178,6 +183,16 @@ fn stage(name: &str, until: Duration, seed: u64) -> Option<Scenario> {
 const SLEEPER: &str = "llama-8b";
 /// The variant that is a ReplicaSet without a Deployment in half of the seeds.
 const SINGLE: &str = "qwen3-8b-bf16";
+
+/// The variant whose replicas are groups of two pods in a third of the seeds, with as many GPUs together.
+const GROUPED: &str = "llama-70b-a100";
+const PAIR: (u32, Replica) = (
+    2,
+    Replica::Group {
+        workers: 1,
+        gpus: 2,
+    },
+);
 
 /// How long nobody asks for the model that may go to zero before it does.
 fn retention(name: &str) -> Duration {
@@ -279,6 +294,38 @@ const FORGETFUL: [(&str, &str); 3] = [
     ("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "60s"),
 ];
 
+/// With those of the models more than are asked in one step where routers are asked one by one. All pools
+/// are asked for a model at zero that is known by its scale subresource alone.
+const MORE_POOLS: u32 = 5;
+const ONE_BY_ONE: (&str, &str) = ("SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY", "1");
+
+/// A setting under which metrics are collected between cycles, too.
+const CURIOUS: (&str, &str) = ("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "12s");
+
+/// Keys of the main ConfigMap.
+fn settings(
+    name: &str,
+    is_slow: bool,
+    seed: u64,
+    dice: &mut Dice,
+) -> Vec<(&'static str, &'static str)> {
+    let mut main = Vec::new();
+    if name == "probe" {
+        return main;
+    }
+    if dice.chance(50) {
+        main.extend(FORGETFUL);
+    }
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/settings"));
+    if dice.chance(20) {
+        main.push(CURIOUS);
+    }
+    if is_slow {
+        main.push(ONE_BY_ONE);
+    }
+    main
+}
+
 /// Fewer GPUs than all variants may use together, within which growth is kept. A quota and no missing
 /// nodes: a replica that finds no place would keep its variant from shrinking for good.
 const BUDGET: &str = "\
@@ -342,11 +389,24 @@ impl Plot {
             .collect()
     }
 
+    /// Roles that have something to do in this world alone.
+    fn also(&self) -> Vec<Role> {
+        let mut variants = self
+            .scenario
+            .models
+            .iter()
+            .flat_map(|model| &model.variants);
+        let has_groups = variants.any(|variant| matches!(variant.replica, Replica::Group { .. }));
+        let watcher = Role::Watcher(WatchedKind::LeaderWorkerSet);
+        has_groups.then_some(watcher).into_iter().collect()
+    }
+
     /// The faults that a seed draws.
     pub fn schedule(&self, seed: u64) -> Schedule {
         let terrain = Terrain {
             controllers: self.controllers,
             variants: self.variants(),
+            also: self.also(),
             from: MINUTE * 3,
             until: self.faults_until,
             rates: self.rates.clone(),

@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
             scenario: plot.scenario.clone(),
             main: plot.main.clone(),
         };
-        injector.settle().await?;
+        injector.settle(plot.more_pools).await?;
         let stage = Stage {
             clock: world.clock.clone(),
             server: world.server.clone(),

@@ -36,6 +36,8 @@ pub struct Terrain {
     pub controllers: usize,
     /// The variants.
     pub variants: Vec<VariantKey>,
+    /// Roles with something to do, beside those of every world.
+    pub also: Vec<Role>,
     /// When the first fault may happen.
     pub from: Duration,
     /// When the last one has ended, but for one that meets who leads on the way to rest.
@@ -268,7 +270,8 @@ const PIPELINE: [Role; 9] = [
 ];
 
 fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
-    let roles = roles(&terrain.variants);
+    let mut roles = roles(&terrain.variants);
+    roles.extend(terrain.also.iter().cloned());
     let mut role = || {
         let among = if dice.chance(50) {
             &PIPELINE[..]

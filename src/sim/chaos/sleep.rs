@@ -12,7 +12,7 @@ use crate::policy::plan::{Plan, Stage};
 use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
-use crate::sim::world::{Load, Scenario, World};
+use crate::sim::world::{Load, Replica, Scenario, World};
 
 /// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
 const HEARD: Duration = Duration::from_secs(90);
@@ -34,6 +34,17 @@ pub struct Sleeper {
     pub variants: Vec<VariantKey>,
     /// How long nobody asks for it before it sleeps.
     pub retention: Duration,
+}
+
+impl Sleeper {
+    /// Whether it is known by its scale subresources alone.
+    pub(super) fn is_alone(&self, scenario: &Scenario) -> bool {
+        let model = scenario.models.get(self.number);
+        model.is_some_and(|model| {
+            let mut variants = model.variants.iter();
+            variants.all(|variant| variant.replica == Replica::Single)
+        })
+    }
 }
 
 /// What is true of its use at one moment, whoever knows of it.
