@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::fault::{Actor, Object};
+use super::fault::{Actor, Load, Object};
 use super::*;
 use crate::env::Flaw;
 use crate::kit::{KillAt, Role, WatchedKind};
+use crate::sim::world::Replica;
 
 /// Plays a seed, and fails with everything that is known.
 fn held(plot: &Plot, seed: u64) -> Outcome {
@@ -81,7 +82,10 @@ fn kill_once_everywhere() {
 
 /// Plays faults at fixed times, each for 70 seconds, until everything is at rest.
 fn lives_through(faults: &[(u64, Fault)]) -> Outcome {
-    let plot = plot("probe", 1).unwrap();
+    goes_on(&plot("probe", 1).unwrap(), faults)
+}
+
+fn goes_on(plot: &Plot, faults: &[(u64, Fault)]) -> Outcome {
     let strikes = faults
         .iter()
         .enumerate()
@@ -92,7 +96,7 @@ fn lives_through(faults: &[(u64, Fault)]) -> Outcome {
             fault: fault.clone(),
         });
     let schedule = Schedule(strikes.collect());
-    let outcome = survive(&plot, 1, &schedule, Keep::Tail);
+    let outcome = survive(plot, 1, &schedule, Keep::Tail);
     let lines = outcome.lines.join("\n");
     assert_eq!(outcome.violation, None, "{lines}");
     for (kind, tally) in &outcome.tally {
@@ -109,6 +113,49 @@ fn a_watcher_that_stands_still_is_started_again() {
         let hang = Fault::Actor(0, Actor::Hang(Role::Watcher(kind)));
         lives_through(&[(100, hang)]);
     }
+}
+
+/// What worlds are made of: each of the kinds comes in some seeds and not in others.
+#[test]
+fn worlds_differ_by_their_seeds() {
+    let worlds: Vec<Plot> = (1..=60).map(|seed| plot("storm", seed).unwrap()).collect();
+    let count = |is: &dyn Fn(&Plot) -> bool| worlds.iter().filter(|world| is(world)).count();
+    let has = |world: &Plot, is: fn(Replica) -> bool| {
+        let mut variants = world
+            .scenario
+            .models
+            .iter()
+            .flat_map(|model| &model.variants);
+        variants.any(|variant| is(variant.replica))
+    };
+    let groups = |replica| matches!(replica, Replica::Group { .. });
+    let counts = [
+        count(&|world| has(world, groups)),
+        count(&|world| world.more_pools > 0),
+        count(&|world| world.main.iter().any(|(key, _)| key.contains("FETCH"))),
+    ];
+    assert!(
+        counts.iter().all(|count| (3..40).contains(count)),
+        "{counts:?}"
+    );
+}
+
+/// Replicas that are groups of two pods are broken as others are, and scaled to nothing by hand.
+#[test]
+fn groups_come_back() {
+    let mut plot = plot("probe", 1).unwrap();
+    let variant = &mut plot.scenario.models[0].variants[0];
+    variant.replica = Replica::Group {
+        workers: 1,
+        gpus: 1,
+    };
+    let faults = [
+        (100, Fault::Workload(0, Load::Crash(1))),
+        (180, Fault::Workload(0, Load::Evict(1))),
+        (260, Fault::Object(0, Object::ScaledTo(0))),
+        (340, Fault::Object(0, Object::TargetReplaced)),
+    ];
+    goes_on(&plot, &faults);
 }
 
 /// Hundreds of objects come at once and go again: nobody falls behind, and nothing of them is kept.
