@@ -78,10 +78,7 @@ pub(in crate::policy) fn told(
 ) -> Told {
     let looks = |analyzer| chairs.iter().any(|chair| chair.analyzer == analyzer);
     let mut by_throughput = looks(AnalyzerName::Throughput).then(BTreeMap::new);
-    let mut hearer = Hearer {
-        subject,
-        stale: false,
-    };
+    let mut hearer = Hearer::of(subject);
     let mut stale = 0;
     let mut by_tokens = BTreeMap::new();
     let mut by_rate = BTreeMap::new();
@@ -177,10 +174,7 @@ pub(in crate::policy) fn occupancy_of(
     subject: Subject<'_>,
     view: &VariantView,
 ) -> Option<Occupancy> {
-    let mut hearer = Hearer {
-        subject,
-        stale: false,
-    };
+    let mut hearer = Hearer::of(subject);
     let mut sum = 0.0;
     for (_, samples) in ready_pods(subject, view) {
         sum += hearer.value(samples?.kv_usage, 1.0)?;
@@ -251,7 +245,14 @@ pub(super) struct Hearer<'a> {
     stale: bool,
 }
 
-impl Hearer<'_> {
+impl<'a> Hearer<'a> {
+    fn of(subject: Subject<'a>) -> Self {
+        Self {
+            subject,
+            stale: false,
+        }
+    }
+
     pub(super) fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
         let (value, stale) = self.subject.listener.value(sample, most)?;
         self.stale |= stale;
