@@ -64,12 +64,12 @@ pub fn learn(
     };
     if !is_readable {
         // A model may be in use, and be started from zero, all the same.
-        let lesson = Lesson::unheard(snapshot, settings, outlook);
+        let lesson = Lesson::unheard(snapshot, learned, settings, outlook);
         let mut next = next;
         lesson.teach_use(&mut next, now);
         next
     } else if collected != learned.collected {
-        let lesson = Lesson::of(snapshot, settings, listener, outlook);
+        let lesson = Lesson::of(snapshot, learned, settings, listener, outlook);
         Learned {
             collected,
             ..lesson.teach(next, now)

@@ -9,10 +9,10 @@ use super::combine::{Participation, Sighting};
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
-use super::moment::Moment;
+use super::moment::{Moment, Since};
 use super::relapse::{Occupancy, Posture};
 use super::saturation::Listener;
-use super::snapshot::{ClusterSnapshot, VariantView};
+use super::snapshot::{ClusterSnapshot, PodView, VariantView};
 use super::startup::StartOutlook;
 use super::throughput;
 use super::units::Replicas;
@@ -37,6 +37,8 @@ enum Presence {
     AtZero,
     /// It is to have some.
     Wanted,
+    /// It is to have some, and may have been at zero since the last collection.
+    Started,
     /// Nobody knows.
     Unknown,
 }
@@ -45,19 +47,21 @@ impl Lesson {
     /// What is known of use where nobody can be heard: nothing, so that every model may be in use.
     pub(super) fn unheard(
         snapshot: &ClusterSnapshot,
+        before: &Learned,
         settings: &DynamicSettings,
         outlook: StartOutlook<'_>,
     ) -> Self {
         let mut lesson = Self::default();
         for (key, group) in group_by_model(snapshot) {
             lesson.loads.insert(key.clone(), ModelLoad::default());
-            lesson.add_variants(key, &group, settings, outlook);
+            lesson.add_variants(key, &group, before, settings, outlook);
         }
         lesson
     }
 
     pub(super) fn of(
         snapshot: &ClusterSnapshot,
+        before: &Learned,
         settings: &DynamicSettings,
         listener: Listener<'_>,
         outlook: StartOutlook<'_>,
@@ -88,7 +92,7 @@ impl Lesson {
                 BTreeMap::new()
             };
             lesson.postures.insert(key.clone(), roles);
-            lesson.add_variants(key, &group, settings, outlook);
+            lesson.add_variants(key, &group, before, settings, outlook);
         }
         lesson
     }
@@ -97,6 +101,7 @@ impl Lesson {
         &mut self,
         key: &ModelKey,
         group: &Group<'_>,
+        before: &Learned,
         settings: &DynamicSettings,
         outlook: StartOutlook<'_>,
     ) {
@@ -104,7 +109,12 @@ impl Lesson {
         let hold = |variant| outlook.of(variant).pending_limit(retention);
         let resolved = group.resolved.iter().map(|(view, _)| *view);
         for view in resolved.chain(group.others.iter().copied()) {
-            let entry = (key.clone(), hold(&view.key), presence(view));
+            let presence = if is_started(view, before, outlook.now) {
+                Presence::Started
+            } else {
+                presence(view)
+            };
+            let entry = (key.clone(), hold(&view.key), presence);
             self.variants.insert(view.key.clone(), entry);
         }
     }
@@ -166,9 +176,7 @@ impl Lesson {
         let started: BTreeSet<VariantKey> = self
             .variants
             .iter()
-            .filter(|(key, (_, _, presence))| {
-                *presence == Presence::Wanted && next.at_zero.contains(*key)
-            })
+            .filter(|(_, (_, _, presence))| *presence == Presence::Started)
             .map(|(key, _)| key.clone())
             .collect();
         let woken = self
@@ -195,7 +203,7 @@ impl Lesson {
             .into_iter()
             .filter(|(key, (_, _, presence))| match presence {
                 Presence::AtZero => true,
-                Presence::Wanted => false,
+                Presence::Wanted | Presence::Started => false,
                 Presence::Unknown => next.at_zero.contains(key),
             })
             .map(|(key, _)| key)
@@ -220,9 +228,32 @@ fn postures(subject: Subject<'_>) -> BTreeMap<ServingRole, Posture> {
     roles
 }
 
-/// Whether a variant that was `at_zero` at the last collection was started since.
-pub(super) fn is_started(view: &VariantView, at_zero: &BTreeSet<VariantKey>) -> bool {
-    presence(view) == Presence::Wanted && at_zero.contains(&view.key)
+/// Whether a variant was started from zero since the collection that was `learned` last: it was at zero
+/// then, or may have been in between.
+pub(super) fn is_started(view: &VariantView, learned: &Learned, now: Moment) -> bool {
+    presence(view) == Presence::Wanted
+        && (learned.at_zero.contains(&view.key) || is_new(view, learned, now))
+}
+
+/// Whether nothing of a variant that the last collection saw is as old as that collection: it went and
+/// came back since, and of who asked for it the collection cannot know.
+fn is_new(view: &VariantView, learned: &Learned, now: Moment) -> bool {
+    let (Some(collected), Some(target)) = (learned.collected, view.target.resolved()) else {
+        return false;
+    };
+    let since = now.monotonic.saturating_sub(collected);
+    let is_late = |began: Option<Since>| began.is_some_and(|began| began.elapsed(now) < since);
+    let mut pods = view.pods.iter();
+    let is_new = if target.current == Replicas::ZERO {
+        is_late(view.unapplied_since)
+    } else if target.ready == Replicas::ZERO {
+        is_late(view.pending_since) && pods.all(|pod| now.wall.since(pod.created) < since)
+    } else {
+        let is_young =
+            |pod: &PodView| pod.ready_since.is_some() && now.wall.since(pod.created) < since;
+        !view.pods.is_empty() && pods.all(is_young)
+    };
+    is_new && learned.reporting.contains_key(&view.key)
 }
 
 fn presence(view: &VariantView) -> Presence {

@@ -143,7 +143,7 @@ impl<'a> Cycle<'a> {
     /// last collection, which cannot know who asked for it.
     fn woken_floor(&self, model: &ModelKey, view: &VariantView) -> Replicas {
         let variant = &view.key;
-        if lesson::is_started(view, &self.learned.at_zero) {
+        if lesson::is_started(view, self.learned, self.now) {
             return Replicas::ONE;
         }
         let retention = self.settings.scale_to_zero.retention(model);

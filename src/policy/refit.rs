@@ -31,7 +31,7 @@ pub fn refit(
             seed: settings.start_time,
             now: *at,
         };
-        let lesson = Lesson::of(snapshot, settings, listener, outlook);
+        let lesson = Lesson::of(snapshot, learned, settings, listener, outlook);
         throughput = throughput.learn(&lesson.throughput(), *at);
     }
     Learned {

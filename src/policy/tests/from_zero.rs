@@ -206,6 +206,69 @@ fn a_model_may_be_in_use_by_replicas_whose_target_is_claimed_twice() {
     }
 }
 
+/// A variant of which nothing is as old as the last collection was at zero since, for all that is known.
+#[test]
+fn a_start_is_kept_where_no_collection_saw_the_zero_before_it() {
+    let variant = VariantKey::new("ns", "a");
+    let model = ModelKey::new("ns", "m");
+    let with = |state: &str| {
+        document(1, GOOD, "router: {queueRequests: 0}").replace("target: {current: 0}", state)
+    };
+    let pod = |more: &str| {
+        with(&format!(
+            "target: {{current: 1}}, pods: [{{name: p, {more}, signals: {{kvUsage: 0, queueLength: 0, \
+             running: 0, completionRate: 0, generationRate: 0}}}}]"
+        ))
+    };
+    let there = pod("age: 2h, readyFor: 1h");
+    let (mut learned, mut now) = taught(&Learned::default(), &there, 0);
+    for minute in 1..=20 {
+        (learned, now) = taught(&learned, &there, minute * 60);
+    }
+    assert_eq!(learned.at_zero, BTreeSet::new());
+    let floor = learned.wakes.floor(&variant, Duration::MAX, now);
+    assert_eq!(floor, Replicas::ZERO);
+    // 15 seconds after the collection; what is older than that was there.
+    let unapplied = |for_: &str| with(&format!("unappliedFor: {for_}, target: {{current: 0}}"));
+    let pending = |for_: &str, age: &str| {
+        with(&format!(
+            "pendingFor: {for_}, target: {{current: 1, ready: 0}}, pods: [{{name: q, ready: false, age: {age}}}]"
+        ))
+    };
+    for (text, expected) in [
+        (unapplied("20s"), 0),
+        (unapplied("5s"), 1),
+        (pending("20s", "20s"), 0),
+        (pending("5s", "20s"), 0),
+        (pending("5s", "5s"), 1),
+    ] {
+        for settings in [PERCENTAGES, TOKENS] {
+            let settings = read_bundle(settings).unwrap();
+            let Situation { snapshot, now, .. } = after(&text, 1_215, &settings);
+            let made = plan(&snapshot, &learned, &settings, 1, now);
+            let decision = &made.decisions[&variant];
+            assert_eq!(
+                decision.target,
+                Some(Replicas(expected)),
+                "{text} {:?}",
+                decision.steps
+            );
+        }
+    }
+    // It may be ready by the next collection, which counts its retention from there.
+    for (text, idle_for, floor) in [
+        (pod("age: 2h, readyFor: 1h"), 1_230, 0),
+        (pod("age: 2h, readyFor: 3s"), 1_230, 0),
+        (pod("age: 20s, readyFor: 3s"), 0, 1),
+    ] {
+        let (learned, now) = taught(&learned, &text, 1_230);
+        let idle = learned.activity.idle_for(&model, now);
+        assert_eq!(idle, Some(Duration::from_secs(idle_for)), "{text}");
+        let kept = learned.wakes.floor(&variant, Duration::MAX, now);
+        assert_eq!(kept, Replicas(floor), "{text}");
+    }
+}
+
 #[test]
 fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
     let (model, variant) = (ModelKey::new("ns", "m"), VariantKey::new("ns", "a"));
