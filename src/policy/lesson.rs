@@ -143,7 +143,8 @@ impl Lesson {
         next.throughput = next.throughput.learn(&self.throughput(), now);
         next.tokens = next.tokens.learn(&tokens, now);
         next.queueing = next.queueing.learn(&queueing);
-        next.relapses = next.relapses.learn(&self.postures, now);
+        let exists = |key: &VariantKey| self.variants.contains_key(key);
+        next.relapses = next.relapses.learn(&self.postures, now).keep(exists);
         self.teach_analyzers(&mut next, now);
         self.teach_use(&mut next, now);
         next

@@ -112,6 +112,15 @@ impl Relapses {
         self
     }
 
+    /// Forgets the fleets of variants that are gone, also where a model could not be judged since.
+    #[must_use]
+    pub fn keep(mut self, exists: impl Fn(&VariantKey) -> bool) -> Self {
+        for roles in self.models.values_mut() {
+            roles.retain(|_, memory| memory.fleet.keys().all(&exists));
+        }
+        self
+    }
+
     /// A release that led to this fleet or a larger one and did not last, and would not now; with
     /// what replicas hold now.
     pub fn against(
@@ -294,5 +303,17 @@ mod tests {
         let now = crate::policy::tests::world::at(75);
         let known = relapsed().learn(&BTreeMap::from([(ModelKey::new("ns", "m"), roles)]), now);
         assert!(!forbids(&known, 1));
+    }
+
+    /// A model that cannot be judged is left as it was, and one of its variants may be gone all the same
+    /// (seed 1126 of storm).
+    #[test]
+    fn the_fleet_of_a_variant_that_is_gone_is_forgotten() {
+        let unjudged = BTreeMap::from([(ModelKey::new("ns", "m"), BTreeMap::new())]);
+        let now = crate::policy::tests::world::at(75);
+        let known = relapsed().learn(&unjudged, now);
+        assert!(forbids(&known.clone().keep(|_| true), 1));
+        let v = VariantKey::new("ns", "v");
+        assert!(!forbids(&known.keep(|key| *key != v), 1));
     }
 }

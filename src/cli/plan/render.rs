@@ -15,6 +15,7 @@ use crate::policy::plan::{
 };
 use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
+use crate::settings::namespace::shortened;
 
 /// What is shown.
 #[derive(Debug, Clone, Copy)]
@@ -164,7 +165,7 @@ fn table(outcome: &Outcome<'_>, detail: Detail) -> String {
     for (key, decision) in &plan.decisions {
         rows.push([
             key.to_string(),
-            decision.model.model.to_string(),
+            shortened(&decision.model.model),
             shown(decision.current),
             shown(from(decision)),
             shown(decision.target),
@@ -214,7 +215,20 @@ fn table(outcome: &Outcome<'_>, detail: Detail) -> String {
     if let Some(violation) = outcome.violation {
         writeln!(text, "\nthe plan breaks an invariant: {violation}").unwrap_or_default();
     }
-    text
+    printable(&text)
+}
+
+/// The text without characters that a terminal acts on; names come from outside.
+fn printable(text: &str) -> String {
+    let mut printed = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() && letter != '\n' {
+            printed.extend(letter.escape_default());
+        } else {
+            printed.push(letter);
+        }
+    }
+    printed
 }
 
 /// What each model claimed of contended budgets that are shared by priority.

@@ -131,6 +131,23 @@ fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
     );
 }
 
+/// The table is for a terminal; json and yaml hold names as they are.
+#[test]
+fn a_name_in_the_table_is_short_and_does_nothing_to_a_terminal() {
+    let table = |model: &str| {
+        let snapshot = format!(
+            "version: 1\nvariants: [{{namespace: ns, name: a, model: \"{model}\", target: {{current: 1}}}}]"
+        );
+        answer(&snapshot, "", &how(Format::Table, Detail::Decisions)).unwrap()
+    };
+    let long = "m".repeat(70_000);
+    assert!(table(&long[..120]).contains(&format!(" {}  1 ", &long[..120])));
+    let said = table(&long);
+    assert!(said.contains(&format!(" {}…  1 ", &long[..120])), "{said}");
+    let said = table("a\\e[31m");
+    assert!(said.contains(" a\\u{1b}[31m  1 "), "{said}");
+}
+
 /// Two models that want more GPUs than there are; `more` is what the replica of the second one says
 /// besides the share of its cache.
 fn contended(more: &str) -> String {

@@ -161,7 +161,8 @@ impl<'a> Listener<'a> {
     }
 
     /// Requests that wait in the router of a model: the fresher of what Prometheus and the router
-    /// itself say. What one of them does not know, the other one may.
+    /// itself say, and of two of one age the longer queue. What one of them does not know, the other one
+    /// may.
     pub(in crate::policy) fn queued(self, model: &ModelKey) -> Option<KnownQueue> {
         let told = self
             .router_alone(model)
@@ -183,7 +184,13 @@ impl<'a> Listener<'a> {
             known(told, QueueSource::Prometheus),
             known(seen, QueueSource::Router),
         ];
-        let fresher = known.into_iter().flatten().min_by_key(|(age, _)| *age);
+        let fresher = known
+            .into_iter()
+            .flatten()
+            .min_by(|(age, one), (other_age, other)| {
+                let longer_first = other.requests.total_cmp(&one.requests);
+                age.cmp(other_age).then(longer_first)
+            });
         fresher.map(|(_, queue)| queue)
     }
 

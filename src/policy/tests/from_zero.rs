@@ -86,6 +86,14 @@ fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
             None,
         ),
         (GOOD, both(told(0, "1s"), said(3, "9s")), None, None),
+        // Of one age the longer.
+        (GOOD, both(told(0, "1s"), said(3, "1s")), Some(Router), None),
+        (
+            GOOD,
+            both(told(3, "1s"), said(0, "1s")),
+            Some(Prometheus),
+            None,
+        ),
         (DOWN, failed.clone(), None, Some("refused".to_owned())),
         (GOOD, both(told(3, "5s"), failed), Some(Prometheus), None),
         (DOWN, faltering, Some(Router), None),
