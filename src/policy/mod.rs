@@ -49,6 +49,7 @@ pub mod signal;
 pub mod snapshot;
 mod spare;
 pub mod startup;
+mod target_problem;
 pub mod throughput;
 pub mod tokens;
 mod transition;

@@ -19,7 +19,8 @@ use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
 
 pub use super::spare::{Spare, SpareTrigger};
-pub use super::why::{BoundSource, MissingSignal, TargetProblem, Transition, Why};
+pub use super::target_problem::TargetProblem;
+pub use super::why::{BoundSource, MissingSignal, Transition, Why};
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ use super::plan::MetricsState;
 use super::router_queue::QueueSource;
 use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
+use super::target_problem::TargetProblem;
 use super::units::{Gpus, Replicas};
 use super::zero::{Obstacle, WhyZero, wake_refused};
 
@@ -238,21 +239,6 @@ pub enum BoundSource {
     ScaleToZeroEnabled,
 }
 
-/// What is wrong with a scale target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TargetProblem {
-    /// It does not exist.
-    NotFound,
-    /// Several variants name it.
-    Contested,
-    /// Its kind cannot be scaled.
-    UnsupportedKind,
-    /// It has not been seen yet.
-    Unknown,
-    /// The object that names it is malformed.
-    Malformed,
-}
-
 /// Why a variant is in transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Transition {
@@ -303,25 +289,6 @@ impl fmt::Display for BoundSource {
             Self::ScaleToZeroDisabled => "minReplicas absent, scale to zero not enabled",
             Self::ScaleToZeroEnabled => "minReplicas absent, scale to zero enabled",
         })
-    }
-}
-
-impl TargetProblem {
-    /// The problem in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotFound => "the scale target does not exist",
-            Self::Contested => "several variants name the scale target",
-            Self::UnsupportedKind => "the kind of the scale target is not supported",
-            Self::Unknown => "the scale target has not been seen yet",
-            Self::Malformed => "the object is malformed",
-        }
-    }
-}
-
-impl fmt::Display for TargetProblem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
     }
 }
 

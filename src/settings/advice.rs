@@ -74,9 +74,13 @@ pub(super) fn unserved(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) 
         settings.queueing_model.unserved(served),
     ];
     let entries = entries.into_iter().flatten().map(|(place, model)| {
-        let model = shortened(&model);
-        let text =
-            format!("no variant serves model {model:?}; correct its name, or remove the entry");
+        let text = match model {
+            Some(model) => {
+                let model = shortened(&model);
+                format!("no variant serves model {model:?}; correct its name, or remove the entry")
+            }
+            None => "no variant is in this namespace; correct its name, or remove it".to_owned(),
+        };
         advice(place, text)
     });
     let names: BTreeSet<&str> = served.iter().map(|key| &*key.model).collect();

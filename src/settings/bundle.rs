@@ -92,6 +92,7 @@ fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
             "the settings have {size} bytes; at most {MAX_BUNDLE} are read"
         )));
     }
+    let text = text.trim_start_matches('\u{feff}');
     check_bounds(text).map_err(|error| one(error.to_string()))?;
     let mut keys = match serde_yaml::from_str(text) {
         Ok(Value::Null) => Mapping::new(),

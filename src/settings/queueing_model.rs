@@ -1,13 +1,14 @@
 //! Settings of the queueing-model analyzer: whether it is used, and for which latencies it sizes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
-use super::entries::{Entry, EntryKind, ScopeChange, ScopedEntries, Verdict, read_scoped};
+use super::entries::{
+    Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, Verdict, read_scoped,
+};
 use super::problem::{EntryPlace, Findings};
 use super::sources::PolicySources;
 use super::yaml::Field;
@@ -216,8 +217,8 @@ impl QueueingModelLayers {
         }
     }
 
-    /// Entries that name a model which is not among `served`, with that model's name.
-    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<(EntryPlace, Arc<str>)> {
+    /// Entries for models and namespaces that are not among `served`.
+    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
         self.entries.unserved(Purpose::QueueingModel, served)
     }
 

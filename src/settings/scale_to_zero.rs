@@ -1,16 +1,17 @@
 //! Which models may go to zero, and how long they must have been idle.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
 use super::duration::{format_duration, parse_duration};
-use super::entries::{Entry, EntryKind, ScopeChange, ScopedEntries, Verdict, read_scoped};
+use super::entries::{
+    Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, Verdict, read_scoped,
+};
 use super::namespace::shortened;
-use super::problem::{EntryPlace, Findings};
+use super::problem::Findings;
 use super::sources::PolicySources;
 use super::yaml::Field;
 use crate::policy::key::ModelKey;
@@ -165,8 +166,8 @@ impl ScaleToZeroLayers {
         }
     }
 
-    /// Entries that name a model which is not among `served`, with that model's name.
-    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<(EntryPlace, Arc<str>)> {
+    /// Entries for models and namespaces that are not among `served`.
+    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
         self.entries.unserved(Purpose::ScaleToZero, served)
     }
 

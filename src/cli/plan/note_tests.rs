@@ -1,5 +1,6 @@
 //! What is said beside a plan.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer;
@@ -100,19 +101,16 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
     assert!(said.ends_with(&format!("{note}\n")), "{said}");
 }
 
+fn notes(snapshot: &str, settings: &str) -> Vec<String> {
+    let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+    let mut json: Value = serde_json::from_str(&text).unwrap();
+    let notes = json["notes"].take();
+    Option::deserialize(notes).unwrap().unwrap_or_default()
+}
+
 #[test]
 fn what_nobody_asks_for_is_told_beside_the_plan() {
     let snapshot = block("`fleet.yaml`:");
-    let notes = |snapshot: &str, settings: &str| -> Vec<String> {
-        let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
-        let json: Value = serde_json::from_str(&text).unwrap();
-        serde_json::from_value(
-            json.get("notes")
-                .cloned()
-                .unwrap_or_else(|| Value::Array(vec![])),
-        )
-        .unwrap()
-    };
     let served = "model_id: meta-llama/Llama-3.1-8B, namespace: serving";
     let class =
         |rows: &str| format!("serviceClasses: {{a: {{name: A, priority: 1, data: [{rows}]}}}}");
@@ -152,6 +150,12 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
             ),
             "global saturation ConfigMap, entry \"m\": no variant serves model \
              \"meta-llama/Llama-3.1-8B\"; correct its name, or remove the entry",
+        ),
+        (
+            "namespaces: {serving: {scaleToZero: {default: {retention_period: 3m}}}}".into(),
+            "namespaces: {servin: {scaleToZero: {default: {retention_period: 3m}}}}".into(),
+            "scale-to-zero ConfigMap of namespace servin, entry \"default\": no variant is in this \
+             namespace; correct its name, or remove it",
         ),
         (
             "namespaces: {serving: {scaleToZero: {m: {model_id: meta-llama/Llama-3.1-8B}}}}".into(),

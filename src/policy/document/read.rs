@@ -92,6 +92,8 @@ impl SnapshotDocument {
         if text.len() > MAX_DOCUMENT {
             return Err(DocumentError::TooLarge(text.len()));
         }
+        // Some editors begin a file with a mark of its byte order, which the parser takes for a key.
+        let text = text.trim_start_matches('\u{feff}');
         if text.trim_start().starts_with('{')
             && let Ok(document) = serde_json::from_str(text)
             && serde_json::from_str::<Distinct>(text).is_ok()

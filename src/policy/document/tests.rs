@@ -83,6 +83,14 @@ fn a_key_that_stands_twice_is_told_in_yaml_and_json() {
 }
 
 #[test]
+fn a_mark_of_the_byte_order_is_no_part_of_a_document() {
+    let marked = |text: &str| read(&format!("\u{feff}{text}"));
+    assert_eq!(marked(SMALL.trim_start()), read(SMALL));
+    let json = r#"{"version": 1, "variants": []}"#;
+    assert_eq!(marked(json), read(json));
+}
+
+#[test]
 fn an_inventory_is_one_of_three_things() {
     let with = |inventory: &str| read(&format!("{SMALL}inventory: {inventory}\n"));
     let types = with("{types: {H100: {total: 8, used: 2}}}").unwrap();

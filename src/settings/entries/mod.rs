@@ -7,7 +7,7 @@ mod set;
 use serde::de::DeserializeOwned;
 
 pub(super) use read::{mention_unknown, read_scoped, refuse};
-pub(super) use set::{EntrySet, ScopeChange, ScopedEntries};
+pub(super) use set::{EntrySet, ScopeChange, ScopedEntries, Unserved};
 
 use super::config_maps::Purpose;
 use super::yaml::Field;

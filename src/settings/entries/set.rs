@@ -154,18 +154,31 @@ impl<E> ScopedEntries<E> {
     }
 }
 
+/// An entry that is for nobody, with the model that it names.
+pub(in crate::settings) type Unserved = (EntryPlace, Option<Arc<str>>);
+
 impl<E> ScopedEntries<E> {
-    /// Entries that name a model which is not among `served`, with that model's name.
+    /// Entries that name a model which is not among `served`, with that model's name, and those for all
+    /// models of a namespace that serves none.
     pub(in crate::settings) fn unserved(
         &self,
         purpose: Purpose,
         served: &BTreeSet<ModelKey>,
-    ) -> Vec<(EntryPlace, Arc<str>)> {
+    ) -> Vec<Unserved> {
         let scopes = std::iter::once((None, &self.global))
             .chain(self.namespaces.iter().map(|(name, set)| (Some(name), set)));
         let names: BTreeSet<&Arc<str>> = served.iter().map(|key| &key.model).collect();
         let mut unserved = Vec::new();
+        let homes: BTreeSet<&Arc<str>> = served.iter().map(|key| &key.namespace).collect();
         for (scope, set) in scopes {
+            if set.default.is_some() && scope.is_some_and(|scope| !homes.contains(scope)) {
+                let place = EntryPlace {
+                    purpose,
+                    namespace: scope.cloned(),
+                    entry: DEFAULT_KEY.to_owned(),
+                };
+                unserved.push((place, None));
+            }
             for (identity, (entry, _)) in &set.models {
                 let model = &identity.model;
                 let is_served = match identity.namespace.as_ref().or(scope) {
@@ -180,7 +193,7 @@ impl<E> ScopedEntries<E> {
                         namespace: scope.cloned(),
                         entry: entry.clone(),
                     };
-                    unserved.push((place, Arc::clone(&identity.model)));
+                    unserved.push((place, Some(Arc::clone(&identity.model))));
                 }
             }
         }

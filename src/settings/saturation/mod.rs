@@ -16,7 +16,7 @@ use std::sync::Arc;
 use entry::{SaturationEntry, kv_fault, queue_fault};
 
 use super::config_maps::Purpose;
-use super::entries::{DEFAULT_KEY, EntrySet, ScopeChange, ScopedEntries, read_scoped};
+use super::entries::{DEFAULT_KEY, EntrySet, ScopeChange, ScopedEntries, Unserved, read_scoped};
 use super::problem::{EntryPlace, EntryProblem, Findings, Instead};
 use super::sources::PolicySources;
 use crate::policy::capacity::AnalyzerName;
@@ -229,8 +229,8 @@ impl SaturationLayers {
         (!limiters.is_empty()).then(|| default_place(None))
     }
 
-    /// Entries that name a model which is not among `served`, with that model's name.
-    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<(EntryPlace, Arc<str>)> {
+    /// Entries for models and namespaces that are not among `served`.
+    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
         self.entries.unserved(Purpose::Saturation, served)
     }
 

@@ -163,7 +163,7 @@ impl<'de> Visitor<'de> for Outliner<'_> {
             let value = map.next_value_seed(self)?;
             if entries.contains_key(&key) {
                 return Err(A::Error::custom(format!(
-                    "{:?} stands twice",
+                    "{:?} stands twice; write it once",
                     shortened(&key)
                 )));
             }
