@@ -156,5 +156,5 @@ fn every_knob_moves_what_it_is_documented_to_move() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
-    assert_eq!(knobs.len(), 28);
+    assert_eq!(knobs.len(), 40);
 }
