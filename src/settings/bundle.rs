@@ -57,14 +57,16 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
 /// # Errors
 /// Everything that is not accepted, at once.
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
-    let sources = sources(text)?;
-    let started = start(&sources).map_err(|errors| texts(&errors))?;
+    let (sources, form) = sources(text)?;
+    let said = |error: &dyn ToString| BundleError(form.placed(&error.to_string()));
+    let started = start(&sources)
+        .map_err(|errors| errors.iter().map(|error| said(error)).collect::<Vec<_>>())?;
     // Nothing is in force instead: there is no plan.
     let problems = started.findings.problems.iter();
     let mut errors: Vec<BundleError> = problems.map(|problem| said(&problem.subject())).collect();
     let is_mistake = |notice: &&Notice| notice.weight() == Weight::Mistake;
     let (mistakes, notes): (Vec<_>, Vec<_>) = started.findings.notices.iter().partition(is_mistake);
-    errors.extend(mistakes.into_iter().map(said));
+    errors.extend(mistakes.into_iter().map(|mistake| said(mistake)));
     if errors.is_empty() {
         Ok(Bundle {
             settings: (*started.generation.dynamic).clone(),
@@ -75,16 +77,31 @@ pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     }
 }
 
-fn said(error: &impl ToString) -> BundleError {
-    BundleError(error.to_string())
+/// How the entries of a file are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Each as the text that a ConfigMap holds, or there are none.
+    Text,
+    /// At least one as YAML of the file itself, which is written anew before it is read.
+    Yaml,
 }
 
-fn texts<E: ToString>(errors: &[E]) -> Vec<BundleError> {
-    errors.iter().map(said).collect()
+impl Form {
+    /// A message without the position in a text that nobody wrote.
+    fn placed(self, message: &str) -> String {
+        match message.rsplit_once(" at line ") {
+            Some((before, position)) if self == Self::Yaml => {
+                let mut rest = position.split_once(" column ").map_or("", |(_, rest)| rest);
+                rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+                format!("{before}{rest}")
+            }
+            _ => message.to_owned(),
+        }
+    }
 }
 
 /// The sources that a file stands for.
-fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
+fn sources(text: &str) -> Result<(Sources, Form), Vec<BundleError>> {
     let one = |why: String| vec![BundleError(why)];
     if text.len() > MAX_BUNDLE {
         let size = text.len();
@@ -104,6 +121,7 @@ fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
         }
         Err(error) => return Err(one(YamlError::from(error).to_string())),
     };
+    let form = form_of(&keys);
     let mut errors = Vec::new();
     let mut sources = Sources::default();
     let [saturation, to_zero, queueing, classes] =
@@ -127,7 +145,27 @@ fn sources(text: &str) -> Result<Sources, Vec<BundleError>> {
     }
     let rest = serde_yaml::to_string(&keys).map_err(|error| one(error.to_string()))?;
     sources.config_file = Some(rest);
-    Ok(sources)
+    Ok((sources, form))
+}
+
+fn form_of(keys: &Mapping) -> Form {
+    let sections = |keys: &Mapping| -> Vec<Value> {
+        let found = SECTIONS.iter().filter_map(|section| keys.get(*section));
+        found.cloned().collect()
+    };
+    let mut all = sections(keys);
+    let namespaces = keys.get(NAMESPACES).and_then(Value::as_mapping);
+    let namespaces = namespaces.into_iter().flat_map(Mapping::values);
+    all.extend(namespaces.filter_map(Value::as_mapping).flat_map(sections));
+    let mut entries = all
+        .iter()
+        .filter_map(Value::as_mapping)
+        .flat_map(Mapping::values);
+    if entries.any(|entry| !entry.is_string()) {
+        Form::Yaml
+    } else {
+        Form::Text
+    }
 }
 
 /// A key with more than a single value below it, which none of the settings has.
@@ -226,6 +264,20 @@ mod tests {
     use super::*;
     use crate::policy::key::ModelKey;
     use crate::settings::Appetite;
+
+    #[test]
+    fn a_position_is_told_in_a_text_that_somebody_wrote() {
+        let fault = |text: &str| read_bundle(text).unwrap_err().remove(0).to_string();
+        let as_text =
+            fault("saturation:\n  default: |\n    kvCacheThreshold: 0.7\n    priority: x\n");
+        assert!(
+            as_text.ends_with("expected a number at line 2 column 11"),
+            "{as_text}"
+        );
+        let as_yaml =
+            fault("saturation:\n  default:\n    kvCacheThreshold: 0.7\n    priority: x\n");
+        assert!(as_yaml.ends_with("expected a number"), "{as_yaml}");
+    }
 
     const WHOLE: &str = "
 GLOBAL_OPT_INTERVAL: 45s
