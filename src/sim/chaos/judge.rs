@@ -205,6 +205,8 @@ impl Judge {
 
     fn planned(&self, place: usize, plan: &Plan) {
         let now = self.now();
+        // A plan may be about an object that was not there at the last look.
+        self.look_around();
         let targets: Vec<String> = plan
             .decisions
             .values()
@@ -337,22 +339,31 @@ impl Judge {
         self.report_all(found);
     }
 
+    /// Looks at what exists now, and what it allows.
+    fn look_around(&self) -> Arc<Surroundings> {
+        let known = self.bench().around.take();
+        let around = Surroundings::follow(known, &self.0.insider);
+        let now = self.now();
+        let mut bench = self.bench();
+        bench.around = Some(Arc::clone(&around));
+        for (key, variant) in &around.variants {
+            if variant.allows_zero {
+                bench.zero.insert(key.clone(), now);
+            }
+        }
+        drop(bench);
+        around
+    }
+
     /// Looks at everything, once a second. `free` says whether the way of each process to the API server is
     /// free.
     pub(super) fn second(&self, free: &[bool]) {
         let now = self.now();
         self.claims();
-        let known = self.bench().around.take();
-        let around = Surroundings::follow(known, &self.0.insider);
+        let around = self.look_around();
         let mut pages = Vec::new();
         {
-            let mut bench = self.bench();
-            bench.around = Some(Arc::clone(&around));
-            for (key, variant) in &around.variants {
-                if variant.allows_zero {
-                    bench.zero.insert(key.clone(), now);
-                }
-            }
+            let bench = self.bench();
             for (place, seat) in &bench.seats {
                 if !seat.paused {
                     pages.push((*place, Arc::clone(&seat.door)));
