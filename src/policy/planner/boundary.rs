@@ -99,7 +99,7 @@ pub(super) enum Start {
 /// pools, GPUs do not limit it.
 fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wake> {
     let serves_alone = |draft: &Draft<'_>| {
-        draft.view.template.role == ServingRole::Both && draft.scale.current > Replicas::ZERO
+        draft.view.template.role == ServingRole::Both && kept(draft) > Replicas::ZERO
     };
     if work.drafts.iter().any(serves_alone) {
         return None;
@@ -148,6 +148,12 @@ fn take_one(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
     }
 }
 
+/// Replicas that a variant has, or gets by its own minimum, whatever is started here.
+fn kept(draft: &Draft<'_>) -> Replicas {
+    let (raised, _) = draft.bounds.clamp(Replicas::ZERO);
+    draft.scale.current.max(raised)
+}
+
 fn wake_member(draft: &Draft<'_>, pools: Option<&Pools>) -> WakeMember {
     let view = draft.view;
     let budget = pools.map_or(Budget::Unlimited, |pools| {
@@ -161,7 +167,7 @@ fn wake_member(draft: &Draft<'_>, pools: Option<&Pools>) -> WakeMember {
     };
     WakeMember {
         serving: serving(draft),
-        current: draft.scale.current,
+        kept: kept(draft),
         ready: draft.scale.ready,
         max: draft.bounds.max,
         gpus: view.template.gpus_per_replica(),
@@ -213,10 +219,10 @@ pub(super) fn start(
 /// Whether the next start of a model was ordered already: any, or the prefill of a decode that runs.
 fn is_on_its_way(work: &Work<'_>) -> bool {
     let decodes = work.drafts.iter().any(|draft| {
-        draft.view.template.role == ServingRole::Decode && draft.scale.current > Replicas::ZERO
+        draft.view.template.role == ServingRole::Decode && kept(draft) > Replicas::ZERO
     });
     work.drafts.iter().any(|draft| {
-        draft.scale.current == Replicas::ZERO
+        kept(draft) == Replicas::ZERO
             && draft.count() > Replicas::ZERO
             && (!decodes || draft.view.template.role == ServingRole::Prefill)
     })

@@ -302,3 +302,73 @@ fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
     );
     assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ONE);
 }
+
+/// A fleet at zero that requests wait for: each variant has a name, a role, a cost and a minimum.
+fn asked(variants: &[(&str, &str, u32, u32)]) -> String {
+    let all: Vec<String> = (variants.iter())
+        .map(|(name, role, cost, min)| {
+            format!(
+                "- {{namespace: ns, name: {name}, model: m, role: {role}, cost: {cost}, bounds: {{min: {min}}}, \
+                 desired: 0, target: {{current: 0}}}}"
+            )
+        })
+        .collect();
+    let all = all.join("\n");
+    format!(
+        "version: 1\nvariants:\n{all}\nmodels: [{{namespace: ns, model: m, router: {{queueRequests: 3}}}}]\n"
+    )
+}
+
+/// The targets of all variants, by name.
+fn targets(plan: &Plan) -> Vec<(&str, u32)> {
+    let all = plan.decisions.iter();
+    all.map(|(key, decision)| (&*key.name, decision.target.unwrap().0))
+        .collect()
+}
+
+/// It was not seen to serve, and a cheaper one was started besides.
+#[test]
+fn who_is_raised_to_its_own_minimum_serves() {
+    for (variants, expected) in [
+        // Nobody is raised: the cheapest is started.
+        (
+            vec![("a", "both", 5, 0), ("b", "both", 30, 0)],
+            vec![("a", 1), ("b", 0)],
+        ),
+        (
+            vec![("a", "both", 5, 0), ("b", "both", 30, 1)],
+            vec![("a", 0), ("b", 1)],
+        ),
+        // Prefill joins once decode is ready.
+        (
+            vec![
+                ("a", "both", 5, 0),
+                ("d", "decode", 30, 2),
+                ("p", "prefill", 1, 0),
+            ],
+            vec![("a", 0), ("d", 2), ("p", 0)],
+        ),
+        // Prefill alone serves nobody. The raised one is the partner, whatever its cost.
+        (
+            vec![
+                ("d", "decode", 3, 0),
+                ("p", "prefill", 30, 1),
+                ("q", "prefill", 1, 0),
+            ],
+            vec![("d", 1), ("p", 1), ("q", 0)],
+        ),
+        (
+            vec![
+                ("a", "both", 5, 0),
+                ("d", "decode", 3, 0),
+                ("p", "prefill", 30, 1),
+            ],
+            vec![("a", 0), ("d", 1), ("p", 1)],
+        ),
+    ] {
+        for settings in [PERCENTAGES, TOKENS, ""] {
+            let made = planned(&asked(&variants), settings);
+            assert_eq!(targets(&made), expected, "{settings}");
+        }
+    }
+}

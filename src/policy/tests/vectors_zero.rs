@@ -128,7 +128,7 @@ fn from_zero() {
                 .map(|(name, (role, cost, current, ready, has_room))| {
                     let member = WakeMember {
                         serving: serving(*role, cost),
-                        current: Replicas(*current),
+                        kept: Replicas(*current),
                         ready: Replicas(*ready),
                         max: None,
                         gpus: Gpus(2),

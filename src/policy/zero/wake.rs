@@ -16,8 +16,8 @@ use crate::policy::units::{Gpus, Replicas};
 pub struct WakeMember {
     /// Its part in a serving set.
     pub serving: ServingMember,
-    /// Replicas that exist.
-    pub current: Replicas,
+    /// Replicas that it has whatever is started: that exist, or that its own minimum makes.
+    pub kept: Replicas,
     /// Of these, ready ones.
     pub ready: Replicas,
     /// Its maximum.
@@ -87,7 +87,7 @@ pub fn wake(
     let runs = |role: ServingRole| {
         members
             .iter()
-            .find(|(_, member)| member.serving.role == role && member.current > Replicas::ZERO)
+            .find(|(_, member)| member.serving.role == role && member.kept > Replicas::ZERO)
     };
     if runs(ServingRole::Both).is_some() {
         return Wake::Serving;
@@ -110,7 +110,7 @@ fn start(
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
 ) -> Wake {
     let prefill = || of_role(members, ServingRole::Prefill).map(|(_, member)| member);
-    let is_fed = prefill().any(|member| member.current > Replicas::ZERO);
+    let is_fed = prefill().any(|member| member.kept > Replicas::ZERO);
     let can_decode = is_fed || prefill().next().is_none() || prefill().any(WakeMember::may_start);
     let startable = members
         .iter()
@@ -137,7 +137,7 @@ fn start(
 
 fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey) -> Wake {
     let prefill = || of_role(members, ServingRole::Prefill);
-    if prefill().count() == 0 || prefill().any(|(_, member)| member.current > Replicas::ZERO) {
+    if prefill().count() == 0 || prefill().any(|(_, member)| member.kept > Replicas::ZERO) {
         return Wake::Serving;
     }
     let chosen = prefill()
@@ -183,7 +183,7 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64
     };
     let waiting = members
         .iter()
-        .filter(|(_, member)| member.current == Replicas::ZERO);
+        .filter(|(_, member)| member.kept == Replicas::ZERO);
     Wake::NoServingSet {
         queued,
         obstacles: waiting
@@ -195,7 +195,7 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64
 impl WakeMember {
     /// Whether maximum and budget leave room for a first replica.
     fn may_start(&self) -> bool {
-        self.current == Replicas::ZERO && self.obstacle().is_none()
+        self.kept == Replicas::ZERO && self.obstacle().is_none()
     }
 
     fn obstacle(&self) -> Option<Obstacle> {
