@@ -12,7 +12,7 @@ use crate::policy::startup::StartSource;
 use crate::policy::tokens::instance::Missing;
 use crate::policy::tokens::variant::VariantFigures;
 use crate::policy::units::Replicas;
-use crate::policy::zero::{WhyZero, ZeroBlock};
+use crate::policy::zero::{Cause, WhyZero, ZeroBlock};
 
 /// Gauges that are read off a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -342,7 +342,10 @@ pub(super) fn enforced(decision: &Decision) -> Option<&'static str> {
     let changes = decision.steps.iter().filter(|step| step.from != step.to);
     changes.rev().find_map(|step| match &step.why {
         Why::Zero(WhyZero::NoRequests { .. }) => Some("scale_to_zero"),
-        Why::Zero(WhyZero::MinimumOfOne) => Some("minimum_replicas"),
+        Why::Woken {
+            cause: Cause::MinimumOfOne,
+            ..
+        } => Some("minimum_replicas"),
         _ => None,
     })
 }

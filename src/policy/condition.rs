@@ -428,8 +428,13 @@ fn detail(why: &Why) -> Option<&'static str> {
         }
         Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
         Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
-        Why::Woken { .. } => Some("started from zero"),
-        Why::WakeRefused { obstacle, by, .. } => Some(obstacle.in_short(by)),
+        Why::Woken { cause, .. } => Some(cause.in_short()),
+        Why::WakeRefused {
+            obstacle,
+            cause,
+            by,
+            ..
+        } => Some(obstacle.in_short(*cause, by)),
         Why::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
         Why::Zero(_) => Some("the boundary to zero decides"),
         Why::GrownElsewhere { .. } => Some("another variant of the model grows"),

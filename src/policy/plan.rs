@@ -89,7 +89,7 @@ impl Decision {
             .or_else(|| self.steps.iter().rev().find(judges))
     }
 
-    /// Whether requests wait for it and it may not start.
+    /// Whether it is to be started from zero and may not.
     pub fn is_refused_wake(&self) -> bool {
         let refused = |step: &Step| matches!(step.why, Why::WakeRefused { .. });
         self.steps.iter().any(refused)

@@ -17,7 +17,7 @@ use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
 use super::target_problem::TargetProblem;
 use super::units::{Gpus, Replicas};
-use super::zero::{Obstacle, WhyZero, wake_refused};
+use super::zero::{Cause, Obstacle, WhyZero, wake_refused};
 
 /// How many names a text lists before it counts the rest.
 pub(super) const LISTED: usize = 5;
@@ -170,9 +170,9 @@ pub enum Why {
     Zero(WhyZero),
     /// Started from zero.
     Woken {
-        /// Requests that wait in the router; `None` where a decode variant gets its prefill.
-        queued: Option<f64>,
-        /// Who told of them.
+        /// Why.
+        cause: Cause,
+        /// Who told of requests that wait.
         source: Option<QueueSource>,
     },
     /// It stays at zero, since nobody knows whether requests wait for it.
@@ -180,10 +180,10 @@ pub enum Why {
         /// Why its routers said nothing.
         why: Arc<str>,
     },
-    /// Somebody asks for a model at zero, and nothing that serves it may start.
+    /// A model at zero is to be started, and nothing that serves it may start.
     WakeRefused {
-        /// Requests that wait in the router; `None` where a decode variant lacks its prefill.
-        queued: Option<f64>,
+        /// Why it is to be.
+        cause: Cause,
         /// What keeps this variant.
         obstacle: Obstacle,
         /// GPUs of one replica.
@@ -423,18 +423,15 @@ impl Why {
             }
             Self::Zero(why) => write!(f, "{why}"),
             Self::Woken {
-                queued: Some(queued),
-                source: Some(QueueSource::Router),
-            } => write!(
-                f,
-                "started from zero: {queued} requests wait in the router, as it says itself"
-            ),
-            Self::Woken {
-                queued: Some(queued),
+                cause: Cause::MinimumOfOne,
                 ..
-            } => write!(f, "started from zero: {queued} requests wait in the router"),
-            Self::Woken { queued: None, .. } => {
-                f.write_str("started from zero: decode runs and needs prefill")
+            } => f.write_str(
+                "Preserving minimum replica on cheapest variant (scale-to-zero disabled)",
+            ),
+            Self::Woken { cause, source } => {
+                write!(f, "started from zero: {cause}")?;
+                let is_said = *source == Some(QueueSource::Router);
+                f.write_str(if is_said { ", as it says itself" } else { "" })
             }
             Self::WakeSignalFailed { why } => {
                 write!(f, "nobody knows whether requests wait for it: {why}")
@@ -444,11 +441,11 @@ impl Why {
                 listed(f, missing)
             }
             Self::WakeRefused {
-                queued,
+                cause,
                 obstacle,
                 gpus,
                 by,
-            } => wake_refused(f, (*obstacle, *gpus, by), *queued),
+            } => wake_refused(f, (*obstacle, *gpus, by), *cause),
             Self::Arbitrated { reason, .. } => f.write_str(reason),
             Self::TargetUnusable { problem } => write!(f, "{problem}"),
             _ => Ok(()),

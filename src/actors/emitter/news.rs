@@ -123,7 +123,7 @@ pub(super) fn log_safety_net(decision: &Decision) {
     );
 }
 
-/// Once, when a variant that requests wait for may not start.
+/// Once, when a variant that is to be started from zero may not.
 pub(super) fn log_refused_wake(decision: &Decision) {
     tracing::warn!(
         variant = %decision.key,

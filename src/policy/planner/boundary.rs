@@ -16,8 +16,7 @@ use crate::policy::plan::{Stage, Why};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
 use crate::policy::zero::{
-    Obstacle, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, at_least_one,
-    to_zero, wake,
+    Cause, Obstacle, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, to_zero, wake,
 };
 
 /// Wakes models at zero that somebody asks for, the highest priority first, sends idle ones to zero,
@@ -63,25 +62,18 @@ fn cross_one(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) 
     if start == Start::Made {
         return;
     }
-    if work.zero == ZeroPolicy::Enabled {
-        if start == Start::NotDue {
-            leave(cycle, work);
-        }
-    } else if work.approach != Approach::Percentage {
-        let members = members(cycle, work);
-        apply(&mut work.drafts, &at_least_one(work.zero, &members));
+    if start == Start::NotDue && work.zero == ZeroPolicy::Enabled {
+        leave(cycle, work);
     }
 }
 
-/// Variants that get a replica since their model must not be at zero.
-pub(super) fn due_one(cycle: &Cycle<'_>, work: &Work<'_>) -> Vec<VariantKey> {
-    if !is_whole(work) || work.approach == Approach::Percentage {
-        return Vec::new();
+/// Whether a model may be without replicas. By percentages each variant keeps its own minimum, and no more.
+fn policy(work: &Work<'_>) -> ZeroPolicy {
+    if work.approach == Approach::Percentage {
+        ZeroPolicy::Enabled
+    } else {
+        work.zero
     }
-    let due = at_least_one(work.zero, &members(cycle, work)).into_iter();
-    due.filter(|(_, change)| change.to > change.from)
-        .map(|(key, _)| key)
-        .collect()
 }
 
 /// What came of starting a variant of a model that nothing serves.
@@ -99,7 +91,7 @@ pub(super) enum Start {
 /// pools, GPUs do not limit it.
 fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wake> {
     let serves_alone = |draft: &Draft<'_>| {
-        draft.view.template.role == ServingRole::Both && kept(draft) > Replicas::ZERO
+        draft.view.template.role == ServingRole::Both && kept(work, draft) > Replicas::ZERO
     };
     if work.drafts.iter().any(serves_alone) {
         return None;
@@ -108,12 +100,12 @@ fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wa
     let members: BTreeMap<VariantKey, WakeMember> = work
         .drafts
         .iter()
-        .map(|draft| (draft.view.key.clone(), wake_member(draft, pools)))
+        .map(|draft| (draft.view.key.clone(), wake_member(work, draft, pools)))
         .collect();
     let fits = |decode: &VariantKey, prefill: &VariantKey| {
         let demands: Vec<(&Accelerator, Gpus)> = (work.drafts.iter())
             .filter(|draft| [decode, prefill].contains(&&draft.view.key))
-            .filter(|draft| draft.reserved == Replicas::ZERO)
+            .filter(|draft| !has_gpus(draft))
             .map(|draft| {
                 let gpus = draft.view.template.gpus_per_replica();
                 (&draft.view.accelerator, gpus.at_least_one())
@@ -121,7 +113,7 @@ fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wa
             .collect();
         pools.is_none_or(|pools| pools.fits(&decode.namespace, &demands))
     };
-    Some(wake(&members, queued, fits))
+    Some(wake(&members, queued, policy(work), fits))
 }
 
 /// Takes the GPUs of the prefill that a decode variant needs which was started from zero, so that
@@ -148,27 +140,39 @@ fn take_one(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
     }
 }
 
-/// Replicas that a variant has, or gets by its own minimum, whatever is started here.
-fn kept(draft: &Draft<'_>) -> Replicas {
+/// Replicas that a variant has, or gets by its own minimum, whatever is started here. A model that must
+/// not be at zero has those that are left to it, once its growth is served.
+fn kept(work: &Work<'_>, draft: &Draft<'_>) -> Replicas {
+    if policy(work) == ZeroPolicy::Disabled && work.growth.is_none() {
+        return draft.bounds.clamp(draft.count()).0;
+    }
     let (raised, _) = draft.bounds.clamp(Replicas::ZERO);
     draft.scale.current.max(raised)
 }
 
-fn wake_member(draft: &Draft<'_>, pools: Option<&Pools>) -> WakeMember {
+/// Whether a first replica of a variant has its GPUs already: no pool refuses it.
+fn has_gpus(draft: &Draft<'_>) -> bool {
+    draft.reserved > Replicas::ZERO || draft.scale.current > Replicas::ZERO
+}
+
+fn wake_member(work: &Work<'_>, draft: &Draft<'_>, pools: Option<&Pools>) -> WakeMember {
     let view = draft.view;
     let budget = pools.map_or(Budget::Unlimited, |pools| {
         pools.budget(&view.key.namespace, &view.accelerator)
     });
-    // What it has its GPUs for already, no pool refuses.
-    let budget = if draft.reserved > Replicas::ZERO {
+    let budget = if has_gpus(draft) {
         Budget::Unlimited
     } else {
         budget
     };
+    let kept = kept(work, draft);
     WakeMember {
-        serving: serving(draft),
-        kept: kept(draft),
-        ready: draft.scale.ready,
+        serving: ServingMember {
+            role: draft.view.template.role,
+            cost: view.cost,
+        },
+        kept,
+        ready: draft.scale.ready.min(kept),
         max: draft.bounds.max,
         gpus: view.template.gpus_per_replica(),
         budget,
@@ -190,12 +194,12 @@ pub(super) fn start(
         Wake::Start {
             variant,
             next,
-            queued,
+            cause,
         } => {
             let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == variant);
             if let Some(draft) = chosen {
-                let source = queued.and(source);
-                draft.step(Stage::Zero, Replicas::ONE, Why::Woken { queued, source });
+                let source = source.filter(|_| matches!(cause, Cause::Queued(_)));
+                draft.step(Stage::Zero, Replicas::ONE, Why::Woken { cause, source });
             }
             if let Some(pools) = &mut pools {
                 for key in [Some(variant), next].into_iter().flatten() {
@@ -204,8 +208,8 @@ pub(super) fn start(
             }
             Start::Made
         }
-        Wake::NoServingSet { queued, obstacles } => {
-            refuse(&mut work.drafts, queued, &obstacles, pools.as_deref());
+        Wake::NoServingSet { cause, obstacles } => {
+            refuse(&mut work.drafts, cause, &obstacles, pools.as_deref());
             Start::Refused
         }
         Wake::NoSignal => {
@@ -216,22 +220,24 @@ pub(super) fn start(
     }
 }
 
-/// Whether the next start of a model was ordered already: any, or the prefill of a decode that runs.
+/// Whether the next start of a model was ordered already: of what serves, or of the prefill of a decode that
+/// runs. Prefill alone serves nobody.
 fn is_on_its_way(work: &Work<'_>) -> bool {
     let decodes = work.drafts.iter().any(|draft| {
-        draft.view.template.role == ServingRole::Decode && kept(draft) > Replicas::ZERO
+        draft.view.template.role == ServingRole::Decode && kept(work, draft) > Replicas::ZERO
     });
     work.drafts.iter().any(|draft| {
-        kept(draft) == Replicas::ZERO
+        let role = draft.view.template.role;
+        kept(work, draft) == Replicas::ZERO
             && draft.count() > Replicas::ZERO
-            && (!decodes || draft.view.template.role == ServingRole::Prefill)
+            && decodes == (role == ServingRole::Prefill)
     })
 }
 
 /// Says of every variant at zero what keeps it there, and which pools lack what it takes.
 fn refuse(
     drafts: &mut [Draft<'_>],
-    queued: Option<f64>,
+    cause: Cause,
     obstacles: &BTreeMap<VariantKey, Obstacle>,
     pools: Option<&Pools>,
 ) {
@@ -249,7 +255,7 @@ fn refuse(
         };
         let all = pools.map(|pools| pools.figures(&view.key.namespace, &view.accelerator));
         let why = Why::WakeRefused {
-            queued,
+            cause,
             obstacle,
             gpus,
             by: all.into_iter().flatten().filter(lacks).collect(),
@@ -292,20 +298,12 @@ fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMembe
             let key = &draft.view.key;
             let woken = cycle.woken_floor(work.key, draft.view);
             let member = ZeroMember {
-                serving: serving(draft),
                 count: draft.count(),
                 min: draft.bounds.min.max(woken),
             };
             (key.clone(), member)
         })
         .collect()
-}
-
-fn serving(draft: &Draft<'_>) -> ServingMember {
-    ServingMember {
-        role: draft.view.template.role,
-        cost: draft.view.cost,
-    }
 }
 
 fn apply(drafts: &mut [Draft<'_>], changes: &BTreeMap<VariantKey, Change<WhyZero>>) {

@@ -21,7 +21,7 @@ use crate::policy::units::{Gpus, Replicas};
 /// budget is to be shared by priority: what was published, and what exists, stays.
 ///
 /// First come replicas that nobody decides on any more: those published and those of minima. Then
-/// models at zero that somebody asks for are started, each before the growth of models that are not
+/// models at zero that somebody asks for, or that must not be there, are started, each before the growth of models that are not
 /// of higher priority.
 pub(super) fn apply(
     cycle: &Cycle<'_>,
@@ -34,11 +34,11 @@ pub(super) fn apply(
     let mut pools = open_pools(cycle, snapshot, works);
     withdraw(works, &pools);
     for work in works.iter_mut() {
-        reserve(cycle, work, &mut pools);
+        reserve(work, &mut pools);
     }
     share_budgets(cycle, works, &mut pools);
     for work in works.iter_mut() {
-        reserve_owed(cycle, work, &mut pools);
+        reserve_owed(work, &mut pools);
     }
     for work in works.iter_mut() {
         boundary::hold_for_pair(cycle, work, &mut pools);
@@ -165,9 +165,9 @@ pub(super) fn take(draft: &mut Draft<'_>, count: Replicas, pools: &mut Pools) {
 
 /// Published replicas and minima take their GPUs before anybody else does. A model that may share a
 /// budget by priority claims its own anew, minima included, unless it stays as it was published.
-fn reserve(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
+fn reserve(work: &mut Work<'_>, pools: &mut Pools) {
     if !matches!(work.sharing, Sharing::Asked(_)) {
-        reserve_owed(cycle, work, pools);
+        reserve_owed(work, pools);
     } else if work.growth.is_none() {
         for draft in &mut work.drafts {
             let kept = draft.base().min(draft.count());
@@ -177,16 +177,10 @@ fn reserve(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
 }
 
 /// Published replicas and minima take their GPUs.
-fn reserve_owed(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
+fn reserve_owed(work: &mut Work<'_>, pools: &mut Pools) {
     for draft in &mut work.drafts {
         let owed = draft.owed();
         take(draft, owed, pools);
-    }
-    for key in boundary::due_one(cycle, work) {
-        let due = work.drafts.iter_mut().find(|draft| draft.view.key == key);
-        if let Some(draft) = due {
-            take(draft, Replicas::ONE, pools);
-        }
     }
 }
 

@@ -372,3 +372,94 @@ fn who_is_raised_to_its_own_minimum_serves() {
         }
     }
 }
+
+const OFF: &str = "saturation: {default: {analyzerName: saturation, enableLimiter: true}}";
+
+/// The target and the reason of one variant.
+fn said<'a>(plan: &'a Plan, name: &'a str) -> (&'a str, u32, String) {
+    let decision = &plan.decisions[&VariantKey::new("ns", name)];
+    (name, decision.target.unwrap().0, decision.reason())
+}
+
+/// It started both at once, and left prefill alone where decode got no GPU.
+#[test]
+fn the_minimum_of_one_starts_decode_before_prefill() {
+    let of = |decode: &str, prefill: &str, gpus: u32| {
+        format!(
+            "version: 1\nvariants:\n\
+             - {{namespace: ns, name: d, model: m, role: decode, cost: 20, accelerator: H100, bounds: {{min: 0}}, {decode}}}\n\
+             - {{namespace: ns, name: p, model: m, role: prefill, cost: 10, accelerator: L4, bounds: {{min: 0}}, {prefill}}}\n\
+             models: [{{namespace: ns, model: m, router: {{queueRequests: 0}}}}]\n\
+             inventory: {{types: {{H100: {{total: {gpus}}}, L4: {{total: 3}}}}}}\n"
+        )
+    };
+    let zero = "desired: 0, target: {current: 0}";
+    let ordered = "desired: 1, target: {current: 0}";
+    let pending = "desired: 1, target: {current: 1, ready: 0}, pendingFor: 1m";
+    let ready = "desired: 1, target: {current: 1}";
+    for (decode, prefill, gpus, expected) in [
+        (zero, zero, 1, [("d", 1), ("p", 0)]),
+        (ordered, zero, 1, [("d", 1), ("p", 0)]),
+        (pending, zero, 1, [("d", 1), ("p", 0)]),
+        (ready, zero, 1, [("d", 1), ("p", 1)]),
+        (zero, ready, 1, [("d", 1), ("p", 1)]),
+        (zero, ordered, 1, [("d", 1), ("p", 1)]),
+        (zero, zero, 0, [("d", 0), ("p", 0)]),
+    ] {
+        let made = planned(&of(decode, prefill, gpus), OFF);
+        assert_eq!(targets(&made), expected, "{decode} {prefill} {gpus}");
+    }
+    let refused = planned(&of(zero, zero, 0), OFF);
+    let due = "one is due since scale to zero is off";
+    let short = "H100 has 0 free GPUs in inventory[type=H100], one replica takes 1";
+    let alone = "nothing that it would serve with can start";
+    assert_eq!(
+        said(&refused, "d").2,
+        format!("wake refused: {short}; {due}")
+    );
+    assert_eq!(
+        said(&refused, "p").2,
+        format!("wake refused: {alone}; {due}")
+    );
+}
+
+/// Where scale to zero is off, neither who waits nor the minimum of one asked what GPUs allow.
+#[test]
+fn no_start_exceeds_its_budget_where_scale_to_zero_is_off() {
+    let of = |state: &str, queued: u32, inventory: &str| {
+        format!(
+            "version: 1\nvariants:\n\
+             - {{namespace: ns, name: b, model: m, accelerator: H100, gpus: {{nvidia.com/gpu: 2}}, bounds: {{min: 0}}, {state}}}\n\
+             models: [{{namespace: ns, model: m, router: {{queueRequests: {queued}}}}}]\n\
+             inventory: {{{inventory}}}\n"
+        )
+    };
+    let zero = "desired: 0, target: {current: 0}";
+    let leaving = "desired: 0, target: {current: 1}";
+    let (free, taken) = (
+        "types: {H100: {total: 8, used: 6}}",
+        "types: {H100: {total: 8, used: 7}}",
+    );
+    let unknown = "unknown: forbidden";
+    let waiting = "3 requests wait in the router";
+    let due = "one is due since scale to zero is off";
+    let kept = "Preserving minimum replica on cheapest variant (scale-to-zero disabled)";
+    let short = "wake refused: H100 has 1 free GPUs in inventory[type=H100], one replica takes 2";
+    let blind =
+        "BudgetUnknown: inventory[type=H100] is not known; wake refused: one replica takes 2";
+    for (state, queued, inventory, target, reason) in [
+        (zero, 3, free, 1, format!("started from zero: {waiting}")),
+        (zero, 3, taken, 0, format!("{short}; {waiting}")),
+        (zero, 3, unknown, 0, format!("{blind}; {waiting}")),
+        (zero, 0, free, 1, kept.to_owned()),
+        (zero, 0, taken, 0, format!("{short}; {due}")),
+        (zero, 0, unknown, 0, format!("{blind}; {due}")),
+        // A replica that exists has its GPUs.
+        (leaving, 0, taken, 1, kept.to_owned()),
+        (leaving, 0, unknown, 1, kept.to_owned()),
+    ] {
+        let made = planned(&of(state, queued, inventory), OFF);
+        let expected = ("b", target, reason);
+        assert_eq!(said(&made, "b"), expected, "{state} {queued} {inventory}");
+    }
+}

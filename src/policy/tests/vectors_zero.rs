@@ -13,8 +13,8 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::Budget;
 use crate::policy::units::{Cost, Gpus, Replicas};
 use crate::policy::zero::{
-    ActivityLog, Look, ModelLoad, ServingMember, Wake, WakeLog, WakeMember, WhyZero, ZeroMember,
-    ZeroRule, at_least_one, to_zero, wake,
+    ActivityLog, Cause, Look, ModelLoad, ServingMember, Wake, WakeLog, WakeMember, WhyZero,
+    ZeroMember, ZeroRule, to_zero, wake,
 };
 
 #[derive(Deserialize)]
@@ -46,6 +46,17 @@ fn serving(role: ServingRole, cost: &str) -> ServingMember {
     }
 }
 
+fn wake_member(serving: ServingMember, (kept, ready): (u32, u32), has_room: bool) -> WakeMember {
+    WakeMember {
+        serving,
+        kept: Replicas(kept),
+        ready: Replicas(ready),
+        max: None,
+        gpus: Gpus(2),
+        budget: Budget::Finite(Gpus(if has_room { 2 } else { 1 })),
+    }
+}
+
 #[test]
 fn to_zero_and_minimum_of_one() {
     let tally = run(
@@ -54,9 +65,8 @@ fn to_zero_and_minimum_of_one() {
             let members: BTreeMap<VariantKey, ZeroMember> = given
                 .variants
                 .iter()
-                .map(|(name, (role, cost, count, min))| {
+                .map(|(name, (_, _, count, min))| {
                     let member = ZeroMember {
-                        serving: serving(*role, cost),
                         count: Replicas(*count),
                         min: Replicas(*min),
                     };
@@ -76,19 +86,28 @@ fn to_zero_and_minimum_of_one() {
                 retention: Duration::from_secs(given.retention),
             };
             let idle = Some(Duration::from_secs(given.idle));
-            let mut changes = to_zero(&rule, &members, &load, idle);
+            let changes = to_zero(&rule, &members, &load, idle);
             for change in changes.values() {
                 let block = match &change.why {
                     WhyZero::Blocked { block } => Some(block.as_str().to_owned()),
-                    _ => None,
+                    WhyZero::NoRequests { .. } => None,
                 };
                 assert_eq!(block, expect.block, "{id}");
             }
-            changes.extend(at_least_one(policy, &members));
-            let targets: BTreeMap<String, u32> = changes
+            let mut targets: BTreeMap<String, u32> = changes
                 .iter()
                 .map(|(key, change)| (key.name.to_string(), change.to.0))
                 .collect();
+            let kept = (given.variants.iter())
+                .map(|(name, (role, cost, count, _))| {
+                    let member = wake_member(serving(*role, cost), (*count, *count), true);
+                    (VariantKey::new("ns", name.as_str()), member)
+                })
+                .collect();
+            if let Wake::Start { variant, cause, .. } = wake(&kept, queued, policy, |_, _| true) {
+                assert_eq!(cause, Cause::MinimumOfOne, "{id}");
+                targets.insert(variant.name.to_string(), 1);
+            }
             assert_eq!(targets, expect.targets, "{id}");
         },
     );
@@ -106,6 +125,8 @@ fn to_zero_and_minimum_of_one() {
 #[serde(deny_unknown_fields)]
 struct Asleep {
     queued: Option<f64>,
+    #[serde(default = "may_be_at_zero")]
+    enabled: bool,
     /// Role, cost, current, ready, whether there is room for a first replica.
     variants: BTreeMap<String, (ServingRole, String, u32, u32, bool)>,
 }
@@ -117,6 +138,10 @@ struct Woken {
     variant: Option<String>,
 }
 
+fn may_be_at_zero() -> bool {
+    true
+}
+
 #[test]
 fn from_zero() {
     let tally = run(
@@ -126,25 +151,19 @@ fn from_zero() {
                 .variants
                 .iter()
                 .map(|(name, (role, cost, current, ready, has_room))| {
-                    let member = WakeMember {
-                        serving: serving(*role, cost),
-                        kept: Replicas(*current),
-                        ready: Replicas(*ready),
-                        max: None,
-                        gpus: Gpus(2),
-                        budget: Budget::Finite(Gpus(if *has_room { 2 } else { 1 })),
-                    };
+                    let member = wake_member(serving(*role, cost), (*current, *ready), *has_room);
                     (VariantKey::new("ns", name.as_str()), member)
                 })
                 .collect();
-            let (word, variant) = match wake(&members, given.queued, |_, _| true) {
-                Wake::Serving => ("serving", None),
-                Wake::NoSignal => ("no-signal", None),
-                Wake::NotWanted => ("not-wanted", None),
-                Wake::Start { variant, .. } => ("start", Some(variant)),
-                Wake::AwaitDecode { decode, .. } => ("await-decode", Some(decode)),
-                Wake::NoServingSet { .. } => ("none", None),
-            };
+            let (word, variant) =
+                match wake(&members, given.queued, given.enabled.into(), |_, _| true) {
+                    Wake::Serving => ("serving", None),
+                    Wake::NoSignal => ("no-signal", None),
+                    Wake::NotWanted => ("not-wanted", None),
+                    Wake::Start { variant, .. } => ("start", Some(variant)),
+                    Wake::AwaitDecode { decode, .. } => ("await-decode", Some(decode)),
+                    Wake::NoServingSet { .. } => ("none", None),
+                };
             let found = Woken {
                 wake: word.to_owned(),
                 variant: variant.map(|key| key.name.to_string()),
@@ -155,7 +174,7 @@ fn from_zero() {
     assert_eq!(
         tally,
         Tally {
-            passed: 11,
+            passed: 16,
             corrected: 1,
             not_applicable: 3
         }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::load::{Activity, ModelLoad};
-use super::serving_set::{ServingMember, cheapest};
 use crate::policy::bounds::ZeroPolicy;
 use crate::policy::change::Change;
 use crate::policy::key::VariantKey;
@@ -25,8 +24,6 @@ pub struct ZeroRule {
 /// One variant of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ZeroMember {
-    /// Its part in a serving set.
-    pub serving: ServingMember,
     /// The count so far.
     pub count: Replicas,
     /// Its minimum in force.
@@ -76,8 +73,6 @@ pub enum WhyZero {
         /// Why.
         block: ZeroBlock,
     },
-    /// The model must not be at zero, and this variant belongs to the cheapest set that serves it.
-    MinimumOfOne,
 }
 
 impl ZeroBlock {
@@ -160,36 +155,6 @@ pub fn to_zero(
         .collect()
 }
 
-/// Gives one replica to each variant of the cheapest serving set where a model that must not be at
-/// zero would be. Empty where nothing is to be done.
-pub fn at_least_one(
-    policy: ZeroPolicy,
-    members: &BTreeMap<VariantKey, ZeroMember>,
-) -> BTreeMap<VariantKey, Change<WhyZero>> {
-    let is_at_zero = members
-        .values()
-        .all(|member| member.count == Replicas::ZERO);
-    if policy == ZeroPolicy::Enabled || !is_at_zero {
-        return BTreeMap::new();
-    }
-    let serving = members
-        .iter()
-        .map(|(key, member)| (key.clone(), member.serving))
-        .collect();
-    cheapest(&serving)
-        .into_iter()
-        .flat_map(|set| set.members)
-        .map(|key| {
-            let change = Change {
-                from: Replicas::ZERO,
-                to: Replicas::ONE,
-                why: WhyZero::MinimumOfOne,
-            };
-            (key, change)
-        })
-        .collect()
-}
-
 impl fmt::Display for WhyZero {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -212,9 +177,6 @@ impl fmt::Display for WhyZero {
                 ),
                 other => f.write_str(other.as_str()),
             },
-            Self::MinimumOfOne => f.write_str(
-                "Preserving minimum replica on cheapest variant (scale-to-zero disabled)",
-            ),
         }
     }
 }

@@ -9,9 +9,9 @@ mod wake;
 mod wake_log;
 
 pub use activity::{ActivityLog, LOOK, Look};
-pub use idle::{WhyZero, ZeroBlock, ZeroMember, ZeroRule, at_least_one, to_zero};
+pub use idle::{WhyZero, ZeroBlock, ZeroMember, ZeroRule, to_zero};
 pub use load::{Activity, ModelLoad};
 pub use serving_set::{ServingMember, ServingSet, cheapest, cheapest_fitting};
 pub(super) use wake::wake_refused;
-pub use wake::{Obstacle, Wake, WakeMember, wake};
+pub use wake::{Cause, Obstacle, Wake, WakeMember, wake};
 pub use wake_log::WakeLog;

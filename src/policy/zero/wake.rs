@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::serving_set::{ServingMember, cheapest_fitting};
+use crate::policy::bounds::ZeroPolicy;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::VariantKey;
 use crate::policy::limit::{Budget, PoolFigures};
@@ -28,6 +29,17 @@ pub struct WakeMember {
     pub budget: Budget,
 }
 
+/// Why a model at zero is to be started.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Cause {
+    /// So many requests wait for it in the router.
+    Queued(f64),
+    /// Its decode runs and needs prefill.
+    Pair,
+    /// Scale to zero is off, so it is to have one replica of what serves it.
+    MinimumOfOne,
+}
+
 /// What a model needs to serve again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Wake {
@@ -43,8 +55,8 @@ pub enum Wake {
         variant: VariantKey,
         /// The prefill that is to follow a decode variant, and needs its GPUs then.
         next: Option<VariantKey>,
-        /// Requests that wait in the router; `None` where a pair is completed, which needs none.
-        queued: Option<f64>,
+        /// Why.
+        cause: Cause,
     },
     /// Prefill joins once this decode variant is ready.
     AwaitDecode {
@@ -55,8 +67,8 @@ pub enum Wake {
     },
     /// No set of variants that serves it is within maxima and budgets.
     NoServingSet {
-        /// Requests that wait in the router; `None` where a pair lacks its prefill.
-        queued: Option<f64>,
+        /// Why one is needed.
+        cause: Cause,
         /// What keeps each variant that has no replica.
         obstacles: BTreeMap<VariantKey, Obstacle>,
     },
@@ -77,11 +89,12 @@ pub enum Obstacle {
 }
 
 /// Decides the next start of one model. `queued` are the requests that wait for it in the router;
-/// `None` is not known. `fits` says whether there are GPUs for a decode and a prefill variant
+/// `None` is not known. Where `policy` forbids zero, nobody needs to wait. `fits` says whether there are GPUs for a decode and a prefill variant
 /// together, which may draw from one pool. One start at a time, so that prefill never precedes decode.
 pub fn wake(
     members: &BTreeMap<VariantKey, WakeMember>,
     queued: Option<f64>,
+    policy: ZeroPolicy,
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
 ) -> Wake {
     let runs = |role: ServingRole| {
@@ -95,10 +108,11 @@ pub fn wake(
     if let Some((decode, _)) = runs(ServingRole::Decode) {
         return complete_pair(members, decode);
     }
-    match queued {
-        None => Wake::NoSignal,
-        Some(queued) if queued > 0.0 => start(members, queued, fits),
-        Some(_) => Wake::NotWanted,
+    match (queued, policy) {
+        (Some(queued), _) if queued > 0.0 => start(members, Cause::Queued(queued), fits),
+        (_, ZeroPolicy::Disabled) => start(members, Cause::MinimumOfOne, fits),
+        (None, ZeroPolicy::Enabled) => Wake::NoSignal,
+        (Some(_), ZeroPolicy::Enabled) => Wake::NotWanted,
     }
 }
 
@@ -106,7 +120,7 @@ pub fn wake(
 /// follow, or runs already, or is no part of the model.
 fn start(
     members: &BTreeMap<VariantKey, WakeMember>,
-    queued: f64,
+    cause: Cause,
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
 ) -> Wake {
     let prefill = || of_role(members, ServingRole::Prefill).map(|(_, member)| member);
@@ -129,9 +143,9 @@ fn start(
         Some(variant) => Wake::Start {
             variant,
             next: set.and_then(|mut rest| rest.next()),
-            queued: Some(queued),
+            cause,
         },
-        None => no_serving_set(members, Some(queued)),
+        None => no_serving_set(members, cause),
     }
 }
 
@@ -158,9 +172,9 @@ fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey
         Some(variant) => Wake::Start {
             variant,
             next: None,
-            queued: None,
+            cause: Cause::Pair,
         },
-        None => no_serving_set(members, None),
+        None => no_serving_set(members, Cause::Pair),
     }
 }
 
@@ -173,7 +187,7 @@ fn of_role(
         .filter(move |(_, member)| member.serving.role == role)
 }
 
-fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64>) -> Wake {
+fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: Cause) -> Wake {
     let may_start =
         |role: ServingRole| of_role(members, role).any(|(_, member)| member.may_start());
     let lone = if may_start(ServingRole::Decode) && may_start(ServingRole::Prefill) {
@@ -185,7 +199,7 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, queued: Option<f64
         .iter()
         .filter(|(_, member)| member.kept == Replicas::ZERO);
     Wake::NoServingSet {
-        queued,
+        cause,
         obstacles: waiting
             .map(|(key, member)| (key.clone(), member.obstacle().unwrap_or(lone)))
             .collect(),
@@ -212,18 +226,27 @@ impl WakeMember {
 
 impl Obstacle {
     /// What it means, without measurements.
-    pub(in crate::policy) fn in_short(self, by: &[PoolFigures]) -> &'static str {
-        match self {
-            Self::NoGpus | Self::NoGpusForPair
-                if by.iter().any(|pool| pool.left == Budget::Unknown) =>
-            {
-                "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
-            }
-            Self::NoGpus | Self::NoGpusForPair => {
+    pub(in crate::policy) fn in_short(self, cause: Cause, by: &[PoolFigures]) -> &'static str {
+        let is_known = by.iter().all(|pool| pool.left != Budget::Unknown);
+        match (self, cause) {
+            (Self::NoGpus | Self::NoGpusForPair, Cause::Queued(_)) if is_known => {
                 "requests wait, and GPUs or quotas refuse a start from zero"
             }
-            Self::AtMaximum => "requests wait, and the maximum is 0",
-            Self::NoPartner => "requests wait, and no variant to serve with can start",
+            (Self::NoGpus | Self::NoGpusForPair, _) if is_known => {
+                "GPUs or quotas refuse a start from zero"
+            }
+            (Self::NoGpus | Self::NoGpusForPair, Cause::Queued(_)) => {
+                "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
+            }
+            (Self::NoGpus | Self::NoGpusForPair, _) => {
+                "BudgetUnknown: nobody knows whether GPUs allow a start from zero"
+            }
+            (Self::AtMaximum, Cause::Queued(_)) => "requests wait, and the maximum is 0",
+            (Self::AtMaximum, _) => "a replica is needed, and the maximum is 0",
+            (Self::NoPartner, Cause::Queued(_)) => {
+                "requests wait, and no variant to serve with can start"
+            }
+            (Self::NoPartner, _) => "no variant to serve with can start",
         }
     }
 }
@@ -232,7 +255,7 @@ impl Obstacle {
 pub(in crate::policy) fn wake_refused(
     f: &mut fmt::Formatter<'_>,
     (obstacle, gpus, by): (Obstacle, Gpus, &[PoolFigures]),
-    queued: Option<f64>,
+    cause: Cause,
 ) -> fmt::Result {
     for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
         write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
@@ -253,9 +276,26 @@ pub(in crate::policy) fn wake_refused(
             )?;
         }
     }
-    match queued {
-        Some(queued) => write!(f, "{queued} requests wait in the router"),
-        None => f.write_str("decode runs and needs prefill"),
+    write!(f, "{cause}")
+}
+
+impl Cause {
+    /// What a start for it means, without measurements.
+    pub(in crate::policy) fn in_short(self) -> &'static str {
+        match self {
+            Self::Queued(_) | Self::Pair => "started from zero",
+            Self::MinimumOfOne => "one replica is kept since scale to zero is off",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queued(queued) => write!(f, "{queued} requests wait in the router"),
+            Self::Pair => f.write_str("decode runs and needs prefill"),
+            Self::MinimumOfOne => f.write_str("one is due since scale to zero is off"),
+        }
     }
 }
 
