@@ -9,6 +9,7 @@ mod spread;
 mod voted;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use rescaled::Sharing;
 
@@ -31,6 +32,7 @@ use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::startup::{StartOutlook, StartSource};
 use super::transition::Transitions;
 use super::units::Replicas;
+use super::zero::Kept;
 use crate::settings::saturation::SaturationPolicy;
 use crate::settings::{DynamicSettings, TransitionLimits};
 
@@ -139,16 +141,22 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// The fewest replicas of a variant because it was started from zero of late; perhaps since the
-    /// last collection, which cannot know who asked for it.
-    fn woken_floor(&self, model: &ModelKey, view: &VariantView) -> Replicas {
+    /// The start from zero that a variant keeps its replica for; perhaps one since the last collection,
+    /// which cannot know who asked for it.
+    fn woken(&self, model: &ModelKey, view: &VariantView) -> Option<Kept> {
         let variant = &view.key;
-        if lesson::is_started(view, self.learned, self.now) {
-            return Replicas::ONE;
-        }
         let retention = self.settings.scale_to_zero.retention(model);
         let hold = self.outlook().of(variant).pending_limit(retention);
-        self.learned.wakes.floor(variant, hold, self.now)
+        if lesson::is_started(view, self.learned, self.now) {
+            let ago = Duration::ZERO;
+            return Some(Kept { ago, hold });
+        }
+        self.learned.wakes.kept(variant, hold, self.now)
+    }
+
+    /// The fewest replicas of a variant because of such a start.
+    fn woken_floor(&self, model: &ModelKey, view: &VariantView) -> Replicas {
+        Replicas(u32::from(self.woken(model, view).is_some()))
     }
 
     /// Decides what one model needs, before limits and bounds.

@@ -296,10 +296,10 @@ fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMembe
         .iter()
         .map(|draft| {
             let key = &draft.view.key;
-            let woken = cycle.woken_floor(work.key, draft.view);
             let member = ZeroMember {
                 count: draft.count(),
-                min: draft.bounds.min.max(woken),
+                min: draft.bounds.min,
+                woken: cycle.woken(work.key, draft.view),
             };
             (key.clone(), member)
         })

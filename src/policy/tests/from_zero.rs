@@ -463,3 +463,35 @@ fn no_start_exceeds_its_budget_where_scale_to_zero_is_off() {
         assert_eq!(said(&made, "b"), expected, "{state} {queued} {inventory}");
     }
 }
+
+/// It was called a minimum of the variant, which has none.
+#[test]
+fn a_start_is_kept_for_its_own_reason() {
+    let at_zero = document(0, GOOD, "router: {queueRequests: 0}");
+    let started = document(1, GOOD, "router: {queueRequests: 0}")
+        .replace("target: {current: 0}", "target: {current: 1, ready: 0}");
+    let settings = read_bundle(PERCENTAGES).unwrap();
+    let decided = |learned: &Learned, seconds: u64| {
+        let Situation { snapshot, now, .. } = after(&started, seconds, &settings);
+        let made = plan(&snapshot, learned, &settings, 1, now);
+        let (_, target, reason) = said(&made, "a");
+        (target, reason)
+    };
+    let kept = |ago: u32| {
+        let text = format!(
+            "activation-retention: ns/a was started from zero {ago}s ago and is kept for 600s"
+        );
+        (1, text)
+    };
+    let unaware = Learned::default();
+    let unknown = (1, "load-unknown".to_owned());
+    assert_eq!(decided(&unaware, 1_000), unknown);
+    let (learned, _) = taught(&Learned::default(), &at_zero, 1_000);
+    // No collection knows of it yet.
+    assert_eq!(decided(&learned, 1_015), kept(0));
+    let (learned, _) = taught(&learned, &started, 1_060);
+    assert_eq!(decided(&learned, 1_060), kept(0));
+    assert_eq!(decided(&learned, 1_659), kept(599));
+    let idle = "No requests in retention period, scaling to zero (idle for 600s of 600s)";
+    assert_eq!(decided(&learned, 1_660), (0, idle.to_owned()));
+}

@@ -69,6 +69,7 @@ fn to_zero_and_minimum_of_one() {
                     let member = ZeroMember {
                         count: Replicas(*count),
                         min: Replicas(*min),
+                        woken: None,
                     };
                     (VariantKey::new("ns", name.as_str()), member)
                 })

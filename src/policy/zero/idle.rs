@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::load::{Activity, ModelLoad};
+use super::wake_log::Kept;
 use crate::policy::bounds::ZeroPolicy;
 use crate::policy::change::Change;
 use crate::policy::key::VariantKey;
@@ -28,6 +29,8 @@ pub struct ZeroMember {
     pub count: Replicas,
     /// Its minimum in force.
     pub min: Replicas,
+    /// The recent start that it is kept for.
+    pub woken: Option<Kept>,
 }
 
 /// Why a model cannot go to zero.
@@ -42,6 +45,15 @@ pub enum ZeroBlock {
         variant: VariantKey,
         /// Its minimum.
         min: Replicas,
+    },
+    /// A variant was started from zero of late.
+    Woken {
+        /// The variant.
+        variant: VariantKey,
+        /// How long ago that was noticed; zero where no collection knows of it.
+        ago: Duration,
+        /// For how long its replica is kept.
+        hold: Duration,
     },
     /// Nobody reports its queue in the router, so nothing could wake it.
     NoWakeSignal,
@@ -81,6 +93,7 @@ impl ZeroBlock {
         match self {
             Self::PolicyForbidsZero => "policy-forbids-zero",
             Self::VariantFloor { .. } => "variant-floor",
+            Self::Woken { .. } => "activation-retention",
             Self::NoWakeSignal => "no-wake-signal",
             Self::Busy => "busy",
             Self::LoadUnknown => "load-unknown",
@@ -106,6 +119,14 @@ impl ZeroBlock {
             return Some(Self::VariantFloor {
                 variant: variant.clone(),
                 min: member.min,
+            });
+        }
+        let woken = (members.iter()).find_map(|(key, member)| Some((key, member.woken?)));
+        if let Some((variant, Kept { ago, hold })) = woken {
+            return Some(Self::Woken {
+                variant: variant.clone(),
+                ago,
+                hold,
             });
         }
         match (load.activity(), load.queued, idle) {
@@ -168,6 +189,13 @@ impl fmt::Display for WhyZero {
                 ZeroBlock::VariantFloor { variant, min } => {
                     write!(f, "{}: {variant} has a minimum of {min}", block.as_str())
                 }
+                ZeroBlock::Woken { variant, ago, hold } => write!(
+                    f,
+                    "{}: {variant} was started from zero {}s ago and is kept for {}s",
+                    block.as_str(),
+                    ago.as_secs(),
+                    hold.as_secs()
+                ),
                 ZeroBlock::Retained { idle, retention } => write!(
                     f,
                     "{}: idle for {}s of {}s",

@@ -14,4 +14,4 @@ pub use load::{Activity, ModelLoad};
 pub use serving_set::{ServingMember, ServingSet, cheapest, cheapest_fitting};
 pub(super) use wake::wake_refused;
 pub use wake::{Cause, Obstacle, Wake, WakeMember, wake};
-pub use wake_log::WakeLog;
+pub use wake_log::{Kept, WakeLog};

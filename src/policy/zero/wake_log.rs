@@ -10,6 +10,15 @@ use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
 
+/// A recent start from zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// How long ago it was noticed; zero where no collection knows of it.
+    pub ago: Duration,
+    /// For how long its replica is kept.
+    pub hold: Duration,
+}
+
 /// When each variant was started from zero. Holds variants that exist, until their hold has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -38,11 +47,14 @@ impl WakeLog {
         self
     }
 
+    /// The start that a variant keeps its replica for; `None` where there is none, or no longer.
+    pub fn kept(&self, variant: &VariantKey, hold: Duration, now: Moment) -> Option<Kept> {
+        let ago = now.since(*self.started.get(variant)?);
+        (ago < hold).then_some(Kept { ago, hold })
+    }
+
     /// The fewest replicas of a variant because of a recent start.
     pub fn floor(&self, variant: &VariantKey, hold: Duration, now: Moment) -> Replicas {
-        match self.started.get(variant) {
-            Some(at) if now.since(*at) < hold => Replicas::ONE,
-            _ => Replicas::ZERO,
-        }
+        Replicas(u32::from(self.kept(variant, hold, now).is_some()))
     }
 }
