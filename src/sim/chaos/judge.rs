@@ -198,6 +198,8 @@ impl Judge {
         while plans.changed().await.is_ok() {
             let plan = Option::clone(&plans.borrow_and_update());
             if let Some(plan) = plan {
+                // It may be about an object that was not there at the last look.
+                self.look_around();
                 self.planned(place, &plan);
             }
         }
@@ -205,8 +207,6 @@ impl Judge {
 
     fn planned(&self, place: usize, plan: &Plan) {
         let now = self.now();
-        // A plan may be about an object that was not there at the last look.
-        self.look_around();
         let targets: Vec<String> = plan
             .decisions
             .values()
