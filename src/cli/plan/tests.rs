@@ -392,6 +392,11 @@ const REFUSED: [(&str, &str, &str); 22] = [
         "",
         "learned.activity.s/m.wall: invalid type: string \"soon\"",
     ),
+    (
+        "learned: {version: 2, relapses: {s/m: {both: {fleet: {}, occupancy: -1}}}}",
+        "",
+        "learned.relapses.s/m.both.occupancy: -1 is below 0; copy it from where it was written",
+    ),
     ("foo: 1", "bar: {default: {}}", "unknown section \"bar\""),
 ];
 

@@ -11,6 +11,25 @@ use crate::settings::nearest::nearest;
 
 const ROOT: &str = "learned";
 
+/// Fields that hold a quantity, wherever they stand.
+const QUANTITIES: [&str; 15] = [
+    "alpha",
+    "beta",
+    "full_latencies",
+    "gamma",
+    "hit_rate",
+    "input",
+    "input_tokens",
+    "inter_token_latency",
+    "latency",
+    "occupancy",
+    "output",
+    "output_tokens",
+    "per_replica",
+    "time_to_first_token",
+    "x",
+];
+
 impl Reader {
     pub(super) fn learned(&mut self, written: &Value) -> Option<Learned> {
         let version = written.get("version").and_then(Value::as_u64);
@@ -32,6 +51,7 @@ impl Reader {
                     self.check_unread(ROOT, written, &read);
                 }
                 self.check_moments(ROOT, written);
+                self.check_quantities(ROOT, "", written);
                 if let Some(ended) = learned.collected {
                     self.check_past("learned.collected", ended);
                 }
@@ -93,6 +113,31 @@ impl Reader {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     self.check_moments(&format!("{path}[{index}]"), item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Names every quantity below zero, such as a latency. What the tuner tried last is only told.
+    fn check_quantities(&mut self, path: &str, name: &str, written: &Value) {
+        match written {
+            Value::Object(fields) => {
+                for (name, value) in fields.iter().filter(|(name, _)| *name != "last") {
+                    self.check_quantities(&format!("{path}.{name}"), name, value);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.check_quantities(&format!("{path}[{index}]"), name, item);
+                }
+            }
+            Value::Number(number) if QUANTITIES.contains(&name) => {
+                if number.as_f64().is_some_and(|number| number < 0.0) {
+                    self.fault(
+                        path,
+                        format!("{number} is below 0; copy it from where it was written"),
+                    );
                 }
             }
             _ => {}
