@@ -286,7 +286,7 @@ fn the_schema_names_every_part_of_a_snapshot() {
 }
 
 /// What cannot be, each with a part of its message.
-const REFUSED: [(&str, &str, &str); 22] = [
+const REFUSED: [(&str, &str, &str); 23] = [
     (
         "- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}",
         "",

@@ -132,13 +132,12 @@ impl Reader {
                     self.check_quantities(&format!("{path}[{index}]"), name, item);
                 }
             }
-            Value::Number(number) if QUANTITIES.contains(&name) => {
-                if number.as_f64().is_some_and(|number| number < 0.0) {
-                    self.fault(
-                        path,
-                        format!("{number} is below 0; copy it from where it was written"),
-                    );
-                }
+            Value::Number(number)
+                if QUANTITIES.contains(&name)
+                    && number.as_f64().is_some_and(|number| number < 0.0) =>
+            {
+                let why = format!("{number} is below 0; copy it from where it was written");
+                self.fault(path, why);
             }
             _ => {}
         }
