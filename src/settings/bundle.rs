@@ -149,22 +149,17 @@ fn sources(text: &str) -> Result<(Sources, Form), Vec<BundleError>> {
 }
 
 fn form_of(keys: &Mapping) -> Form {
-    let sections = |keys: &Mapping| -> Vec<Value> {
-        let found = SECTIONS.iter().filter_map(|section| keys.get(*section));
-        found.cloned().collect()
-    };
-    let mut all = sections(keys);
     let namespaces = keys.get(NAMESPACES).and_then(Value::as_mapping);
     let namespaces = namespaces.into_iter().flat_map(Mapping::values);
-    all.extend(namespaces.filter_map(Value::as_mapping).flat_map(sections));
-    let mut entries = all
-        .iter()
+    let scopes = std::iter::once(keys).chain(namespaces.filter_map(Value::as_mapping));
+    let sections = scopes.flat_map(|scope| SECTIONS.iter().filter_map(|name| scope.get(*name)));
+    let mut entries = sections
         .filter_map(Value::as_mapping)
         .flat_map(Mapping::values);
-    if entries.any(|entry| !entry.is_string()) {
-        Form::Yaml
-    } else {
+    if entries.all(Value::is_string) {
         Form::Text
+    } else {
+        Form::Yaml
     }
 }
 

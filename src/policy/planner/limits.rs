@@ -21,8 +21,8 @@ use crate::policy::units::{Gpus, Replicas};
 /// budget is to be shared by priority: what was published, and what exists, stays.
 ///
 /// First come replicas that nobody decides on any more: those published and those of minima. Then
-/// models at zero that somebody asks for, or that must not be there, are started, each before the growth of models that are not
-/// of higher priority.
+/// models at zero that somebody asks for, or that must not be there, are started, each before the
+/// growth of models that are not of higher priority.
 pub(super) fn apply(
     cycle: &Cycle<'_>,
     snapshot: &ClusterSnapshot,

@@ -33,62 +33,40 @@ pub(super) fn age(reading: &mut Option<Reading>) {
     }
 }
 
-/// Makes a signal old instead of losing it.
-fn age_of(signals: &mut SignalsDocument, signal: usize) {
-    let whole = signals.clone();
-    lose_of(signals, signal);
-    let lost = signals.clone();
-    *signals = whole.clone();
-    for (lost, whole, signal) in [
-        (lost.kv_usage, whole.kv_usage, &mut signals.kv_usage),
-        (
-            lost.queue_length,
-            whole.queue_length,
-            &mut signals.queue_length,
-        ),
-        (
-            lost.kv_capacity,
-            whole.kv_capacity,
-            &mut signals.kv_capacity,
-        ),
-        (
-            lost.input_tokens,
-            whole.input_tokens,
-            &mut signals.input_tokens,
-        ),
-        (
-            lost.output_tokens,
-            whole.output_tokens,
-            &mut signals.output_tokens,
-        ),
-        (
-            lost.arrival_rate,
-            whole.arrival_rate,
-            &mut signals.arrival_rate,
-        ),
-        (lost.running, whole.running, &mut signals.running),
-    ] {
-        if lost != whole {
-            age(signal);
-        }
+fn lose_of(signals: &mut SignalsDocument, signal: usize) {
+    match one_of(signals, signal) {
+        Some(reading) => *reading = None,
+        None => *signals = SignalsDocument::default(),
     }
 }
 
-fn lose_of(signals: &mut SignalsDocument, signal: usize) {
-    match signal {
-        0 => signals.kv_usage = None,
-        1 => signals.queue_length = None,
-        2 => signals.kv_capacity = None,
-        3 => signals.input_tokens = None,
-        4 => signals.output_tokens = None,
-        5 => signals.arrival_rate = None,
-        6 => signals.time_to_first_token = None,
-        7 => signals.running = None,
-        8 => signals.prefix_hit_rate = None,
-        9 => signals.inter_token_latency = None,
-        10 => signals.kv_usage_now = None,
-        11 => signals.completion_rate = None,
-        12 => signals.generation_rate = None,
-        _ => *signals = SignalsDocument::default(),
+/// Makes a signal old instead of losing it.
+fn age_of(signals: &mut SignalsDocument, signal: usize) {
+    if let Some(reading) = one_of(signals, signal) {
+        age(reading);
+        return;
     }
+    for signal in 0..SIGNALS {
+        one_of(signals, signal).map(age);
+    }
+}
+
+/// The signal of this number; `None` stands for all of them.
+fn one_of(signals: &mut SignalsDocument, signal: usize) -> Option<&mut Option<Reading>> {
+    Some(match signal {
+        0 => &mut signals.kv_usage,
+        1 => &mut signals.queue_length,
+        2 => &mut signals.kv_capacity,
+        3 => &mut signals.input_tokens,
+        4 => &mut signals.output_tokens,
+        5 => &mut signals.arrival_rate,
+        6 => &mut signals.time_to_first_token,
+        7 => &mut signals.running,
+        8 => &mut signals.prefix_hit_rate,
+        9 => &mut signals.inter_token_latency,
+        10 => &mut signals.kv_usage_now,
+        11 => &mut signals.completion_rate,
+        12 => &mut signals.generation_rate,
+        _ => return None,
+    })
 }

@@ -89,7 +89,8 @@ pub enum Obstacle {
 }
 
 /// Decides the next start of one model. `queued` are the requests that wait for it in the router;
-/// `None` is not known. Where `policy` forbids zero, nobody needs to wait. `fits` says whether there are GPUs for a decode and a prefill variant
+/// `None` is not known. Where `policy` forbids zero, nobody needs to wait. `fits` says whether there
+/// are GPUs for a decode and a prefill variant
 /// together, which may draw from one pool. One start at a time, so that prefill never precedes decode.
 pub fn wake(
     members: &BTreeMap<VariantKey, WakeMember>,
