@@ -21,7 +21,7 @@ use crate::telemetry::in_cycle;
 
 mod news;
 #[cfg(test)]
-mod tests;
+pub(in crate::actors) mod tests;
 
 /// How long a raise waits for its status to be stored. While the API server stores nothing, nobody can
 /// scale either, and who can must not wait for long.
@@ -297,8 +297,10 @@ impl Emitter {
     ) {
         let plan = self.plan.as_ref().map(|known| &*known.plan);
         let stored = self.facts.mirrors.stored(&view.key);
-        // The board may be behind what is stored, and a new term begins with that.
-        let behind = previous.is_none() && stored.is_some() && stored != view.desired;
+        // The board may be behind what is stored, and a new term begins with that; where nothing is, with
+        // the replicas that exist.
+        let is_known = stored.is_some() || view.target.resolved().is_some();
+        let behind = previous.is_none() && is_known && stored != view.desired;
         let view = &if behind {
             let desired = stored;
             Arc::new(VariantView {

@@ -167,7 +167,7 @@ impl Facts {
         #[cfg(feature = "sim")]
         if self.flaws.has(Flaw::PermitUnasked) {
             let until = tokio::time::Instant::now() + Duration::from_hours(1);
-            return Some(WritePermit::for_test(0, until));
+            return Some(WritePermit::for_test(self.records.term(), until));
         }
         self.claim.permit(now, timeout)
     }
@@ -246,13 +246,13 @@ impl Facts {
 
     /// The input of a planning cycle: the board, with the counts that were published last. The
     /// status of an object may lag behind its gauge, and a step must be neither taken twice nor
-    /// taken back for that.
+    /// taken back for that. What a view holds of an earlier term, or of an object that was created again
+    /// under its name, counts for nothing.
     pub fn snapshot(&self, cycle: CycleId) -> ClusterSnapshot {
         let mut variants = self.board.snapshot();
         for (key, view) in &mut variants {
             let published = self.decided(key).or_else(|| self.mirrors.stored(key));
-            if published.is_some() && published != view.desired && view.target.resolved().is_some()
-            {
+            if published != view.desired && view.target.resolved().is_some() {
                 *view = Arc::new(VariantView {
                     desired: published,
                     // How long the count before it waited says nothing about this one.

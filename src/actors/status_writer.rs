@@ -162,6 +162,8 @@ impl StatusWriter {
     }
 
     async fn write(&self, now: Moment, key: &VariantKey) -> Outcome {
+        // Read before the record, which may be replaced meanwhile.
+        let term = self.facts.records.term();
         let record = self.facts.records.get(key);
         let object = self.facts.mirrors.managed(key);
         let Some((record, object)) = record.zip(object) else {
@@ -180,7 +182,9 @@ impl StatusWriter {
                 return Outcome::Later(due);
             }
         }
-        let Some(permit) = self.facts.permit(now, self.api.timeout * REQUESTS) else {
+        // What was decided in an earlier term is not told in this one: somebody else may have led since.
+        let permit = self.facts.permit(now, self.api.timeout * REQUESTS);
+        let Some(permit) = permit.filter(|permit| permit.term() == term) else {
             return Outcome::NoClaim;
         };
         let retired = self.dead(&object, now);
@@ -323,3 +327,6 @@ impl Behaviour for StatusWriter {
         self.work(cx).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -30,12 +30,12 @@ use crate::policy::snapshot::{
 };
 use crate::policy::units::{Cost, Replicas};
 
-fn key() -> VariantKey {
+pub(in crate::actors) fn key() -> VariantKey {
     VariantKey::new("ns", "v")
 }
 
 /// A variant with three replicas, three of them wanted and stored, whose minimum is `min`.
-fn view(min: u32) -> VariantView {
+pub(in crate::actors) fn view(min: u32) -> VariantView {
     VariantView {
         key: key(),
         generation: 1,
@@ -145,7 +145,7 @@ impl Drop for Running {
 }
 
 /// Facts about the variant, with so many replicas in its status, and the right to write.
-fn leading(stored: u32) -> Facts {
+pub(in crate::actors) fn leading(stored: u32) -> Facts {
     let facts = facts();
     store(&facts, stored);
     claim(&facts, 1);
@@ -153,16 +153,21 @@ fn leading(stored: u32) -> Facts {
 }
 
 fn store(facts: &Facts, replicas: u32) {
+    let allocation = json!({"numReplicas": replicas, "accelerator": "unresolved"});
+    put(facts, "u", &json!({"desiredOptimizedAlloc": allocation}));
+}
+
+fn put(facts: &Facts, uid: &str, status: &Value) {
     let object = json!({
-        "metadata": {"namespace": "ns", "name": "v", "uid": "u"},
+        "metadata": {"namespace": "ns", "name": "v", "uid": uid},
         "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "v"}},
-        "status": {"desiredOptimizedAlloc": {"numReplicas": replicas, "accelerator": "unresolved"}},
+        "status": status,
     });
     let kind = WatchedKind::VariantAutoscaling;
     list::<VariantAutoscaling>(&facts.mirrors.variants, kind, [object]);
 }
 
-fn claim(facts: &Facts, term: u64) {
+pub(in crate::actors) fn claim(facts: &Facts, term: u64) {
     let claim = Claim {
         term,
         hold: Hold::Unlimited,
@@ -245,6 +250,32 @@ async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
     assert_eq!(early.plan.decisions[&key()].target, Some(Replicas(8)));
     running.plans.put(early);
     assert_eq!(gauge(&facts).await, "8");
+}
+
+/// The object was created again under its name while nobody led, and the actor of the variant has yet to look.
+#[tokio::test(start_paused = true)]
+async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
+    let facts = leading(1);
+    let running = Running::start(&facts);
+    running.plans.put(plan(&facts, 1, 1));
+    let of_old_object = VariantView {
+        desired: Some(Replicas(1)),
+        ..view(1)
+    };
+    let tenure = Tenure::for_test(Role::Variant(key()), 1);
+    facts.board.put(&tenure, Arc::new(of_old_object)).unwrap();
+    assert_eq!(
+        gauge(&facts).await,
+        "1",
+        "one is wanted of three that exist"
+    );
+
+    put(&facts, "v", &json!({}));
+    claim(&facts, 3);
+    running.address.hint(Message::ClaimChanged);
+    assert_eq!(gauge(&facts).await, "3");
+    let snapshot = facts.snapshot(CycleId(2));
+    assert_eq!(snapshot.variants[&key()].desired, None);
 }
 
 /// Nobody told it of the new term, and what it finds in slot and records is of the old one.

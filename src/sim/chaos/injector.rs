@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::cast::MAIN;
 use super::fault::{Edit, Load, Object as Broken};
 use crate::sim::apiserver::{Denied, Insider};
-use crate::sim::workloads::object::{Object, path};
+use crate::sim::workloads::object::{Object, path, pod_path};
 use crate::sim::workloads::{Fault, START_UP, START_UP_P95, Workloads};
 use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
 use crate::sim::world::{Model, Replica, Scenario, Variant};
@@ -215,10 +215,11 @@ impl Injector {
             drop(self.server.create(&all, &target).await);
         } else {
             let path = self.at(group, plural, name);
-            if let Some(template) = target.pointer("/spec/template") {
-                let template = json!({"spec": {"template": template}});
-                drop(self.server.merge(&path, &template).await);
-            }
+            let key = template_key(variant);
+            let template = target.pointer(&format!("/spec/{key}"));
+            let template = json!({"spec": {key: template}});
+            drop(self.server.merge(&path, &template).await);
+            self.replace_odd_pods(variant).await;
             self.wake(variant, &path).await;
         }
     }
@@ -429,16 +430,43 @@ impl Injector {
         done
     }
 
-    /// Only a deployment replaces the pods of a template that is put back.
+    /// Gives pods that are made from now on another start-up time.
     async fn start_up(&self, model: &Model, variant: &Variant, time: Duration) -> bool {
-        if variant.replica != Replica::Pod {
-            return false;
-        }
         let seconds = time.as_secs().to_string();
         let annotations = json!({START_UP: seconds, START_UP_P95: seconds});
-        let change = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+        let template = json!({"metadata": {"annotations": annotations}});
+        let template = match variant.replica {
+            Replica::Group { .. } => {
+                json!({"leaderTemplate": template, "workerTemplate": template})
+            }
+            Replica::Pod | Replica::Single => template,
+        };
+        let change = json!({"spec": {template_key(variant): template}});
         let at = self.target(model, variant);
         self.server.merge(&at, &change).await.is_ok()
+    }
+
+    /// Deletes the pods of a template that is put back: what is no deployment keeps them for good, or waits
+    /// for them to be ready.
+    async fn replace_odd_pods(&self, variant: &Variant) {
+        if variant.replica == Replica::Pod {
+            return;
+        }
+        let usual = variant.start_up.median.as_secs_f64().to_string();
+        for pod in self.server.list("pods.").into_iter().map(Object) {
+            let is_odd = pod.annotation(START_UP) != Some(&usual);
+            if pod.label("app") == Some(variant.name) && is_odd {
+                drop(self.server.delete(&pod_path(&pod), &json!({})).await);
+            }
+        }
+    }
+}
+
+/// The field of a target's spec with what its pods are made of.
+fn template_key(variant: &Variant) -> &'static str {
+    match variant.replica {
+        Replica::Group { .. } => "leaderWorkerTemplate",
+        Replica::Pod | Replica::Single => "template",
     }
 }
 

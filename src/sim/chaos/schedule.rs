@@ -325,17 +325,25 @@ fn object(dice: &mut Dice) -> Object {
         13 => Object::Relabelled,
         14 => Object::Contested,
         15 if dice.chance(CROWDED) => {
-            let many = dice.pick(&CROWDS).copied();
+            let crowds = if dice.chance(LARGE) {
+                &LARGE_CROWDS
+            } else {
+                &CROWDS
+            };
+            let many = dice.pick(crowds).copied();
             many.map_or(Object::Unseen, Object::Crowd)
         }
         _ => Object::Unseen,
     }
 }
 
-/// How many of a hundred of what would else be a removal that nobody sees are a crowd, which costs more than
-/// everything else in its seed.
-const CROWDED: u64 = 5;
-const CROWDS: [u32; 2] = [1_000, 2_000];
+/// How many of a hundred of what would else be a removal that nobody sees are a crowd.
+const CROWDED: u64 = 25;
+/// How many of a hundred crowds are large: one of these costs more than everything else in its seed.
+const LARGE: u64 = 20;
+const LARGE_CROWDS: [u32; 2] = [1_000, 2_000];
+/// More than the targets that are asked for in one step.
+const CROWDS: [u32; 2] = [40, 80];
 
 fn edit(dice: &mut Dice) -> Edit {
     match dice.below(8) {

@@ -150,7 +150,9 @@ impl Sleep {
     ) -> Option<Violation> {
         let decisions = || {
             let keys = self.of.variants.iter();
-            keys.filter_map(|key| plan.decisions.get(key))
+            let decided = keys.filter_map(|key| plan.decisions.get(key));
+            // While it is renamed a variant serves another model.
+            decided.filter(|one| one.model == self.of.model)
         };
         let sleeps = decisions().all(|one| one.target == Some(Replicas::ZERO));
         let falls = decisions().any(|one| {
@@ -223,20 +225,76 @@ impl Sleep {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
     use super::*;
+    use crate::policy::moment::WallTime;
+    use crate::policy::plan::VariantFigures;
+    use crate::policy::snapshot::CycleId;
 
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)
     }
 
-    #[test]
-    fn use_counts_until_its_retention_has_passed_and_not_before_it_can_be_known() {
-        let mut sleep = Sleep::new(Sleeper {
+    fn sleep_of(variants: &[&str]) -> Sleep {
+        let variants = variants.iter().map(|name| VariantKey::new("n", *name));
+        Sleep::new(Sleeper {
             number: 0,
             model: ModelKey::new("n", "m"),
-            variants: vec![VariantKey::new("n", "v")],
+            variants: variants.collect(),
             retention: seconds(180),
+        })
+    }
+
+    /// A plan with one step at the zero boundary for each variant: its name, its model, from and to.
+    fn plan(steps: &[(&str, &str, u32, u32)]) -> Plan {
+        let decisions = steps.iter().map(|(name, model, from, to)| {
+            let key = VariantKey::new("n", *name);
+            let decision = json!({
+                "key": key, "model": ModelKey::new("n", *model), "role": "both",
+                "accelerator": "Unresolved", "cost": 1_000_000, "current": from, "target": to,
+                "outcome": "Analyzed", "metrics": "Available", "figures": VariantFigures::default(),
+                "steps": [{"stage": "Zero", "from": from, "to": to, "why": "NoReplicas"}],
+            });
+            (key, serde_json::from_value(decision).unwrap())
         });
+        Plan {
+            cycle: CycleId(1),
+            generation: 1,
+            at: Moment {
+                monotonic: Duration::ZERO,
+                wall: WallTime(0),
+            },
+            decisions: decisions.collect(),
+            models: BTreeMap::new(),
+            pools: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_start_counts_for_the_model_that_the_variant_serves_then() {
+        let rests = plan(&[("v", "m", 1, 0)]);
+        for (model, told) in [
+            ("m", Some("m|n goes to 0 although it was started 60 s ago")),
+            ("renamed", None),
+        ] {
+            let mut sleep = sleep_of(&["v", "other"]);
+            assert_eq!(sleep.too_early(&rests, None, seconds(900)), None);
+            let starts = plan(&[("v", "m", 1, 1), ("other", model, 0, 1)]);
+            assert_eq!(sleep.too_early(&starts, None, seconds(1_000)), None);
+            let found = sleep.too_early(&rests, None, seconds(1_060));
+            assert_eq!(
+                found,
+                told.map(|text| Violation::new("D8", text.to_owned()))
+            );
+        }
+    }
+
+    #[test]
+    fn use_counts_until_its_retention_has_passed_and_not_before_it_can_be_known() {
+        let mut sleep = sleep_of(&["v"]);
         assert_eq!(sleep.used_of_late(seconds(0)), None);
         let mut play = |from: u64, to: u64, comes: bool| {
             for at in from..to {

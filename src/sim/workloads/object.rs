@@ -143,7 +143,7 @@ pub(in crate::sim) fn path(
 }
 
 /// The path of a pod.
-pub(super) fn pod_path(pod: &Object) -> String {
+pub(in crate::sim) fn pod_path(pod: &Object) -> String {
     path("v1", pod.namespace(), "pods", pod.name())
 }
 
