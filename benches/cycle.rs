@@ -178,6 +178,7 @@ fn view(variant: usize) -> VariantView {
         target: TargetView::Resolved(ResolvedTarget {
             key: TargetKey::new(&*namespace, TargetKind::Deployment, &*name),
             current: count,
+            surge: Replicas::ZERO,
             ready: count,
             generation: GenerationState::Observed,
         }),

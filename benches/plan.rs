@@ -145,6 +145,7 @@ fn view(number: u32, pods: Vec<PodView>) -> VariantView {
         target: TargetView::Resolved(ResolvedTarget {
             key: TargetKey::new("inference", TargetKind::Deployment, name.as_str()),
             current: Replicas(PODS),
+            surge: Replicas::ZERO,
             ready: Replicas(PODS),
             generation: GenerationState::Observed,
         }),

@@ -9,6 +9,7 @@ use futures::future;
 
 use crate::actors::facts::{Facts, InForce};
 use crate::actors::{flaws, optimizer};
+use crate::env::Flaw;
 use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
 use crate::policy;
 use crate::policy::key::VariantKey;
@@ -342,10 +343,13 @@ impl Behaviour for Collector {
     ) -> Result<(), Trouble> {
         match occasion {
             Occasion::Wake => {
-                if self.facts.metrics.load().collected.is_none() {
+                let is_first = self.facts.metrics.load().collected.is_none();
+                if is_first {
                     self.collect_for_cycle(cx).await?;
                 }
-                self.arm(cx);
+                if is_first || !self.facts.flaws.has(Flaw::CollectorIdle) {
+                    self.arm(cx);
+                }
             }
             Occasion::Message(Message::Collect { epoch }) if epoch == self.epoch => {
                 self.collect_for_cycle(cx).await?;

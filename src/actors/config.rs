@@ -177,6 +177,9 @@ impl Config {
     }
 
     fn review(&self, effects: &mut Vec<Effect>) {
+        if self.facts.flaws.has(Flaw::ConfigDeaf) && self.tenure.number() > 1 {
+            return;
+        }
         let Some((sources, notices)) = self.sources() else {
             return;
         };

@@ -1,9 +1,11 @@
 //! What planted defects make of settings and plans.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::actors::optimizer::Proposal;
 use crate::env::{Flaw, Flaws};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
@@ -18,16 +20,18 @@ pub(super) fn settings<'a>(
     flaws: &Flaws,
     settings: &'a DynamicSettings,
 ) -> Cow<'a, DynamicSettings> {
-    if !flaws.has(Flaw::PendingIgnored) {
-        return Cow::Borrowed(settings);
+    let mut seen = Cow::Borrowed(settings);
+    if flaws.has(Flaw::PendingIgnored) {
+        seen.to_mut().transition_limits = TransitionLimits {
+            pending: Duration::ZERO,
+            unapplied: Duration::ZERO,
+            silent: Duration::ZERO,
+        };
     }
-    let mut seen = settings.clone();
-    seen.transition_limits = TransitionLimits {
-        pending: Duration::ZERO,
-        unapplied: Duration::ZERO,
-        silent: Duration::ZERO,
-    };
-    Cow::Owned(seen)
+    if flaws.has(Flaw::BudgetForgotten) {
+        seen.to_mut().saturation.forget_limiter();
+    }
+    seen
 }
 
 /// The plan as a flawed controller publishes it.
@@ -35,6 +39,12 @@ pub(super) fn plan(flaws: &Flaws, mut plan: Plan) -> Plan {
     for decision in plan.decisions.values_mut() {
         if flaws.has(Flaw::BoundsUndone) {
             undo_bounds(decision);
+        }
+        let is_late = plan.at.monotonic.as_secs() % 600 > 45;
+        if flaws.has(Flaw::NeverGrows) && is_moved(decision, Ordering::Greater)
+            || flaws.has(Flaw::SlowShrink) && is_late && is_moved(decision, Ordering::Less)
+        {
+            undo(decision);
         }
         let is_silent = decision.outcome == Outcome::SafetyNet;
         if flaws.has(Flaw::SilenceLowers) && is_silent && decision.target > Some(Replicas::ONE) {
@@ -70,6 +80,35 @@ pub(super) fn snapshot(flaws: &Flaws, mut snapshot: ClusterSnapshot) -> ClusterS
 pub(super) fn collected(flaws: &Flaws, snapshot: &Arc<MetricsSnapshot>) {
     if flaws.has(Flaw::SnapshotsKept) {
         flaws.hoard(Arc::<MetricsSnapshot>::clone(snapshot));
+    }
+}
+
+/// The plan that is published instead of this one.
+pub(super) fn published(flaws: &Flaws, proposal: Proposal) -> Proposal {
+    if !flaws.has(Flaw::PlanBehind) {
+        return proposal;
+    }
+    let before = flaws.swap(Arc::new(proposal.clone()));
+    let before = before.and_then(|before| before.downcast_ref::<Proposal>().cloned());
+    before.unwrap_or(proposal)
+}
+
+/// Whether the count moved this way for the sake of load.
+fn is_moved(decision: &Decision, way: Ordering) -> bool {
+    let by_rule =
+        |step: &Step| matches!(step.stage, Stage::Bounds | Stage::Zero) && step.from != step.to;
+    let base = decision.steps.first().map(|step| step.from);
+    base > Some(Replicas::ZERO)
+        && decision.target.cmp(&base) == way
+        && !decision.steps.iter().any(by_rule)
+}
+
+/// Takes everything back.
+fn undo(decision: &mut Decision) {
+    decision.steps.truncate(1);
+    if let Some(first) = decision.steps.first_mut() {
+        first.to = first.from;
+        decision.target = Some(first.from);
     }
 }
 

@@ -138,7 +138,8 @@ impl Optimizer {
         self.planned = Some(now);
         let plan = flaws::plan(&self.facts.flaws, plan);
         let plan = Arc::new(plan);
-        effects.push(Effect::Publish(Proposal { term, plan }));
+        let proposal = flaws::published(&self.facts.flaws, Proposal { term, plan });
+        effects.push(Effect::Publish(proposal));
     }
 
     /// Decides on the last snapshot, or has another one made if it is too old to be used again.

@@ -1,7 +1,7 @@
 //! Writes the status of VariantAutoscalings: only what differs, at most eight at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -169,7 +169,7 @@ impl StatusWriter {
         let Some((record, object)) = record.zip(object) else {
             return Outcome::Absent;
         };
-        let Some((patch, difference)) =
+        let Some((mut patch, difference)) =
             status::patch(&record, &object, &self.api.manager, now.wall)
         else {
             return Outcome::Nothing;
@@ -187,6 +187,9 @@ impl StatusWriter {
         let Some(permit) = permit.filter(|permit| permit.term() == term) else {
             return Outcome::NoClaim;
         };
+        if self.facts.flaws.has(Flaw::StatusUnversioned) {
+            patch.resource_version = Arc::from("");
+        }
         let retired = self.dead(&object, now);
         match apply_status(permit, &self.api, &patch, &retired).await {
             Ok(written) => Outcome::Written(written, record.values.map(|values| values.desired)),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -172,12 +173,13 @@ where
                 self.list(key, view);
             }
             WatchEvent::ListDone => self.swap(cx)?,
+            WatchEvent::Applied(object) if self.misses(object.meta()) => {}
             WatchEvent::Applied(object) => {
                 let key = key_of(object.meta());
                 let view = object.project(&mut self.texts);
                 self.apply(cx, key, view)?;
             }
-            WatchEvent::Deleted(_) if self.facts.flaws.has(Flaw::DeletionsIgnored) => {}
+            WatchEvent::Deleted(_) if self.keeps() => {}
             WatchEvent::Deleted(key) => self.delete(cx, &key)?,
             WatchEvent::Malformed(malformed) => self.malformed(cx, &malformed)?,
             WatchEvent::Alive => {}
@@ -303,6 +305,23 @@ where
             (self.subject.ring)(News::Changed(&changed));
         }
         Ok(())
+    }
+
+    /// Whether a change is not noticed: a planted defect.
+    fn misses(&self, metadata: &ObjectMeta) -> bool {
+        let version = metadata.resource_version.as_deref();
+        let version: Option<u64> = version.and_then(|version| version.parse().ok());
+        self.facts.flaws.has(Flaw::PodsMissed)
+            && self.subject.kind == WatchedKind::Pod
+            && version.is_some_and(|version| version.is_multiple_of(3))
+            && self.subject.mirror.get(&key_of(metadata)).is_some()
+    }
+
+    /// Whether what is gone stays: a planted defect.
+    fn keeps(&self) -> bool {
+        let flaws = &self.facts.flaws;
+        let is_scaler = self.subject.kind == WatchedKind::HorizontalPodAutoscaler;
+        flaws.has(Flaw::DeletionsIgnored) || (flaws.has(Flaw::ScalersKept) && is_scaler)
     }
 
     fn malformed(&mut self, cx: &Context<Message>, malformed: &Malformed) -> Result<(), Trouble> {

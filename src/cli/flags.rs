@@ -29,6 +29,11 @@ pub(super) enum Unusable {
         does: &'static str,
         needs: &'static str,
     },
+    #[error("{one} does not go together with {other}")]
+    Apart {
+        one: &'static str,
+        other: &'static str,
+    },
 }
 
 impl<I: Iterator<Item = String>> Flags<I> {

@@ -57,11 +57,33 @@ pub enum Flaw {
     RoutersUnheard,
     /// What was seen once is never let go.
     SnapshotsKept,
+    /// Nothing grows for the sake of load.
+    NeverGrows,
+    /// Counts fall for three quarters of a minute in ten minutes.
+    SlowShrink,
+    /// Every other plan is published when the next one comes.
+    PlanBehind,
+    /// A config that was started again hears nothing.
+    ConfigDeaf,
+    /// GPUs limit nothing.
+    BudgetForgotten,
+    /// Series other than the desired count stay under the labels that a variant had.
+    LabelsKept,
+    /// A status is stored whatever the version of the object is.
+    StatusUnversioned,
+    /// Every third change of a pod is not noticed.
+    PodsMissed,
+    /// Autoscalers that are gone are still counted.
+    ScalersKept,
+    /// The replicas that exist are shown as more.
+    CurrentInflated,
+    /// A collector that was started again does not collect by itself.
+    CollectorIdle,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 35] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseUnversioned,
@@ -86,6 +108,17 @@ impl Flaw {
         Self::IdleSinceEver,
         Self::RoutersUnheard,
         Self::SnapshotsKept,
+        Self::NeverGrows,
+        Self::SlowShrink,
+        Self::PlanBehind,
+        Self::ConfigDeaf,
+        Self::BudgetForgotten,
+        Self::LabelsKept,
+        Self::StatusUnversioned,
+        Self::PodsMissed,
+        Self::ScalersKept,
+        Self::CurrentInflated,
+        Self::CollectorIdle,
     ];
 }
 
@@ -113,6 +146,21 @@ impl Flaws {
     pub fn hoard(&self, what: Arc<dyn Any + Send + Sync>) {
         let mut hoard = self.0.hoard.lock().unwrap_or_else(PoisonError::into_inner);
         hoard.push(what);
+    }
+
+    /// Keeps this until the next one comes.
+    #[cfg(feature = "sim")]
+    pub fn swap(&self, what: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn Any + Send + Sync>> {
+        let mut hoard = self.0.hoard.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = hoard.pop();
+        hoard.push(what);
+        before
+    }
+
+    /// Keeps nothing.
+    #[cfg(not(feature = "sim"))]
+    pub fn swap(&self, _what: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
     }
 
     /// Lets this go, as it should be.

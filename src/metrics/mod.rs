@@ -130,7 +130,15 @@ impl Metrics {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(previous) = previous.filter(|previous| *previous != labels) {
-            self.remove(previous);
+            if self.flaws.has(Flaw::LabelsKept) {
+                drop(
+                    self.variants
+                        .desired
+                        .remove_label_values(&previous.values()),
+                );
+            } else {
+                self.remove(previous);
+            }
         }
         let label_values = labels.values();
         self.variants
@@ -140,7 +148,7 @@ impl Metrics {
         self.variants
             .current
             .with_label_values(&label_values)
-            .set(values.current.to_f64());
+            .set(self.shown(values.current));
         let ratio = self.variants.ratio.with_label_values(&label_values);
         ratio.set(values.ratio);
         if self.flaws.has(Flaw::RatioUnchecked) {
@@ -262,6 +270,12 @@ impl Metrics {
             let values = [&*labels.key.name, &*labels.key.namespace, status];
             drop(self.variants.freshness.remove_label_values(&values));
         }
+    }
+
+    /// The replicas that exist, as a flawed controller shows them.
+    fn shown(&self, current: crate::policy::units::Replicas) -> f64 {
+        let more = f64::from(u8::from(self.flaws.has(Flaw::CurrentInflated)));
+        current.to_f64() + more
     }
 
     fn remove(&self, labels: &VariantLabels) {

@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
     /// The replicas that it will have if nothing of its growth is granted.
     pub(super) fn owed(&self) -> Replicas {
         let kept = self.base().min(self.count);
-        self.bounds.clamp(kept).0.max(self.scale.current)
+        self.bounds.clamp(kept).0.max(self.scale.staying())
     }
 
     /// One, if it was started from zero in this cycle.

@@ -181,10 +181,20 @@ pub struct ResolvedTarget {
     pub key: TargetKey,
     /// `status.replicas`, or `spec.replicas` where the status says 0.
     pub current: Replicas,
+    /// Those among them that a rollout has beyond what is asked for: they are on their way out.
+    #[serde(default)]
+    pub surge: Replicas,
     /// `status.readyReplicas`.
     pub ready: Replicas,
     /// Whether the workload controller has seen the newest specification.
     pub generation: GenerationState,
+}
+
+impl ResolvedTarget {
+    /// Replicas that exist and stay unless somebody decides otherwise.
+    pub fn staying(&self) -> Replicas {
+        self.current.saturating_sub(self.surge)
+    }
 }
 
 /// Whether a status belongs to the newest specification.

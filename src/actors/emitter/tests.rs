@@ -50,6 +50,7 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
         target: TargetView::Resolved(ResolvedTarget {
             key: TargetKey::new("ns", TargetKind::Deployment, "v"),
             current: Replicas(3),
+            surge: Replicas::ZERO,
             ready: Replicas(3),
             generation: GenerationState::Observed,
         }),

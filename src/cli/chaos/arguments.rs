@@ -61,6 +61,35 @@ pub(super) enum Command {
     },
 }
 
+/// Flags that say what is played.
+const PLAYED: [&str; 7] = [
+    "--seeds",
+    "--from",
+    "--scenario",
+    "--replay",
+    "--only",
+    "--mutants",
+    "--mutant",
+];
+
+/// Refuses flags of which one would be ignored.
+fn together(given: &[String]) -> Result<(), Unusable> {
+    let is_given = |flag: &str| given.iter().any(|known| known == flag);
+    if is_given("--everywhere") && PLAYED.into_iter().any(is_given) {
+        return Err(Unusable::Apart {
+            one: "--everywhere",
+            other: "flags that choose seeds, scenarios or defects",
+        });
+    }
+    if is_given("--mutants") && is_given("--replay") {
+        return Err(Unusable::Apart {
+            one: "--mutants",
+            other: "--replay; --mutant NAME plants one defect in a seed",
+        });
+    }
+    Ok(())
+}
+
 /// Reads the arguments.
 pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
     let (mut count, mut from, mut jobs) = (10, 1, 1);
@@ -69,7 +98,9 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
     let (mut defects, mut mutant) = (Vec::new(), None);
     let (mut everywhere, mut points) = (false, Points::Spread);
     let mut flags = Flags::new("chaos", rest);
+    let mut given = Vec::new();
     while let Some(flag) = flags.next() {
+        given.push(flag.clone());
         let mut value = |flag, example| flags.value(flag, example);
         match &*flag {
             "--help" | "-h" => return Ok(Command::Help),
@@ -91,6 +122,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
     }
     let seeds = from..from.saturating_add(count);
     let jobs = usize::try_from(jobs).unwrap_or(1);
+    together(&given)?;
     if everywhere {
         return Ok(Command::Everywhere { points, jobs });
     }
@@ -261,6 +293,18 @@ mod tests {
             (
                 "--mutant Nothing",
                 "--mutant is \"Nothing\"; give one of PermitUnasked, ",
+            ),
+            (
+                "--everywhere --replay 1",
+                "--everywhere does not go together with flags that choose",
+            ),
+            (
+                "--everywhere --scenario brief",
+                "--everywhere does not go together with flags that choose",
+            ),
+            (
+                "--mutants --replay 1",
+                "--mutants does not go together with --replay; --mutant NAME",
             ),
             ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
         ] {

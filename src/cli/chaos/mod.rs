@@ -189,14 +189,19 @@ fn failure(scenario: &str, done: &Done) -> String {
     let at = at.as_secs_f64();
     let trace = done.outcome.lines.join("\n");
     let (all, enough) = (schedule.0.len(), faults(&smallest));
-    let ids = ids.join(",");
+    let smaller = if ids.is_empty() {
+        "no fault is needed".to_owned()
+    } else {
+        let ids = ids.join(",");
+        format!("wva chaos --scenario {scenario} --replay {seed} --only {ids}")
+    };
     let commit = commit();
     format!(
         "\nseed {seed}  commit {commit}  scenario {scenario}  at {at:.3} s\n{violation}\n\n\
          last lines of its trace:\n{trace}\n\n\
          of {all} faults these are enough, as far as {REDUCTION} runs tell:\n{enough}\n\
          replay:  wva chaos --scenario {scenario} --replay {seed}\n\
-         smaller: wva chaos --scenario {scenario} --replay {seed} --only {ids}\n"
+         smaller: {smaller}\n"
     )
 }
 
@@ -212,6 +217,14 @@ fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>)
     plot.flaw = flaw;
     let mut schedule = plot.schedule(seed);
     if let Some(only) = only {
+        let known = schedule.ids();
+        if let Some(unknown) = only.iter().find(|id| !known.contains(id)) {
+            let last = known.len().saturating_sub(1);
+            complain(&format!(
+                "error: --only names fault {unknown}; seed {seed} of {scenario} has the faults 0 to {last}\n"
+            ));
+            return ExitCode::from(2);
+        }
         schedule = schedule.only(only);
     }
     let outcome = survive(&plot, seed, &schedule, Keep::All);

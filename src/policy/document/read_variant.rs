@@ -183,6 +183,24 @@ impl Reader {
         }
     }
 
+    fn resolved(&mut self, path: &str, key: TargetKey, document: &TargetDocument) -> TargetView {
+        let Some(current) = document.current else {
+            self.fault(path, "current is missing; write the replicas that exist");
+            return TargetView::Unknown { target: key };
+        };
+        TargetView::Resolved(ResolvedTarget {
+            key,
+            current: Replicas(current),
+            surge: Replicas(document.surge.unwrap_or(0).min(current)),
+            ready: Replicas(document.ready.unwrap_or(current)),
+            generation: if document.lagging {
+                GenerationState::Lagging
+            } else {
+                GenerationState::Observed
+            },
+        })
+    }
+
     fn target(&mut self, path: &str, variant: &VariantDocument) -> TargetView {
         let TargetDocument {
             state,
@@ -190,8 +208,9 @@ impl Reader {
             kind,
             name,
             current,
+            surge,
             ready,
-            lagging,
+            lagging: _,
             claimants,
             why,
         } = &variant.target;
@@ -218,29 +237,16 @@ impl Reader {
                 Arc::clone(name),
             )
         });
-        if *state != TargetState::Resolved && (current.is_some() || ready.is_some()) {
+        if *state != TargetState::Resolved
+            && (current.is_some() || surge.is_some() || ready.is_some())
+        {
             self.fault(
                 path,
-                "only a resolved target has replicas; drop current and ready",
+                "only a resolved target has replicas; drop current, surge and ready",
             );
         }
         match state {
-            TargetState::Resolved => {
-                let Some(current) = *current else {
-                    self.fault(path, "current is missing; write the replicas that exist");
-                    return TargetView::Unknown { target };
-                };
-                TargetView::Resolved(ResolvedTarget {
-                    key: target,
-                    current: Replicas(current),
-                    ready: Replicas(ready.unwrap_or(current)),
-                    generation: if *lagging {
-                        GenerationState::Lagging
-                    } else {
-                        GenerationState::Observed
-                    },
-                })
-            }
+            TargetState::Resolved => self.resolved(path, target, &variant.target),
             TargetState::NotFound => TargetView::NotFound { target },
             TargetState::Unknown | TargetState::UnsupportedKind => TargetView::Unknown { target },
             TargetState::Contested => TargetView::Contested {

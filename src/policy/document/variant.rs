@@ -108,6 +108,9 @@ pub struct TargetDocument {
     /// Replicas that exist. Needed where it is resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<u32>,
+    /// Those among them that a rollout has beyond what is asked for. Left out: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surge: Option<u32>,
     /// Replicas that are ready. Left out: all that exist. It may exceed `current`, which is then taken
     /// as nothing pending: both are copied from the status, where another controller writes them, and
     /// `current` from the specification where the status says 0.

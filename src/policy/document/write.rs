@@ -159,6 +159,7 @@ fn target(view: &TargetView) -> TargetDocument {
         kind: None,
         name: None,
         current: None,
+        surge: None,
         ready: None,
         lagging: false,
         claimants: Vec::new(),
@@ -179,6 +180,7 @@ fn target(view: &TargetView) -> TargetDocument {
     match view {
         TargetView::Resolved(target) => TargetDocument {
             current: Some(target.current.0),
+            surge: Some(target.surge.0).filter(|surge| *surge > 0),
             ready: Some(target.ready.0),
             lagging: target.generation == GenerationState::Lagging,
             ..keyed(TargetState::Resolved, &target.key)

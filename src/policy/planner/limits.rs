@@ -14,7 +14,9 @@ use crate::policy::limit::{
 };
 use crate::policy::optimize::{Contender, Contest, Method, WhyShared, cost_aware, share};
 use crate::policy::plan::{Stage, Why};
-use crate::policy::snapshot::{Accelerator, ClusterSnapshot, GpuInventory, PodView, Readiness};
+use crate::policy::snapshot::{
+    Accelerator, ClusterSnapshot, GpuInventory, PodView, Readiness, TargetView, VariantView,
+};
 use crate::policy::units::{Gpus, Replicas};
 
 /// Limits growth, if the settings say so, and returns what is left. Nothing is lowered by it, unless a
@@ -106,11 +108,12 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
         None if limiters.is_empty() => Physical::Unknown,
         None => Physical::Unlimited,
     };
+    let drafts = works.iter().flat_map(|work| &work.drafts);
+    let seen = drafts.map(|draft| (draft.view, gpus(draft).times(draft.scale.staying())));
     let mut managed = ManagedUse::new();
-    for draft in works.iter().flat_map(|work| &work.drafts) {
-        let held = gpus(draft).times(draft.scale.current);
-        let kind: Arc<str> = draft.view.accelerator.label().into();
-        let namespace = Arc::clone(&draft.view.key.namespace);
+    for (view, held) in seen.chain(unseen(snapshot)) {
+        let kind: Arc<str> = view.accelerator.label().into();
+        let namespace = Arc::clone(&view.key.namespace);
         let sum = managed
             .entry(namespace)
             .or_default()
@@ -131,6 +134,23 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
     pools
 }
 
+/// Variants whose replicas nobody can count just now, with the GPUs that they were last to have: they are
+/// there all the same. Of a target that was never seen each replica holds at least one.
+fn unseen(snapshot: &ClusterSnapshot) -> impl Iterator<Item = (&VariantView, Gpus)> {
+    let views = snapshot.variants.values().map(|view| &**view);
+    views.filter_map(|view| match view.target {
+        TargetView::Unknown { .. }
+        | TargetView::Contested { .. }
+        | TargetView::Malformed { .. } => {
+            let each = view.template.gpus_per_replica().at_least_one();
+            Some((view, each.times(view.desired?)))
+        }
+        TargetView::Resolved(_)
+        | TargetView::NotFound { .. }
+        | TargetView::UnsupportedKind { .. } => None,
+    })
+}
+
 /// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has no node.
 /// They were granted their GPUs before, and will take them.
 fn unplaced(draft: &Draft<'_>) -> Replicas {
@@ -145,17 +165,17 @@ fn gpus(draft: &Draft<'_>) -> Gpus {
     draft.view.template.gpus_per_replica()
 }
 
-/// What a variant has or was granted before: replicas that exist, that were published, or that have
-/// their GPUs.
+/// What a variant has or was granted before: replicas that exist, but for those that a rollout has for a
+/// while, that were published, or that have their GPUs.
 fn granted(draft: &Draft<'_>) -> Replicas {
-    let existing = draft.scale.current;
+    let existing = draft.scale.staying();
     let reserved = Replicas(existing.0.saturating_add(draft.reserved.0));
     draft.base().max(reserved)
 }
 
 /// Takes the GPUs of replicas up to `count` that do not exist, as far as they are not taken yet.
 pub(super) fn take(draft: &mut Draft<'_>, count: Replicas, pools: &mut Pools) {
-    let missing = count.saturating_sub(draft.scale.current);
+    let missing = count.saturating_sub(draft.scale.staying());
     let more = missing.saturating_sub(draft.reserved);
     let view = draft.view;
     let taken = gpus(draft).at_least_one().times(more);

@@ -86,6 +86,7 @@ impl Variant {
                 target: TargetView::Resolved(ResolvedTarget {
                     key: TargetKey::new("ns", TargetKind::Deployment, name),
                     current: Replicas::ZERO,
+                    surge: Replicas::ZERO,
                     ready: Replicas::ZERO,
                     generation: GenerationState::Observed,
                 }),

@@ -406,6 +406,7 @@ fn scale(target: &TargetObject) -> ResolvedTarget {
     ResolvedTarget {
         key: target.key.clone(),
         current,
+        surge: surge(target),
         ready: target.ready_replicas,
         generation: if target.observed_generation < target.generation {
             GenerationState::Lagging
@@ -413,4 +414,12 @@ fn scale(target: &TargetObject) -> ResolvedTarget {
             GenerationState::Observed
         },
     }
+}
+
+/// What exists beyond what is asked for, while something is.
+fn surge(target: &TargetObject) -> Replicas {
+    let asked = target.spec_replicas.filter(|asked| *asked > Replicas::ZERO);
+    asked.map_or(Replicas::ZERO, |asked| {
+        target.status_replicas.saturating_sub(asked)
+    })
 }

@@ -38,6 +38,11 @@ impl<E> EntrySet<E> {
         self.default.as_ref()
     }
 
+    /// The same, to be changed.
+    pub(in crate::settings) fn default_entry_mut(&mut self) -> Option<&mut E> {
+        self.default.as_mut()
+    }
+
     /// Every entry under its key, with the model it is for.
     fn by_key(&self) -> BTreeMap<&str, (Option<&Identity>, &E)> {
         let default = self

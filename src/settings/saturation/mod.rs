@@ -196,6 +196,13 @@ impl SaturationLayers {
             .unwrap_or(false)
     }
 
+    /// Limits growth no more, as if nobody had asked for it.
+    pub fn forget_limiter(&mut self) {
+        if let Some(entry) = self.entries.global.default_entry_mut() {
+            entry.enable_limiter = None;
+        }
+    }
+
     /// The limiters of the global `default`; absent means the cluster's inventory.
     pub fn limiters(&self) -> Option<&[Limiter]> {
         self.global_default()

@@ -52,6 +52,8 @@ pub(super) struct Stage {
     pub(super) doors: Doors,
     pub(super) judge: Judge,
     pub(super) trace: Trace,
+    /// The instance of all controllers, where they have one.
+    pub(super) instance: Option<&'static str>,
     /// The defect that is planted in every process.
     pub(super) flaw: Option<Flaw>,
     /// What ends the first process, or a role of it.
@@ -237,16 +239,11 @@ impl Cast {
             watches: watches.clone(),
         };
         let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
-        let ways = (member.ills.clone(), life.clone());
-        let lens = Lens::new(
-            inner,
-            ways.0,
-            ways.1,
-            stage.clock.clone(),
-            member.heard.clone(),
-        );
+        let (ills, told) = (member.ills.clone(), member.heard.clone());
+        let lens = Lens::new(inner, ills, life.clone(), stage.clock.clone(), told);
         let name = format!("{}_{}", member.pod, member.lives);
         let (fixed, sources) = stage.sources(member);
+        let of_process = fixed.clone();
         let casting = Casting {
             clock: stage.clock.clone(),
             seed: SeedTree::new(stage.seed.child(&name).next_u64()),
@@ -274,6 +271,7 @@ impl Cast {
                     heard: member.heard.clone(),
                     watches,
                     ills: member.ills.clone(),
+                    fixed: of_process,
                 };
                 stage.judge.came(place, Arc::clone(&door), hears);
                 member.running = Some(stage.run(place, controller, door, life));
@@ -457,6 +455,9 @@ impl Stage {
             ("LEADER_ELECTION_RETRY_PERIOD", "4s"),
         ] {
             environment.insert(name.to_owned(), value.to_owned());
+        }
+        if let Some(instance) = self.instance {
+            environment.insert("CONTROLLER_INSTANCE".to_owned(), instance.to_owned());
         }
         environment.extend(member.extra.clone());
         let fixed = Sources {

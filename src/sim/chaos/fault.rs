@@ -91,6 +91,8 @@ pub enum Api {
     Partition,
     /// Writes are carried out, and never answered.
     Lost,
+    /// Writes are never answered, and carried out so much later: by then their sender may have lost its lease.
+    Late(Duration),
     /// Watches tell nothing any more, and do not end.
     Silent,
     /// Watches send no bookmarks.
@@ -261,6 +263,16 @@ pub enum Load {
     Flapping,
     /// Nodes take no pods.
     Shortage,
+}
+
+impl Process {
+    /// Whether it waits for a write.
+    pub(super) fn is_at_a_write(self) -> bool {
+        matches!(
+            self,
+            Self::BeforeWrite | Self::DuringWrite | Self::AfterWrite
+        )
+    }
 }
 
 impl Prom {

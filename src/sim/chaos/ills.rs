@@ -26,8 +26,16 @@ struct State {
     younger: Option<Duration>,
     /// When Prometheus last stopped hiding use.
     misled: Option<Duration>,
+    /// The fault that ends the process at its next write.
+    at_write: Option<usize>,
     /// How often each fault hit something.
     hits: BTreeMap<usize, u64>,
+}
+
+impl State {
+    fn has_hit(&self, id: usize) -> bool {
+        self.hits.get(&id).is_some_and(|hits| *hits > 0)
+    }
 }
 
 /// Whether a server goes back in time by it.
@@ -53,7 +61,7 @@ impl Ills {
     pub(super) fn heal(&self, id: usize, now: Duration) {
         let mut state = self.state();
         let healed = state.api.remove(&id);
-        if healed.is_some_and(|(fault, _)| is_younger(fault)) {
+        if healed.is_some_and(|(fault, _)| is_younger(fault)) && state.has_hit(id) {
             state.younger = Some(now);
         }
         let healed = state.prometheus.remove(&id);
@@ -73,7 +81,8 @@ impl Ills {
     /// When the API server last went back in time.
     pub(super) fn younger(&self, now: Duration) -> Option<Duration> {
         let state = self.state();
-        let is_now = state.api.values().any(|(fault, _)| is_younger(*fault));
+        let mut api = state.api.iter();
+        let is_now = api.any(|(id, (fault, _))| is_younger(*fault) && state.has_hit(*id));
         if is_now { Some(now) } else { state.younger }
     }
 
@@ -89,6 +98,19 @@ impl Ills {
         let state = self.state();
         let all = state.prometheus.iter();
         all.map(|(id, fault)| (*id, *fault)).collect()
+    }
+
+    /// A fault ends the process at its next write.
+    pub(super) fn await_write(&self, id: usize) {
+        self.state().at_write = Some(id);
+    }
+
+    /// The process ends at a write.
+    pub(super) fn struck(&self) {
+        let awaited = self.state().at_write.take();
+        if let Some(id) = awaited {
+            self.hit(id);
+        }
     }
 
     /// A fault has hit something.

@@ -24,15 +24,20 @@ pub(super) struct Injector {
     pub(super) server: Insider,
     pub(super) workloads: Workloads,
     pub(super) scenario: Scenario,
+    /// The instance that all objects belong to, where they do to one.
+    pub(super) instance: Option<&'static str>,
     /// Keys of the main ConfigMap beside the interval.
     pub(super) main: Vec<(&'static str, &'static str)>,
 }
 
 impl Injector {
-    fn variant(&self, number: usize) -> Option<(&Model, &Variant)> {
+    fn variants(&self) -> impl Iterator<Item = (&Model, &Variant)> {
         let models = self.scenario.models.iter();
-        let mut all = models.flat_map(|model| model.variants.iter().map(move |one| (model, one)));
-        all.nth(number)
+        models.flat_map(|model| model.variants.iter().map(move |one| (model, one)))
+    }
+
+    fn variant(&self, number: usize) -> Option<(&Model, &Variant)> {
+        self.variants().nth(number)
     }
 
     fn at(&self, group: &str, plural: &str, name: &str) -> String {
@@ -48,6 +53,12 @@ impl Injector {
     /// The settings that a world begins with, and pools in front of nothing.
     pub(super) async fn settle(&self, pools: u32) -> Result<(), Denied> {
         self.configure().await?;
+        for (model, variant) in self.variants() {
+            let path = self.at(GROUP, VARIANTS, variant.name);
+            self.server
+                .merge(&path, &self.original(model, variant))
+                .await?;
+        }
         let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
         let router = self.scenario.models.first();
         let router = router.map(|model| format!("{}-epp", model.name));
@@ -63,6 +74,15 @@ impl Injector {
             self.server.create(&all, &pool).await?;
         }
         Ok(())
+    }
+
+    /// The object of a variant, as it was at first.
+    fn original(&self, model: &Model, variant: &Variant) -> Value {
+        let mut object = autoscaling(model, variant);
+        if let (Some(instance), Some(labels)) = (self.instance, labels_of(&mut object)) {
+            labels.insert(crate::api::INSTANCE_LABEL.to_owned(), instance.into());
+        }
+        object
     }
 
     async fn configure(&self) -> Result<(), Denied> {
@@ -109,7 +129,7 @@ impl Injector {
                     .await
             }
             Broken::Contested => {
-                let rival = renamed(autoscaling(model, variant), &format!("{name}-rival"));
+                let rival = renamed(self.original(model, variant), &format!("{name}-rival"));
                 self.server
                     .create(&self.at(GROUP, VARIANTS, ""), &rival)
                     .await
@@ -160,7 +180,7 @@ impl Injector {
         let collection = self.at(GROUP, VARIANTS, "");
         let mut made = 0;
         for number in 0..count {
-            let mut one = renamed(autoscaling(model, variant), &format!("crowd-{number}"));
+            let mut one = renamed(self.original(model, variant), &format!("crowd-{number}"));
             if let Some(target) = one.pointer_mut("/spec/scaleTargetRef/name") {
                 *target = format!("crowd-{number}").into();
             }
@@ -182,15 +202,14 @@ impl Injector {
             // Not there is as good.
             drop(self.server.delete(&extra, &json!({})).await);
         }
-        let original = autoscaling(model, variant);
+        let original = self.original(model, variant);
         let mut wanted = original.clone();
         let resource = "variantautoscalings.llmd.ai";
         if self.server.get(resource, namespace, name).is_some() {
-            if let Some(labels) = wanted
-                .pointer_mut("/metadata/labels")
-                .and_then(Value::as_object_mut)
-            {
-                labels.insert(crate::api::INSTANCE_LABEL.to_owned(), Value::Null);
+            if let Some(labels) = labels_of(&mut wanted) {
+                labels
+                    .entry(crate::api::INSTANCE_LABEL)
+                    .or_insert(Value::Null);
             }
             // A malformed object takes no merge before it makes sense again.
             if let Some(spec) = original.get("spec") {
@@ -402,9 +421,7 @@ impl Injector {
                 drop(self.workloads.strike(&Fault::NodeBack { node }).await);
             }
             Load::NeverReady | Load::SlowStart => self.restore(number).await,
-            Load::Shortage => {
-                let _changed = self.cordon(variant, false).await;
-            }
+            Load::Shortage => drop(self.cordon(variant, false).await),
             Load::Crash(_) | Load::Evict(_) | Load::Flapping => {}
         }
     }
@@ -468,6 +485,10 @@ fn template_key(variant: &Variant) -> &'static str {
         Replica::Group { .. } => "leaderWorkerTemplate",
         Replica::Pod | Replica::Single => "template",
     }
+}
+
+fn labels_of(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    object.pointer_mut("/metadata/labels")?.as_object_mut()
 }
 
 fn renamed(mut object: Value, name: &str) -> Value {

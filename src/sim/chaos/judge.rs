@@ -10,6 +10,7 @@ use http::Method;
 use super::check::claims;
 use super::check::plans::{Circumstances, Inherited};
 use super::check::{Violation, series};
+use super::fleet::Fleet;
 use super::line::{Listener, is_write};
 use super::seat::{Hears, Seat, Surroundings};
 use super::sleep::{Sleep, Sleeper, Use};
@@ -53,6 +54,8 @@ struct Bench {
     zero: BTreeMap<VariantKey, Duration>,
     /// The model that may go to zero.
     sleep: Option<Sleep>,
+    fleet: Fleet,
+    instance: Option<&'static str>,
     counts: Counts,
     /// Whose is what each process that there was holds.
     owners: Vec<(usize, Owner)>,
@@ -94,6 +97,14 @@ impl Listener for Witness {
         let sent = claims::Sent { method, path, body };
         self.judge.called(self.place, &self.pod, &sent);
     }
+
+    fn overwritten(&self, path: &str) {
+        let text = format!(
+            "a write of c{} that came late has replaced what was stored since at {path}",
+            self.place
+        );
+        self.judge.report(Violation::new("W4", text));
+    }
 }
 
 impl Judge {
@@ -104,6 +115,12 @@ impl Judge {
             trace,
             bench: Mutex::default(),
         }))
+    }
+
+    /// Tells it what replicas take and what there is, and of which instance controllers are.
+    pub(super) fn furnish(&self, fleet: Fleet, instance: Option<&'static str>) {
+        let mut bench = self.bench();
+        (bench.fleet, bench.instance) = (fleet, instance);
     }
 
     /// Watches over a model that may go to zero.
@@ -206,7 +223,6 @@ impl Judge {
     }
 
     fn planned(&self, place: usize, plan: &Plan) {
-        let now = self.now();
         let targets: Vec<String> = plan
             .decisions
             .values()
@@ -223,60 +239,74 @@ impl Judge {
         );
         let who = format!("c{place}");
         self.0.trace.note(&who, "plan", &text);
-        let found = {
-            let mut bench = self.bench();
-            bench.counts.plans += 1;
-            let Bench {
-                seats,
-                zero,
-                around,
-                ..
-            } = &mut *bench;
-            let may_be_zero = |key: &VariantKey| {
-                zero.get(key)
-                    .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
-            };
-            let Some(seat) = seats.get_mut(&place) else {
-                return;
-            };
-            let in_force = seat.door.facts.settings.load();
-            let dynamic = &in_force.generation.dynamic;
-            let views = seat.door.facts.board.snapshot();
-            let bounds_of = |key: &VariantKey| {
-                let view = views.get(key)?;
-                let is_read = !matches!(view.target, TargetView::Malformed { .. });
-                is_read.then_some(view.bounds)
-            };
-            let since_told = |prefix: &str| {
-                let last = seat.heard.last(prefix);
-                now.saturating_sub(last.unwrap_or_default().max(seat.since))
-            };
-            // Pods are called after their deployment.
-            let unheard = |key: &VariantKey| {
-                let view = seat.door.facts.board.get(key);
-                let target = view.as_ref().and_then(|view| view.target.resolved());
-                let name = target.map_or(&key.name, |target| &target.key.name);
-                since_told(&format!("{name}-"))
-            };
-            let term = seat.door.facts.claim.term();
-            let circumstances = Circumstances {
-                term,
-                stored: self.inherited(seat, around.clone(), term),
-                generation: in_force.generation.number,
-                silent: since_told(""),
-                unheard: &unheard,
-                usable: dynamic.freshness.unavailable,
-                may_be_zero: &may_be_zero,
-                bounds_of: &bounds_of,
-            };
-            for line in seat.plans.news(plan) {
-                self.0.trace.note(&who, "decides", &line);
-            }
-            seat.plans.judge(plan, &circumstances)
-        };
+        let found = self.examine(place, plan).unwrap_or_default();
         self.report_all(found);
         self.report_all(self.too_early(place, plan));
         self.claims();
+    }
+
+    /// D, C2: judges a plan by what its process and the cluster know.
+    fn examine(&self, place: usize, plan: &Plan) -> Option<Vec<Violation>> {
+        let now = self.now();
+        let mut bench = self.bench();
+        bench.counts.plans += 1;
+        let Bench {
+            seats,
+            zero,
+            around,
+            fleet,
+            instance,
+            ..
+        } = &mut *bench;
+        let may_be_zero = |key: &VariantKey| {
+            zero.get(key)
+                .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
+        };
+        let seat = seats.get_mut(&place)?;
+        let in_force = seat.door.facts.settings.load();
+        let dynamic = &in_force.generation.dynamic;
+        let views = seat.door.facts.board.snapshot();
+        let bounds_of = |key: &VariantKey| {
+            let view = views.get(key)?;
+            let is_read = !matches!(view.target, TargetView::Malformed { .. });
+            is_read.then_some(view.bounds)
+        };
+        let since_told = |prefix: &str| {
+            let last = seat.heard.last(prefix);
+            now.saturating_sub(last.unwrap_or_default().max(seat.since))
+        };
+        // Pods are called after their deployment.
+        let unheard = |key: &VariantKey| {
+            let view = seat.door.facts.board.get(key);
+            let target = view.as_ref().and_then(|view| view.target.resolved());
+            let name = target.map_or(&key.name, |target| &target.key.name);
+            since_told(&format!("{name}-"))
+        };
+        let target_of = |key: &VariantKey| views.get(key)?.target.resolved();
+        let unserved =
+            |key: &VariantKey| target_of(key).is_some_and(|target| target.ready == Replicas::ZERO);
+        let staying = |key: &VariantKey| Some(target_of(key)?.staying());
+        let term = seat.door.facts.claim.term();
+        let circumstances = Circumstances {
+            term,
+            age: now.saturating_sub(plan.at.monotonic),
+            calm: seat.calm(),
+            unserved: &unserved,
+            staying: &staying,
+            budget: fleet.budget(dynamic),
+            fleet: &fleet.gpus,
+            stored: self.inherited(seat, (around.clone(), *instance), term),
+            generation: in_force.generation.number,
+            silent: since_told(""),
+            unheard: &unheard,
+            usable: dynamic.freshness.unavailable,
+            may_be_zero: &may_be_zero,
+            bounds_of: &bounds_of,
+        };
+        for line in seat.plans.news(plan) {
+            self.0.trace.note(&format!("c{place}"), "decides", &line);
+        }
+        Some(seat.plans.judge(plan, &circumstances))
     }
 
     /// D8, of the model that may go to zero.
@@ -290,11 +320,16 @@ impl Judge {
 
     /// The counts that the first plan of a term goes on from: what is stored, if the process can have
     /// read it.
-    fn inherited(&self, seat: &Seat, known: Option<Arc<Surroundings>>, term: u64) -> Inherited {
+    fn inherited(
+        &self,
+        seat: &Seat,
+        (known, instance): (Option<Arc<Surroundings>>, Option<&str>),
+        term: u64,
+    ) -> Inherited {
         if !seat.plans.begins(term) || seat.is_misled(READ, self.now()) {
             return Inherited::new();
         }
-        let around = Surroundings::follow(known, &self.0.insider);
+        let around = Surroundings::follow(known, &self.0.insider, instance);
         let all = around.variants.iter();
         all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?))))
             .collect()
@@ -341,8 +376,11 @@ impl Judge {
 
     /// Looks at what exists now, and what it allows.
     fn look_around(&self) -> Arc<Surroundings> {
-        let known = self.bench().around.take();
-        let around = Surroundings::follow(known, &self.0.insider);
+        let (known, instance) = {
+            let mut bench = self.bench();
+            (bench.around.take(), bench.instance)
+        };
+        let around = Surroundings::follow(known, &self.0.insider, instance);
         let now = self.now();
         let mut bench = self.bench();
         bench.around = Some(Arc::clone(&around));
@@ -400,7 +438,13 @@ impl Judge {
                 let held = seat.door.census.owner().take_peak();
                 counts.held = counts.held.max(held);
                 found.extend(seat.held(held, &around));
-                found.extend(seat.second(*place, moment, is_free, page, &around));
+                found.extend(seat.second(
+                    *place,
+                    moment,
+                    is_free,
+                    page,
+                    (&around, &self.0.insider),
+                ));
                 let sleep = sleep.as_ref();
                 found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, moment)));
             }

@@ -22,6 +22,7 @@ use super::life::Life;
 use super::stream;
 use super::watches::Watches;
 use crate::sim::apiserver::{ApiServer, Insider, Wire};
+use crate::sim::workloads::object::Object;
 
 /// What the library of clients makes of anything.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -30,6 +31,9 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub(super) trait Listener: Send + Sync {
     /// A request is made, with this body.
     fn called(&self, method: &Method, path: &str, body: &[u8]);
+
+    /// A request that came late has changed an object that others had changed since it was sent.
+    fn overwritten(&self, path: &str);
 }
 
 /// The way of one process. Cheap to clone.
@@ -60,6 +64,8 @@ struct Fate {
     hang: bool,
     unreachable: bool,
     lost: bool,
+    /// Carried out so much later, and never answered.
+    late: Option<Duration>,
     /// Read as it was at this version.
     version: Option<u64>,
     /// What becomes of the process.
@@ -78,6 +84,9 @@ impl Line {
         if is_write {
             fate.end = self.life.take_at_write();
         }
+        if fate.end.is_some() {
+            self.ills.struck();
+        }
         for (id, fault, then) in self.ills.api() {
             let current = self.insider.version();
             match fault {
@@ -89,6 +98,7 @@ impl Line {
                 Api::Hang => fate.hang = true,
                 Api::Partition => fate.unreachable = true,
                 Api::Lost if is_write => fate.lost = true,
+                Api::Late(time) if is_write => fate.late = Some(time),
                 Api::StaleList(back) if is_list => {
                     fate.version = Some(current.saturating_sub(back).max(1));
                 }
@@ -130,6 +140,10 @@ impl Line {
         if let Some((code, after)) = fate.refuse {
             return Ok(refusal(code, after));
         }
+        if let Some(time) = fate.late {
+            tokio::spawn(Owner::NOBODY.does(self.arrive(request, time)));
+            return std::future::pending().await;
+        }
         let request = aged(request, fate.version);
         let answer = match self.server.clone().oneshot(request).await {
             Ok(answer) => answer,
@@ -150,13 +164,49 @@ impl Line {
                 life.end();
             });
         }
-        let is_watch = uri.query().unwrap_or_default().contains("watch=");
-        Ok(if is_watch && answer.status().is_success() {
-            let open = self.watches.open(uri.path());
-            answer.map(|body| stream::ailing(body, self, open))
-        } else {
-            answer
-        })
+        let query = uri.query().unwrap_or_default();
+        Ok(
+            if query.contains("watch=") && answer.status().is_success() {
+                let open = self.watches.open(uri.path(), query);
+                answer.map(|body| stream::ailing(body, self, open))
+            } else {
+                answer
+            },
+        )
+    }
+
+    /// A request arrives late, whatever has become of who sent it: it must not undo what was done meanwhile.
+    async fn arrive(self, request: Request<Full<Bytes>>, late: Duration) {
+        let path = request.uri().path().to_owned();
+        let sent_at = self.version_of(&path);
+        sleep(late).await;
+        let present = self.version_of(&path);
+        let answer = match self.server.clone().oneshot(request).await {
+            Ok(answer) => answer,
+            Err(never) => match never {},
+        };
+        if sent_at.is_some()
+            && present.is_some()
+            && sent_at != present
+            && answer.status().is_success()
+        {
+            self.listener.overwritten(&path);
+        }
+    }
+
+    /// The version of the object that a write to this path changes, where it is one of which we keep the
+    /// newest: a status, or a lease.
+    fn version_of(&self, path: &str) -> Option<String> {
+        let (_, rest) = path.split_once("/namespaces/")?;
+        let mut parts = rest.split('/');
+        let (namespace, plural, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let resource = match plural {
+            "variantautoscalings" => "variantautoscalings.llmd.ai",
+            "leases" => "leases.coordination.k8s.io",
+            _ => return None,
+        };
+        let object = self.insider.get(resource, namespace, name)?;
+        Some(Object(object).text("/metadata/resourceVersion").to_owned())
     }
 
     /// The process ends here.

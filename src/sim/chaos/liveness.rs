@@ -6,12 +6,64 @@ use std::time::Duration;
 use super::cast::Cast;
 use super::check::Violation;
 use super::judge::Judge;
+use super::plot::BY_TOKENS;
 use crate::kit::RoleState;
 use crate::policy::key::VariantKey;
+use crate::policy::plan::{Plan, Why};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
-use crate::sim::world::Scenario;
 use crate::sim::world::controller::Door;
+use crate::sim::world::{Frame, Scenario, Variant, VariantFrame};
+
+/// Requests in the queue of a server, or before all of them, beyond which a model is not served.
+const QUEUE: f64 = 10.0;
+
+/// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
+/// them is below its most, and nothing that limits GPUs keeps any there. The percentage-based analysis
+/// does not hear of requests that a router holds, but under such a load it has grown.
+pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -> Vec<Violation> {
+    let is_kept = |key: &VariantKey| {
+        let decision = plan.and_then(|plan| plan.decisions.get(key));
+        decision.is_some_and(|decision| {
+            let mut steps = decision.steps.iter();
+            steps.any(|step| matches!(step.why, Why::Limited(_) | Why::Shared(_)))
+        })
+    };
+    let mut config = scenario.config.iter().flat_map(|map| &map.data);
+    let hears_routers = config.any(|(_, text)| text.contains(BY_TOKENS));
+    let may_grow = |variant: &Variant, seen: &VariantFrame| {
+        let (least, most) = variant.bounds;
+        let enough = if hears_routers { most } else { least + 1 };
+        seen.desired < Some(enough)
+    };
+    let models = scenario.models.iter().zip(&frame.models);
+    let wanting = models.filter(|(model, seen)| {
+        let held = crate::sim::number::real(u64::try_from(seen.held).unwrap_or(u64::MAX));
+        let keys = model.variants.iter();
+        let mut keys = keys.map(|variant| VariantKey::new(scenario.namespace, variant.name));
+        let mut variants = model.variants.iter().zip(&seen.variants);
+        let can_grow = if hears_routers {
+            variants.any(|(variant, seen)| may_grow(variant, seen))
+        } else {
+            variants.all(|(variant, seen)| may_grow(variant, seen))
+        };
+        seen.queue.max(held) > QUEUE && can_grow && !keys.any(|key| is_kept(&key))
+    });
+    wanting
+        .map(|(model, seen)| {
+            let counts = seen.variants.iter();
+            let counts = counts.map(|one| format!("{} of {}", one.ready, one.name));
+            let text = format!(
+                "{:.0} requests wait at each server of {} and {} before them, with {}",
+                seen.queue,
+                model.name,
+                seen.held,
+                counts.collect::<Vec<_>>().join(" and ")
+            );
+            Violation::new("L3", text)
+        })
+        .collect()
+}
 
 /// Whether everything is at rest, and since when.
 #[derive(Debug, Default)]

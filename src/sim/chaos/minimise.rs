@@ -30,6 +30,13 @@ pub fn minimise(
 fn reduce(mut schedule: Schedule, runs: usize, breaks: impl Fn(&Schedule) -> bool) -> Schedule {
     let mut left = runs;
     let mut parts = 2;
+    let nothing = Schedule::default();
+    if left > 0 && !schedule.0.is_empty() {
+        left -= 1;
+        if breaks(&nothing) {
+            return nothing;
+        }
+    }
     while schedule.0.len() > 1 && left > 0 {
         let ids = schedule.ids();
         let size = ids.len().div_ceil(parts).max(1);

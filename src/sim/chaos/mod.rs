@@ -7,6 +7,7 @@ mod check;
 mod dice;
 mod everywhere;
 mod fault;
+mod fleet;
 mod ills;
 mod injector;
 mod judge;

@@ -34,10 +34,15 @@ pub struct Plot {
     pub more_pools: u32,
     /// Keys of the main ConfigMap beside the interval.
     pub main: Vec<(&'static str, &'static str)>,
+    /// The instance that all objects and controllers belong to, where they do to one.
+    pub instance: Option<&'static str>,
     /// Number of controllers.
     pub controllers: usize,
     /// When everything is put back; one last fault on the way to the API server may follow.
     pub faults_until: Duration,
+    /// How long the load lasts after that, higher than before, until it ends: what serves has to be enough
+    /// then.
+    pub climb: Duration,
     /// How long after the last fault everything is at rest at the latest.
     pub rest: Duration,
     /// How long everything has been at rest when a run ends before its time.
@@ -90,12 +95,13 @@ pub const PLOTS: [(&str, &str); 6] = [
 pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     let (name, about) = PLOTS.iter().find(|(known, _)| *known == name)?;
     let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
-    let (faults_until, rest) = match *name {
-        "brief" | "crowd" => (MINUTE * 14, MINUTE * 22),
-        "probe" => (MINUTE * 3, MINUTE * 30),
+    let (faults_until, climb) = match *name {
+        "brief" | "crowd" => (MINUTE * 14, MINUTE * 8),
+        "probe" => (MINUTE * 3, Duration::ZERO),
         // With the time that everything stays at rest, two hours at least.
-        _ => (MINUTE * 117, MINUTE * 40),
+        _ => (MINUTE * 107, MINUTE * 10),
     };
+    let load_until = faults_until + climb;
     let controllers = match *name {
         "leaders" => 3,
         "probe" => 1,
@@ -113,7 +119,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     let rates = Class::ALL.into_iter();
     let scenario = match *name {
         "probe" => small(faults_until)?,
-        _ => furnished(stage(name, faults_until, seed)?, &mut dice),
+        _ => furnished(stage(name, (faults_until, load_until), seed)?, &mut dice),
     };
     let sleeper = sleeper(name, &scenario);
     let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
@@ -124,14 +130,16 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         scenario,
         more_pools: if is_slow { MORE_POOLS } else { 0 },
         main: settings(name, is_slow, seed, &mut dice),
+        instance: instance(name, seed),
         controllers,
         faults_until,
-        rest,
+        climb,
+        rest: REST,
         stays: match *name {
             "probe" => MINUTE,
             _ => MINUTE * 3,
         },
-        lasts: faults_until + rest + MINUTE * 3,
+        lasts: load_until + REST + MINUTE * 3,
         flaw: None,
         probe: None,
         rates: rates
@@ -140,9 +148,13 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     })
 }
 
-/// Three models whose load ends with the faults: then everything has one resting point. By the seed one of
+/// How long after the last fault, and the last request, everything is at rest at the latest: a replica that
+/// never gets ready is waited for for ten minutes, and autoscalers wait for two.
+const REST: Duration = Duration::from_mins(15);
+
+/// Three models whose load ends some time after the faults, at its peak: then everything has one resting point. By the seed one of
 /// them may go to zero, one variant is known by its scale subresource alone, and replicas of one are groups.
-fn stage(name: &str, until: Duration, seed: u64) -> Option<Scenario> {
+fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario> {
     let mut scenario = scenario("days")?;
     let (interval, scrape_interval) = match name {
         "brief" | "crowd" => (10, 10),
@@ -252,9 +264,14 @@ fn sleeper(name: &str, scenario: &Scenario) -> Option<Sleeper> {
 const LAST_VISIT: Duration = Duration::from_mins(8);
 
 impl Plot {
-    /// When the last fault has ended and everything is put back.
+    /// When the load ends.
+    pub(super) fn climbed(&self) -> Duration {
+        self.faults_until + self.climb
+    }
+
+    /// When the last fault has ended and nobody asks for anything any more.
     fn calm_from(&self, schedule: &Schedule) -> Duration {
-        self.faults_until.max(schedule.end())
+        self.climbed().max(schedule.end())
     }
 
     /// The world with one more visit for the model that may go to zero after these faults, and when that
@@ -326,22 +343,32 @@ fn settings(
     main
 }
 
-/// Fewer GPUs than all variants may use together, within which growth is kept. A quota and no missing
-/// nodes: a replica that finds no place would keep its variant from shrinking for good.
-const BUDGET: &str = "\
+/// In half of the seeds, so that an object may belong to another one.
+fn instance(name: &str, seed: u64) -> Option<&'static str> {
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/instance"));
+    (name != "probe" && dice.chance(50)).then_some("here")
+}
+
+/// Fewer GPUs than all variants may use together, within which growth is kept; and those of the nodes.
+const QUOTA: &str = "\
 enableLimiter: true
 limiters:
 - {name: budget, type: quota, scope: cluster, quotas: {H100: 12, A100: 12}}
 ";
+/// The analysis by tokens.
+pub(super) const BY_TOKENS: &str = "analyzerName: saturation\n";
+const INVENTORY: &str = "enableLimiter: true\n";
 
-/// With the analyzer of a seed, and for every other seed with a budget of GPUs.
+/// With the analyzer of a seed, and for every other seed with a budget of GPUs: a quota, or what there is.
 fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
     let mut entry = String::new();
     if dice.chance(50) {
-        entry.push_str("analyzerName: saturation\n");
+        entry.push_str(BY_TOKENS);
     }
-    if dice.chance(50) {
-        entry.push_str(BUDGET);
+    match dice.below(4) {
+        0 => entry.push_str(QUOTA),
+        1 => entry.push_str(INVENTORY),
+        _ => {}
     }
     if !entry.is_empty() {
         scenario.config.push(ConfigMap {
@@ -359,7 +386,7 @@ fn small(until: Duration) -> Option<Scenario> {
     scenario.scrape_interval = Duration::from_secs(10);
     for model in &mut scenario.models {
         if let Load::Flow { shape, .. } = &mut model.load {
-            *shape = steps(&Shape::Constant { rate: 5.0 }, until);
+            *shape = steps(&Shape::Constant { rate: 5.0 }, (until, until));
         }
         for variant in &mut model.variants {
             variant.start_up = StartUp::WAKING;
@@ -369,14 +396,23 @@ fn small(until: Duration) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// A shape as steps of a minute up to the end, then nothing.
-fn steps(shape: &Shape, until: Duration) -> Shape {
+/// How much higher the load is in the end than ever before: several replicas of each model.
+const CLIMB: f64 = 2.0;
+
+/// A shape as steps of a minute, more than its highest one up to the end, then nothing.
+fn steps(shape: &Shape, (until, end): (Duration, Duration)) -> Shape {
     let minutes = u32::try_from(until.as_secs() / 60).unwrap_or(0);
     let stage = |minute: u32| Stage {
         lasts: MINUTE,
         rate: shape.rate(MINUTE * minute),
     };
-    Shape::Stages((0..minutes).map(stage).collect())
+    let mut stages: Vec<Stage> = (0..minutes).map(stage).collect();
+    let peak = stages.iter().map(|stage| stage.rate).fold(0.0, f64::max);
+    stages.push(Stage {
+        lasts: end.saturating_sub(until),
+        rate: peak * CLIMB,
+    });
+    Shape::Stages(stages)
 }
 
 impl Plot {
@@ -397,8 +433,15 @@ impl Plot {
             .iter()
             .flat_map(|model| &model.variants);
         let has_groups = variants.any(|variant| matches!(variant.replica, Replica::Group { .. }));
-        let watcher = Role::Watcher(WatchedKind::LeaderWorkerSet);
-        has_groups.then_some(watcher).into_iter().collect()
+        let mut kinds = Vec::new();
+        if has_groups {
+            kinds.push(WatchedKind::LeaderWorkerSet);
+        }
+        let mut config = self.scenario.config.iter().flat_map(|map| &map.data);
+        if config.any(|(_, text)| text.contains(INVENTORY) && !text.contains(QUOTA)) {
+            kinds.extend([WatchedKind::Node, WatchedKind::HoldingPod]);
+        }
+        kinds.into_iter().map(Role::Watcher).collect()
     }
 
     /// The faults that a seed draws.
@@ -409,6 +452,7 @@ impl Plot {
             also: self.also(),
             from: MINUTE * 3,
             until: self.faults_until,
+            load_until: self.climbed(),
             rates: self.rates.clone(),
         };
         let drawn = Schedule::draw(seed, &terrain);

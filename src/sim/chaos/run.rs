@@ -1,6 +1,6 @@
 //! One run: a world, its controllers, a schedule of faults, and the judge.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::select;
@@ -9,21 +9,22 @@ use tokio::time::sleep;
 
 use super::cast::{Cast, Member, Stage};
 use super::check::holdings::left;
-use super::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
+use super::fault::{Actor, Fault, Load};
+use super::fleet::Fleet;
 use super::injector::Injector;
 use super::judge::Judge;
-use super::liveness;
+use super::liveness::{self, wanting};
 use super::outcome::{Outcome, Spot};
 use super::plot::Plot;
 use super::schedule::{Schedule, Strike};
 use super::sleep::Use;
 use super::trace::{Keep, Trace};
 use crate::env::SeedTree;
-use crate::kit::{KillAt, Mishap};
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::Insider;
-use crate::sim::prometheus::Outage;
 use crate::sim::world::{Doors, Scenario, World, WorldError};
+
+mod strikes;
 
 /// The date at which every run begins.
 const DATE: WallTime = WallTime(1_767_225_600_000);
@@ -92,6 +93,7 @@ impl<'a> Run<'a> {
         let trace = Trace::new(world.clock.clone(), keep);
         let insider = Insider::new(world.server.clone(), "somebody");
         let judge = Judge::new(world.clock.clone(), insider.clone(), trace.clone());
+        judge.furnish(Fleet::of(&plot.scenario), plot.instance);
         if let Some(sleeper) = &plot.sleeper {
             judge.watch(sleeper.clone());
         }
@@ -100,6 +102,7 @@ impl<'a> Run<'a> {
             server: insider.clone(),
             workloads: world.workloads.clone(),
             scenario: plot.scenario.clone(),
+            instance: plot.instance,
             main: plot.main.clone(),
         };
         injector.settle(plot.more_pools).await?;
@@ -113,6 +116,7 @@ impl<'a> Run<'a> {
             doors,
             judge: judge.clone(),
             trace: trace.clone(),
+            instance: plot.instance,
             flaw: plot.flaw,
             probe: plot.probe.clone(),
             ended: Arc::clone(&ended),
@@ -157,6 +161,9 @@ impl<'a> Run<'a> {
             if now >= second {
                 second = Duration::from_secs(now.as_secs() + 1);
                 self.second(now).await;
+                if now.as_secs() == self.plot.climbed().as_secs() && !self.plot.climb.is_zero() {
+                    self.climbed();
+                }
                 if calm {
                     let around = (&self.plot.scenario, &self.insider);
                     stand.look(&self.cast, around, self.awaited(now), now);
@@ -256,6 +263,16 @@ impl<'a> Run<'a> {
         used.waits.then(|| "requests wait in a router".to_owned())
     }
 
+    /// L3: what serves is enough for the load, now that nothing has been wrong for long.
+    fn climbed(&self) {
+        let leader = self.cast.door(self.cast.leader());
+        let plan = leader.map(|door| door.facts.plan.load());
+        let plan = plan.as_deref().and_then(Option::as_deref);
+        for violation in wanting(&self.world.frame(), &self.scenario, plan) {
+            self.judge.report(violation);
+        }
+    }
+
     /// What is a fault by being repeated.
     async fn strike_again(&mut self) {
         for strike in &self.active {
@@ -315,179 +332,5 @@ impl<'a> Run<'a> {
         for strike in ended {
             self.heal(&strike).await;
         }
-    }
-
-    async fn heal(&mut self, strike: &Strike) {
-        self.trace
-            .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
-        self.count(strike);
-        let now = self.now();
-        match &strike.fault {
-            Fault::Api(place, _) => self.ills(*place, |ills| ills.heal(strike.id, now)),
-            Fault::Prometheus(place, fault) => {
-                self.ills(*place, |ills| ills.heal(strike.id, now));
-                self.shake(*fault, strike, false);
-            }
-            Fault::Object(_, Object::Crowd(_)) => self.injector.disperse().await,
-            Fault::Object(number, _) => self.injector.restore(*number).await,
-            Fault::Settings(_) => self.injector.restore_settings().await,
-            Fault::Workload(number, how) => self.injector.relieve(*number, *how).await,
-            Fault::Controller(_, Process::Handover) => {
-                for member in &self.cast.members {
-                    member.ills.heal(strike.id, now);
-                }
-                let leader = self.cast.leader();
-                let lasts = strike.lasts;
-                let cast = &mut self.cast;
-                let _runs = cast.strike(leader, Process::Restart, now, lasts).await;
-            }
-            Fault::Actor(..) | Fault::Controller(..) => {}
-        }
-    }
-
-    /// Counts a fault that was effective if it hit something while it lasted.
-    fn count(&mut self, strike: &Strike) {
-        let hit = match &strike.fault {
-            Fault::Api(place, _) | Fault::Prometheus(place, _) => self.hits(*place, strike.id) > 0,
-
-            Fault::Actor(
-                place,
-                Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
-            ) => {
-                let door = self.cast.door(*place);
-                door.is_some_and(|door| !door.census.is_armed(role))
-            }
-            _ => false,
-        };
-        let key = (strike.fault.class(), strike.fault.kind());
-        self.outcome.tally.entry(key).or_default().effective += u64::from(hit);
-    }
-
-    fn hits(&self, place: usize, id: usize) -> u64 {
-        let member = self.cast.members.get(place);
-        member.map_or(0, |member| member.ills.hits(id))
-    }
-
-    fn ills(&self, place: usize, act: impl FnOnce(&super::ills::Ills)) {
-        if let Some(member) = self.cast.members.get(place) {
-            act(&member.ills);
-        }
-    }
-
-    /// Lets a fault begin; whether it has hit something by that alone.
-    async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
-        match &strike.fault {
-            Fault::Api(_, Api::Compact) => {
-                self.world.server.compact();
-                true
-            }
-            Fault::Api(place, fault) => {
-                let version = self.insider.version();
-                self.ills(*place, |ills| ills.ail_api(strike.id, *fault, version));
-                *fault == Api::Cut
-            }
-            Fault::Prometheus(place, fault) => {
-                self.ills(*place, |ills| ills.ail_prometheus(strike.id, *fault));
-                self.shake(*fault, strike, true)
-            }
-            Fault::Actor(place, fault) => self.afflict(*place, fault),
-            Fault::Controller(place, how) => {
-                if *how == Process::Handover {
-                    let version = self.insider.version();
-                    let others = self.cast.members.iter().enumerate();
-                    for (_, other) in others.filter(|(other, _)| other != place) {
-                        other.ills.ail_api(strike.id, Api::Silent, version);
-                    }
-                }
-                self.cast.strike(*place, *how, now, strike.lasts).await
-            }
-            Fault::Object(number, how) => {
-                let hit = self.injector.break_object(*number, *how).await;
-                if *how == Object::Unseen {
-                    // Before any watch has had a turn.
-                    self.world.server.compact();
-                }
-                hit
-            }
-            Fault::Settings(how) => self.injector.edit(*how).await,
-            Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
-        }
-    }
-
-    fn afflict(&self, place: usize, fault: &Actor) -> bool {
-        let Some(door) = self.cast.door(place) else {
-            return false;
-        };
-        let census = &door.census;
-        match fault {
-            Actor::Kill(role) | Actor::Storm(role) => census.kill(role),
-            Actor::Several(roles) => {
-                roles
-                    .iter()
-                    .map(|role| census.kill(role))
-                    .filter(|hit| *hit)
-                    .count()
-                    > 0
-            }
-            Actor::Abort(role) => census.abort(role),
-            Actor::Before(role) => {
-                census.kill_next(role, KillAt::Before);
-                false
-            }
-            Actor::After(role) => {
-                census.kill_next(role, KillAt::After);
-                false
-            }
-            Actor::Panic(role) => {
-                census.befall(role, Mishap::Panic);
-                false
-            }
-            Actor::Hang(role) => {
-                census.befall(role, Mishap::Hang);
-                false
-            }
-        }
-    }
-
-    /// Faults of Prometheus itself, which everybody sees.
-    fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {
-        let mut prometheus = self
-            .world
-            .prometheus
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        match fault {
-            Prom::Down => {
-                prometheus.set_outage(begins.then_some(Outage::Unreachable));
-                false
-            }
-            Prom::Gap => {
-                let until = strike.at + strike.lasts;
-                let until = i64::try_from(until.as_millis()).unwrap_or(i64::MAX);
-                prometheus.set_gap(begins.then_some(WallTime(DATE.0.saturating_add(until))));
-                begins
-            }
-            Prom::Lag(time) => {
-                prometheus.set_lag(if begins { time } else { Duration::ZERO });
-                begins
-            }
-            _ => false,
-        }
-    }
-
-    /// Ends every fault and puts everything back.
-    async fn calm(&mut self, now: Duration) {
-        self.cover();
-        for strike in std::mem::take(&mut self.active) {
-            self.heal(&strike).await;
-        }
-        for number in 0..self.plot.variants().len() {
-            self.injector.restore(number).await;
-        }
-        self.injector.disperse().await;
-        self.injector.restore_settings().await;
-        self.outcome.struck = self.cast.has_struck();
-        self.cast.calm(now);
-        self.trace.note("fault", "calm", "everything is put back");
     }
 }

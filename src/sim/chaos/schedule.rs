@@ -42,6 +42,8 @@ pub struct Terrain {
     pub from: Duration,
     /// When the last one has ended, but for one that meets who leads on the way to rest.
     pub until: Duration,
+    /// When that way begins.
+    pub load_until: Duration,
     /// Classes, each with how far its faults are from each other on average.
     pub rates: Vec<(Class, Duration)>,
 }
@@ -82,7 +84,7 @@ impl Schedule {
         }
         if !terrain.rates.is_empty() {
             strikes.push(aftershock(
-                terrain.until,
+                terrain.load_until,
                 &mut Dice::new(tree.child("chaos/after")),
             ));
         }
@@ -186,7 +188,8 @@ fn api(dice: &mut Dice) -> Api {
     let back = dice.below(60) + 1;
     let code = dice.pick(&[500, 502, 503, 504]).copied().unwrap_or(503);
     let after = dice.chance(50).then(|| dice.below(10) + 1);
-    match dice.below(18) {
+    let late = dice.time(SECOND * 20, SECOND * 90);
+    match dice.below(19) {
         0 | 1 => Api::Latency(latency),
         2 => Api::Refuse(429, Some(dice.below(20) + 1)),
         3 => Api::Refuse(code, after),
@@ -203,6 +206,7 @@ fn api(dice: &mut Dice) -> Api {
         14 => Api::Older(back),
         15 => Api::Forbidden,
         16 => Api::Webhook,
+        17 => Api::Late(late),
         _ if dice.chance(50) => Api::Compact,
         _ => Api::Cut,
     }
@@ -237,7 +241,7 @@ fn prometheus(dice: &mut Dice) -> Prom {
 }
 
 /// Kinds whose watchers hear something in every world.
-const BUSY: [WatchedKind; 7] = [
+const BUSY: [WatchedKind; 10] = [
     WatchedKind::VariantAutoscaling,
     WatchedKind::Deployment,
     WatchedKind::ConfigMap,
@@ -245,6 +249,9 @@ const BUSY: [WatchedKind; 7] = [
     WatchedKind::Pod,
     WatchedKind::ReplicaSet,
     WatchedKind::HorizontalPodAutoscaler,
+    WatchedKind::StatefulSet,
+    WatchedKind::Service,
+    WatchedKind::InferencePoolV1,
 ];
 
 /// Roles that every controller has, but for the root, whose end is that of the process.

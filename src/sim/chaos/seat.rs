@@ -24,9 +24,12 @@ use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::rival::Standing;
 use crate::policy::units::Replicas;
+use crate::settings::Sources;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::Door;
+
+mod knows;
 
 /// After a server went back in time, until every list is new.
 const RELISTED: Duration = Duration::from_mins(12);
@@ -45,6 +48,8 @@ const TRIED_AGAIN: Duration = Duration::from_secs(110);
 
 /// How long something may be kept of a variant that is gone.
 const KEPT: Duration = Duration::from_mins(1);
+/// Seconds between two looks at everything that is known.
+const LOOK_EVERY: u64 = 10;
 /// Seconds between two looks at what is kept.
 const KEPT_EVERY: u64 = 30;
 
@@ -52,12 +57,14 @@ const VARIANTS: &str = "variantautoscalings.llmd.ai";
 const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
 /// What decisions rest on: where one of these is not watched, the process knows nothing new.
-const FOLLOWED: [&str; 5] = [
+const FOLLOWED: [&str; 7] = [
     "variantautoscalings",
     "deployments",
     "pods",
     "namespaces",
     "replicasets",
+    "horizontalpodautoscalers",
+    "configmaps",
 ];
 /// What the judge knows of the cluster.
 const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
@@ -68,6 +75,7 @@ pub(super) struct Seat {
     pub(super) heard: Heard,
     watches: Watches,
     ills: Ills,
+    fixed: Sources,
     pub(super) attempts: Attempts,
     pub(super) since: Duration,
     pub(super) paused: bool,
@@ -112,6 +120,8 @@ pub(super) struct Hears {
     pub(super) watches: Watches,
     /// What is wrong with its ways.
     pub(super) ills: Ills,
+    /// Its flags, environment and file.
+    pub(super) fixed: Sources,
 }
 
 /// What the API server holds.
@@ -121,30 +131,40 @@ pub(super) struct Surroundings {
     version: u64,
     /// Grows with every look that finds something changed.
     number: u64,
+    /// Those of our instance.
     pub(super) variants: BTreeMap<VariantKey, Stored>,
+    /// Those of any.
+    objects: BTreeSet<String>,
     deployments: BTreeSet<String>,
     pods: BTreeSet<String>,
 }
 
 impl Surroundings {
     /// The surroundings as they are now; a look at everything only where something has changed.
-    pub(super) fn follow(known: Option<Arc<Self>>, insider: &Insider) -> Arc<Self> {
+    pub(super) fn follow(
+        known: Option<Arc<Self>>,
+        insider: &Insider,
+        instance: Option<&str>,
+    ) -> Arc<Self> {
         let number = known.as_ref().map_or(0, |known| known.number + 1);
         match known {
             Some(known) if !insider.changed_since(known.version, &WATCHED) => known,
-            _ => Arc::new(Self::look(insider, number)),
+            _ => Arc::new(Self::look(insider, instance, number)),
         }
     }
 
-    fn look(insider: &Insider, number: u64) -> Self {
+    fn look(insider: &Insider, instance: Option<&str>, number: u64) -> Self {
         let version = insider.version();
         let names = |resource: &str| -> BTreeSet<String> {
             let all = insider.list(resource).into_iter().map(Object);
             all.map(|one| format!("{}/{}", one.namespace(), one.name()))
                 .collect()
         };
-        let variants = insider.list(VARIANTS);
-        let variants = variants.into_iter().map(Object).map(|one| {
+        let variants = insider.list(VARIANTS).into_iter().map(Object);
+        // A controller without an instance manages what is labelled with any.
+        let is_ours =
+            |one: &Object| instance.is_none() || one.label(crate::api::INSTANCE_LABEL) == instance;
+        let variants = variants.filter(is_ours).map(|one| {
             let count = |pointer: &str| {
                 let value = one.at(pointer).as_u64()?;
                 u32::try_from(value).ok()
@@ -161,6 +181,7 @@ impl Surroundings {
             version,
             number,
             variants: variants.collect(),
+            objects: names(VARIANTS),
             deployments: names(DEPLOYMENTS),
             pods: names(PODS),
         }
@@ -173,12 +194,14 @@ impl Seat {
             heard,
             watches,
             ills,
+            fixed,
         } = hears;
         Self {
             door,
             heard,
             watches,
             ills,
+            fixed,
             attempts: Attempts::default(),
             since,
             paused: false,
@@ -202,9 +225,14 @@ impl Seat {
         }
     }
 
+    /// Since when nothing disturbs it.
+    pub(super) fn calm(&self) -> Option<Duration> {
+        self.calm.filter(|_| !self.paused && !self.leaving)
+    }
+
     /// T5: the most bytes that were held since the last look.
     pub(super) fn held(&mut self, bytes: usize, around: &Surroundings) -> Option<Violation> {
-        let objects = around.variants.len() + around.pods.len();
+        let objects = around.objects.len() + around.pods.len();
         self.holdings.judge(bytes, objects)
     }
 
@@ -215,7 +243,7 @@ impl Seat {
         now: Moment,
         is_free: bool,
         page: Option<&Shown>,
-        around: &Surroundings,
+        (around, insider): (&Surroundings, &Insider),
     ) -> Vec<Violation> {
         if self.paused || self.leaving {
             (self.calm, self.awake, self.free) = (None, None, None);
@@ -225,13 +253,16 @@ impl Seat {
         self.look_around(is_free, now.monotonic);
         let version = self.version.replace(around.version);
         let changes = around.version - version.unwrap_or(around.version).min(around.version);
-        let variants = u64::try_from(around.variants.len()).unwrap_or(u64::MAX);
+        let variants = u64::try_from(around.objects.len()).unwrap_or(u64::MAX);
         let tree = &mut self.tree;
         let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
         found.extend(self.deaf(now));
         found.extend(self.mirrors(now, around));
+        if now.monotonic.as_secs().is_multiple_of(LOOK_EVERY) {
+            found.extend(self.ignorant(now, insider));
+        }
         self.kept.note(around.number, around.variants.keys());
         if let Some(page) = page {
             found.extend(self.page(now, page, around));
@@ -269,21 +300,6 @@ impl Seat {
         self.patience.lasting(group, present, times, limit)
     }
 
-    /// M1: what decisions rest on is watched, if nothing is in the way.
-    fn deaf(&mut self, now: Moment) -> Vec<Violation> {
-        let watches = &self.watches;
-        let deaf = FOLLOWED.iter().filter(|kind| !watches.hear(&[kind]));
-        let deaf: Vec<String> = deaf.map(|kind| (*kind).to_owned()).collect();
-        let times = (now.monotonic, self.free);
-        let lasting = self.patience.lasting("deaf", deaf, times, WATCHED_AGAIN);
-        let text = |kind: String| {
-            let limit = WATCHED_AGAIN.as_secs();
-            format!("{kind} have not been watched for {limit} s, though nothing is in the way")
-        };
-        let found = lasting.into_iter().map(text);
-        found.map(|text| Violation::new("M1", text)).collect()
-    }
-
     /// E6: who leads goes on trying to store what it shows, whatever is in the way.
     fn untried(&mut self, now: Moment, unstored: &[String]) -> Vec<Violation> {
         let since = self.awake.max(self.leads);
@@ -315,57 +331,6 @@ impl Seat {
         Some(now.saturating_sub(misled))
     }
 
-    fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
-        let door = Arc::clone(&self.door);
-        let mirrors = &door.facts.mirrors;
-        let revisions = [
-            mirrors.variants.revision(),
-            mirrors.deployments.revision(),
-            mirrors.pods.revision(),
-            around.number,
-        ];
-        if self.agreed == Some(revisions) {
-            return Vec::new();
-        }
-        let records = mirrors.variants.all();
-        let known = records.iter().map(|(_, record)| {
-            let version = record.resource_version.parse().unwrap_or(0);
-            let object = &record.object;
-            (object.key.clone(), Arc::clone(&object.uid), version)
-        });
-        let excused = self.is_misled(RELISTED, now.monotonic);
-        let mut found = self.versions.judge(known, excused);
-        let stored: BTreeSet<String> = around.variants.keys().map(ToString::to_string).collect();
-        let here = |keys: Vec<String>| keys.into_iter().collect::<BTreeSet<String>>();
-        let kinds = [
-            ("variants", here(names(&mirrors.variants)), &stored),
-            (
-                "deployments",
-                here(names(&mirrors.deployments)),
-                &around.deployments,
-            ),
-            ("pods", here(names(&mirrors.pods)), &around.pods),
-        ];
-        let agree = kinds.iter().all(|(_, known, stored)| known == *stored);
-        self.agreed = agree.then_some(revisions);
-        let calm = (now.monotonic, self.calm);
-        for (kind, known, stored) in kinds {
-            let ghosts: Vec<String> = known.difference(stored).cloned().collect();
-            let group = format!("ghosts/{kind}");
-            for ghost in self.patience.lasting(&group, ghosts, calm, KNOWN) {
-                let text = format!("{ghost} is gone, and still among the {kind} that are known");
-                found.push(Violation::new("M2", text));
-            }
-            let missing: Vec<String> = stored.difference(&known).cloned().collect();
-            let group = format!("missing/{kind}");
-            for missing in self.patience.lasting(&group, missing, calm, KNOWN) {
-                let text = format!("{missing} is not among the {kind} that are known");
-                found.push(Violation::new("M1", text));
-            }
-        }
-        found
-    }
-
     /// T5: what is kept is of what exists.
     fn keeps(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
         let learned = serde_json::to_value(&*self.door.facts.learned.load()).unwrap_or_default();
@@ -389,7 +354,7 @@ impl Seat {
         let calm = (now.monotonic, self.calm);
         let lasting = self.patience.lasting("kept", gone, calm, KEPT);
         let found = lasting.into_iter().map(|text| Violation::new("T5", text));
-        let (variants, pods) = (around.variants.len(), around.pods.len());
+        let (variants, pods) = (around.objects.len(), around.pods.len());
         found.chain(outgrown(&learned, variants, pods)).collect()
     }
 
@@ -410,7 +375,6 @@ impl Seat {
             }
             return found;
         }
-        // Controllers without an instance manage what is labelled with any.
         let is_there = |key: &VariantKey| around.variants.contains_key(key);
         let gone = page.desired.keys().filter(|key| !is_there(key));
         let gone = gone.map(ToString::to_string).collect();
@@ -424,25 +388,51 @@ impl Seat {
             found.push(Violation::new("E2", text));
         }
         found.extend(self.counts(now, page, around));
+        found.extend(self.existing(now, page));
         found.extend(self.idle(now));
         found
     }
 
-    /// Who leads decides at every tick.
+    /// E7: the replicas that are shown are those that exist.
+    fn existing(&mut self, now: Moment, page: &Shown) -> Vec<Violation> {
+        let views = self.door.facts.board.snapshot();
+        let is_odd = |key: &VariantKey, shown: f64| {
+            let view = views.get(key);
+            let target = view.and_then(|view| view.target.resolved());
+            target.is_some_and(|target| target.current.to_f64().total_cmp(&shown).is_ne())
+        };
+        let odd = page
+            .current
+            .iter()
+            .filter(|(key, shown)| is_odd(key, **shown));
+        let odd = odd.map(|(key, _)| key.to_string()).collect();
+        let lasting = self.lasting_lead("existing", odd, now, KNOWN).into_iter();
+        let text = |key| format!("{key} is shown with other replicas than it has");
+        lasting.map(|key| Violation::new("E7", text(key))).collect()
+    }
+
+    /// Who leads decides at every tick, on what was collected for it.
     fn idle(&mut self, now: Moment) -> Option<Violation> {
         let interval = self.door.facts.settings.load().generation.dynamic.interval;
-        let last = self.plans.last_at().unwrap_or_default();
-        let is_idle = now.monotonic.saturating_sub(last) > interval * 2;
-        let idle = is_idle.then(|| "plans".to_owned());
-        let lasting = self.lasting_lead(
-            "idle",
-            idle.into_iter().collect(),
-            now,
-            interval * 2 + KNOWN,
-        );
-        let since = now.monotonic.saturating_sub(last).as_secs();
-        let text = format!("leads, and has published no plan for {since} s");
-        (!lasting.is_empty()).then(|| Violation::new("L1", text))
+        let collected = self.door.facts.metrics.load().collected;
+        let last = [
+            (
+                "published no plan",
+                self.plans.last_at().unwrap_or_default(),
+            ),
+            (
+                "collected nothing",
+                collected.map_or(Duration::ZERO, |at| at.monotonic),
+            ),
+        ];
+        let since = |at: Duration| now.monotonic.saturating_sub(at);
+        let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
+        let idle = idle.map(|(what, _)| (*what).to_owned()).collect();
+        let lasting = self.lasting_lead("idle", idle, now, interval * 2 + KNOWN);
+        let what = lasting.first()?;
+        let limit = (interval * 2).as_secs();
+        let text = format!("leads, and has {what} for more than {limit} s");
+        Some(Violation::new("L1", text))
     }
 
     /// Variants that should be shown and are not.
@@ -492,9 +482,4 @@ impl Seat {
         }
         found
     }
-}
-
-fn names<V>(mirror: &crate::cluster::mirror::Mirror<V>) -> Vec<String> {
-    let all = mirror.all();
-    all.iter().map(|(key, _)| key.to_string()).collect()
 }

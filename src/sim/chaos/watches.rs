@@ -15,9 +15,14 @@ pub(super) struct Open {
 }
 
 impl Watches {
-    /// A watch at this path begins.
-    pub(super) fn open(&self, path: &str) -> Open {
-        let plural = path.rsplit('/').next().unwrap_or_default().to_owned();
+    /// A watch at this path begins. One of some objects alone tells nothing of all of them.
+    pub(super) fn open(&self, path: &str, query: &str) -> Open {
+        let plural = path.rsplit('/').next().unwrap_or_default();
+        let plural = if query.contains("fieldSelector=") {
+            format!("{plural} of a selection")
+        } else {
+            plural.to_owned()
+        };
         *self.table().entry(plural.clone()).or_default() += 1;
         Open {
             of: self.clone(),
@@ -52,9 +57,10 @@ mod tests {
     #[test]
     fn a_kind_is_heard_as_long_as_one_watch_of_it_is_open() {
         let watches = Watches::default();
+        let _bound = watches.open("/api/v1/pods", "fieldSelector=spec.nodeName!=");
         assert!(!watches.hear(&["pods"]));
-        let one = watches.open("/api/v1/pods");
-        let other = watches.open("/api/v1/namespaces/n/pods");
+        let one = watches.open("/api/v1/pods", "watch=true");
+        let other = watches.open("/api/v1/namespaces/n/pods", "");
         assert!(watches.hear(&["pods"]));
         assert!(!watches.hear(&["pods", "nodes"]));
         drop(one);

@@ -5,6 +5,7 @@ pub(super) mod attempts;
 pub(super) mod claims;
 pub(super) mod holdings;
 pub(super) mod kept;
+pub(super) mod known;
 pub(super) mod mirrors;
 pub(super) mod patience;
 pub(super) mod plans;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Violation;
 use crate::policy::key::VariantKey;
-use crate::policy::plan::{Decision, Outcome, Plan, Stage};
+use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 
@@ -46,6 +46,18 @@ pub(in crate::sim::chaos) struct Circumstances<'a> {
     pub(in crate::sim::chaos) unheard: &'a dyn Fn(&VariantKey) -> Duration,
     /// How long what it told may be used.
     pub(in crate::sim::chaos) usable: Duration,
+    /// How long ago the plan was made.
+    pub(in crate::sim::chaos) age: Duration,
+    /// Since when nothing disturbs the process.
+    pub(in crate::sim::chaos) calm: Option<Duration>,
+    /// Whether no replica of a variant is ready.
+    pub(in crate::sim::chaos) unserved: &'a dyn Fn(&VariantKey) -> bool,
+    /// The replicas of a variant that exist and stay.
+    pub(in crate::sim::chaos) staying: &'a dyn Fn(&VariantKey) -> Option<Replicas>,
+    /// GPUs that growth keeps within, by type.
+    pub(in crate::sim::chaos) budget: BTreeMap<&'a str, u32>,
+    /// What GPUs a replica of a variant takes: their type and how many.
+    pub(in crate::sim::chaos) fleet: &'a BTreeMap<VariantKey, (String, u32)>,
     /// Whether a variant may have no replicas.
     pub(in crate::sim::chaos) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
     /// The bounds that the process knows.
@@ -87,6 +99,8 @@ impl Plans {
             let text = format!("cycle {} is of a generation to come", plan.cycle);
             found.push(Violation::new("C2", text));
         }
+        found.extend(late(plan, circumstances));
+        found.extend(beyond(plan, circumstances));
         found.extend(self.count(plan));
         self.last = Some((plan.cycle.0, plan.generation));
         let decisions = plan.decisions.values();
@@ -164,6 +178,58 @@ fn decided_anew(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violat
     })
 }
 
+/// How long after it was made a plan is published at most.
+const PUBLISHED: Duration = Duration::from_secs(2);
+
+/// D7: what is published is what was decided just now.
+fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+    let was_calm = circumstances
+        .calm
+        .is_some_and(|since| since <= plan.at.monotonic);
+    let age = circumstances.age;
+    (was_calm && age > PUBLISHED).then(|| {
+        let text = format!(
+            "cycle {} is published {} s after it was decided",
+            plan.cycle,
+            age.as_secs()
+        );
+        Violation::new("D7", text)
+    })
+}
+
+/// D9: what grows keeps within the budget, unless a bound of the object asks for more.
+fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+    let Circumstances { budget, fleet, .. } = circumstances;
+    budget.iter().find_map(|(of_type, limit)| {
+        let mut used = 0;
+        let mut culprit = None;
+        for decision in plan.decisions.values() {
+            let gpus = fleet.get(&decision.key).filter(|(name, _)| name == of_type);
+            let (Some((_, gpus)), Some(target)) = (gpus, decision.target) else {
+                continue;
+            };
+            used += target.0 * gpus;
+            let grows = |step: &&Step| {
+                step.to > step.from && !matches!(step.stage, Stage::Base | Stage::Bounds)
+            };
+            let base = decision.steps.first().map(|step| step.from);
+            let exists = (circumstances.staying)(&decision.key) >= Some(target);
+            if Some(target) > base && !exists && decision.steps.iter().any(|step| grows(&step)) {
+                culprit = Some(decision);
+            }
+        }
+        let decision = culprit.filter(|_| used > *limit)?;
+        let steps = decision.steps.iter();
+        let steps = steps.map(|step| format!("{} {} {}", step.stage.as_str(), step.to, step.why));
+        let text = format!(
+            "{} grows, so that {used} {of_type} are used of {limit}: {}",
+            decision.key,
+            steps.collect::<Vec<_>>().join("; ")
+        );
+        Some(Violation::new("D9", text))
+    })
+}
+
 fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Violation> {
     let key = &decision.key;
     let target = decision.target?;
@@ -185,10 +251,11 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
         let text = format!("{key} is lowered to {target} without metrics");
         return Some(Violation::new("D4", text));
     }
-    // A model goes to zero as a whole, by what is told of any of its variants and of its queue.
+    // A model goes to zero as a whole, by what is told of any of its variants and of its queue. Where no
+    // replica is ready, what the router says itself is enough.
     let unheard = if lowered && decision.current > Some(Replicas::ZERO) {
         (circumstances.unheard)(key)
-    } else if lowered_at(|stage| stage == Stage::Zero) {
+    } else if lowered_at(|stage| stage == Stage::Zero) && !(circumstances.unserved)(key) {
         circumstances.silent
     } else {
         Duration::ZERO

@@ -12,6 +12,8 @@ use crate::policy::key::VariantKey;
 pub(in crate::sim::chaos) struct Shown {
     /// `wva_desired_replicas`.
     pub(in crate::sim::chaos) desired: BTreeMap<VariantKey, f64>,
+    /// `wva_current_replicas`.
+    pub(in crate::sim::chaos) current: BTreeMap<VariantKey, f64>,
     /// `wva_invariant_violations_total`, by number.
     pub(in crate::sim::chaos) counted: BTreeMap<String, f64>,
     /// The variants that any series names.
@@ -20,9 +22,17 @@ pub(in crate::sim::chaos) struct Shown {
     pub(in crate::sim::chaos) broken: Vec<Violation>,
 }
 
+/// What scalers read, of which each variant has one.
+const SCALED_BY: [&str; 3] = [
+    "wva_desired_replicas",
+    "wva_current_replicas",
+    "wva_desired_ratio",
+];
+
 /// Reads a page, before it becomes text: E3, and no variant twice.
 pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
     let mut shown = Shown::default();
+    let mut seen = BTreeSet::new();
     for family in families {
         let name = family.name();
         for metric in family.get_metric() {
@@ -43,10 +53,14 @@ pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
                 continue;
             };
             let key = VariantKey::new(label(metric, "namespace").unwrap_or_default(), variant);
-            if name == "wva_desired_replicas" && shown.desired.insert(key.clone(), value).is_some()
-            {
-                let text = format!("{key} is shown twice");
+            if SCALED_BY.contains(&name) && !seen.insert((name, key.clone())) {
+                let text = format!("{key} is shown twice in {name}");
                 shown.broken.push(Violation::new("E1", text));
+            }
+            match name {
+                "wva_desired_replicas" => drop(shown.desired.insert(key.clone(), value)),
+                "wva_current_replicas" => drop(shown.current.insert(key.clone(), value)),
+                _ => {}
             }
             shown.named.insert(key);
         }
@@ -108,7 +122,8 @@ mod tests {
         assert_eq!(shown.counted["D1"].to_string(), "3");
         assert_eq!(shown.broken, []);
         let twice = desired(&[("A", 2.0), ("B", 1.0)]);
-        assert_eq!(read(&twice).broken[0].to_string(), "E1: n/v is shown twice");
+        let text = "E1: n/v is shown twice in wva_desired_replicas";
+        assert_eq!(read(&twice).broken[0].to_string(), text);
         for value in [f64::NAN, -1.0, f64::INFINITY] {
             let odd = desired(&[("A", value)]);
             assert_eq!(read(&odd).broken[0].invariant, "E3", "{value}");

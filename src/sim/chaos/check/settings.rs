@@ -1,7 +1,56 @@
 //! C: generations of the settings.
 
+use serde_json::Value;
+
 use super::Violation;
-use crate::settings::Generation;
+use crate::settings::config_maps::{ConfigMapView, gather};
+use crate::settings::generation::{Change, transition};
+use crate::settings::sources::Data;
+use crate::settings::{Generation, Sources};
+use crate::sim::apiserver::Insider;
+use crate::sim::workloads::object::Object;
+
+/// C5: the keys by which the settings that follow from what is stored differ from those in force, as one
+/// text. ConfigMaps count in the namespace of the controller alone.
+pub(in crate::sim::chaos) fn behind(
+    now: &Generation,
+    fixed: &Sources,
+    insider: &Insider,
+) -> Option<String> {
+    let maps: Vec<(String, String, Data)> = insider
+        .list("configmaps.")
+        .into_iter()
+        .map(|object| {
+            let data = object.get("data").and_then(Value::as_object);
+            let data = data.into_iter().flatten();
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let data = data
+                .map(|(key, value)| (key.clone(), text(value)))
+                .collect();
+            let object = Object(object);
+            (
+                object.namespace().to_owned(),
+                object.name().to_owned(),
+                data,
+            )
+        })
+        .collect();
+    let views = maps.iter().map(|(namespace, name, data)| ConfigMapView {
+        namespace,
+        name,
+        data,
+    });
+    let mut sources = fixed.clone();
+    let names = &now.statics.config_maps;
+    let home = &now.statics.scope.system_namespace;
+    let _notices = gather(&mut sources, names, home, |_| false, views);
+    let transition = transition(now, &sources);
+    let keys = transition.changes.iter().map(|change: &Change| change.key);
+    transition
+        .next
+        .is_some()
+        .then(|| keys.collect::<Vec<_>>().join(", "))
+}
 
 /// The generations of one process.
 #[derive(Debug, Default)]

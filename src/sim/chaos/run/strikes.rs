@@ -1,0 +1,210 @@
+//! Faults begin, hit, and end.
+
+use std::mem::discriminant;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::{DATE, Run};
+use crate::kit::{KillAt, Mishap};
+use crate::policy::moment::WallTime;
+use crate::sim::chaos::fault::{Actor, Api, Fault, Object, Process, Prom};
+use crate::sim::chaos::ills::Ills;
+use crate::sim::chaos::schedule::Strike;
+use crate::sim::prometheus::Outage;
+
+impl Run<'_> {
+    pub(super) async fn heal(&mut self, strike: &Strike) {
+        self.trace
+            .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
+        self.count(strike);
+        let now = self.now();
+        match &strike.fault {
+            Fault::Api(place, _) => self.ills(*place, |ills| ills.heal(strike.id, now)),
+            Fault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.heal(strike.id, now));
+                self.shake(*fault, strike, false);
+            }
+            Fault::Object(_, Object::Crowd(_)) => self.injector.disperse().await,
+            Fault::Object(number, _) => self.injector.restore(*number).await,
+            Fault::Settings(_) => self.injector.restore_settings().await,
+            Fault::Workload(number, how) => self.injector.relieve(*number, *how).await,
+            Fault::Controller(_, Process::Handover) => {
+                for member in &self.cast.members {
+                    member.ills.heal(strike.id, now);
+                }
+                let leader = self.cast.leader();
+                let lasts = strike.lasts;
+                let cast = &mut self.cast;
+                let _runs = cast.strike(leader, Process::Restart, now, lasts).await;
+            }
+            Fault::Actor(..) | Fault::Controller(..) => {}
+        }
+    }
+
+    /// Counts a fault that was effective if it hit something while it lasted.
+    pub(super) fn count(&mut self, strike: &Strike) {
+        let hit = match &strike.fault {
+            Fault::Api(place, _) | Fault::Prometheus(place, _) | Fault::Controller(place, _) => {
+                self.hits(*place, strike.id) > 0
+            }
+            Fault::Actor(
+                place,
+                Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
+            ) => {
+                let door = self.cast.door(*place);
+                door.is_some_and(|door| !door.census.is_armed(role))
+            }
+            _ => false,
+        };
+        let key = (strike.fault.class(), strike.fault.kind());
+        self.outcome.tally.entry(key).or_default().effective += u64::from(hit);
+    }
+
+    fn hits(&self, place: usize, id: usize) -> u64 {
+        let member = self.cast.members.get(place);
+        member.map_or(0, |member| member.ills.hits(id))
+    }
+
+    fn ills(&self, place: usize, act: impl FnOnce(&Ills)) {
+        if let Some(member) = self.cast.members.get(place) {
+            act(&member.ills);
+        }
+    }
+
+    /// Lets a fault begin; whether it has hit something by that alone.
+    pub(super) async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
+        match &strike.fault {
+            Fault::Api(_, Api::Compact) => {
+                self.world.server.compact();
+                true
+            }
+            Fault::Api(place, fault) => {
+                let version = self.insider.version();
+                self.ills(*place, |ills| ills.ail_api(strike.id, *fault, version));
+                *fault == Api::Cut
+            }
+            Fault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.ail_prometheus(strike.id, *fault));
+                self.shake(*fault, strike, true)
+            }
+            Fault::Actor(place, fault) => self.afflict(*place, fault),
+            Fault::Controller(place, how) => {
+                if *how == Process::Handover {
+                    let version = self.insider.version();
+                    let others = self.cast.members.iter().enumerate();
+                    for (_, other) in others.filter(|(other, _)| other != place) {
+                        other.ills.ail_api(strike.id, Api::Silent, version);
+                    }
+                }
+                let runs = self.cast.strike(*place, *how, now, strike.lasts).await;
+                let is_to_come = how.is_at_a_write();
+                if is_to_come {
+                    self.ills(*place, |ills| ills.await_write(strike.id));
+                }
+                runs && !is_to_come
+            }
+            Fault::Object(number, how) => {
+                let hit = self.injector.break_object(*number, *how).await;
+                if *how == Object::Unseen {
+                    // Before any watch has had a turn.
+                    self.world.server.compact();
+                }
+                hit
+            }
+            Fault::Settings(how) => self.injector.edit(*how).await,
+            Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
+        }
+    }
+
+    fn afflict(&self, place: usize, fault: &Actor) -> bool {
+        let Some(door) = self.cast.door(place) else {
+            return false;
+        };
+        let census = &door.census;
+        match fault {
+            Actor::Kill(role) | Actor::Storm(role) => census.kill(role),
+            Actor::Several(roles) => {
+                roles
+                    .iter()
+                    .map(|role| census.kill(role))
+                    .filter(|hit| *hit)
+                    .count()
+                    > 0
+            }
+            Actor::Abort(role) => census.abort(role),
+            Actor::Before(role) => {
+                census.kill_next(role, KillAt::Before);
+                false
+            }
+            Actor::After(role) => {
+                census.kill_next(role, KillAt::After);
+                false
+            }
+            Actor::Panic(role) => {
+                census.befall(role, Mishap::Panic);
+                false
+            }
+            Actor::Hang(role) => {
+                census.befall(role, Mishap::Hang);
+                false
+            }
+        }
+    }
+
+    /// Faults of Prometheus itself, which everybody sees.
+    fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {
+        let begun = begins.then_some((strike, fault));
+        // Another one of its kind may go on.
+        let in_force = begun.or_else(|| {
+            let mut others = self.active.iter().filter_map(|one| match one.fault {
+                Fault::Prometheus(_, other) if discriminant(&other) == discriminant(&fault) => {
+                    Some((one, other))
+                }
+                _ => None,
+            });
+            others.next()
+        });
+        let mut prometheus = self
+            .world
+            .prometheus
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match fault {
+            Prom::Down => {
+                prometheus.set_outage(in_force.map(|_| Outage::Unreachable));
+                false
+            }
+            Prom::Gap => {
+                let until = in_force.map(|(strike, _)| strike.at + strike.lasts);
+                let until = until.map(|at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX));
+                prometheus.set_gap(until.map(|at| WallTime(DATE.0.saturating_add(at))));
+                begins
+            }
+            Prom::Lag(_) => {
+                let lag = match in_force {
+                    Some((_, Prom::Lag(time))) => time,
+                    _ => Duration::ZERO,
+                };
+                prometheus.set_lag(lag);
+                begins
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends every fault and puts everything back.
+    pub(super) async fn calm(&mut self, now: Duration) {
+        self.cover();
+        for strike in std::mem::take(&mut self.active) {
+            self.heal(&strike).await;
+        }
+        for number in 0..self.plot.variants().len() {
+            self.injector.restore(number).await;
+        }
+        self.injector.disperse().await;
+        self.injector.restore_settings().await;
+        self.outcome.struck = self.cast.has_struck();
+        self.cast.calm(now);
+        self.trace.note("fault", "calm", "everything is put back");
+    }
+}

@@ -1,0 +1,103 @@
+//! What a process knows of the cluster, against what is stored.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{FOLLOWED, KNOWN, RELISTED, Seat, Surroundings, WATCHED_AGAIN};
+use crate::policy::moment::Moment;
+use crate::sim::apiserver::Insider;
+use crate::sim::chaos::check::Violation;
+use crate::sim::chaos::check::known::unlike;
+use crate::sim::chaos::check::settings::behind;
+
+impl Seat {
+    /// M1: what decisions rest on is watched, if nothing is in the way.
+    pub(super) fn deaf(&mut self, now: Moment) -> Vec<Violation> {
+        let watches = &self.watches;
+        let deaf = FOLLOWED.iter().filter(|kind| !watches.hear(&[kind]));
+        let deaf: Vec<String> = deaf.map(|kind| (*kind).to_owned()).collect();
+        let times = (now.monotonic, self.free);
+        let lasting = self.patience.lasting("deaf", deaf, times, WATCHED_AGAIN);
+        let text = |kind: String| {
+            let limit = WATCHED_AGAIN.as_secs();
+            format!("{kind} have not been watched for {limit} s, though nothing is in the way")
+        };
+        let found = lasting.into_iter().map(text);
+        found.map(|text| Violation::new("M1", text)).collect()
+    }
+
+    pub(super) fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
+        let door = Arc::clone(&self.door);
+        let mirrors = &door.facts.mirrors;
+        let revisions = [
+            mirrors.variants.revision(),
+            mirrors.deployments.revision(),
+            mirrors.pods.revision(),
+            around.number,
+        ];
+        if self.agreed == Some(revisions) {
+            return Vec::new();
+        }
+        let records = mirrors.variants.all();
+        let known = records.iter().map(|(_, record)| {
+            let version = record.resource_version.parse().unwrap_or(0);
+            let object = &record.object;
+            (object.key.clone(), Arc::clone(&object.uid), version)
+        });
+        let excused = self.is_misled(RELISTED, now.monotonic);
+        let mut found = self.versions.judge(known, excused);
+        let here = |keys: Vec<String>| keys.into_iter().collect::<BTreeSet<String>>();
+        let kinds = [
+            ("variants", here(names(&mirrors.variants)), &around.objects),
+            (
+                "deployments",
+                here(names(&mirrors.deployments)),
+                &around.deployments,
+            ),
+            ("pods", here(names(&mirrors.pods)), &around.pods),
+        ];
+        let agree = kinds.iter().all(|(_, known, stored)| known == *stored);
+        self.agreed = agree.then_some(revisions);
+        let calm = (now.monotonic, self.calm);
+        for (kind, known, stored) in kinds {
+            let ghosts: Vec<String> = known.difference(stored).cloned().collect();
+            let group = format!("ghosts/{kind}");
+            for ghost in self.patience.lasting(&group, ghosts, calm, KNOWN) {
+                let text = format!("{ghost} is gone, and still among the {kind} that are known");
+                found.push(Violation::new("M2", text));
+            }
+            let missing: Vec<String> = stored.difference(&known).cloned().collect();
+            let group = format!("missing/{kind}");
+            for missing in self.patience.lasting(&group, missing, calm, KNOWN) {
+                let text = format!("{missing} is not among the {kind} that are known");
+                found.push(Violation::new("M1", text));
+            }
+        }
+        found
+    }
+
+    /// M1, M2: what is known of each object is what is stored; C5: settings are those that are stored.
+    pub(super) fn ignorant(&mut self, now: Moment, insider: &Insider) -> Vec<Violation> {
+        let facts = &self.door.facts;
+        let calm = (now.monotonic, self.calm);
+        let is_heard = |plural: &str| self.watches.hear(&[plural]);
+        let odd = unlike(insider, &facts.mirrors, &is_heard);
+        let settings = facts.settings.load();
+        let behind = behind(&settings.generation, &self.fixed, insider);
+        let mut found = Vec::new();
+        for object in self.patience.lasting("unlike", odd, calm, KNOWN * 2) {
+            let text = format!("{object} is known otherwise than it is stored");
+            found.push(Violation::new("M1", text));
+        }
+        for keys in self.patience.lasting("behind", behind, calm, KNOWN * 2) {
+            let text = format!("settings are not those that are stored: {keys}");
+            found.push(Violation::new("C5", text));
+        }
+        found
+    }
+}
+
+fn names<V>(mirror: &crate::cluster::mirror::Mirror<V>) -> Vec<String> {
+    let all = mirror.all();
+    all.iter().map(|(key, _)| key.to_string()).collect()
+}
