@@ -223,6 +223,8 @@ impl Registry for Variants {
 
     fn ended(&mut self, key: &VariantKey) {
         self.facts.board.remove(key);
+        // What comes back under its name has not failed.
+        self.facts.set_quarantine(key, None);
         self.changed.ring(key.clone());
         if let Some(next) = self.refused.pop_first() {
             self.dirty.ring(Dirty::Variant(next));

@@ -1,5 +1,7 @@
 //! The registry refuses what it has no room for, and makes room again.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::Variants;
@@ -82,4 +84,24 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     registry.ended(&key("a"));
     assert_eq!(dirty.answer(), [super::Dirty::Variant(key("c"))].into());
     assert_eq!(runs(registry.order(key("c"))).as_deref(), Some("c"));
+}
+
+/// One that was quarantined when its object went left its quarantine behind, for whatever came under its name.
+#[test]
+fn a_variant_that_is_gone_is_not_in_quarantine() {
+    let facts = facts();
+    store(&facts, &["a"]);
+    let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+    let mut registry = Variants::new(
+        facts.clone(),
+        Doorbell::new(|| {}),
+        Doorbell::new(|| {}),
+        Address::vacant(),
+        events,
+    );
+    let key = VariantKey::new("ns", "a");
+    registry.quarantined(&key, 3, "killed", Duration::from_secs(30));
+    assert_eq!(facts.quarantine_of(&key).as_deref(), Some("killed"));
+    registry.ended(&key);
+    assert_eq!(facts.quarantine_of(&key), None);
 }
