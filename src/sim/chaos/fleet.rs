@@ -62,3 +62,31 @@ impl Fleet {
         budget
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::bundle::read_bundle;
+    use crate::sim::world::scenario;
+
+    #[test]
+    fn a_budget_is_the_least_quota_or_what_nodes_offer_and_none_without_a_limiter() {
+        let fleet = Fleet::of(&scenario("days").unwrap());
+        let budget = |text: &str| {
+            let settings = read_bundle(&format!("saturation: {{default: {{{text}}}}}")).unwrap();
+            let budget = fleet.budget(&settings).into_iter();
+            budget
+                .map(|(of_type, count)| format!("{of_type} {count}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(budget(""), [""; 0]);
+        assert_eq!(budget("enableLimiter: true"), ["A100 24", "H100 24"]);
+        let limiters = "limiters: [{name: a, type: quota, scope: cluster, quotas: {H100: 12}}, \
+                        {name: b, type: quota, scope: cluster, quotas: {H100: 7, A100: -1}}]";
+        assert_eq!(
+            budget(&format!("enableLimiter: true, {limiters}")),
+            ["H100 7"]
+        );
+        assert_eq!(budget(limiters), [""; 0]);
+    }
+}

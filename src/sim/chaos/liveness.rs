@@ -176,3 +176,58 @@ fn uneven(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::world::{ConfigMap, ModelFrame, scenario};
+
+    /// What is told of a model of which so many requests wait, with so many replicas of its variants.
+    fn told(by_tokens: bool, held: usize, queue: f64, desired: [u32; 2]) -> bool {
+        let mut scenario = scenario("days").unwrap();
+        scenario.models.truncate(1);
+        scenario.config = vec![ConfigMap {
+            name: "any",
+            data: if by_tokens {
+                vec![("default", BY_TOKENS.to_owned())]
+            } else {
+                Vec::new()
+            },
+        }];
+        let variants = desired.map(|desired| VariantFrame {
+            desired: Some(desired),
+            ..VariantFrame::default()
+        });
+        let model = ModelFrame {
+            held,
+            queue,
+            variants: variants.into(),
+            ..ModelFrame::default()
+        };
+        let frame = Frame {
+            models: vec![model],
+            ..Frame::default()
+        };
+        !wanting(&frame, &scenario, None).is_empty()
+    }
+
+    #[test]
+    fn a_model_whose_requests_wait_has_grown_as_far_as_it_may() {
+        let scenario = scenario("days").unwrap();
+        let variants = scenario.models[0].variants.iter();
+        let bounds: Vec<(u32, u32)> = variants.map(|variant| variant.bounds).collect();
+        assert_eq!(bounds, [(1, 4), (1, 5)]);
+        for (by_tokens, held, queue, desired, expected) in [
+            (true, 10, 10.0, [1, 1], false),
+            (true, 11, 0.0, [1, 1], true),
+            (true, 0, 11.0, [1, 1], true),
+            (true, 11, 0.0, [4, 4], true),
+            (true, 11, 0.0, [4, 5], false),
+            (false, 11, 0.0, [1, 1], true),
+            (false, 11, 0.0, [1, 2], false),
+        ] {
+            let found = told(by_tokens, held, queue, desired);
+            assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");
+        }
+    }
+}

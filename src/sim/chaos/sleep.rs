@@ -224,7 +224,7 @@ impl Sleep {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use serde_json::json;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     /// A plan with one step at the zero boundary for each variant: its name, its model, from and to.
-    fn plan(steps: &[(&str, &str, u32, u32)]) -> Plan {
+    pub(in crate::sim::chaos) fn plan(steps: &[(&str, &str, u32, u32)]) -> Plan {
         let decisions = steps.iter().map(|(name, model, from, to)| {
             let key = VariantKey::new("n", *name);
             let decision = json!({

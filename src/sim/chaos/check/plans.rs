@@ -280,6 +280,64 @@ fn is_outside(target: Replicas, bounds: &DeclaredBounds) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::chaos::sleep::tests::plan;
+
+    /// What is found in a plan: `v` goes from 1 to 2, with two GPUs for each, beside two others.
+    fn found(quota: u32, exist: u32, age: Duration, calm: Option<Duration>) -> [Option<String>; 2] {
+        let plan = plan(&[("v", "m", 1, 2), ("w", "m", 1, 1)]);
+        let keys = ["v", "w"].map(|name| VariantKey::new("n", name));
+        let fleet = keys.map(|key| (key, ("A".to_owned(), 2))).into();
+        let circumstances = Circumstances {
+            generation: 1,
+            term: 1,
+            stored: Inherited::new(),
+            silent: Duration::ZERO,
+            unheard: &|_| Duration::ZERO,
+            usable: Duration::MAX,
+            age,
+            calm,
+            unserved: &|_| false,
+            staying: &|_| Some(Replicas(exist)),
+            budget: [("A", quota)].into(),
+            fleet: &fleet,
+            may_be_zero: &|_| false,
+            bounds_of: &|_| None,
+        };
+        let text = |found: Option<Violation>| found.map(|found| found.to_string());
+        [
+            text(beyond(&plan, &circumstances)),
+            text(late(&plan, &circumstances)),
+        ]
+    }
+
+    #[test]
+    fn growth_keeps_within_its_budget_and_what_exists_is_no_growth() {
+        let grown = |quota, exist| {
+            let [found, _] = found(quota, exist, Duration::ZERO, None);
+            found.map(|text| text.split(':').nth(1).unwrap_or_default().to_owned())
+        };
+        assert_eq!(grown(6, 1), None);
+        let text = " n/v grows, so that 6 A are used of 5";
+        assert_eq!(grown(5, 1).as_deref(), Some(text));
+        assert_eq!(grown(5, 2), None, "somebody else has scaled it");
+    }
+
+    #[test]
+    fn what_is_published_late_in_calm_is_told() {
+        let told = |seconds, calm| {
+            let [_, found] = found(9, 1, Duration::from_secs(seconds), calm);
+            found
+        };
+        assert_eq!(told(2, Some(Duration::ZERO)), None);
+        let text = "D7: cycle 1 is published 3 s after it was decided";
+        assert_eq!(told(3, Some(Duration::ZERO)).as_deref(), Some(text));
+        assert_eq!(told(3, None), None);
+        assert_eq!(
+            told(3, Some(Duration::from_secs(1))),
+            None,
+            "disturbed then"
+        );
+    }
 
     #[test]
     fn bounds_hold_and_of_crossed_ones_the_most() {
