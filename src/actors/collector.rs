@@ -343,6 +343,10 @@ impl Behaviour for Collector {
     ) -> Result<(), Trouble> {
         match occasion {
             Occasion::Wake => {
+                if self.facts.flaws.has(Flaw::LearnedLost) {
+                    let learned = &self.facts.learned;
+                    learned.publish(cx.tenure(), Arc::default())?;
+                }
                 let is_first = self.facts.metrics.load().collected.is_none();
                 if is_first {
                     self.collect_for_cycle(cx).await?;

@@ -61,7 +61,7 @@ pub enum Flaw {
     NeverGrows,
     /// Counts fall for three quarters of a minute in ten minutes.
     SlowShrink,
-    /// Every other plan is published when the next one comes.
+    /// Each plan is published when the next one comes.
     PlanBehind,
     /// A config that was started again hears nothing.
     ConfigDeaf,
@@ -79,11 +79,13 @@ pub enum Flaw {
     CurrentInflated,
     /// A collector that was started again does not collect by itself.
     CollectorIdle,
+    /// A collector that was started again has forgotten what was learned.
+    LearnedLost,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseUnversioned,
@@ -119,6 +121,7 @@ impl Flaw {
         Self::ScalersKept,
         Self::CurrentInflated,
         Self::CollectorIdle,
+        Self::LearnedLost,
     ];
 }
 

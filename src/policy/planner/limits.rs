@@ -138,16 +138,20 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
 /// there all the same. Of a target that was never seen each replica holds at least one.
 fn unseen(snapshot: &ClusterSnapshot) -> impl Iterator<Item = (&VariantView, Gpus)> {
     let views = snapshot.variants.values().map(|view| &**view);
-    views.filter_map(|view| match view.target {
-        TargetView::Unknown { .. }
-        | TargetView::Contested { .. }
-        | TargetView::Malformed { .. } => {
-            let each = view.template.gpus_per_replica().at_least_one();
-            Some((view, each.times(view.desired?)))
-        }
-        TargetView::Resolved(_)
-        | TargetView::NotFound { .. }
-        | TargetView::UnsupportedKind { .. } => None,
+    views.filter_map(|view| {
+        let is_there = match &view.target {
+            TargetView::Unknown { .. } | TargetView::Malformed { .. } => true,
+            // The target of several is there once.
+            TargetView::Contested { claimants, .. } => {
+                let mut ours = claimants.iter();
+                ours.find(|key| snapshot.variants.contains_key(*key)) == Some(&view.key)
+            }
+            TargetView::Resolved(_)
+            | TargetView::NotFound { .. }
+            | TargetView::UnsupportedKind { .. } => false,
+        };
+        let each = view.template.gpus_per_replica().at_least_one();
+        is_there.then_some((view, each.times(view.desired?)))
     })
 }
 

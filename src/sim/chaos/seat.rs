@@ -92,6 +92,8 @@ pub(super) struct Seat {
     /// The revisions of mirrors and surroundings at which they were last found equal.
     agreed: Option<[u64; 4]>,
     patience: Patience,
+    /// Of which collection it last had learned.
+    learned: Option<Duration>,
     report: Vec<RoleReport>,
     /// Since when nothing disturbs it.
     calm: Option<Duration>,
@@ -216,6 +218,7 @@ impl Seat {
             version: None,
             agreed: None,
             patience: Patience::default(),
+            learned: None,
             report: Vec::new(),
             calm: None,
             awake: None,
@@ -258,6 +261,7 @@ impl Seat {
         let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
+        found.extend(self.forgetful());
         found.extend(self.deaf(now));
         found.extend(self.mirrors(now, around));
         if now.monotonic.as_secs().is_multiple_of(LOOK_EVERY) {
@@ -274,6 +278,13 @@ impl Seat {
             violation.text = format!("c{place}: {}", violation.text);
         }
         found
+    }
+
+    /// T6: what a process has learned outlives the roles that learned it.
+    fn forgetful(&mut self) -> Option<Violation> {
+        let learned = self.door.facts.learned.load().collected;
+        let before = std::mem::replace(&mut self.learned, learned);
+        (learned < before).then(|| Violation::new("T6", "what was learned is forgotten"))
     }
 
     fn look_around(&mut self, is_free: bool, now: Duration) {
