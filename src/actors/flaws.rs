@@ -28,6 +28,7 @@ pub(super) fn settings<'a>(
             silent: Duration::ZERO,
         };
     }
+    #[cfg(feature = "sim")]
     if flaws.has(Flaw::BudgetForgotten) {
         seen.to_mut().saturation.forget_limiter();
     }

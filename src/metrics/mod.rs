@@ -18,6 +18,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::plan::{Action, Decision, Plan, Stage, VariantFigures, Why};
 use crate::policy::record::Values;
+use crate::policy::units::Replicas;
 use crate::policy::zero::Obstacle;
 use crate::settings::queueing_model::ANALYZER_NAME;
 use crate::settings::saturation::Analysis;
@@ -273,7 +274,7 @@ impl Metrics {
     }
 
     /// The replicas that exist, as a flawed controller shows them.
-    fn shown(&self, current: crate::policy::units::Replicas) -> f64 {
+    fn shown(&self, current: Replicas) -> f64 {
         let more = f64::from(u8::from(self.flaws.has(Flaw::CurrentInflated)));
         current.to_f64() + more
     }

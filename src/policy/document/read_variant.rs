@@ -188,10 +188,19 @@ impl Reader {
             self.fault(path, "current is missing; write the replicas that exist");
             return TargetView::Unknown { target: key };
         };
+        let surge = document.surge.unwrap_or(0);
+        if surge > current {
+            self.fault(
+                path,
+                format!(
+                    "surge is {surge} of {current} replicas that exist; write at most {current}"
+                ),
+            );
+        }
         TargetView::Resolved(ResolvedTarget {
             key,
             current: Replicas(current),
-            surge: Replicas(document.surge.unwrap_or(0).min(current)),
+            surge: Replicas(surge),
             ready: Replicas(document.ready.unwrap_or(current)),
             generation: if document.lagging {
                 GenerationState::Lagging

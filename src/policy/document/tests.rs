@@ -164,6 +164,12 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "{current: 2}",
+        "{current: 2, surge: 3}",
+        "variants[0].target",
+        "write at most 2",
+    ),
+    (
+        "{current: 2}",
         "{current: 2, why: x}",
         "variants[0].target.why",
         "drop it",

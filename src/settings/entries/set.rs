@@ -38,7 +38,8 @@ impl<E> EntrySet<E> {
         self.default.as_ref()
     }
 
-    /// The same, to be changed.
+    /// The same, to be changed by a planted defect.
+    #[cfg(feature = "sim")]
     pub(in crate::settings) fn default_entry_mut(&mut self) -> Option<&mut E> {
         self.default.as_mut()
     }

@@ -196,7 +196,8 @@ impl SaturationLayers {
             .unwrap_or(false)
     }
 
-    /// Limits growth no more, as if nobody had asked for it.
+    /// Limits growth no more, as if nobody had asked for it: a planted defect.
+    #[cfg(feature = "sim")]
     pub fn forget_limiter(&mut self) {
         if let Some(entry) = self.entries.global.default_entry_mut() {
             entry.enable_limiter = None;

@@ -26,6 +26,7 @@ impl Seat {
         found.map(|text| Violation::new("M1", text)).collect()
     }
 
+    /// M1, M2: no object goes back in time, and names are those that are stored.
     pub(super) fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
         let door = Arc::clone(&self.door);
         let mirrors = &door.facts.mirrors;
