@@ -28,7 +28,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Starts from the published count, else from what exists.
+    /// Starts from the published count, else from what exists and stays.
     pub(super) fn new(
         view: &'a VariantView,
         scale: &'a ResolvedTarget,
@@ -38,7 +38,7 @@ impl<'a> Draft<'a> {
     ) -> Self {
         let (base, why) = match view.desired {
             Some(desired) => (desired, Why::LastDesired),
-            None => (scale.current, Why::CurrentReplicas),
+            None => (scale.staying(), Why::CurrentReplicas),
         };
         let mut draft = Self {
             view,
@@ -61,14 +61,10 @@ impl<'a> Draft<'a> {
         self.steps.first().map_or(self.count, |step| step.to)
     }
 
-    /// Whether it got its share of GPUs already.
-    pub(super) fn is_shared(&self) -> bool {
-        self.steps.iter().any(|step| {
-            matches!(
-                step.why,
-                Why::Shared(_) | Why::Rescaled(_) | Why::Limited(_)
-            )
-        })
+    /// Whether its growth is cut to what there is already.
+    pub(super) fn is_cut(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| matches!(step.why, Why::Rescaled(_) | Why::Limited(_)))
     }
 
     /// The replicas that it will have whatever else is decided: those that exist, its minimum, and

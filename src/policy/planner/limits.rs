@@ -262,9 +262,14 @@ fn contest(work: &Work<'_>) -> Option<Contest> {
     })
 }
 
-/// The model lacks capacity, so what was published stays even where nothing is granted.
+/// The model lacks capacity, so what was published stays even where nothing is granted. What a rollout
+/// has for a while was counted on, and asks for its GPUs afterwards.
 fn take_share(draft: &mut Draft<'_>, shared: &Change<WhyShared>) {
     let standing = draft.count();
+    if shared.to > draft.standing() {
+        let taken = shared.to.saturating_sub(draft.scale.current);
+        draft.reserved = draft.reserved.max(taken);
+    }
     let why = match &shared.why {
         WhyShared::Granted { .. } if shared.to <= standing => WhyShared::Ordered { standing },
         why => why.clone(),
@@ -286,10 +291,9 @@ fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
 }
 
 fn requests<'a>(work: &'a Work<'_>) -> impl Iterator<Item = GrowthRequest> + 'a {
-    let shared = |draft: &&Draft<'_>| !draft.is_shared();
     work.drafts
         .iter()
-        .filter(shared)
+        .filter(|draft| !draft.is_cut())
         .filter(|draft| draft.count() > granted(draft))
         .map(|draft| GrowthRequest {
             key: draft.view.key.clone(),

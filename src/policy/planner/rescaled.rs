@@ -191,7 +191,7 @@ fn shared_part(draft: &Draft<'_>) -> ShareVariant {
         role: draft.view.template.role,
         accelerator: draft.view.accelerator.clone(),
         gpus: draft.view.template.gpus_per_replica(),
-        current: draft.scale.current,
+        current: draft.scale.staying(),
         bounds: draft.bounds,
         cost: draft.view.cost,
         per_replica: 0.0,
@@ -234,7 +234,7 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
                     _ => change.to.max(draft.count()),
                 };
                 if matches!(change.why, WhyRescaled::Filled { .. }) {
-                    let filled = change.to.saturating_sub(draft.scale.current);
+                    let filled = change.to.saturating_sub(draft.scale.staying());
                     draft.reserved = draft.reserved.max(filled);
                 }
                 draft.step(Stage::Optimizer, to, Why::Rescaled(change.why));

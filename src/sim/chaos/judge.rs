@@ -12,13 +12,14 @@ use super::check::plans::{Circumstances, Inherited};
 use super::check::{Violation, series};
 use super::fleet::Fleet;
 use super::line::{Listener, is_write};
-use super::seat::{Hears, Seat, Surroundings};
+use super::seat::{Hears, Seat};
 use super::sleep::{Sleep, Sleeper, Use};
+use super::surroundings::Surroundings;
 use super::trace::Trace;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::Plan;
-use crate::policy::snapshot::TargetView;
+use crate::policy::snapshot::{ResolvedTarget, TargetView};
 use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::Door;
@@ -168,7 +169,8 @@ impl Judge {
     /// A process begins.
     pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: Hears) {
         let owner = door.census.owner();
-        let seat = Seat::new(door, hears, self.now());
+        let around = self.look_around();
+        let seat = Seat::new(door, hears, self.now(), &around);
         let mut bench = self.bench();
         bench.owners.push((place, owner));
         bench.seats.insert(place, seat);
@@ -285,7 +287,11 @@ impl Judge {
         let target_of = |key: &VariantKey| views.get(key)?.target.resolved();
         let unserved =
             |key: &VariantKey| target_of(key).is_some_and(|target| target.ready == Replicas::ZERO);
-        let staying = |key: &VariantKey| Some(target_of(key)?.staying());
+        // What exists may have changed since the plan was made, in the same moment.
+        let staying = |key: &VariantKey| {
+            let now = target_of(key).map(ResolvedTarget::staying);
+            now.max(seat.stood.get(key).copied())
+        };
         let term = seat.door.facts.claim.term();
         let circumstances = Circumstances {
             term,
@@ -420,6 +426,7 @@ impl Judge {
                 seats,
                 met,
                 sleep,
+                fleet,
                 counts,
                 ..
             } = &mut *bench;
@@ -438,6 +445,7 @@ impl Judge {
                 let held = seat.door.census.owner().take_peak();
                 counts.held = counts.held.max(held);
                 found.extend(seat.held(held, &around));
+                seat.stand(fleet.gpus.keys());
                 found.extend(seat.second(
                     *place,
                     moment,

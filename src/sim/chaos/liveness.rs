@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::cast::Cast;
 use super::check::Violation;
 use super::judge::Judge;
-use super::plot::BY_TOKENS;
+use super::plot::is_by_tokens;
 use crate::kit::RoleState;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Plan, Why};
@@ -20,7 +20,7 @@ const QUEUE: f64 = 10.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
 /// them is below its most, and nothing that limits GPUs keeps any there. The percentage-based analysis
-/// does not hear of requests that a router holds, but under such a load it has grown.
+/// does not hear of requests that a router holds, but where servers have long queues it has grown.
 pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -> Vec<Violation> {
     let is_kept = |key: &VariantKey| {
         let decision = plan.and_then(|plan| plan.decisions.get(key));
@@ -29,8 +29,7 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
             steps.any(|step| matches!(step.why, Why::Limited(_) | Why::Shared(_)))
         })
     };
-    let mut config = scenario.config.iter().flat_map(|map| &map.data);
-    let hears_routers = config.any(|(_, text)| text.contains(BY_TOKENS));
+    let hears_routers = is_by_tokens(scenario);
     let may_grow = |variant: &Variant, seen: &VariantFrame| {
         let (least, most) = variant.bounds;
         let enough = if hears_routers { most } else { least + 1 };
@@ -47,6 +46,7 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
         } else {
             variants.all(|(variant, seen)| may_grow(variant, seen))
         };
+        let held = if hears_routers { held } else { 0.0 };
         seen.queue.max(held) > QUEUE && can_grow && !keys.any(|key| is_kept(&key))
     });
     wanting
@@ -179,6 +179,7 @@ fn uneven(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String
 
 #[cfg(test)]
 mod tests {
+    use super::super::plot::BY_TOKENS;
     use super::*;
     use crate::sim::world::{ConfigMap, ModelFrame, scenario};
 
@@ -223,8 +224,9 @@ mod tests {
             (true, 0, 11.0, [1, 1], true),
             (true, 11, 0.0, [4, 4], true),
             (true, 11, 0.0, [4, 5], false),
-            (false, 11, 0.0, [1, 1], true),
-            (false, 11, 0.0, [1, 2], false),
+            (false, 11, 10.0, [1, 1], false),
+            (false, 0, 11.0, [1, 1], true),
+            (false, 0, 11.0, [1, 2], false),
         ] {
             let found = told(by_tokens, held, queue, desired);
             assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");

@@ -23,6 +23,7 @@ mod schedule;
 mod seat;
 mod sleep;
 mod stream;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 mod trace;

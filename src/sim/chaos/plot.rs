@@ -123,6 +123,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     };
     let sleeper = sleeper(name, &scenario);
     let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
+    let rest = rest(&scenario);
     Some(Plot {
         name,
         about,
@@ -134,12 +135,12 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         controllers,
         faults_until,
         climb,
-        rest: REST,
+        rest,
         stays: match *name {
             "probe" => MINUTE,
             _ => MINUTE * 3,
         },
-        lasts: load_until + REST + MINUTE * 3,
+        lasts: load_until + rest + MINUTE * 3,
         flaw: None,
         probe: None,
         rates: rates
@@ -151,6 +152,21 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
 /// How long after the last fault, and the last request, everything is at rest at the latest: a replica that
 /// never gets ready is waited for for ten minutes, and autoscalers wait for two.
 const REST: Duration = Duration::from_mins(15);
+/// How long the percentage-based analysis takes to give one replica up: it gives up one of a model at a
+/// time, waits two minutes for it to go, and looks every half minute.
+const GIVEN_UP: Duration = Duration::from_secs(150);
+
+fn rest(scenario: &Scenario) -> Duration {
+    if is_by_tokens(scenario) {
+        return REST;
+    }
+    let surplus = |model: &Model| -> u32 {
+        let bounds = model.variants.iter().map(|variant| variant.bounds);
+        bounds.map(|(least, most)| most.saturating_sub(least)).sum()
+    };
+    let most = scenario.models.iter().map(surplus).max();
+    REST + GIVEN_UP * most.unwrap_or(0)
+}
 
 /// Three models whose load ends some time after the faults, at its peak: then everything has one resting point. By the seed one of
 /// them may go to zero, one variant is known by its scale subresource alone, and replicas of one are groups.
@@ -357,6 +373,13 @@ limiters:
 ";
 /// The analysis by tokens.
 pub(super) const BY_TOKENS: &str = "analyzerName: saturation\n";
+
+/// Whether models are analysed by tokens, rather than by percentages.
+pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
+    let mut config = scenario.config.iter().flat_map(|map| &map.data);
+    config.any(|(_, text)| text.contains(BY_TOKENS))
+}
+
 const INVENTORY: &str = "enableLimiter: true\n";
 
 /// With the analyzer of a seed, and for every other seed with a budget of GPUs: a quota, or what there is.

@@ -1,6 +1,6 @@
 //! One process as the judge sees it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use super::check::settings::Generations;
 use super::check::tree::Tree;
 use super::ills::Ills;
 use super::lens::Heard;
+use super::surroundings::Surroundings;
 use super::watches::Watches;
 use crate::kit::RoleReport;
 use crate::policy::key::VariantKey;
@@ -26,7 +27,6 @@ use crate::policy::rival::Standing;
 use crate::policy::units::Replicas;
 use crate::settings::Sources;
 use crate::sim::apiserver::Insider;
-use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::Door;
 
 mod knows;
@@ -53,9 +53,6 @@ const LOOK_EVERY: u64 = 10;
 /// Seconds between two looks at what is kept.
 const KEPT_EVERY: u64 = 30;
 
-const VARIANTS: &str = "variantautoscalings.llmd.ai";
-const DEPLOYMENTS: &str = "deployments.apps";
-const PODS: &str = "pods.";
 /// What decisions rest on: where one of these is not watched, the process knows nothing new.
 const FOLLOWED: [&str; 7] = [
     "variantautoscalings",
@@ -66,8 +63,6 @@ const FOLLOWED: [&str; 7] = [
     "horizontalpodautoscalers",
     "configmaps",
 ];
-/// What the judge knows of the cluster.
-const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
 
 /// One process.
 pub(super) struct Seat {
@@ -87,6 +82,8 @@ pub(super) struct Seat {
     versions: Versions,
     kept: Kept,
     holdings: Holdings,
+    /// The replicas of each variant that existed and were to stay at the last look.
+    pub(super) stood: BTreeMap<VariantKey, Replicas>,
     /// The version of the cluster at the last look.
     version: Option<u64>,
     /// The revisions of mirrors and surroundings at which they were last found equal.
@@ -106,14 +103,6 @@ pub(super) struct Seat {
     counted: BTreeMap<String, f64>,
 }
 
-/// A variant as the API server stores it.
-#[derive(Debug, Clone)]
-pub(super) struct Stored {
-    pub(super) bounds: (Option<u32>, Option<u32>),
-    pub(super) desired: Option<u32>,
-    pub(super) allows_zero: bool,
-}
-
 /// What a process hears, and what keeps it from hearing.
 pub(super) struct Hears {
     /// From Prometheus.
@@ -126,72 +115,13 @@ pub(super) struct Hears {
     pub(super) fixed: Sources,
 }
 
-/// What the API server holds.
-#[derive(Debug, Default)]
-pub(super) struct Surroundings {
-    /// The version of the last look.
-    version: u64,
-    /// Grows with every look that finds something changed.
-    number: u64,
-    /// Those of our instance.
-    pub(super) variants: BTreeMap<VariantKey, Stored>,
-    /// Those of any.
-    objects: BTreeSet<String>,
-    deployments: BTreeSet<String>,
-    pods: BTreeSet<String>,
-}
-
-impl Surroundings {
-    /// The surroundings as they are now; a look at everything only where something has changed.
-    pub(super) fn follow(
-        known: Option<Arc<Self>>,
-        insider: &Insider,
-        instance: Option<&str>,
-    ) -> Arc<Self> {
-        let number = known.as_ref().map_or(0, |known| known.number + 1);
-        match known {
-            Some(known) if !insider.changed_since(known.version, &WATCHED) => known,
-            _ => Arc::new(Self::look(insider, instance, number)),
-        }
-    }
-
-    fn look(insider: &Insider, instance: Option<&str>, number: u64) -> Self {
-        let version = insider.version();
-        let names = |resource: &str| -> BTreeSet<String> {
-            let all = insider.list(resource).into_iter().map(Object);
-            all.map(|one| format!("{}/{}", one.namespace(), one.name()))
-                .collect()
-        };
-        let variants = insider.list(VARIANTS).into_iter().map(Object);
-        // A controller without an instance manages what is labelled with any.
-        let is_ours =
-            |one: &Object| instance.is_none() || one.label(crate::api::INSTANCE_LABEL) == instance;
-        let variants = variants.filter(is_ours).map(|one| {
-            let count = |pointer: &str| {
-                let value = one.at(pointer).as_u64()?;
-                u32::try_from(value).ok()
-            };
-            let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
-            let stored = Stored {
-                bounds,
-                desired: count("/status/desiredOptimizedAlloc/numReplicas"),
-                allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
-            };
-            (VariantKey::new(one.namespace(), one.name()), stored)
-        });
-        Self {
-            version,
-            number,
-            variants: variants.collect(),
-            objects: names(VARIANTS),
-            deployments: names(DEPLOYMENTS),
-            pods: names(PODS),
-        }
-    }
-}
-
 impl Seat {
-    pub(super) fn new(door: Arc<Door>, hears: Hears, since: Duration) -> Self {
+    pub(super) fn new(
+        door: Arc<Door>,
+        hears: Hears,
+        since: Duration,
+        around: &Surroundings,
+    ) -> Self {
         let Hears {
             heard,
             watches,
@@ -214,7 +144,8 @@ impl Seat {
             tree: Tree::default(),
             versions: Versions::default(),
             kept: Kept::default(),
-            holdings: Holdings::default(),
+            holdings: Holdings::beginning_with(around.count()),
+            stood: BTreeMap::new(),
             version: None,
             agreed: None,
             patience: Patience::default(),
@@ -235,8 +166,15 @@ impl Seat {
 
     /// T5: the most bytes that were held since the last look.
     pub(super) fn held(&mut self, bytes: usize, around: &Surroundings) -> Option<Violation> {
-        let objects = around.objects.len() + around.pods.len();
-        self.holdings.judge(bytes, objects)
+        self.holdings.judge(bytes, around.count())
+    }
+
+    /// Remembers what exists of these variants, and stays.
+    pub(super) fn stand<'a>(&mut self, variants: impl Iterator<Item = &'a VariantKey>) {
+        let board = &self.door.facts.board;
+        let staying = |key: &VariantKey| Some(board.get(key)?.target.resolved()?.staying());
+        let stood = variants.filter_map(|key| Some((key.clone(), staying(key)?)));
+        self.stood = stood.collect();
     }
 
     /// Looks at everything.

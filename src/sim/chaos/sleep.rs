@@ -8,7 +8,7 @@ use super::seat::Seat;
 use crate::actors::facts::Facts;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
-use crate::policy::plan::{Plan, Stage};
+use crate::policy::plan::{Decision, Plan, Stage};
 use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
@@ -148,13 +148,15 @@ impl Sleep {
         misled: Option<Duration>,
         now: Duration,
     ) -> Option<Violation> {
+        // While it is renamed a variant serves another model, and another object may have its target.
         let decisions = || {
-            let keys = self.of.variants.iter();
-            let decided = keys.filter_map(|key| plan.decisions.get(key));
-            // While it is renamed a variant serves another model.
-            decided.filter(|one| one.model == self.of.model)
+            let all = plan.decisions.values();
+            all.filter(|one| one.model == self.of.model)
         };
-        let sleeps = decisions().all(|one| one.target == Some(Replicas::ZERO));
+        let is_none_of_it =
+            |one: &Decision| one.target.is_none() && !self.of.variants.contains(&one.key);
+        let sleeps =
+            decisions().all(|one| one.target == Some(Replicas::ZERO) || is_none_of_it(one));
         let falls = decisions().any(|one| {
             let base = one.steps.first().map(|step| step.from);
             base > Some(Replicas::ZERO) && one.target == Some(Replicas::ZERO)
@@ -290,6 +292,20 @@ pub(super) mod tests {
                 told.map(|text| Violation::new("D8", text.to_owned()))
             );
         }
+    }
+
+    #[test]
+    fn a_model_is_served_by_whatever_object_has_a_target_of_it() {
+        let mut sleep = sleep_of(&["v"]);
+        let starts = plan(&[("v", "m", 0, 1)]);
+        assert_eq!(sleep.too_early(&starts, None, seconds(1_000)), None);
+        let mut falls = plan(&[("v", "m", 1, 0), ("rival", "m", 1, 1)]);
+        assert_eq!(sleep.too_early(&falls, None, seconds(1_060)), None);
+        let rival = falls.decisions.values_mut().next().unwrap();
+        assert_eq!(&*rival.key.name, "rival");
+        rival.target = None;
+        let found = sleep.too_early(&falls, None, seconds(1_060)).unwrap();
+        assert_eq!(found.invariant, "D8");
     }
 
     #[test]

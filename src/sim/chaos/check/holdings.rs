@@ -17,6 +17,11 @@ pub(in crate::sim::chaos) struct Holdings {
 }
 
 impl Holdings {
+    /// Of a process that begins when there are so many variants and pods, which it may list before any look.
+    pub(in crate::sim::chaos) fn beginning_with(objects: usize) -> Self {
+        Self { objects }
+    }
+
     /// Judges the most bytes that were held since the last look.
     pub(in crate::sim::chaos) fn judge(
         &mut self,
@@ -90,5 +95,7 @@ mod tests {
         assert_eq!(holdings.judge(limit, 3), None);
         assert_eq!(holdings.judge(limit, 0), None);
         assert!(holdings.judge(limit + 1, 0).is_some());
+        let mut holdings = Holdings::beginning_with(3);
+        assert_eq!(holdings.judge(limit, 0), None);
     }
 }

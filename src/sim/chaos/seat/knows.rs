@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{FOLLOWED, KNOWN, RELISTED, Seat, Surroundings, WATCHED_AGAIN};
+use super::super::surroundings::Surroundings;
+use super::{FOLLOWED, KNOWN, RELISTED, Seat, WATCHED_AGAIN};
 use crate::policy::moment::Moment;
 use crate::sim::apiserver::Insider;
 use crate::sim::chaos::check::Violation;
