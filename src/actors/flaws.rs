@@ -10,6 +10,7 @@ use crate::env::{Flaw, Flaws};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
+use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
@@ -26,6 +27,13 @@ pub(super) fn settings<'a>(
             pending: Duration::ZERO,
             unapplied: Duration::ZERO,
             silent: Duration::ZERO,
+        };
+    }
+    if flaws.has(Flaw::AgeUnjudged) {
+        seen.to_mut().freshness = FreshnessBands {
+            fresh: Duration::MAX,
+            stale: Duration::MAX,
+            unavailable: Duration::MAX,
         };
     }
     #[cfg(feature = "sim")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::actors::facts::Facts;
 use crate::actors::optimizer;
+use crate::env::Flaw;
 use crate::kit::{Address, Context, Doorbell, Duty, Occasion, Tenure};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
@@ -53,7 +54,11 @@ impl Variant {
         changed: Doorbell<VariantKey>,
         optimizer: Address<optimizer::Message>,
     ) -> Self {
-        let state = VariantState::new(key.clone(), facts.board.get(&key));
+        let mut known = facts.board.get(&key);
+        if facts.flaws.has(Flaw::ClocksForgotten) {
+            known = None;
+        }
+        let state = VariantState::new(key.clone(), known);
         Self {
             key,
             facts,

@@ -143,7 +143,11 @@ impl Variants {
     fn order(&mut self, key: VariantKey) -> Option<Order<VariantKey>> {
         let Some(record) = self.facts.mirrors.managed(&key) else {
             self.refused.remove(&key);
-            self.children.remove(&key);
+            let runs = self.children.remove(&key).is_some();
+            if !runs && self.facts.board.get(&key).is_some() {
+                // It ran in an earlier life, and went before this one began: nobody is left to end.
+                self.ended(&key);
+            }
             return Some(Order::End(key));
         };
         let generation = (Arc::clone(&record.object.uid), record.object.generation);

@@ -81,11 +81,15 @@ pub enum Flaw {
     CollectorIdle,
     /// A collector that was started again has forgotten what was learned.
     LearnedLost,
+    /// A variant that was started again has forgotten since when it waits.
+    ClocksForgotten,
+    /// However old a sample is, it is taken for fresh.
+    AgeUnjudged,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseUnversioned,
@@ -122,6 +126,8 @@ impl Flaw {
         Self::CurrentInflated,
         Self::CollectorIdle,
         Self::LearnedLost,
+        Self::ClocksForgotten,
+        Self::AgeUnjudged,
     ];
 }
 

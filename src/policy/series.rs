@@ -45,12 +45,12 @@ impl<'a> Series<'a> {
     }
 
     /// What a resolved variant shows before any cycle has looked at it: the count published last,
-    /// else the replicas that exist.
+    /// else the replicas that exist and stay.
     pub fn before_first_plan(view: &'a VariantView) -> Option<Self> {
         let target = view.target.resolved()?;
         Some(Self {
             labels: Labels::new(&view.key, view.accelerator.label()),
-            desired: view.desired.unwrap_or(target.current),
+            desired: view.base()?,
             current: Some(target.current),
         })
     }

@@ -86,11 +86,11 @@ pub struct VariantView {
 }
 
 impl VariantView {
-    /// Where every step starts: the count published last, else the replicas that exist; `None` if
-    /// neither is known.
+    /// Where every step starts: the count published last, else the replicas that exist and stay; `None`
+    /// if neither is known.
     pub fn base(&self) -> Option<Replicas> {
-        self.desired
-            .or_else(|| self.target.resolved().map(|target| target.current))
+        let exist = || Some(self.target.resolved()?.staying());
+        self.desired.or_else(exist)
     }
 }
 

@@ -10,9 +10,10 @@ use crate::actors::facts::Facts;
 use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::env::Clock;
-use crate::kit::{Address, Doorbell, Order, Registry, WatchedKind};
+use crate::kit::{Address, Doorbell, Order, Registry, Role, Tenure, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::key::VariantKey;
+use crate::policy::variant::VariantState;
 use crate::settings::pool_group::PoolGroup;
 use crate::settings::{Sources, start};
 use k8s_openapi::api::core::v1::Namespace;
@@ -104,4 +105,41 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
     assert_eq!(facts.quarantine_of(&key).as_deref(), Some("killed"));
     registry.ended(&key);
     assert_eq!(facts.quarantine_of(&key), None);
+}
+
+/// Nobody took the view of one away whose object was removed while the registry itself was down.
+#[test]
+fn a_variant_that_went_between_two_lives_leaves_nothing() {
+    let facts = facts();
+    store(&facts, &["a", "b"]);
+    let changed = Doorbell::new(|| {});
+    let life = || {
+        Variants::new(
+            facts.clone(),
+            Doorbell::new(|| {}),
+            changed.clone(),
+            Address::vacant(),
+            Events::new(facts.series.process.events_dropped.clone(), || {}),
+        )
+    };
+    let keys = ["a", "b"].map(|name| VariantKey::new("ns", name));
+    let mut first = life();
+    for key in &keys {
+        assert!(matches!(first.order(key.clone()), Some(Order::Run(_))));
+        let tenure = Tenure::for_test(Role::Variant(key.clone()), 1);
+        let mut state = VariantState::new(key.clone(), None);
+        let refreshed = facts.refresh(key, &mut state, facts.clock.now()).unwrap();
+        facts.board.put(&tenure, refreshed.view).unwrap();
+    }
+    drop(first);
+    assert!(changed.answer().is_empty());
+
+    store(&facts, &["b"]);
+    let mut second = life();
+    let [gone, stays] = &keys;
+    assert!(matches!(second.order(gone.clone()), Some(Order::End(_))));
+    assert!(matches!(second.order(stays.clone()), Some(Order::Run(_))));
+    assert_eq!(changed.answer(), [gone.clone()].into());
+    let left: Vec<VariantKey> = facts.board.snapshot().into_keys().collect();
+    assert_eq!(left, std::slice::from_ref(stays));
 }

@@ -8,6 +8,7 @@ use allocations::Owner;
 use http::Method;
 
 use super::check::claims;
+use super::check::holdings::Lately;
 use super::check::plans::{Circumstances, Inherited};
 use super::check::{Violation, series};
 use super::fleet::Fleet;
@@ -56,6 +57,7 @@ struct Bench {
     /// The model that may go to zero.
     sleep: Option<Sleep>,
     fleet: Fleet,
+    lately: Lately,
     instance: Option<&'static str>,
     counts: Counts,
     /// Whose is what each process that there was holds.
@@ -169,8 +171,7 @@ impl Judge {
     /// A process begins.
     pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: Hears) {
         let owner = door.census.owner();
-        let around = self.look_around();
-        let seat = Seat::new(door, hears, self.now(), &around);
+        let seat = Seat::new(door, hears, self.now());
         let mut bench = self.bench();
         bench.owners.push((place, owner));
         bench.seats.insert(place, seat);
@@ -306,6 +307,7 @@ impl Judge {
             silent: since_told(""),
             unheard: &unheard,
             usable: dynamic.freshness.unavailable,
+            fresh: dynamic.freshness.fresh + dynamic.interval,
             may_be_zero: &may_be_zero,
             bounds_of: &bounds_of,
         };
@@ -427,9 +429,11 @@ impl Judge {
                 met,
                 sleep,
                 fleet,
+                lately,
                 counts,
                 ..
             } = &mut *bench;
+            let most = lately.note(now, around.count());
             let mut found = Vec::new();
             for (place, seat) in seats {
                 let is_free = free.get(*place).copied().unwrap_or(true);
@@ -444,7 +448,7 @@ impl Judge {
                 let moment = self.0.clock.now();
                 let held = seat.door.census.owner().take_peak();
                 counts.held = counts.held.max(held);
-                found.extend(seat.held(held, &around));
+                found.extend(seat.holdings.judge(held, most));
                 seat.stand(fleet.gpus.keys());
                 found.extend(seat.second(
                     *place,

@@ -12,6 +12,7 @@ use super::fault::Prom;
 use super::ills::Ills;
 use super::life::Life;
 use crate::env::Clock;
+use crate::policy::moment::{Moment, WallTime};
 use crate::signals::{PromApi, QueryError, QueryResult};
 use crate::sim::prometheus::InProcess;
 
@@ -43,7 +44,8 @@ struct Memory {
     ghosts: Known,
 }
 
-/// When each pod was last named in an answer, and under no name when an answer last held anything.
+/// When the newest sample was taken that an answer told of each pod, and under no name when an answer last
+/// held anything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heard(Arc<Mutex<BTreeMap<String, Duration>>>);
 
@@ -55,19 +57,30 @@ impl Heard {
         pods.map(|(_, at)| *at).max()
     }
 
-    fn note(&self, answer: &QueryResult, now: Duration) {
+    /// Takes an answer in. `ahead` is by how many seconds the clock behind it is.
+    fn note(&self, promql: &str, answer: &QueryResult, ahead: f64, now: Moment) {
         let _scope = Owner::NOBODY.enter();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !answer.is_empty() {
-            table.insert(String::new(), now);
+            table.insert(String::new(), now.monotonic);
         }
-        for sample in answer.samples() {
+        let times = answer.samples().filter(|_| tells_times(promql));
+        for sample in times.filter(|sample| sample.value.is_finite()) {
             let pod = sample.labels().find(|(name, _)| &***name == "pod");
+            let taken = Duration::try_from_secs_f64(sample.value - ahead).unwrap_or_default();
+            let taken = WallTime(i64::try_from(taken.as_millis()).unwrap_or(i64::MAX));
+            let at = now.monotonic.saturating_sub(now.wall.since(taken));
             if let Some((_, pod)) = pod {
-                table.insert((**pod).to_owned(), now);
+                let newest = table.entry((**pod).to_owned()).or_default();
+                *newest = at.max(*newest);
             }
         }
     }
+}
+
+/// Whether the values of an answer are times.
+fn tells_times(promql: &str) -> bool {
+    promql.contains("timestamp(")
 }
 
 impl Lens {
@@ -109,7 +122,13 @@ impl Lens {
             Of::Now => self.inner.query(promql, deadline).await?,
             Of::ThePast => self.inner.history(promql, deadline).await?,
         };
+        let mut ahead = 0.0;
         for (id, fault) in self.ills.prometheus() {
+            ahead += match fault {
+                Prom::Ahead(time) => time.as_secs_f64(),
+                Prom::Behind(time) => -time.as_secs_f64(),
+                _ => 0.0,
+            };
             let (bent, hit) = self.bend(id, fault, promql, answer);
             if hit {
                 self.ills.hit(id);
@@ -118,7 +137,7 @@ impl Lens {
         }
         self.life.gate().await;
         if of == Of::Now {
-            self.heard.note(&answer, self.clock.now().monotonic);
+            self.heard.note(promql, &answer, ahead, self.clock.now());
         }
         Ok(answer)
     }
@@ -157,7 +176,7 @@ impl Lens {
         promql: &str,
         answer: QueryResult,
     ) -> (QueryResult, bool) {
-        let is_time = promql.contains("timestamp(");
+        let is_time = tells_times(promql);
         let held = !answer.is_empty();
         let seconds = |time: Duration| time.as_secs_f64();
         let shifted = |by: f64| {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::check::Violation;
 use super::check::attempts::Attempts;
+use super::check::clocks::Clocks;
 use super::check::holdings::Holdings;
 use super::check::kept::{Kept, Places, outgrown};
 use super::check::mirrors::Versions;
@@ -20,7 +21,7 @@ use super::ills::Ills;
 use super::lens::Heard;
 use super::surroundings::Surroundings;
 use super::watches::Watches;
-use crate::kit::RoleReport;
+use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::rival::Standing;
@@ -81,7 +82,7 @@ pub(super) struct Seat {
     tree: Tree,
     versions: Versions,
     kept: Kept,
-    holdings: Holdings,
+    pub(super) holdings: Holdings,
     /// The replicas of each variant that existed and were to stay at the last look.
     pub(super) stood: BTreeMap<VariantKey, Replicas>,
     /// The version of the cluster at the last look.
@@ -89,6 +90,7 @@ pub(super) struct Seat {
     /// The revisions of mirrors and surroundings at which they were last found equal.
     agreed: Option<[u64; 4]>,
     patience: Patience,
+    clocks: Clocks,
     /// Of which collection it last had learned.
     learned: Option<Duration>,
     report: Vec<RoleReport>,
@@ -116,12 +118,7 @@ pub(super) struct Hears {
 }
 
 impl Seat {
-    pub(super) fn new(
-        door: Arc<Door>,
-        hears: Hears,
-        since: Duration,
-        around: &Surroundings,
-    ) -> Self {
+    pub(super) fn new(door: Arc<Door>, hears: Hears, since: Duration) -> Self {
         let Hears {
             heard,
             watches,
@@ -144,11 +141,12 @@ impl Seat {
             tree: Tree::default(),
             versions: Versions::default(),
             kept: Kept::default(),
-            holdings: Holdings::beginning_with(around.count()),
+            holdings: Holdings::default(),
             stood: BTreeMap::new(),
             version: None,
             agreed: None,
             patience: Patience::default(),
+            clocks: Clocks::default(),
             learned: None,
             report: Vec::new(),
             calm: None,
@@ -162,11 +160,6 @@ impl Seat {
     /// Since when nothing disturbs it.
     pub(super) fn calm(&self) -> Option<Duration> {
         self.calm.filter(|_| !self.paused && !self.leaving)
-    }
-
-    /// T5: the most bytes that were held since the last look.
-    pub(super) fn held(&mut self, bytes: usize, around: &Surroundings) -> Option<Violation> {
-        self.holdings.judge(bytes, around.count())
     }
 
     /// Remembers what exists of these variants, and stays.
@@ -200,6 +193,7 @@ impl Seat {
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
         found.extend(self.forgetful());
+        found.extend(self.clocks());
         found.extend(self.deaf(now));
         found.extend(self.mirrors(now, around));
         if now.monotonic.as_secs().is_multiple_of(LOOK_EVERY) {
@@ -223,6 +217,17 @@ impl Seat {
         let learned = self.door.facts.learned.load().collected;
         let before = std::mem::replace(&mut self.learned, learned);
         (learned < before).then(|| Violation::new("T6", "what was learned is forgotten"))
+    }
+
+    /// T6: since when a variant waits outlives its role.
+    fn clocks(&mut self) -> Option<Violation> {
+        let views = self.door.facts.board.snapshot();
+        let lives = self.report.iter().filter_map(|one| match &one.role {
+            Role::Variant(key) => Some((key, one.incarnation)),
+            _ => None,
+        });
+        let lives: BTreeMap<&VariantKey, u64> = lives.collect();
+        self.clocks.judge(views, |key| lives.get(key).copied())
     }
 
     fn look_around(&mut self, is_free: bool, now: Duration) {

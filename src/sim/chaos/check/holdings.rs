@@ -1,5 +1,8 @@
 //! T5: what a process holds is bounded by what there is to be known. T4: nothing is held after its end.
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use allocations::Owner;
 
 use super::Violation;
@@ -9,6 +12,32 @@ const LEAST: usize = 1 << 20;
 /// What it may hold of each variant and pod.
 const EACH: usize = 48 << 10;
 
+/// The most variants and pods that there were at one time lately: what a server may still tell that has gone
+/// back in time.
+#[derive(Debug, Default)]
+pub(in crate::sim::chaos) struct Lately(VecDeque<(Duration, usize)>);
+
+impl Lately {
+    /// How long a server tells what has been.
+    const WITHIN: Duration = Duration::from_mins(12);
+
+    /// Takes in how many there are now.
+    pub(in crate::sim::chaos) fn note(&mut self, now: Duration, count: usize) -> usize {
+        while self.0.back().is_some_and(|(_, least)| *least <= count) {
+            self.0.pop_back();
+        }
+        self.0.push_back((now, count));
+        while self
+            .0
+            .front()
+            .is_some_and(|(at, _)| *at + Self::WITHIN < now)
+        {
+            self.0.pop_front();
+        }
+        self.0.front().map_or(count, |(_, most)| *most)
+    }
+}
+
 /// What one process holds.
 #[derive(Debug, Default)]
 pub(in crate::sim::chaos) struct Holdings {
@@ -17,12 +46,7 @@ pub(in crate::sim::chaos) struct Holdings {
 }
 
 impl Holdings {
-    /// Of a process that begins when there are so many variants and pods, which it may list before any look.
-    pub(in crate::sim::chaos) fn beginning_with(objects: usize) -> Self {
-        Self { objects }
-    }
-
-    /// Judges the most bytes that were held since the last look.
+    /// Judges the most bytes that were held since the last look, of so many variants and pods lately.
     pub(in crate::sim::chaos) fn judge(
         &mut self,
         bytes: usize,
@@ -87,6 +111,25 @@ mod tests {
     struct Aligned([u8; 64]);
 
     #[test]
+    fn what_was_there_lately_counts() {
+        let mut lately = Lately::default();
+        let at = |minute: u64| Duration::from_mins(minute);
+        let counts = [
+            (0, 3),
+            (1, 9),
+            (5, 9),
+            (6, 4),
+            (7, 5),
+            (17, 2),
+            (18, 1),
+            (20, 1),
+            (32, 0),
+        ];
+        let most = counts.map(|(minute, count)| lately.note(at(minute), count));
+        assert_eq!(most, [3, 9, 9, 9, 9, 9, 5, 2, 1]);
+    }
+
+    #[test]
     fn room_that_was_made_may_be_kept() {
         let mut holdings = Holdings::default();
         let limit = LEAST + 3 * EACH;
@@ -95,7 +138,5 @@ mod tests {
         assert_eq!(holdings.judge(limit, 3), None);
         assert_eq!(holdings.judge(limit, 0), None);
         assert!(holdings.judge(limit + 1, 0).is_some());
-        let mut holdings = Holdings::beginning_with(3);
-        assert_eq!(holdings.judge(limit, 0), None);
     }
 }

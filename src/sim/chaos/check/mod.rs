@@ -3,6 +3,7 @@
 
 pub(super) mod attempts;
 pub(super) mod claims;
+pub(super) mod clocks;
 pub(super) mod holdings;
 pub(super) mod kept;
 pub(super) mod known;

@@ -42,10 +42,12 @@ pub(in crate::sim::chaos) struct Circumstances<'a> {
     pub(in crate::sim::chaos) stored: Inherited,
     /// How long Prometheus has told nothing at all.
     pub(in crate::sim::chaos) silent: Duration,
-    /// How long nothing was heard of a variant.
+    /// How old the newest sample of a variant is.
     pub(in crate::sim::chaos) unheard: &'a dyn Fn(&VariantKey) -> Duration,
     /// How long what it told may be used.
     pub(in crate::sim::chaos) usable: Duration,
+    /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
+    pub(in crate::sim::chaos) fresh: Duration,
     /// How long ago the plan was made.
     pub(in crate::sim::chaos) age: Duration,
     /// Since when nothing disturbs the process.
@@ -213,8 +215,11 @@ fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
                 step.to > step.from && !matches!(step.stage, Stage::Base | Stage::Bounds)
             };
             let base = decision.steps.first().map(|step| step.from);
-            let exists = (circumstances.staying)(&decision.key) >= Some(target);
-            if Some(target) > base && !exists && decision.steps.iter().any(|step| grows(&step)) {
+            let exists = (circumstances.staying)(&decision.key);
+            // A minimum is owed, whoever else asks for as many.
+            let least = (circumstances.bounds_of)(&decision.key).and_then(|bounds| bounds.min);
+            let is_new = Some(target) > base.max(exists).max(least);
+            if is_new && decision.steps.iter().any(|step| grows(&step)) {
                 culprit = Some(decision);
             }
         }
@@ -253,14 +258,14 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
     }
     // A model goes to zero as a whole, by what is told of any of its variants and of its queue. Where no
     // replica is ready, what the router says itself is enough.
-    let unheard = if lowered && decision.current > Some(Replicas::ZERO) {
-        (circumstances.unheard)(key)
+    let (unheard, limit) = if lowered && decision.current > Some(Replicas::ZERO) {
+        ((circumstances.unheard)(key), circumstances.fresh)
     } else if lowered_at(|stage| stage == Stage::Zero) && !(circumstances.unserved)(key) {
-        circumstances.silent
+        (circumstances.silent, circumstances.usable)
     } else {
-        Duration::ZERO
+        return None;
     };
-    if unheard > circumstances.usable {
+    if unheard > limit {
         let text = format!(
             "{key} is lowered to {target} although nothing was heard for {} s",
             unheard.as_secs()
@@ -283,7 +288,12 @@ mod tests {
     use crate::sim::chaos::sleep::tests::plan;
 
     /// What is found in a plan: `v` goes from 1 to 2, with two GPUs for each, beside two others.
-    fn found(quota: u32, exist: u32, age: Duration, calm: Option<Duration>) -> [Option<String>; 2] {
+    fn found(
+        quota: u32,
+        (exist, least): (u32, Option<u32>),
+        age: Duration,
+        calm: Option<Duration>,
+    ) -> [Option<String>; 2] {
         let plan = plan(&[("v", "m", 1, 2), ("w", "m", 1, 1)]);
         let keys = ["v", "w"].map(|name| VariantKey::new("n", name));
         let fleet = keys.map(|key| (key, ("A".to_owned(), 2))).into();
@@ -294,6 +304,7 @@ mod tests {
             silent: Duration::ZERO,
             unheard: &|_| Duration::ZERO,
             usable: Duration::MAX,
+            fresh: Duration::MAX,
             age,
             calm,
             unserved: &|_| false,
@@ -301,7 +312,12 @@ mod tests {
             budget: [("A", quota)].into(),
             fleet: &fleet,
             may_be_zero: &|_| false,
-            bounds_of: &|_| None,
+            bounds_of: &|_| {
+                Some(DeclaredBounds {
+                    min: least.map(Replicas),
+                    max: None,
+                })
+            },
         };
         let text = |found: Option<Violation>| found.map(|found| found.to_string());
         [
@@ -312,20 +328,21 @@ mod tests {
 
     #[test]
     fn growth_keeps_within_its_budget_and_what_exists_is_no_growth() {
-        let grown = |quota, exist| {
-            let [found, _] = found(quota, exist, Duration::ZERO, None);
+        let grown = |quota, exist, least| {
+            let [found, _] = found(quota, (exist, least), Duration::ZERO, None);
             found.map(|text| text.split(':').nth(1).unwrap_or_default().to_owned())
         };
-        assert_eq!(grown(6, 1), None);
+        assert_eq!(grown(6, 1, Some(1)), None);
         let text = " n/v grows, so that 6 A are used of 5";
-        assert_eq!(grown(5, 1).as_deref(), Some(text));
-        assert_eq!(grown(5, 2), None, "somebody else has scaled it");
+        assert_eq!(grown(5, 1, Some(1)).as_deref(), Some(text));
+        assert_eq!(grown(5, 2, None), None, "somebody else has scaled it");
+        assert_eq!(grown(5, 1, Some(2)), None, "its minimum is owed");
     }
 
     #[test]
     fn what_is_published_late_in_calm_is_told() {
         let told = |seconds, calm| {
-            let [_, found] = found(9, 1, Duration::from_secs(seconds), calm);
+            let [_, found] = found(9, (1, None), Duration::from_secs(seconds), calm);
             found
         };
         assert_eq!(told(2, Some(Duration::ZERO)), None);

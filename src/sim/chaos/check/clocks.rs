@@ -1,0 +1,87 @@
+//! T6: since when a variant waits outlives the role that has seen it begin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Violation;
+use crate::policy::key::VariantKey;
+use crate::policy::snapshot::VariantView;
+
+/// What each variant was last seen as, and by which life of its role.
+#[derive(Debug, Default)]
+pub(in crate::sim::chaos) struct Clocks(BTreeMap<VariantKey, (u64, Arc<VariantView>)>);
+
+impl Clocks {
+    /// Judges what is known of all variants, with the number of each one's life.
+    pub(in crate::sim::chaos) fn judge(
+        &mut self,
+        views: BTreeMap<VariantKey, Arc<VariantView>>,
+        life: impl Fn(&VariantKey) -> Option<u64>,
+    ) -> Option<Violation> {
+        let before = std::mem::take(&mut self.0);
+        for (key, view) in views {
+            let Some(life) = life(&key) else {
+                continue;
+            };
+            self.0.insert(key, (life, view));
+        }
+        self.0.iter().find_map(|(key, (life, view))| {
+            let (earlier, known) = before.get(key)?;
+            let what = forgotten(known, view).filter(|_| earlier != life)?;
+            let text =
+                format!("{key} was started again, and has forgotten since when it is {what}");
+            Some(Violation::new("T6", text))
+        })
+    }
+}
+
+/// The clock that was set anew, although nothing is different.
+fn forgotten(known: &VariantView, view: &VariantView) -> Option<&'static str> {
+    let is_same = known.target.resolved().is_some()
+        && known.target == view.target
+        && known.desired == view.desired;
+    let clocks = [
+        ("pending", known.pending_since, view.pending_since),
+        ("unapplied", known.unapplied_since, view.unapplied_since),
+    ];
+    let mut clocks = clocks.into_iter().filter(|_| is_same);
+    let (what, ..) = clocks.find(|(_, was, is)| was.is_some() && was != is)?;
+    Some(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::document::SnapshotDocument;
+    use crate::policy::signal::FreshnessBands;
+
+    /// A variant with this target and these clocks.
+    fn seen(target: &str, clocks: &str) -> BTreeMap<VariantKey, Arc<VariantView>> {
+        let variant = format!("{{namespace: n, name: v, model: m, {clocks}target: {{{target}}}}}");
+        let text = format!("{{version: 1, variants: [{variant}]}}");
+        let document = SnapshotDocument::parse(&text).unwrap();
+        let situation = document.situation(&FreshnessBands::default()).unwrap();
+        situation.snapshot.variants
+    }
+
+    #[test]
+    fn a_clock_goes_on_in_the_next_life_while_nothing_changes() {
+        let (waits, same) = ("current: 2, ready: 1", "pendingFor: 9m, ");
+        for (target, clocks, life, told) in [
+            (waits, same, 2, None),
+            (waits, "pendingFor: 1m, ", 1, None),
+            (waits, "pendingFor: 1m, ", 2, Some("pending")),
+            (waits, "", 2, Some("pending")),
+            ("current: 3, ready: 1", "pendingFor: 1m, ", 2, None),
+            ("current: 2", "", 2, None),
+        ] {
+            let mut judge = Clocks::default();
+            assert_eq!(judge.judge(seen(waits, same), |_| Some(1)), None);
+            let found = judge.judge(seen(target, clocks), |_| Some(life));
+            let text =
+                |what| format!("n/v was started again, and has forgotten since when it is {what}");
+            let expected = told.map(|what| Violation::new("T6", text(what)));
+            assert_eq!(found, expected, "{target}, {clocks}{life}");
+        }
+    }
+}
