@@ -149,7 +149,11 @@ impl Collector {
             self.history = History::Asked;
             history(&*self.prometheus, &settings, interval)
         });
-        let collection = collect(&*self.prometheus, &settings);
+        let collection = collect(&*self.prometheus, &settings, |told| {
+            let evaluations = self.facts.evaluations.lock();
+            let mut evaluations = evaluations.unwrap_or_else(PoisonError::into_inner);
+            evaluations.repeated_for(told, cx.now())
+        });
         let (collection, past) = future::join(collection, future::OptionFuture::from(past)).await;
         let took = cx.now().since(began).as_secs_f64();
         self.count(&collection.report, took);
@@ -231,6 +235,12 @@ impl Collector {
             .observe(took);
         for query in &report.queries {
             self.count_query(query);
+        }
+        if !report.repeated.is_zero() {
+            tracing::warn!(
+                for_seconds = report.repeated.as_secs(),
+                "Prometheus answers with what it has answered before: something in between keeps answers, whose samples count as older by so much"
+            );
         }
         for (reason, count) in &report.ignored {
             tracing::debug!(?reason, count, "samples ignored");

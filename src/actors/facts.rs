@@ -41,6 +41,7 @@ use crate::policy::units::Replicas;
 use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
 use crate::settings::problem::Findings;
+use crate::signals::Evaluations;
 
 /// Kinds without which nothing can be decided; the others make a difference only when they are there.
 const REQUIRED: [WatchedKind; 8] = [
@@ -88,6 +89,8 @@ pub struct Facts {
     pub settings: Cell<InForce>,
     /// The last collection.
     pub metrics: Cell<MetricsSnapshot>,
+    /// When the answers behind it were evaluated.
+    pub evaluations: Arc<Mutex<Evaluations>>,
     /// What routers said themselves of the requests that they hold.
     pub direct: Cell<DirectQueues>,
     /// What was learned from all of them.
@@ -133,6 +136,7 @@ impl Facts {
                 schedule,
             }),
             metrics: Cell::new(MetricsSnapshot::never()),
+            evaluations: Arc::default(),
             direct: Cell::new(DirectQueues::new()),
             learned: Cell::new(Learned::default()),
             claim: ClaimReader::new(),

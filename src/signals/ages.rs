@@ -54,6 +54,8 @@ struct Page {
 pub(super) struct Ages {
     own: BTreeMap<QueryName, Vec<Reading>>,
     pages: Vec<Page>,
+    /// By how much everything is older than it says.
+    pub(super) repeated: Duration,
 }
 
 impl Ages {
@@ -84,7 +86,7 @@ impl Ages {
     pub(super) fn own(&self, query: QueryName, key: Key) -> Option<Duration> {
         let readings = self.own.get(&query)?;
         let found = readings.binary_search_by_key(&key, |reading| reading.key);
-        age(readings.get(found.ok()?)?)
+        Some(age(readings.get(found.ok()?)?)?.saturating_add(self.repeated))
     }
 
     /// The age of a series of a pod.
@@ -103,7 +105,8 @@ impl Ages {
                 let found = self.pages.binary_search_by_key(&wanted, |page| {
                     (page.namespace, page.pod, page.model, page.number)
                 });
-                self.pages.get(found.ok()?).map(|page| page.age)
+                let age = self.pages.get(found.ok()?)?.age;
+                Some(age.saturating_add(self.repeated))
             }
         }
     }

@@ -10,6 +10,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use super::ages::Ages;
 use super::client::PromApi;
 use super::error::QueryError;
+use super::evaluations::Evaluated;
 use super::join::{Answers, Engines, Ignored, Joined, join, ranked};
 use super::promql::Namespace;
 use super::query::{QueryName, Scope};
@@ -62,6 +63,8 @@ pub struct CollectionReport {
     pub queries: Vec<QueryReport>,
     /// Samples that were left out or merged, by reason.
     pub ignored: BTreeMap<Ignored, u64>,
+    /// For how long the oldest of the answers has been told already.
+    pub repeated: Duration,
 }
 
 /// What became of one query.
@@ -80,10 +83,26 @@ pub(super) type Results = BTreeMap<QueryName, Result<QueryResult, QueryError>>;
 
 /// Asks for every wanted signal of all workloads, in a fixed number of queries that run at the same
 /// time. A signal of which any query fails has failed as a whole; the others are not touched by it.
-pub async fn collect(api: &dyn PromApi, settings: &CollectionSettings) -> Collection {
+/// `repeated_for` says for how long the oldest of the answers has been told already, see
+/// [`Evaluations`](super::Evaluations): so much is added to all ages.
+pub async fn collect(
+    api: &dyn PromApi,
+    settings: &CollectionSettings,
+    repeated_for: impl FnOnce(&Evaluated) -> Duration,
+) -> Collection {
     let mut results = ask(api, settings).await;
     bound(&mut results, settings.max_samples);
-    Collection::of(results, &settings.freshness)
+    let repeated = repeated_for(&evaluated(&results));
+    Collection::of(results, &settings.freshness, repeated)
+}
+
+/// All samples of an answer are of the time of its evaluation.
+fn evaluated(results: &Results) -> Evaluated {
+    let times = results.iter().filter_map(|(query, result)| {
+        let first = result.as_ref().ok()?.samples().next()?;
+        Some((*query, first.time))
+    });
+    times.collect()
 }
 
 /// Sends all queries and waits for all answers. The order in which they arrive does not show.
@@ -236,8 +255,8 @@ impl State {
 }
 
 impl Collection {
-    /// What the answers say.
-    pub(super) fn of(results: Results, freshness: &FreshnessBands) -> Self {
+    /// What the answers say, the oldest of which has been told for so long.
+    pub(super) fn of(results: Results, freshness: &FreshnessBands, repeated: Duration) -> Self {
         let queries = results
             .iter()
             .map(|(query, result)| report(*query, result))
@@ -253,9 +272,11 @@ impl Collection {
             report: CollectionReport {
                 queries,
                 ignored: BTreeMap::new(),
+                repeated,
             },
         };
-        let heard = Heard::of(results, &mut collection.report.ignored);
+        let mut heard = Heard::of(results, &mut collection.report.ignored);
+        heard.ages.repeated = repeated;
         collection.take_engines(&heard, freshness);
         collection.take_routers(&heard, freshness);
         collection

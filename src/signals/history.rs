@@ -45,7 +45,7 @@ pub async fn history(
         }
     }
     let steps = steps.into_iter().map(|(time, samples)| {
-        let collection = Collection::of(results(&samples), &settings.freshness);
+        let collection = Collection::of(results(&samples), &settings.freshness, Duration::ZERO);
         (WallTime(time), collection.of_the_past())
     });
     Ok(steps.collect())

@@ -15,7 +15,7 @@ use crate::policy::snapshot::{PodSamples, Sample, SignalName};
 use crate::settings::Appetite;
 use crate::signals::promql::Namespace;
 use crate::signals::query::{QueryName, Scope};
-use crate::signals::{Collection, CollectionSettings, Ignored, QueryError, collect};
+use crate::signals::{Collection, CollectionSettings, Evaluated, Ignored, QueryError, collect};
 
 /// When every query of these tests is evaluated.
 pub(super) const NOW: f64 = 1_760_000_000.5;
@@ -40,10 +40,18 @@ pub(super) fn settings() -> CollectionSettings {
 }
 
 pub(super) fn run(stub: &Stub, settings: &CollectionSettings) -> Collection {
+    run_with(stub, settings, |_| Duration::ZERO)
+}
+
+fn run_with(
+    stub: &Stub,
+    settings: &CollectionSettings,
+    repeated_for: impl FnOnce(&Evaluated) -> Duration,
+) -> Collection {
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()
-        .block_on(collect(stub, settings))
+        .block_on(collect(stub, settings, repeated_for))
 }
 
 pub(super) fn moment() -> Moment {
@@ -360,6 +368,28 @@ fn of_two_samples_of_one_pod_the_higher_and_the_newer_count() {
         let expected = BTreeMap::from([(Ignored::Duplicate, 2)]);
         assert_eq!(collection.report.ignored, expected);
     }
+}
+
+/// A cache in front of Prometheus answers with what it has kept, of which everything says that it is new.
+#[test]
+fn what_was_told_before_is_older_by_so_much() {
+    let mut stub = Stub::new();
+    stub.reading(KV_USAGE, KV, "p", 0.5, THEN);
+    stub.reading(QUEUE_LENGTH, QUEUE, "p", 3.0, THEN);
+    let collected = |repeated: u64| {
+        let collection = run_with(&stub, &settings(), |told| {
+            let queries = [KV_USAGE, QUEUE_LENGTH].concat();
+            let expected: Evaluated = queries.into_iter().map(|query| (query, NOW)).collect();
+            assert_eq!(*told, expected);
+            Duration::from_secs(repeated)
+        });
+        assert_eq!(collection.report.repeated.as_secs(), repeated);
+        let pod = pods(&collection).remove("p").unwrap();
+        (pod.kv_usage, pod.queue_length)
+    };
+    let sampled = |age| (Some(sample(0.5, age)), Some(sample(3.0, age)));
+    assert_eq!(collected(0), sampled(10.0));
+    assert_eq!(collected(90), sampled(100.0));
 }
 
 #[test]

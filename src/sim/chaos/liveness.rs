@@ -20,8 +20,11 @@ const QUEUE: f64 = 10.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
 /// them is below its most, and nothing that limits GPUs keeps any there. The percentage-based analysis
-/// does not hear of requests that a router holds, but where servers have long queues it has grown.
+/// promises nothing: it does not hear of requests that a router holds, and rests while one server has room.
 pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -> Vec<Violation> {
+    if !is_by_tokens(scenario) {
+        return Vec::new();
+    }
     let is_kept = |key: &VariantKey| {
         let decision = plan.and_then(|plan| plan.decisions.get(key));
         decision.is_some_and(|decision| {
@@ -29,24 +32,14 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
             steps.any(|step| matches!(step.why, Why::Limited(_) | Why::Shared(_)))
         })
     };
-    let hears_routers = is_by_tokens(scenario);
-    let may_grow = |variant: &Variant, seen: &VariantFrame| {
-        let (least, most) = variant.bounds;
-        let enough = if hears_routers { most } else { least + 1 };
-        seen.desired < Some(enough)
-    };
+    let may_grow = |variant: &Variant, seen: &VariantFrame| seen.desired < Some(variant.bounds.1);
     let models = scenario.models.iter().zip(&frame.models);
     let wanting = models.filter(|(model, seen)| {
         let held = crate::sim::number::real(u64::try_from(seen.held).unwrap_or(u64::MAX));
         let keys = model.variants.iter();
         let mut keys = keys.map(|variant| VariantKey::new(scenario.namespace, variant.name));
         let mut variants = model.variants.iter().zip(&seen.variants);
-        let can_grow = if hears_routers {
-            variants.any(|(variant, seen)| may_grow(variant, seen))
-        } else {
-            variants.all(|(variant, seen)| may_grow(variant, seen))
-        };
-        let held = if hears_routers { held } else { 0.0 };
+        let can_grow = variants.any(|(variant, seen)| may_grow(variant, seen));
         seen.queue.max(held) > QUEUE && can_grow && !keys.any(|key| is_kept(&key))
     });
     wanting
@@ -224,9 +217,7 @@ mod tests {
             (true, 0, 11.0, [1, 1], true),
             (true, 11, 0.0, [4, 4], true),
             (true, 11, 0.0, [4, 5], false),
-            (false, 11, 10.0, [1, 1], false),
-            (false, 0, 11.0, [1, 1], true),
-            (false, 0, 11.0, [1, 2], false),
+            (false, 11, 11.0, [1, 1], false),
         ] {
             let found = told(by_tokens, held, queue, desired);
             assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");

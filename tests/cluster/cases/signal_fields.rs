@@ -179,7 +179,7 @@ async fn read(cx: &Cx, url: &str, settings: &DynamicSettings) -> Result<MetricsS
         deadline: Duration::from_secs(5),
         max_samples: None,
     };
-    let collection = collect(&api, &settings).await;
+    let collection = collect(&api, &settings, |_| Duration::ZERO).await;
     let sent = collection.report.queries.len();
     assert_eq!(sent, QueryName::wanted(settings.appetite).count());
     let now = wva::env::Clock::real().now();

@@ -77,7 +77,8 @@ impl Tree {
             .map(|one| {
                 let moved = self.seen.get(&one.role).map_or(now, |seen| seen.moved);
                 let is_up = one.state == RoleState::Running;
-                let is_awake = now.saturating_sub(moved) <= SWEEPS + missed;
+                // It has moved since its children were due.
+                let is_awake = now.saturating_sub(moved) <= ARRANGEMENT + missed;
                 (&one.role, (one.incarnation, is_up && is_awake))
             })
             .collect();

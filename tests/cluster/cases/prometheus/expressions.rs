@@ -48,7 +48,7 @@ async fn collected(namespace: Option<&str>) -> Vec<String> {
         max_samples: None,
         appetite: Appetite::Everything,
     };
-    collect(&recorder, &settings).await;
+    collect(&recorder, &settings, |_| Duration::ZERO).await;
     drop(history(&recorder, &settings, INTERVAL).await);
     recorder.0.into_inner().unwrap()
 }
