@@ -66,6 +66,10 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
             "{} events, {} writes, {} plans; at rest {rest} after the last fault at the latest",
             summary.events, summary.writes, summary.plans
         ),
+        format!(
+            "hash of all traces {:016x}, the same for the same seeds of one build",
+            summary.hash
+        ),
         format!("{} kB held by one process at most", summary.held / 1_000),
         String::new(),
     ];

@@ -14,7 +14,7 @@ use super::outcome::{Outcome, Spot, Tally};
 use super::plot::{Plot, plot};
 use super::run::play;
 use super::schedule::Schedule;
-use super::trace::Keep;
+use super::trace::{EMPTY, Keep, hashed};
 use crate::env::Flaw;
 
 /// A run that is over.
@@ -47,6 +47,8 @@ pub struct Summary {
     pub coverage: BTreeMap<Spot, u64>,
     /// The longest time to rest after the last fault.
     pub slowest: Option<Duration>,
+    /// Of all traces with their seeds, in whatever order they ended: equal for equal seeds of one build.
+    pub hash: u64,
     /// Runs with a violation.
     pub failed: Vec<Done>,
 }
@@ -74,6 +76,8 @@ impl Summary {
         for (key, count) in &outcome.coverage {
             *self.coverage.entry(key.clone()).or_default() += count;
         }
+        let bytes = [done.seed, outcome.hash].map(u64::to_le_bytes);
+        self.hash ^= hashed(EMPTY, bytes.into_iter().flatten());
         self.slowest = self.slowest.max(outcome.settled);
         if outcome.violation.is_some() {
             self.failed.push(done);

@@ -63,6 +63,18 @@ fn same_seed_same_trace() {
     assert!(first.events > 200, "{}", first.events);
 }
 
+#[test]
+fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
+    let hash = |seeds, jobs| {
+        let summary = campaign("probe", seeds, jobs, 1, |_| ()).unwrap();
+        assert!(summary.failed.is_empty(), "{:?}", summary.failed);
+        summary.hash
+    };
+    let both = hash(1..3, 2);
+    assert_eq!(hash(1..3, 1), both);
+    assert_ne!(hash(1..2, 1), both);
+}
+
 /// Every role that the small scenario has, killed before or after an early occasion, the same for every
 /// run: it comes to rest where it does without. `wva chaos --everywhere` does so at every occasion.
 #[test]

@@ -23,6 +23,17 @@ struct Lines {
     whole: Option<Vec<String>>,
 }
 
+/// FNV-1a of nothing.
+pub(super) const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a of more bytes.
+pub(super) fn hashed(hash: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let bytes = bytes.into_iter();
+    bytes.fold(hash, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -36,7 +47,7 @@ impl Trace {
     pub(super) fn new(clock: Clock, keep: Keep) -> Self {
         let lines = Lines {
             count: 0,
-            hash: 0xcbf2_9ce4_8422_2325,
+            hash: EMPTY,
             tail: VecDeque::with_capacity(TAIL),
             whole: (keep == Keep::All).then(Vec::new),
         };
@@ -53,9 +64,7 @@ impl Trace {
         lines.count += 1;
         let (seconds, count) = (now.as_secs_f64(), lines.count);
         let line = format!("{seconds:>11.3} {count:>7} {who:<5} {what:<12} {text}");
-        for byte in line.bytes().chain([0xff]) {
-            lines.hash = (lines.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        lines.hash = hashed(lines.hash, line.bytes().chain([0xff]));
         if let Some(whole) = &mut lines.whole {
             whole.push(line.clone());
         }
