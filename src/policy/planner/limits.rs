@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::rescaled::{Sharing, share_budgets, withdraw};
-use super::voted::reached;
+use super::voted::{kept, reached};
 use super::{Cycle, Work, boundary};
 use crate::policy::change::Change;
 use crate::policy::draft::Draft;
@@ -228,7 +228,8 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
             match (shares.get(key), rest.get(key)) {
                 (Some(change), _) => take_share(draft, change),
                 (None, Some(kept)) => {
-                    let to = reached(draft.count(), kept).unwrap_or_else(|| draft.count());
+                    let count = draft.count();
+                    let to = reached(draft.scale, count, kept).unwrap_or(count);
                     draft.step(Stage::Optimizer, to, Why::Optimized(kept.why.clone()));
                 }
                 (None, None) => {
@@ -274,7 +275,8 @@ fn take_share(draft: &mut Draft<'_>, shared: &Change<WhyShared>) {
         WhyShared::Granted { .. } if shared.to <= standing => WhyShared::Ordered { standing },
         why => why.clone(),
     };
-    draft.step(Stage::Optimizer, shared.to.max(standing), Why::Shared(why));
+    let to = kept(draft.scale, shared.to).max(standing);
+    draft.step(Stage::Optimizer, to, Why::Shared(why));
 }
 
 /// Cuts the growth of all other models to what is left.

@@ -16,6 +16,7 @@ use crate::policy::limit::DemandGap;
 use crate::policy::optimize::{Candidate, Method, WhyOptimized, cost_aware};
 use crate::policy::plan::{MetricsState, MissingSignal, ModelFigures, Stage, Why};
 use crate::policy::safety_net;
+use crate::policy::snapshot::ResolvedTarget;
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::why::LISTED;
 
@@ -266,7 +267,7 @@ impl Ballot {
         draft: &Draft<'_>,
         change: Option<&Change<WhyOptimized>>,
     ) -> Option<Replicas> {
-        let to = reached(draft.base(), change?)?;
+        let to = reached(draft.scale, draft.base(), change?)?;
         let shrinks = to < draft.base();
         (!shrinks || self.guard.obstacle().is_none()).then_some(to)
     }
@@ -358,7 +359,7 @@ fn take(draft: &mut Draft<'_>, change: Option<&Change<WhyOptimized>>, guard: &Gu
         return;
     }
     let why = Why::Optimized(change.why.clone());
-    match reached(draft.count(), change) {
+    match reached(draft.scale, draft.count(), change) {
         None => draft.keep(Stage::Optimizer, why),
         Some(to) => match guard.obstacle() {
             Some(obstacle) if to < draft.count() => draft.keep(Stage::Optimizer, obstacle),
@@ -369,16 +370,30 @@ fn take(draft: &mut Draft<'_>, change: Option<&Change<WhyOptimized>>, guard: &Gu
 
 /// Where a change leads from the count that was published; `None` where nobody could tell. Only a
 /// release lowers that count: being in balance with fewer replicas is no reason to take back what
-/// was asked for.
-pub(super) fn reached(published: Replicas, change: &Change<WhyOptimized>) -> Option<Replicas> {
+/// was asked for. Nor is being in balance with what a rollout has for a while a reason to ask for it: each
+/// round of it would bring forth the next one.
+pub(super) fn reached(
+    scale: &ResolvedTarget,
+    published: Replicas,
+    change: &Change<WhyOptimized>,
+) -> Option<Replicas> {
     let is_release = matches!(change.why, WhyOptimized::Released { .. });
     is_informed(&change.why).then(|| {
         if is_release {
             change.to
         } else {
-            change.to.max(published)
+            kept(scale, change.to).max(published)
         }
     })
+}
+
+/// A count, and where it is the one that exists, as much of it as stays.
+pub(super) fn kept(scale: &ResolvedTarget, to: Replicas) -> Replicas {
+    if to == scale.current {
+        scale.staying()
+    } else {
+        to
+    }
 }
 
 /// Whether a reason rests on a view of the variant's role. Where it does not, the count that was
