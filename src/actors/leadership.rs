@@ -12,7 +12,9 @@ use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::{Flaw, Generator};
 use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
-use crate::policy::lease::{LeaseMove, LeaseRules, LeaseState, claim_end, next_look};
+use crate::policy::lease::{
+    LeaseMove, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end, next_look,
+};
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
 const SPREAD: f64 = 0.2;
@@ -103,17 +105,20 @@ impl Leadership {
         api: &LeaseApi,
     ) -> Result<Look, LeaseError> {
         let record = api.read().await?;
+        let version = record.as_ref().map(|record| Arc::clone(&record.version));
         let mut lease_move = state.observe(rules, record, cx.now());
+        if let (LeaseMove::Wait { .. }, Some(version)) = (&lease_move, version)
+            && cx.flaws().has(Flaw::LeaseTaken)
+        {
+            let (kind, transitions) = (ProposalKind::Acquire, 0);
+            let proposal = Proposal { kind, transitions };
+            lease_move = LeaseMove::Replace { version, proposal };
+        }
         if let LeaseMove::Wait { free_at } = lease_move {
             return Ok(Look {
                 hold: Hold::NotOurs,
                 free_at: Some(free_at),
             });
-        }
-        if let LeaseMove::Replace { version, .. } = &mut lease_move
-            && cx.flaws().has(Flaw::LeaseUnversioned)
-        {
-            *version = Arc::from("");
         }
         let sent = cx.now();
         api.carry_out(rules, &lease_move, sent.wall).await?;

@@ -13,8 +13,8 @@ pub enum Flaw {
     PermitUnasked,
     /// The claim outlasts the lease.
     ClaimOverlong,
-    /// The lease is replaced whatever its version is.
-    LeaseUnversioned,
+    /// The lease is taken from whoever holds it.
+    LeaseTaken,
     /// Decisions are shown, and go on being shown, without a claim.
     FollowerShows,
     /// The series of a variant that is gone stay.
@@ -92,7 +92,7 @@ impl Flaw {
     pub const ALL: [Self; 38] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
-        Self::LeaseUnversioned,
+        Self::LeaseTaken,
         Self::FollowerShows,
         Self::SeriesKept,
         Self::DeletionsUntold,

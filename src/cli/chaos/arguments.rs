@@ -81,6 +81,12 @@ fn together(given: &[String]) -> Result<(), Unusable> {
             other: "flags that choose seeds, scenarios or defects",
         });
     }
+    if is_given("--replay") && ["--seeds", "--from", "--jobs"].into_iter().any(is_given) {
+        return Err(Unusable::Apart {
+            one: "--replay",
+            other: "flags for several seeds",
+        });
+    }
     if is_given("--mutants") && is_given("--replay") {
         return Err(Unusable::Apart {
             one: "--mutants",
@@ -120,7 +126,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
             _ => return Err(flags.unknown(flag)),
         }
     }
-    let seeds = from..from.saturating_add(count);
+    let seeds = range(from, count)?;
     let jobs = usize::try_from(jobs).unwrap_or(1);
     together(&given)?;
     if everywhere {
@@ -158,6 +164,19 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
             jobs,
         }),
     }
+}
+
+/// So many seeds from this one on.
+fn range(from: u64, count: u64) -> Result<Range<u64>, Unusable> {
+    let end = from.checked_add(count);
+    end.map(|end| from..end).ok_or_else(|| Unusable::Value {
+        flag: "--from",
+        value: from.to_string(),
+        wanted: format!(
+            "a whole number up to {}, so that there are {count} seeds",
+            u64::MAX - count
+        ),
+    })
 }
 
 fn number(flag: &'static str, value: String, least: u64, most: u64) -> Result<u64, Unusable> {
@@ -281,6 +300,14 @@ mod tests {
                 "--jobs is \"many\"; give a whole number from 1 to 256",
             ),
             ("--from -1", "--from is \"-1\"; give a whole number from 0"),
+            (
+                "--from 18446744073709551615 --seeds 2",
+                "--from is \"18446744073709551615\"; give a whole number up to 18446744073709551613",
+            ),
+            (
+                "--replay 1 --from 2",
+                "--replay does not go together with flags for several seeds",
+            ),
             (
                 "--scenario calm",
                 "--scenario is \"calm\"; give one of storm, ",

@@ -368,13 +368,15 @@ impl Cast {
 
     /// Nothing is wrong with any process any more.
     pub(super) fn calm(&mut self, now: Duration) {
+        // What a probe asks for may be met until everything is at rest.
+        let is_over = self.stage.probe.is_none();
         for place in 0..self.members.len() {
             self.pause(place, None);
-            if let Some(door) = self.door(place) {
+            if let Some(door) = self.door(place).filter(|_| is_over) {
                 door.census.disarm();
             }
             if let Some(member) = self.members.get_mut(place) {
-                if let Some(running) = &member.running {
+                if let Some(running) = member.running.as_ref().filter(|_| is_over) {
                     running.life.forgive();
                 }
                 member.back_at = member.back_at.map(|at| at.min(now + BACK));

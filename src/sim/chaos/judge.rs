@@ -25,6 +25,8 @@ use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::Door;
 
+mod leads;
+
 /// How long after a permission to go to zero has ended somebody may still act on it: mirrors are listed
 /// afresh every ten minutes.
 const AFTERGLOW: Duration = Duration::from_mins(12);
@@ -54,6 +56,8 @@ struct Bench {
     around: Option<Arc<Surroundings>>,
     /// When each variant was last allowed to have no replicas.
     zero: BTreeMap<VariantKey, Duration>,
+    /// When somebody last led.
+    led: Duration,
     /// The model that may go to zero.
     sleep: Option<Sleep>,
     fleet: Fleet,
@@ -171,7 +175,7 @@ impl Judge {
     /// A process begins.
     pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: Hears) {
         let owner = door.census.owner();
-        let seat = Seat::new(door, hears, self.now());
+        let seat = Seat::new(door, hears);
         let mut bench = self.bench();
         bench.owners.push((place, owner));
         bench.seats.insert(place, seat);
@@ -276,7 +280,7 @@ impl Judge {
         };
         let since_told = |prefix: &str| {
             let last = seat.heard.last(prefix);
-            now.saturating_sub(last.unwrap_or_default().max(seat.since))
+            now.saturating_sub(last.unwrap_or_default())
         };
         // Pods are called after their deployment.
         let unheard = |key: &VariantKey| {
@@ -459,10 +463,14 @@ impl Judge {
                 ));
                 let sleep = sleep.as_ref();
                 found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, moment)));
+                for line in seat.take_news() {
+                    self.0.trace.note(&format!("c{place}"), "role", &line);
+                }
             }
             found
         };
         self.report_all(found);
+        self.report_all(self.leaderless());
     }
 
     /// How often each message was met since this was last asked, by role and name.

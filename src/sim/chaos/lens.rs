@@ -1,6 +1,6 @@
 //! The way from one process to Prometheus, with everything that can be wrong with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::ills::Ills;
 use super::life::Life;
 use crate::env::Clock;
 use crate::policy::moment::{Moment, WallTime};
-use crate::signals::{PromApi, QueryError, QueryResult};
+use crate::signals::{PromApi, QueryError, QueryResult, SampleRef};
 use crate::sim::prometheus::InProcess;
 
 /// Answers that are remembered, by question.
@@ -235,7 +235,20 @@ impl Lens {
         let ghosts = ghosts.or_insert_with(|| copy(answer, |time| time, |value| value));
         drop(scope);
         let mut haunted = copy(answer, |time| time, |value| value);
-        append(&mut haunted, ghosts, |name| name);
+        let named = |sample: &SampleRef<'_>| -> Vec<(String, String)> {
+            let labels = sample.labels();
+            labels
+                .map(|(name, text)| ((**name).to_owned(), (**text).to_owned()))
+                .collect()
+        };
+        let living: BTreeSet<_> = answer.samples().map(|sample| named(&sample)).collect();
+        for ghost in ghosts
+            .samples()
+            .filter(|ghost| !living.contains(&named(ghost)))
+        {
+            let labels = ghost.labels().map(|(name, text)| (&**name, &**text));
+            haunted.push(labels, ghost.time, ghost.value);
+        }
         let hit = haunted.len() > answer.len();
         (haunted, hit)
     }

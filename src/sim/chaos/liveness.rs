@@ -17,14 +17,15 @@ use crate::sim::world::{Frame, Scenario, Variant, VariantFrame};
 
 /// Requests in the queue of a server, or before all of them, beyond which a model is not served.
 const QUEUE: f64 = 10.0;
+/// Requests in the shortest queue of a model's servers beyond which none of them has room: five count as
+/// full, and three less are too little to spare.
+const ROOM: f64 = 3.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
-/// them is below its most, and nothing that limits GPUs keeps any there. The percentage-based analysis
-/// promises nothing: it does not hear of requests that a router holds, and rests while one server has room.
+/// them is below its most, and nothing that limits GPUs keeps any there. The percentage-based analysis does not
+/// hear of requests that a router holds, and rests while one server has room; where none has it has grown.
 pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -> Vec<Violation> {
-    if !is_by_tokens(scenario) {
-        return Vec::new();
-    }
+    let hears_routers = is_by_tokens(scenario);
     let is_kept = |key: &VariantKey| {
         let decision = plan.and_then(|plan| plan.decisions.get(key));
         decision.is_some_and(|decision| {
@@ -32,15 +33,25 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
             steps.any(|step| matches!(step.why, Why::Limited(_) | Why::Shared(_)))
         })
     };
-    let may_grow = |variant: &Variant, seen: &VariantFrame| seen.desired < Some(variant.bounds.1);
+    let may_grow = |variant: &Variant, seen: &VariantFrame| {
+        let (least, most) = variant.bounds;
+        let enough = if hears_routers { most } else { least + 1 };
+        seen.desired < Some(enough)
+    };
     let models = scenario.models.iter().zip(&frame.models);
     let wanting = models.filter(|(model, seen)| {
         let held = crate::sim::number::real(u64::try_from(seen.held).unwrap_or(u64::MAX));
         let keys = model.variants.iter();
         let mut keys = keys.map(|variant| VariantKey::new(scenario.namespace, variant.name));
         let mut variants = model.variants.iter().zip(&seen.variants);
-        let can_grow = variants.any(|(variant, seen)| may_grow(variant, seen));
-        seen.queue.max(held) > QUEUE && can_grow && !keys.any(|key| is_kept(&key))
+        let (is_short, can_grow) = if hears_routers {
+            let can_grow = variants.any(|(variant, seen)| may_grow(variant, seen));
+            (seen.queue.max(held) > QUEUE, can_grow)
+        } else {
+            let can_grow = variants.all(|(variant, seen)| may_grow(variant, seen));
+            (seen.shortest_queue > ROOM, can_grow)
+        };
+        is_short && can_grow && !keys.any(|key| is_kept(&key))
     });
     wanting
         .map(|(model, seen)| {
@@ -177,7 +188,7 @@ mod tests {
     use crate::sim::world::{ConfigMap, ModelFrame, scenario};
 
     /// What is told of a model of which so many requests wait, with so many replicas of its variants.
-    fn told(by_tokens: bool, held: usize, queue: f64, desired: [u32; 2]) -> bool {
+    fn told(by_tokens: bool, held: usize, queue: f64, shortest: f64, desired: [u32; 2]) -> bool {
         let mut scenario = scenario("days").unwrap();
         scenario.models.truncate(1);
         scenario.config = vec![ConfigMap {
@@ -195,6 +206,7 @@ mod tests {
         let model = ModelFrame {
             held,
             queue,
+            shortest_queue: shortest,
             variants: variants.into(),
             ..ModelFrame::default()
         };
@@ -211,15 +223,17 @@ mod tests {
         let variants = scenario.models[0].variants.iter();
         let bounds: Vec<(u32, u32)> = variants.map(|variant| variant.bounds).collect();
         assert_eq!(bounds, [(1, 4), (1, 5)]);
-        for (by_tokens, held, queue, desired, expected) in [
-            (true, 10, 10.0, [1, 1], false),
-            (true, 11, 0.0, [1, 1], true),
-            (true, 0, 11.0, [1, 1], true),
-            (true, 11, 0.0, [4, 4], true),
-            (true, 11, 0.0, [4, 5], false),
-            (false, 11, 11.0, [1, 1], false),
+        for (by_tokens, held, queue, shortest, desired, expected) in [
+            (true, 10, 10.0, 10.0, [1, 1], false),
+            (true, 11, 0.0, 0.0, [1, 1], true),
+            (true, 0, 11.0, 0.0, [1, 1], true),
+            (true, 11, 0.0, 0.0, [4, 4], true),
+            (true, 11, 0.0, 0.0, [4, 5], false),
+            (false, 11, 11.0, 3.0, [1, 1], false),
+            (false, 0, 4.0, 4.0, [1, 1], true),
+            (false, 0, 4.0, 4.0, [1, 2], false),
         ] {
-            let found = told(by_tokens, held, queue, desired);
+            let found = told(by_tokens, held, queue, shortest, desired);
             assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");
         }
     }

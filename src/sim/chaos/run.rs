@@ -192,6 +192,7 @@ impl<'a> Run<'a> {
         for strike in std::mem::take(&mut self.active) {
             self.count(&strike);
         }
+        self.outcome.struck = self.cast.has_struck();
         if self.judge.found().is_none() {
             self.cast.end().await;
         }

@@ -16,7 +16,7 @@ use super::check::patience::Patience;
 use super::check::plans::Plans;
 use super::check::series::Shown;
 use super::check::settings::Generations;
-use super::check::tree::Tree;
+use super::check::tree::{Tree, turns};
 use super::ills::Ills;
 use super::lens::Heard;
 use super::surroundings::Surroundings;
@@ -73,7 +73,6 @@ pub(super) struct Seat {
     ills: Ills,
     fixed: Sources,
     pub(super) attempts: Attempts,
-    pub(super) since: Duration,
     pub(super) paused: bool,
     pub(super) leaving: bool,
     pub(super) ever_led: bool,
@@ -94,6 +93,8 @@ pub(super) struct Seat {
     /// Of which collection it last had learned.
     learned: Option<Duration>,
     report: Vec<RoleReport>,
+    /// What became of roles, to be told.
+    news: Vec<String>,
     /// Since when nothing disturbs it.
     calm: Option<Duration>,
     /// Since when its roles live and it is told of changes.
@@ -118,7 +119,7 @@ pub(super) struct Hears {
 }
 
 impl Seat {
-    pub(super) fn new(door: Arc<Door>, hears: Hears, since: Duration) -> Self {
+    pub(super) fn new(door: Arc<Door>, hears: Hears) -> Self {
         let Hears {
             heard,
             watches,
@@ -132,7 +133,6 @@ impl Seat {
             ills,
             fixed,
             attempts: Attempts::default(),
-            since,
             paused: false,
             leaving: false,
             ever_led: false,
@@ -149,6 +149,7 @@ impl Seat {
             clocks: Clocks::default(),
             learned: None,
             report: Vec::new(),
+            news: Vec::new(),
             calm: None,
             awake: None,
             free: None,
@@ -160,6 +161,11 @@ impl Seat {
     /// Since when nothing disturbs it.
     pub(super) fn calm(&self) -> Option<Duration> {
         self.calm.filter(|_| !self.paused && !self.leaving)
+    }
+
+    /// What has become of roles since it was last asked.
+    pub(super) fn take_news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
     }
 
     /// Remembers what exists of these variants, and stays.
@@ -183,7 +189,9 @@ impl Seat {
             (self.calm, self.awake, self.free) = (None, None, None);
             return Vec::new();
         }
-        self.report = self.door.census.report();
+        let report = self.door.census.report();
+        self.news.extend(turns(&self.report, &report));
+        self.report = report;
         self.look_around(is_free, now.monotonic);
         let version = self.version.replace(around.version);
         let changes = around.version - version.unwrap_or(around.version).min(around.version);

@@ -59,7 +59,8 @@ impl Ailing {
             }
             for (id, fault, _) in self.line.ills.api() {
                 let hit = match fault {
-                    Api::Silent => {
+                    // Nobody tells an open connection that its other end is out of reach.
+                    Api::Silent | Api::Partition => {
                         self.line.ills.hit(id);
                         self.open = None;
                         return std::future::pending().await;

@@ -12,6 +12,7 @@ mod tests;
 
 pub use generation::Generation;
 pub use picker::Weights;
+pub(in crate::sim) use pool::least;
 pub use pool::{FlowControl, Pool, PoolReading, PoolSpec};
 pub use served::{Rejection, Served, Verdict};
 pub use statistics::RouterStatistics;

@@ -68,6 +68,8 @@ pub struct PoolReading {
     pub ready: usize,
     /// Mean queue per ready server.
     pub queue: f64,
+    /// Shortest queue of a ready server; 0 without any.
+    pub shortest_queue: f64,
     /// Mean KV usage of ready servers, 0 to 1.
     pub kv_usage: f64,
     /// Mean of running requests per ready server.
@@ -397,6 +399,7 @@ impl Pool {
             dispatched: self.dispatched.len(),
             ready: readings.len(),
             queue: of(|reading| number::length(reading.waiting)),
+            shortest_queue: least(readings.iter().map(|one| number::length(one.waiting))),
             kv_usage: of(|reading| reading.kv_usage),
             running: of(|reading| number::length(reading.running)),
             saturation: self.saturation(),
@@ -422,6 +425,11 @@ impl Pool {
 fn next_look(now: Duration) -> Duration {
     let looks = now.as_nanos() / LOOK.as_nanos() + 1;
     LOOK.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX))
+}
+
+/// The least of these; 0 without any.
+pub(crate) fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.reduce(f64::min).unwrap_or(0.0)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

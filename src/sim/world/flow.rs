@@ -11,7 +11,7 @@ use crate::sim::engine::{CoarseEngine, Dialect, Mix};
 use crate::sim::exposition::{Family, Kind, Page, Reading, labels};
 use crate::sim::load::Shape;
 use crate::sim::number;
-use crate::sim::router::{FlowControl, PoolReading};
+use crate::sim::router::{FlowControl, PoolReading, least};
 
 /// The longest time over which the rate is taken as constant.
 const STRIDE: Duration = Duration::from_secs(1);
@@ -179,7 +179,9 @@ impl Backend for Flow {
             .map(|(engine, _)| engine.running() + engine.waiting())
             .sum();
         let full = (queue / self.control.queue_depth).max(kv_usage / self.control.kv_usage);
+        let ready = engines().filter(|(_, serves)| *serves);
         PoolReading {
+            shortest_queue: least(ready.map(|(engine, _)| engine.waiting())),
             held: whole(self.held),
             dispatched: whole(dispatched),
             ready: whole(serving),

@@ -34,6 +34,8 @@ pub struct ModelFrame {
     pub held: usize,
     /// Requests in the queues of ready servers, on average.
     pub queue: f64,
+    /// Requests in the shortest of those queues.
+    pub shortest_queue: f64,
     /// Share of the KV cache of ready servers in use, on average, 0 to 1.
     pub kv_usage: f64,
     /// 95th percentile of the time to the first token over the last minute, in milliseconds; like the

@@ -436,6 +436,7 @@ impl Ground {
             rate: service.score.rate(now.monotonic),
             held: reading.held,
             queue: reading.queue,
+            shortest_queue: reading.shortest_queue,
             kv_usage: reading.kv_usage,
             first_token_p95_ms: service.score.first_token_p95(),
             per_token_p95_ms: service.score.per_token_p95(),

@@ -67,6 +67,7 @@ impl Backend for Posed {
             dispatched: 0,
             ready: self.servers.len(),
             queue: pose.map_or(0.0, |pose| pose.waiting),
+            shortest_queue: pose.map_or(0.0, |pose| pose.waiting),
             kv_usage: pose.map_or(0.0, |pose| pose.kv_usage),
             running: 0.0,
             saturation: 0.0,

@@ -247,9 +247,14 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
         let text = format!("{key} goes to 0, which nothing allows");
         return Some(Violation::new("D8", text));
     }
+    // What one stage adds and another takes back is lowered by nobody.
+    let falls = decision
+        .steps
+        .first()
+        .is_some_and(|step| target < step.from);
     let lowered_at = |is_meant: fn(Stage) -> bool| {
         let mut steps = decision.steps.iter();
-        steps.any(|step| step.to < step.from && is_meant(step.stage))
+        falls && steps.any(|step| step.to < step.from && is_meant(step.stage))
     };
     let lowered = lowered_at(|stage| !matches!(stage, Stage::Bounds | Stage::Zero));
     if lowered && decision.outcome == Outcome::SafetyNet {

@@ -21,6 +21,23 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How much later than its limit a role that stands still is ended at most.
 const SWEEPS: Duration = Duration::from_secs(4);
 
+/// What became of roles between two looks: they ended, and began again.
+pub(in crate::sim::chaos) fn turns(before: &[RoleReport], now: &[RoleReport]) -> Vec<String> {
+    let is_same = |was: &RoleReport, is: &RoleReport| {
+        was.role == is.role && was.incarnation == is.incarnation && was.state == is.state
+    };
+    if before.len() == now.len() && before.iter().zip(now).all(|(was, is)| is_same(was, is)) {
+        return Vec::new();
+    }
+    let known: BTreeMap<&Role, &RoleReport> = before.iter().map(|one| (&one.role, one)).collect();
+    let turns = now.iter().filter_map(|one| {
+        let was = known.get(&one.role)?;
+        let why = one.last_failure.as_deref().unwrap_or("asked to end");
+        (!is_same(was, one)).then(|| format!("{} is {:?}: {why}", one.role, one.state))
+    });
+    turns.collect()
+}
+
 /// The roles of one process, as they were last seen.
 #[derive(Debug, Default)]
 pub(in crate::sim::chaos) struct Tree {

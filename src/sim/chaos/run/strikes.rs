@@ -203,7 +203,6 @@ impl Run<'_> {
         }
         self.injector.disperse().await;
         self.injector.restore_settings().await;
-        self.outcome.struck = self.cast.has_struck();
         self.cast.calm(now);
         self.trace.note("fault", "calm", "everything is put back");
     }

@@ -1,0 +1,32 @@
+//! Whether anybody leads.
+
+use std::time::Duration;
+
+use super::Judge;
+use crate::sim::chaos::check::Violation;
+use crate::sim::chaos::seat::Seat;
+
+/// How soon somebody leads once one process can: the lease of whoever held it last ends, which a write that
+/// arrives late may have made longer.
+const LEADERLESS: Duration = Duration::from_mins(3);
+
+impl Judge {
+    /// L1: somebody leads, if anybody can.
+    pub(super) fn leaderless(&self) -> Option<Violation> {
+        let now = self.0.clock.now();
+        let mut bench = self.bench();
+        let mut seats = bench.seats.values();
+        if seats.any(|seat| seat.door.facts.claim.may_write(now)) {
+            bench.led = now.monotonic;
+            return None;
+        }
+        let could = |seat: &Seat| {
+            let since = seat.calm().unwrap_or(now.monotonic);
+            now.monotonic > since.max(bench.led) + LEADERLESS
+        };
+        let (place, _) = bench.seats.iter().find(|(_, seat)| could(seat))?;
+        let limit = LEADERLESS.as_secs();
+        let text = format!("nobody has led for {limit} s, and nothing is in the way of c{place}");
+        Some(Violation::new("L1", text))
+    }
+}
