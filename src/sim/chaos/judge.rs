@@ -470,7 +470,7 @@ impl Judge {
             found
         };
         self.report_all(found);
-        self.report_all(self.leaderless());
+        self.report_all(self.leaderless(free));
     }
 
     /// How often each message was met since this was last asked, by role and name.

@@ -17,9 +17,9 @@ use crate::sim::world::{Frame, Scenario, Variant, VariantFrame};
 
 /// Requests in the queue of a server, or before all of them, beyond which a model is not served.
 const QUEUE: f64 = 10.0;
-/// Requests in the shortest queue of a model's servers beyond which none of them has room: five count as
-/// full, and three less are too little to spare.
-const ROOM: f64 = 3.0;
+/// Requests in the shortest queue of a model's servers beyond which all of them counted as full at the last
+/// scrape, too: five are enough, and queues swing by two within a minute.
+const ROOM: f64 = 8.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
 /// them is below its most, and nothing that limits GPUs keeps any there. The percentage-based analysis does not
@@ -58,8 +58,9 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
             let counts = seen.variants.iter();
             let counts = counts.map(|one| format!("{} of {}", one.ready, one.name));
             let text = format!(
-                "{:.0} requests wait at each server of {} and {} before them, with {}",
+                "{:.1} requests wait at each server, {:.1} at least, of {} and {} before them, with {}",
                 seen.queue,
+                seen.shortest_queue,
                 model.name,
                 seen.held,
                 counts.collect::<Vec<_>>().join(" and ")
@@ -229,9 +230,9 @@ mod tests {
             (true, 0, 11.0, 0.0, [1, 1], true),
             (true, 11, 0.0, 0.0, [4, 4], true),
             (true, 11, 0.0, 0.0, [4, 5], false),
-            (false, 11, 11.0, 3.0, [1, 1], false),
-            (false, 0, 4.0, 4.0, [1, 1], true),
-            (false, 0, 4.0, 4.0, [1, 2], false),
+            (false, 11, 11.0, 8.0, [1, 1], false),
+            (false, 0, 9.0, 9.0, [1, 1], true),
+            (false, 0, 9.0, 9.0, [1, 2], false),
         ] {
             let found = told(by_tokens, held, queue, shortest, desired);
             assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");

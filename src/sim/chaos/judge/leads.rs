@@ -11,12 +11,14 @@ use crate::sim::chaos::seat::Seat;
 const LEADERLESS: Duration = Duration::from_mins(3);
 
 impl Judge {
-    /// L1: somebody leads, if anybody can.
-    pub(super) fn leaderless(&self) -> Option<Violation> {
+    /// L1: somebody leads, if nothing is in the way of anybody. Whose writes are done and never answered keeps
+    /// the lease from others without knowing that it has it.
+    pub(super) fn leaderless(&self, free: &[bool]) -> Option<Violation> {
         let now = self.0.clock.now();
         let mut bench = self.bench();
         let mut seats = bench.seats.values();
-        if seats.any(|seat| seat.door.facts.claim.may_write(now)) {
+        let leads = seats.any(|seat| seat.door.facts.claim.may_write(now));
+        if leads || free.contains(&false) {
             bench.led = now.monotonic;
             return None;
         }
@@ -26,7 +28,7 @@ impl Judge {
         };
         let (place, _) = bench.seats.iter().find(|(_, seat)| could(seat))?;
         let limit = LEADERLESS.as_secs();
-        let text = format!("nobody has led for {limit} s, and nothing is in the way of c{place}");
+        let text = format!("nobody has led for {limit} s, and c{place} could");
         Some(Violation::new("L1", text))
     }
 }
