@@ -207,6 +207,11 @@ pub enum GenerationState {
 }
 
 impl ResolvedTarget {
+    /// Whether somebody has asked for this count: what exists, or what stays of it.
+    pub fn is_applied(&self, count: Replicas) -> bool {
+        count == self.current || count == self.staying()
+    }
+
     /// Replicas that exist and are not ready.
     pub fn pending(&self) -> Replicas {
         self.current.saturating_sub(self.ready)

@@ -56,7 +56,7 @@ impl Transitions {
             };
             found.sort_in(cause, limits.pending);
         }
-        if let Some(desired) = view.desired.filter(|desired| *desired != target.current) {
+        if let Some(desired) = view.desired.filter(|desired| !target.is_applied(*desired)) {
             let cause = Transition::Unapplied {
                 since: elapsed(view.unapplied_since, now),
                 desired,

@@ -454,3 +454,24 @@ fn a_cost_that_is_no_number_is_replaced_and_said() {
         view.notes
     );
 }
+
+/// A rollout has one replica beyond what is asked for, for as long as it lasts: it is applied all the same.
+#[test]
+fn what_a_rollout_has_beside_it_does_not_make_a_count_unapplied() {
+    let (object, none) = (object(), pods(&[]));
+    let look = |asked: u32| {
+        let target = TargetObject {
+            spec_replicas: Some(Replicas(asked)),
+            ..deployment(2, 1)
+        };
+        let facts = Facts {
+            pods: Pods::Found(&none),
+            published: Some(Replicas(1)),
+            ..facts(&object, Lookup::Found(&target))
+        };
+        let mut state = state();
+        unapplied_for(&state.refresh(&facts, at(10)).view, at(15))
+    };
+    assert_eq!(look(2), Some(5), "two are asked for");
+    assert_eq!(look(1), None);
+}

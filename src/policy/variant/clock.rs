@@ -111,7 +111,7 @@ impl Clocks {
     ) {
         let current = target.current;
         self.unapplied = desired
-            .filter(|desired| *desired != current)
+            .filter(|desired| !target.is_applied(*desired))
             .and_then(|desired| {
                 let since = match self.unapplied {
                     Some(known) if known.desired == desired && known.current == current => {
