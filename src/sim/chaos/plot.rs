@@ -156,6 +156,7 @@ const REST: Duration = Duration::from_mins(15);
 /// time, waits two minutes for it to go, and looks every half minute.
 const GIVEN_UP: Duration = Duration::from_secs(150);
 
+/// The same for a scenario, by how its models are analysed.
 fn rest(scenario: &Scenario) -> Duration {
     if is_by_tokens(scenario) {
         return REST;
@@ -168,8 +169,8 @@ fn rest(scenario: &Scenario) -> Duration {
     REST + GIVEN_UP * most.unwrap_or(0)
 }
 
-/// Three models whose load ends some time after the faults, at its peak: then everything has one resting point. By the seed one of
-/// them may go to zero, one variant is known by its scale subresource alone, and replicas of one are groups.
+/// Three models whose load ends some time after the faults, at its peak: then everything has one resting
+/// point. By the seed one of them may go to zero, one variant is known by its scale subresource alone, and replicas of one are groups.
 fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario> {
     let mut scenario = scenario("days")?;
     let (interval, scrape_interval) = match name {

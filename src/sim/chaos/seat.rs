@@ -33,7 +33,7 @@ use crate::sim::world::controller::Door;
 mod knows;
 
 /// After a server went back in time, until every list is new.
-const RELISTED: Duration = Duration::from_mins(12);
+pub(super) const RELISTED: Duration = Duration::from_mins(12);
 /// How soon what the API server stores is known.
 const KNOWN: Duration = Duration::from_secs(15);
 /// How soon a variant that is resolved has series, and one that is gone has none.

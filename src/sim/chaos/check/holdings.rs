@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use allocations::Owner;
 
+use super::super::seat::RELISTED;
 use super::Violation;
 
 /// What a process may hold that knows of nothing, in bytes.
@@ -18,20 +19,13 @@ const EACH: usize = 48 << 10;
 pub(in crate::sim::chaos) struct Lately(VecDeque<(Duration, usize)>);
 
 impl Lately {
-    /// How long a server tells what has been.
-    const WITHIN: Duration = Duration::from_mins(12);
-
     /// Takes in how many there are now.
     pub(in crate::sim::chaos) fn note(&mut self, now: Duration, count: usize) -> usize {
         while self.0.back().is_some_and(|(_, least)| *least <= count) {
             self.0.pop_back();
         }
         self.0.push_back((now, count));
-        while self
-            .0
-            .front()
-            .is_some_and(|(at, _)| *at + Self::WITHIN < now)
-        {
+        while self.0.front().is_some_and(|(at, _)| *at + RELISTED < now) {
             self.0.pop_front();
         }
         self.0.front().map_or(count, |(_, most)| *most)
