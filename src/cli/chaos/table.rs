@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sim::chaos::{Class, Course, Hunt, Summary, Tally, Walked};
+use crate::sim::chaos::{Class, Course, Done, End, Hunt, Summary, Tally, Walked};
 
 /// What became of a planted defect.
 pub(super) fn hunt(hunt: &Hunt) -> String {
-    let found = match &hunt.found {
-        Some((seed, at, violation)) => {
-            format!("seed {seed} at {:.0} s: {violation}", at.as_secs_f64())
-        }
-        None => "NOT FOUND".to_owned(),
+    let told = |done: &Done| {
+        let violation = done.outcome.violation.iter();
+        let violation = violation.map(|(at, why)| format!("{:.0} s: {why}", at.as_secs_f64()));
+        format!("seed {} at {}", done.seed, violation.collect::<String>())
+    };
+    let end = match &hunt.end {
+        End::Found(done) => told(done),
+        End::Missed => "NOT FOUND".to_owned(),
+        End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", told(done)),
     };
     let name = format!("{:?}", hunt.flaw);
-    format!("{name:<20} {:>4} seeds  {found}", hunt.seeds)
+    format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)
 }
 
 /// What came of a course.

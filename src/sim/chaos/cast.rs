@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::chronicle::{Misses, claims};
 use super::fault::Process;
 use super::ills::Ills;
 use super::judge::{Judge, Witness};
@@ -86,7 +87,8 @@ struct Running {
     door: Arc<Door>,
     stop: watch::Sender<bool>,
     task: JoinHandle<ExitReason>,
-    plans: JoinHandle<()>,
+    /// Follows its plans and its claim.
+    followers: [JoinHandle<()>; 2],
 }
 
 /// All places.
@@ -206,7 +208,9 @@ impl Cast {
     }
 
     fn gone(&self, place: usize, running: &Running, why: &str) {
-        running.plans.abort();
+        for follower in &running.followers {
+            follower.abort();
+        }
         if let Some(member) = self.members.get(place) {
             self.stage.doors.set(&member.pod, None);
         }
@@ -230,16 +234,18 @@ impl Cast {
             pod: member.pod.clone(),
         };
         let watches = Watches::default();
+        let misses = Misses::new(stage.trace.clone(), place);
         let way = Line {
             server: stage.server.clone(),
             insider: stage.insider.clone(),
             ills: member.ills.clone(),
             life: life.clone(),
             listener: Arc::new(witness),
+            misses: misses.clone(),
             watches: watches.clone(),
         };
         let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
-        let (ills, told) = (member.ills.clone(), member.heard.clone());
+        let (ills, told) = ((member.ills.clone(), misses), member.heard.clone());
         let lens = Lens::new(inner, ills, life.clone(), stage.clock.clone(), told);
         let name = format!("{}_{}", member.pod, member.lives);
         let (fixed, sources) = stage.sources(member);
@@ -428,7 +434,10 @@ impl Stage {
         let owner = door.census.owner();
         Running {
             life,
-            plans: tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
+            followers: [
+                tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
+                tokio::spawn(claims(self.trace.clone(), place, Arc::clone(&door))),
+            ],
             door,
             stop,
             task: tokio::spawn(owner.does(controller.run(async move {

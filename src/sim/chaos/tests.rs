@@ -1,5 +1,7 @@
 //! Chaos itself under test. Seeds by the hundred are played by `wva chaos`.
 
+mod reports;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
