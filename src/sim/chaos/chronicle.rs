@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use allocations::Owner;
 use futures::future::{Either, select};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -57,7 +58,7 @@ fn about(event: &[u8]) -> String {
     format!(" {} of {}", word("/reason"), word("/regarding/name"))
 }
 
-/// Requests of one process that came to nothing. Of equal ones the first, the second, the fourth and so on are
+/// Requests of one process that came to nothing. Of equal ones the first, the tenth, the hundredth and so on are
 /// told, so that one that is made again and again does not push everything else out of the trace. Clones share
 /// it.
 #[derive(Debug, Clone)]
@@ -78,27 +79,29 @@ impl Misses {
 
     /// A request that failed, why, and by which faults; by none of ours if there are none.
     pub(super) fn note(&self, request: &str, why: &str, by: &[usize]) {
-        let by: Vec<String> = by.iter().map(|id| format!("#{id}")).collect();
-        let by = match by.join(" ") {
-            none if none.is_empty() => String::new(),
-            faults => format!(" by {faults}"),
+        // Nothing of the trace is held by who asked.
+        let _scope = Owner::NOBODY.enter();
+        let by: String = by.iter().map(|id| format!(" #{id}")).collect();
+        let by = if by.is_empty() {
+            by
+        } else {
+            format!(" by{by}")
         };
         let text = format!("{request}: {why}{by}");
-        let times = {
-            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            let times = counts.entry(text.clone()).or_default();
-            *times += 1;
-            *times
-        };
-        match times {
-            1 => self.trace.note(&self.who, "fails", &text),
-            times if times.is_power_of_two() => {
-                let text = format!("{text}, for the {times}th time");
-                let text = text.replace("2th", "2nd");
-                self.trace.note(&self.who, "fails", &text);
-            }
-            _ => {}
+        let times = self.count(&text);
+        if times == 1 {
+            self.trace.note(&self.who, "fails", &text);
+        } else if times == 10_u64.pow(times.ilog10()) {
+            let text = format!("{text}, for the {times}th time");
+            self.trace.note(&self.who, "fails", &text);
         }
+    }
+
+    fn count(&self, text: &str) -> u64 {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = counts.entry(text.to_owned()).or_default();
+        *times += 1;
+        *times
     }
 }
 
@@ -156,10 +159,10 @@ impl Chronicle {
             return;
         }
         let [pods, targets @ ..] = FOLLOWED;
-        self.pods(insider.list(pods), trace);
         for resource in targets {
             self.scaled(resource, insider.list(resource), trace);
         }
+        self.pods(insider.list(pods), trace);
     }
 
     fn pods(&mut self, pods: Vec<Arc<Value>>, trace: &Trace) {
@@ -230,5 +233,75 @@ fn by(target: &Object) -> String {
         "horizontal-pod-autoscaler" => "hpa".to_owned(),
         "somebody" => "hand".to_owned(),
         _ => manager,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+    use crate::env::Clock;
+    use crate::policy::moment::WallTime;
+    use crate::sim::chaos::trace::Keep;
+
+    /// What is kept, without times.
+    fn texts(trace: &Trace) -> Vec<String> {
+        let text = |line: &String| {
+            line.split_whitespace()
+                .skip(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        trace.take().iter().map(text).collect()
+    }
+
+    #[test]
+    fn of_equal_failures_few_are_told_and_of_different_ones_each() {
+        let trace = Trace::new(Clock::at(WallTime(0)), Keep::Tail);
+        let misses = Misses::new(trace.clone(), 1);
+        for _ in 0..150 {
+            misses.note("GET a", "503", &[7]);
+        }
+        misses.note("GET a", "503", &[7, 8]);
+        misses.note("GET b", "409", &[]);
+        let expected = [
+            "c1 fails GET a: 503 by #7",
+            "c1 fails GET a: 503 by #7, for the 10th time",
+            "c1 fails GET a: 503 by #7, for the 100th time",
+            "c1 fails GET a: 503 by #7 #8",
+            "c1 fails GET b: 409",
+        ];
+        assert_eq!(texts(&trace), expected);
+    }
+
+    #[test]
+    fn that_who_leads_renews_its_lease_is_no_news() {
+        let told = |keep, leads| {
+            let trace = Trace::new(Clock::at(WallTime(0)), keep);
+            for (method, path, body) in [
+                (Method::PUT, "/apis/x/v1/namespaces/a/leases/b", "{}"),
+                (
+                    Method::POST,
+                    "/apis/x/v1/namespaces/a/events",
+                    r#"{"reason": "Why", "regarding": {"name": "c"}}"#,
+                ),
+            ] {
+                let sent = Sent {
+                    method: &method,
+                    path,
+                    body: body.as_bytes(),
+                };
+                trace.written(0, &sent, leads);
+            }
+            let count = trace.count();
+            (texts(&trace), count)
+        };
+        let event = "c0 write POST a/events Why of c".to_owned();
+        let taken = "c0 write PUT a/leases/b".to_owned();
+        let renewed = "c0 renews PUT a/leases/b".to_owned();
+        assert_eq!(told(Keep::Tail, false), (vec![taken, event.clone()], 2));
+        assert_eq!(told(Keep::Tail, true), (vec![event.clone()], 2));
+        assert_eq!(told(Keep::All, true), (vec![renewed, event], 2));
     }
 }

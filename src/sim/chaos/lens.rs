@@ -83,6 +83,14 @@ impl Heard {
     }
 }
 
+/// What the trace says of a failure: its status, where it has one.
+fn why(failure: &QueryError) -> String {
+    match failure {
+        QueryError::ServerError { status, .. } => status.to_string(),
+        other => other.reason().to_owned(),
+    }
+}
+
 /// Whether the values of an answer are times.
 fn tells_times(promql: &str) -> bool {
     promql.contains("timestamp(")
@@ -124,7 +132,7 @@ impl Lens {
             }
             if let Some(failure) = self.fail(fault).await {
                 self.ills.hit(id);
-                self.misses.note(ASKED, &failure.to_string(), &[id]);
+                self.misses.note(ASKED, &why(&failure), &[id]);
                 return Err(failure);
             }
         }
@@ -133,7 +141,7 @@ impl Lens {
             Of::ThePast => self.inner.history(promql, deadline).await,
         };
         let mut answer = answer.inspect_err(|failure| {
-            self.misses.note(ASKED, &failure.to_string(), &[]);
+            self.misses.note(ASKED, &why(failure), &[]);
         })?;
         let mut ahead = 0.0;
         for (id, fault) in self.ills.prometheus() {

@@ -246,7 +246,7 @@ fn visits(name: &str) -> Shape {
     }
 }
 
-fn to_zero(name: &str, model: &Model) -> ConfigMap {
+pub(super) fn to_zero(name: &str, model: &Model) -> ConfigMap {
     let entry = format!(
         "model_id: {}\nenable_scale_to_zero: true\nretention_period: {}s\n",
         model.id,
@@ -259,7 +259,7 @@ fn to_zero(name: &str, model: &Model) -> ConfigMap {
 }
 
 /// The model that may go to zero.
-fn sleeper(name: &str, scenario: &Scenario) -> Option<Sleeper> {
+pub(super) fn sleeper(name: &str, scenario: &Scenario) -> Option<Sleeper> {
     let number = scenario.models.iter().position(|model| {
         let mut variants = model.variants.iter();
         variants.all(|variant| variant.bounds.0 == 0)

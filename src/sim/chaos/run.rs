@@ -17,6 +17,7 @@ use super::judge::Judge;
 use super::liveness::{self, wanting};
 use super::outcome::{Outcome, Spot};
 use super::plot::Plot;
+use super::rest::Rest;
 use super::schedule::{Schedule, Strike};
 use super::sleep::Use;
 use super::trace::{Keep, Trace};
@@ -201,6 +202,7 @@ impl<'a> Run<'a> {
         }
         self.outcome.struck = self.cast.has_struck();
         if self.judge.found().is_none() {
+            self.outcome.rest = Rest::of(&self.cast, &self.insider);
             self.cast.end().await;
         }
         let mut outcome = self.outcome;

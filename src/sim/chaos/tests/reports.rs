@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::fault::{Load, Object};
+use super::super::fault::{Api, Load, Object, Prom};
 use super::super::*;
 use crate::env::Flaw;
 
@@ -91,4 +91,53 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
             &format!("smaller: {replay} --only 6"),
         ]
     );
+}
+
+/// Every line of a run of `probe` with these faults, each from its second on for a minute.
+fn traced(faults: Vec<(u64, Fault)>) -> String {
+    let plot = plot("probe", 1).unwrap();
+    let strikes = faults.into_iter().enumerate();
+    let strikes = strikes.map(|(id, (second, fault))| Strike {
+        id,
+        at: Duration::from_secs(second),
+        lasts: Duration::from_mins(1),
+        fault,
+    });
+    let outcome = survive(&plot, 1, &Schedule(strikes.collect()), Keep::All);
+    assert_eq!(outcome.violation, None);
+    outcome.lines.join("\n")
+}
+
+#[test]
+fn a_trace_tells_who_leads_what_fails_and_who_scales() {
+    let usual = [
+        "c0    claim        leads in term 1, until ",
+        "hpa   scales       deployments llm-d/qwen3-8b-fp8 from 1 to 2",
+        "pod   is not ready llm-d/qwen3-8b-fp8-",
+        "pod   is ready     llm-d/qwen3-8b-fp8-",
+        "pod   ends         llm-d/qwen3-8b-fp8-",
+        "pod   is gone      llm-d/qwen3-8b-fp8-",
+    ];
+    let odd = [
+        "hand  scales       deployments llm-d/qwen3-8b-fp8 from 2 to 4",
+        "c0    fails        PATCH llm-d/variantautoscalings/qwen3-8b-fp8/status: 503 by #1",
+        "c0    fails        GET wva-system/leases/72dd1cf1.llm-d.ai: 503 by #1, for the 10th time",
+        "c0    claim        has run out, of term 1",
+        "c0    claim        leads in term 3, until ",
+        "c0    fails        prometheus: 502 by #2",
+    ];
+    let quiet = traced(Vec::new());
+    let disturbed = traced(vec![
+        (45, Fault::Object(0, Object::ScaledTo(4))),
+        (70, Fault::Api(0, Api::Refuse(503, None))),
+        (130, Fault::Prometheus(0, Prom::Status(502))),
+    ]);
+    for line in usual {
+        assert!(quiet.contains(line), "{line}\n{quiet}");
+        assert!(disturbed.contains(line), "{line}\n{disturbed}");
+    }
+    for line in odd {
+        assert!(!quiet.contains(line), "{line}\n{quiet}");
+        assert!(disturbed.contains(line), "{line}\n{disturbed}");
+    }
 }
