@@ -81,13 +81,12 @@ impl Misses {
     pub(super) fn note(&self, request: &str, why: &str, by: &[usize]) {
         // Nothing of the trace is held by who asked.
         let _scope = Owner::NOBODY.enter();
-        let by: String = by.iter().map(|id| format!(" #{id}")).collect();
-        let by = if by.is_empty() {
-            by
+        let by: Vec<String> = by.iter().map(|id| format!("#{id}")).collect();
+        let text = if by.is_empty() {
+            format!("{request}: {why}")
         } else {
-            format!(" by{by}")
+            format!("{request}: {why} by {}", by.join(" "))
         };
-        let text = format!("{request}: {why}{by}");
         let times = self.count(&text);
         if times == 1 {
             self.trace.note(&self.who, "fails", &text);

@@ -357,8 +357,8 @@ impl Judge {
         let found = {
             let mut bench = self.bench();
             bench.counts.writes += 1;
-            let seat = bench.seats.get(&place);
-            let leads = seat.is_some_and(|seat| seat.door.facts.claim.may_write(now));
+            let door = bench.seats.get(&place).map(|seat| &seat.door);
+            let leads = door.is_some_and(|door| door.facts.claim.may_write(now));
             self.0.trace.written(place, sent, leads);
             bench.seats.get_mut(&place).and_then(|seat| {
                 seat.ever_led |= leads;

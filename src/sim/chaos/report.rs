@@ -59,13 +59,10 @@ impl fmt::Display for Report<'_> {
             outcome,
         } = self.played;
         let (scenario, commit) = (plot.name, self.commit);
-        let planted = plot
-            .flaw
-            .map_or_else(String::new, |flaw| format!("  planted {flaw:?}"));
-        let mut replay = format!("wva chaos --scenario {scenario} --replay {seed}");
-        if let Some(flaw) = plot.flaw {
-            replay += &format!(" --mutant {flaw:?}");
-        }
+        let (planted, mutant) = plot.flaw.map_or_else(Default::default, |flaw| {
+            (format!("  planted {flaw:?}"), format!(" --mutant {flaw:?}"))
+        });
+        let replay = format!("wva chaos --scenario {scenario} --replay {seed}{mutant}");
         let ids = self.smallest.ids();
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let smaller = match ids.join(",") {
