@@ -407,7 +407,7 @@ impl Judge {
 
     /// Looks at everything, once a second. `free` says whether the way of each process to the API server is
     /// free.
-    pub(super) fn second(&self, free: &[bool]) {
+    pub(super) fn second(&self, free: &[bool], late: bool) {
         let now = self.now();
         self.claims();
         let around = self.look_around();
@@ -470,7 +470,7 @@ impl Judge {
             found
         };
         self.report_all(found);
-        self.report_all(self.leaderless(free));
+        self.report_all(self.leaderless(late));
     }
 
     /// How often each message was met since this was last asked, by role and name.
