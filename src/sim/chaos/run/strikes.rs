@@ -111,7 +111,12 @@ impl Run<'_> {
                 }
                 hit
             }
-            Fault::Settings(how) => self.injector.edit(*how).await,
+            Fault::Settings(how) => {
+                if let Some(words) = self.injector.words(*how) {
+                    self.trace.note("fault", "edits", &words);
+                }
+                self.injector.edit(*how).await
+            }
             Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
         }
     }
