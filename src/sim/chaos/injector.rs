@@ -106,6 +106,17 @@ impl Injector {
         json!({"metadata": {"name": MAIN}, "data": data})
     }
 
+    /// The plural of what is changed by breaking an object.
+    pub(super) fn kind(&self, number: usize, how: Broken) -> &'static str {
+        let target = self.variant(number);
+        let target = target.and_then(|(_, variant)| variant.resource().split('.').next());
+        match how {
+            Broken::TargetReplaced | Broken::ScaledTo(_) => target.unwrap_or(VARIANTS),
+            Broken::SecondScaler => SCALERS,
+            _ => VARIANTS,
+        }
+    }
+
     /// Breaks an object; whether that worked.
     pub(super) async fn break_object(&self, number: usize, how: Broken) -> bool {
         let Some((model, variant)) = self.variant(number) else {

@@ -24,6 +24,7 @@ use crate::sim::world::controller::Door;
 
 mod examine;
 mod leads;
+mod told;
 
 /// How often messages were met, by role and name.
 pub(super) type Met = BTreeMap<&'static str, BTreeMap<String, u64>>;

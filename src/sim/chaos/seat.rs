@@ -70,7 +70,7 @@ const FOLLOWED: [&str; 7] = [
 pub(super) struct Seat {
     pub(super) door: Arc<Door>,
     pub(super) heard: Heard,
-    watches: Watches,
+    pub(super) watches: Watches,
     ills: Ills,
     pub(super) fixed: Sources,
     pub(super) attempts: Attempts,

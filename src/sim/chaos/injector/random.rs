@@ -82,7 +82,12 @@ pub(super) fn draw(number: u64, ground: &Ground<'_>) -> Drawn {
 fn drawn(map: &'static str, entry: String, text: String, key: &str, value: &str) -> Drawn {
     let shown: String = value.chars().take(60).collect();
     let length = value.chars().count();
-    let mut words = format!("{map} {entry} {key}: {shown:?}");
+    let place = if key == entry {
+        ""
+    } else {
+        &*format!("{entry} ")
+    };
+    let mut words = format!("{map} {place}{key}: {shown:?}");
     if length > 60 {
         // A string takes everything.
         let _done = write!(words, "... of {length} letters");
