@@ -180,8 +180,7 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
     };
     scenario.interval = Duration::from_secs(interval);
     scenario.scrape_interval = Duration::from_secs(scrape_interval);
-    // In the other runs nothing may go to zero, so that whatever does is an error; in most of them bounds
-    // would let it, and its policy alone does not.
+    // In the other runs whatever goes to zero is an error; in most of them policy alone keeps one from it.
     scenario.config.clear();
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/kinds"));
     let (has_sleeper, has_single) = (dice.chance(50), dice.chance(50));

@@ -326,6 +326,56 @@ mod tests {
     use super::*;
     use crate::sim::chaos::sleep::tests::plan;
 
+    #[test]
+    fn a_model_goes_to_zero_as_its_policy_allows_and_one_variant_of_several_for_want_of_load() {
+        let fleet = BTreeMap::new();
+        let told = |steps: &[(&str, &str, u32, u32)], stage: Stage, allowed: bool| {
+            let may_sleep = |_: &ModelKey| allowed;
+            let mut plan = plan(steps);
+            for step in (plan.decisions.values_mut()).flat_map(|one| &mut one.steps) {
+                step.stage = stage;
+            }
+            let circumstances = Circumstances {
+                may_sleep: &may_sleep,
+                ..circumstances(&fleet)
+            };
+            sent_to_zero(&plan, &circumstances).map(|found| found.to_string())
+        };
+        let whole = [("v", "m", 1, 0), ("w", "m", 0, 0), ("x", "other", 1, 1)];
+        assert_eq!(told(&whole, Stage::Zero, true), None);
+        let text = "D8: n/v goes to 0, which no policy of m|n allows";
+        assert_eq!(told(&whole, Stage::Zero, false).as_deref(), Some(text));
+        assert_eq!(told(&whole, Stage::Optimizer, false).as_deref(), Some(text));
+        let one = [("v", "m", 1, 0), ("w", "m", 1, 1)];
+        assert_eq!(told(&one, Stage::Optimizer, false), None);
+        assert_eq!(told(&one, Stage::Zero, false).as_deref(), Some(text));
+        let stays = [("v", "m", 0, 0), ("w", "m", 0, 0)];
+        assert_eq!(told(&stays, Stage::Zero, false), None);
+    }
+
+    /// Where nothing is wrong with a plan.
+    fn circumstances(fleet: &BTreeMap<VariantKey, (String, u32)>) -> Circumstances<'_> {
+        Circumstances {
+            generation: 1,
+            term: 1,
+            stored: Inherited::new(),
+            silent: Duration::ZERO,
+            unheard: &|_| Duration::ZERO,
+            usable: Duration::MAX,
+            fresh: Duration::MAX,
+            shortest: None,
+            age: Duration::ZERO,
+            calm: None,
+            unserved: &|_| false,
+            staying: &|_| None,
+            budget: BTreeMap::new(),
+            fleet,
+            may_be_zero: &|_| false,
+            may_sleep: &|_| false,
+            bounds_of: &|_| None,
+        }
+    }
+
     /// What is found in a plan: `v` goes from 1 to 2, with two GPUs for each, beside two others.
     fn found(
         quota: u32,
@@ -337,28 +387,17 @@ mod tests {
         let keys = ["v", "w"].map(|name| VariantKey::new("n", name));
         let fleet = keys.map(|key| (key, ("A".to_owned(), 2))).into();
         let circumstances = Circumstances {
-            generation: 1,
-            term: 1,
-            stored: Inherited::new(),
-            silent: Duration::ZERO,
-            unheard: &|_| Duration::ZERO,
-            usable: Duration::MAX,
-            fresh: Duration::MAX,
-            shortest: None,
             age,
             calm,
-            unserved: &|_| false,
             staying: &|_| Some(Replicas(exist)),
             budget: [("A", quota)].into(),
-            fleet: &fleet,
-            may_be_zero: &|_| false,
-            may_sleep: &|_| false,
             bounds_of: &|_| {
                 Some(DeclaredBounds {
                     min: least.map(Replicas),
                     max: None,
                 })
             },
+            ..circumstances(&fleet)
         };
         let text = |found: Option<Violation>| found.map(|found| found.to_string());
         [

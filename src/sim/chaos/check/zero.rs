@@ -107,3 +107,89 @@ fn is_refused(findings: &Findings) -> bool {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::env::{Clock, SeedTree};
+    use crate::policy::moment::WallTime;
+    use crate::settings::start;
+    use crate::sim::apiserver::ApiServer;
+    use crate::sim::workloads::object::path;
+
+    const MAP: &str = "wva-model-scale-to-zero-config";
+
+    fn sources() -> Sources {
+        let mut sources = Sources::default();
+        for (name, value) in [
+            ("POD_NAMESPACE", "default"),
+            ("PROMETHEUS_BASE_URL", "https://prometheus"),
+        ] {
+            let (name, value) = (name.to_owned(), value.to_owned());
+            sources.environment.insert(name, value);
+        }
+        sources
+    }
+
+    async fn store(insider: &Insider, entry: &str) {
+        let map = json!({"metadata": {"name": MAP}, "data": {"m": entry}});
+        let all = path("v1", "default", "configmaps", "");
+        if insider.create(&all, &map).await.is_err() {
+            let one = path("v1", "default", "configmaps", MAP);
+            insider.merge(&one, &map).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_permission_ends_with_valid_content_without_it_and_half_a_minute_of_calm() {
+        let clock = Clock::at(WallTime(1_767_225_600_000));
+        let insider = Insider::new(ApiServer::new(clock, &SeedTree::new(1)), "test");
+        let (model, minute) = (ModelKey::new("n", "m"), Duration::from_mins(1));
+        let fixed = sources();
+        let first = start(&fixed).unwrap().generation;
+        let mut policies = ZeroPolicies::default();
+        let note = |policies: &mut ZeroPolicies, at: Duration| {
+            policies.note((&first, &fixed), &insider, at);
+        };
+        let calm = Some(Duration::ZERO);
+        note(&mut policies, minute);
+        assert!(!policies.allow(&model, calm, minute));
+
+        store(
+            &insider,
+            "model_id: m\nenable_scale_to_zero: true\nretention_period: 90s\n",
+        )
+        .await;
+        note(&mut policies, minute * 20);
+        assert!(policies.allow(&model, calm, minute * 20));
+        let retention = |policies: &ZeroPolicies, at| policies.retention(&model, calm, at);
+        let short = Some(Duration::from_secs(90));
+        assert_eq!(retention(&policies, minute * 21), short);
+
+        store(&insider, "model_id: [m\n").await;
+        note(&mut policies, minute * 30);
+        assert!(
+            policies.allow(&model, calm, minute * 39),
+            "nothing valid has ended it"
+        );
+
+        store(
+            &insider,
+            "model_id: m\nenable_scale_to_zero: false\nretention_period: 30m\n",
+        )
+        .await;
+        note(&mut policies, minute * 40);
+        let after = minute * 40 + SETTLED;
+        let just_before = after.saturating_sub(Duration::from_secs(1));
+        assert!(policies.allow(&model, calm, just_before));
+        assert_eq!(retention(&policies, just_before), short);
+        assert!(!policies.allow(&model, calm, after));
+        assert_eq!(retention(&policies, after), Some(minute * 30));
+        assert!(policies.allow(&model, Some(after), after), "calm only now");
+        assert!(policies.allow(&model, None, minute * 51));
+        note(&mut policies, minute * 40 + AFTERGLOW);
+        assert!(!policies.allow(&model, None, minute * 52));
+    }
+}
