@@ -94,6 +94,11 @@ struct Running {
 pub(super) struct Cast {
     stage: Stage,
     pub(super) members: Vec<Member>,
+    /// The processes in which a role was armed, by the number of the fault.
+    pub(super) armed: BTreeMap<usize, Arc<Door>>,
+    /// What processes are to hear of, by the number of the fault that has changed it: a kind, and the
+    /// version before.
+    pub(super) news: BTreeMap<usize, (&'static str, u64)>,
 }
 
 impl Cast {
@@ -111,6 +116,8 @@ impl Cast {
         });
         Self {
             members: members.collect(),
+            armed: BTreeMap::new(),
+            news: BTreeMap::new(),
             stage,
         }
     }
