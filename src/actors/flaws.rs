@@ -37,8 +37,13 @@ pub(super) fn settings<'a>(
         };
     }
     #[cfg(feature = "sim")]
-    if flaws.has(Flaw::BudgetForgotten) {
-        seen.to_mut().saturation.forget_limiter();
+    {
+        if flaws.has(Flaw::BudgetForgotten) {
+            seen.to_mut().saturation.forget_limiter();
+        }
+        if flaws.has(Flaw::ZeroPolicyIgnored) {
+            seen.to_mut().scale_to_zero.allow_all();
+        }
     }
     seen
 }

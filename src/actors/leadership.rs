@@ -59,6 +59,8 @@ struct Look {
     hold: Hold,
     /// When the lease is free, if it is somebody else's and stays as it is.
     free_at: Option<Duration>,
+    /// Why it was not renewed, although it is ours by a renewal before.
+    trouble: Option<LeaseError>,
 }
 
 /// The pump behind the role.
@@ -106,6 +108,8 @@ impl Leadership {
     ) -> Result<Look, LeaseError> {
         let record = api.read().await?;
         let version = record.as_ref().map(|record| Arc::clone(&record.version));
+        let read = record.as_ref();
+        let confirmed = read.and_then(|record| state.confirmed(rules, record));
         let mut lease_move = state.observe(rules, record, cx.now());
         if let (LeaseMove::Wait { .. }, Some(version)) = (&lease_move, version)
             && cx.flaws().has(Flaw::LeaseTaken)
@@ -118,10 +122,21 @@ impl Leadership {
             return Ok(Look {
                 hold: Hold::NotOurs,
                 free_at: Some(free_at),
+                trouble: None,
             });
         }
         let sent = cx.now();
-        api.carry_out(rules, &lease_move, sent.wall).await?;
+        if let Err(error) = api.carry_out(rules, &lease_move, sent.wall).await {
+            state.doubt(rules, sent);
+            return match confirmed.filter(|end| *end > cx.now().monotonic) {
+                Some(end) => Ok(Look {
+                    hold: Hold::Until(end),
+                    free_at: None,
+                    trouble: Some(error),
+                }),
+                None => Err(error),
+            };
+        }
         let overlong = if cx.flaws().has(Flaw::ClaimOverlong) {
             rules.duration * 2
         } else {
@@ -130,6 +145,7 @@ impl Leadership {
         Ok(Look {
             hold: Hold::Until(claim_end(rules, sent) + overlong),
             free_at: None,
+            trouble: None,
         })
     }
 
@@ -214,7 +230,10 @@ impl Behaviour for Leadership {
         let began = cx.now();
         let free_at = match Self::contend(&mut self.state, cx, &rules, &api).await {
             Ok(look) => {
-                self.requests.worked(Asker::Lease);
+                match look.trouble {
+                    None => self.requests.worked(Asker::Lease),
+                    Some(error) => self.failed(&error),
+                }
                 if self
                     .is_up_to_date(cx, look.hold, rules.retry_period / 2)
                     .await

@@ -121,7 +121,8 @@ impl LeaseApi {
         version: Option<&Arc<str>>,
         now: WallTime,
     ) -> Lease {
-        // Only for people: nobody compares these with a clock of its own.
+        // Nobody compares these with a clock of its own: they are for people, and for whoever wrote them
+        // and was not answered to know its record again.
         let acquired = match proposal.kind {
             ProposalKind::Acquire => Some(now),
             ProposalKind::Renew { acquired } => acquired,
@@ -201,6 +202,9 @@ fn record(lease: Lease) -> LeaseRecord {
             .unwrap_or(0),
         acquired: spec
             .acquire_time
+            .map(|time| WallTime(time.0.as_millisecond())),
+        renewed: spec
+            .renew_time
             .map(|time| WallTime(time.0.as_millisecond())),
         version: Arc::from(lease.metadata.resource_version.unwrap_or_default()),
     }

@@ -85,11 +85,13 @@ pub enum Flaw {
     ClocksForgotten,
     /// However old a sample is, it is taken for fresh.
     AgeUnjudged,
+    /// Whether its policy allows a model to go to zero is not asked.
+    ZeroPolicyIgnored,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -128,6 +130,7 @@ impl Flaw {
         Self::LearnedLost,
         Self::ClocksForgotten,
         Self::AgeUnjudged,
+        Self::ZeroPolicyIgnored,
     ];
 }
 

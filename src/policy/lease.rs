@@ -35,6 +35,8 @@ pub struct LeaseRecord {
     pub transitions: u32,
     /// When it changed hands last, by the clock of whoever took it.
     pub acquired: Option<WallTime>,
+    /// When it was written last, by the clock of whoever wrote it.
+    pub renewed: Option<WallTime>,
     /// Version of the object, for a full replacement that fails if anybody else was faster.
     pub version: Arc<str>,
 }
@@ -83,6 +85,8 @@ pub enum ProposalKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaseState {
     seen: Option<Seen>,
+    /// When records were sent of which nobody said whether they were stored.
+    doubted: Vec<Moment>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +162,23 @@ impl LeaseState {
             kind: ProposalKind::Acquire,
             transitions: 0,
         })
+    }
+
+    /// Takes note that a record was sent, and that it may have been stored or not.
+    pub fn doubt(&mut self, rules: &LeaseRules, sent: Moment) {
+        // What would confirm no claim any more need not be known.
+        let lasts = |doubted: &Moment| claim_end(rules, *doubted) > sent.monotonic;
+        self.doubted.retain(lasts);
+        self.doubted.push(sent);
+    }
+
+    /// Until when we hold the record by what was read: it is ours, as we sent it without an answer. As
+    /// safe as an answer, since others count from the same record, which was stored after it was sent.
+    pub fn confirmed(&self, rules: &LeaseRules, record: &LeaseRecord) -> Option<Duration> {
+        let is_ours = record.holder == rules.identity;
+        let mut doubted = self.doubted.iter().filter(|_| is_ours);
+        let sent = doubted.find(|sent| record.renewed == Some(sent.wall))?;
+        Some(claim_end(rules, *sent))
     }
 
     /// Who holds the record, as far as we know.

@@ -157,6 +157,15 @@ impl ScaleToZeroLayers {
             .unwrap_or(DEFAULT_RETENTION)
     }
 
+    /// Lets every model go to zero, as a planted defect does.
+    #[cfg(feature = "sim")]
+    pub fn allow_all(&mut self) {
+        *self = Self {
+            entries: ScopedEntries::default(),
+            otherwise: true,
+        };
+    }
+
     /// The fewest replicas of a model without bounds of its own.
     pub fn least_replicas(&self, model: &ModelKey) -> Replicas {
         if self.enabled(model) {

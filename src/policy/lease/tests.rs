@@ -30,6 +30,7 @@ fn record(holder: &str, version: &str, transitions: u32) -> LeaseRecord {
         duration: Duration::from_mins(1),
         transitions,
         acquired: Some(WallTime(7)),
+        renewed: Some(WallTime(8)),
         version: Arc::from(version),
     }
 }
@@ -151,6 +152,36 @@ fn the_holder_falls_silent_before_anybody_else_may_begin() {
         other.observe(&rules("b"), Some(record("a", "1", 0)), last_moment),
         waiting(0)
     );
+}
+
+#[test]
+fn what_was_sent_and_never_answered_is_ours_once_it_is_read() {
+    let sent = |seconds: u64, wall: i64| Moment {
+        monotonic: Duration::from_secs(seconds),
+        wall: WallTime(wall),
+    };
+    let stored = |holder: &str, wall: i64| LeaseRecord {
+        renewed: Some(WallTime(wall)),
+        ..record(holder, "9", 0)
+    };
+    let a = rules("a");
+    let mut state = LeaseState::default();
+    assert_eq!(state.confirmed(&a, &stored("a", 100)), None, "nothing sent");
+    state.doubt(&a, sent(10, 100));
+    state.doubt(&a, sent(20, 200));
+    let until = |seconds: u64| Some(Duration::from_secs(seconds));
+    assert_eq!(state.confirmed(&a, &stored("a", 100)), until(60));
+    assert_eq!(state.confirmed(&a, &stored("a", 200)), until(70));
+    // What it was before, and what somebody else sent in the same millisecond.
+    assert_eq!(state.confirmed(&a, &stored("a", 99)), None);
+    assert_eq!(state.confirmed(&a, &stored("b", 200)), None);
+    // A clock that goes back gives two of them one time: the earlier one binds for less.
+    state.doubt(&a, sent(30, 200));
+    assert_eq!(state.confirmed(&a, &stored("a", 200)), until(70));
+    // Of what can confirm nothing any more nothing is kept.
+    state.doubt(&a, sent(60, 600));
+    assert_eq!(state.confirmed(&a, &stored("a", 100)), None);
+    assert_eq!(state.confirmed(&a, &stored("a", 600)), until(110));
 }
 
 #[test]

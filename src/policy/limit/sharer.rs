@@ -88,14 +88,33 @@ impl Sharer {
         })
     }
 
-    /// GPUs of as many whole replicas as each role needs of the variant that serves it most cheaply.
+    /// GPUs that all roles need.
     pub(super) fn wanted(&self) -> Gpus {
-        let best = |role| self.cheapest_first(role).into_iter().next();
-        let served = (self.demand.keys()).filter_map(|role| Some((*role, best(*role)?.1)));
-        served.fold(Gpus::ZERO, |sum, (role, best)| {
+        let roles = self.demand.keys();
+        roles.fold(Gpus::ZERO, |sum, role| sum.plus(self.wanted_by(*role)))
+    }
+
+    /// GPUs of as many whole replicas as a role needs of the variant that serves it most cheaply; none where
+    /// no variant can serve it.
+    fn wanted_by(&self, role: ServingRole) -> Gpus {
+        let best = self.cheapest_first(role).into_iter().next();
+        best.map_or(Gpus::ZERO, |(_, best)| {
             let replicas = whole::ceil(self.asked(role) / best.per_replica);
-            sum.plus(best.gpus.at_least_one().times(Replicas(replicas)))
+            best.gpus.at_least_one().times(Replicas(replicas))
         })
+    }
+
+    /// What each role gets at most: what it needs, within its maxima, and its minima at least. What one role
+    /// cannot take serves no other.
+    fn caps(&self) -> BTreeMap<ServingRole, Gpus> {
+        let cap = |role: ServingRole| {
+            let wanted = self.wanted_by(role);
+            let most = self.sum(Some(role), |variant| variant.bounds.max);
+            self.floor(Some(role))
+                .max(most.unwrap_or(wanted).min(wanted))
+        };
+        let roles = self.variants.values().map(|variant| variant.role);
+        roles.map(|role| (role, cap(role))).collect()
     }
 
     /// Demand of a role; none for one that no variant can serve.
@@ -117,7 +136,7 @@ impl Sharer {
         Bidder {
             weight: self.priority * asked,
             floor,
-            cap: floor.max(self.wanted().min(most)),
+            cap: floor.max(total(&self.caps()).min(most)),
         }
     }
 
@@ -129,8 +148,8 @@ impl Sharer {
         self.sum(role, least).unwrap_or_default()
     }
 
-    /// Splits its share over its roles by their demand; where none has any, by what they hold, and
-    /// else for the first one.
+    /// Splits its share over its roles by their demand, for none more than it needs, as long as that is
+    /// enough for all of it; where none has any, by what they hold, and else for the first one.
     pub fn split(&self, share: Gpus) -> BTreeMap<ServingRole, Gpus> {
         let roles: BTreeSet<ServingRole> =
             self.variants.values().map(|variant| variant.role).collect();
@@ -142,13 +161,18 @@ impl Sharer {
         let weigh = weights
             .into_iter()
             .find(|weigh| roles.iter().any(|role| weigh(role) > 0.0));
+        let caps = self.caps();
+        let is_enough = total(&caps) >= share;
         let bidder = |role: &ServingRole| {
             let floor = self.floor(Some(*role));
             let most = self.sum(Some(*role), |variant| variant.bounds.max);
             Bidder {
                 weight: weigh.map_or(0.0, |weigh| weigh(role)),
                 floor,
-                cap: floor.max(most.unwrap_or(share)),
+                cap: match caps.get(role) {
+                    Some(cap) if is_enough => *cap,
+                    _ => floor.max(most.unwrap_or(share)),
+                },
             }
         };
         let bidders = roles.iter().map(|role| (*role, bidder(role))).collect();
@@ -265,4 +289,9 @@ impl Sharer {
         });
         variants
     }
+}
+
+fn total(shares: &BTreeMap<ServingRole, Gpus>) -> Gpus {
+    let shares = shares.values();
+    shares.fold(Gpus::ZERO, |sum, share| sum.plus(*share))
 }

@@ -195,8 +195,9 @@ fn a_budget_is_not_shared_by_a_part_of_the_demand() {
         first_look(settings, &variants.map(|text| text.replace(lost, "")))
     };
     let shared = look("nothing");
-    assert_eq!((shared[0].0, shared[1].0), (3, 3), "{shared:#?}");
-    assert!(shared[0].1.contains("rescale: kept, the role holds 3 GPUs"));
+    assert_eq!((shared[0].0, shared[1].0), (4, 2), "{shared:#?}");
+    let taken = "rescale: takes 1 free GPUs towards a share of 4";
+    assert!(shared[0].1.contains(taken), "{}", shared[0].1);
     let claimed = look("inputTokens: 200, ");
     assert_eq!((claimed[0].0, claimed[1].0), (4, 2), "{claimed:#?}");
     assert!(!claimed[0].1.contains("rescale: "), "{}", claimed[0].1);

@@ -274,7 +274,7 @@ fn rescaling() {
     assert_eq!(
         tally,
         Tally {
-            passed: 24,
+            passed: 26,
             corrected: 0,
             not_applicable: 0
         }

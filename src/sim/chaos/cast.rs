@@ -87,7 +87,6 @@ struct Running {
     door: Arc<Door>,
     stop: watch::Sender<bool>,
     task: JoinHandle<ExitReason>,
-    /// Follows its plans and its claim.
     followers: [JoinHandle<()>; 2],
 }
 
@@ -96,6 +95,11 @@ struct Running {
 pub(super) struct Cast {
     stage: Stage,
     pub(super) members: Vec<Member>,
+    /// The processes in which a role was armed, by the number of the fault.
+    pub(super) armed: BTreeMap<usize, Arc<Door>>,
+    /// What processes are to hear of, by the number of the fault that has changed it: a kind, and the
+    /// version before.
+    pub(super) news: BTreeMap<usize, (&'static str, u64)>,
 }
 
 impl Cast {
@@ -113,6 +117,8 @@ impl Cast {
         });
         Self {
             members: members.collect(),
+            armed: BTreeMap::new(),
+            news: BTreeMap::new(),
             stage,
         }
     }
@@ -208,9 +214,7 @@ impl Cast {
     }
 
     fn gone(&self, place: usize, running: &Running, why: &str) {
-        for follower in &running.followers {
-            follower.abort();
-        }
+        running.followers.iter().for_each(JoinHandle::abort);
         if let Some(member) = self.members.get(place) {
             self.stage.doors.set(&member.pod, None);
         }

@@ -58,7 +58,7 @@ impl Scene {
                     }
                     plot.scenario.config.push(to_zero(name, model));
                 }
-                plot.sleeper = sleeper(name, &plot.scenario);
+                plot.sleeper = sleeper(&plot.scenario);
                 plot.stays = FORGOTTEN;
             }
         }

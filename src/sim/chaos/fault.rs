@@ -244,6 +244,16 @@ pub enum Edit {
     Deleted,
     /// So many edits, one after another.
     Storm(u64),
+    /// The model that may go to zero may not.
+    ZeroForbidden,
+    /// It may when it has been idle for ten times as long.
+    ZeroLater,
+    /// The ConfigMap that allows it to is deleted.
+    ZeroDeleted,
+    /// A model whose bounds keep it from zero may go there.
+    ZeroAllowed,
+    /// Some key gets some value: what is drawn from this number.
+    Random(u64),
 }
 
 /// What happens to workloads.

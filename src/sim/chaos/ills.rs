@@ -100,6 +100,13 @@ impl Ills {
         all.map(|(id, fault)| (*id, *fault)).collect()
     }
 
+    /// Whether writes are carried out late.
+    pub(super) fn are_writes_late(&self) -> bool {
+        let state = self.state();
+        let mut api = state.api.values();
+        api.any(|(fault, _)| matches!(fault, Api::Late(_)))
+    }
+
     /// A fault ends the process at its next write.
     pub(super) fn await_write(&self, id: usize) {
         self.state().at_write = Some(id);

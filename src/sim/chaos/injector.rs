@@ -5,12 +5,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::cast::MAIN;
-use super::fault::{Edit, Load, Object as Broken};
+use super::fault::{Load, Object as Broken};
+use super::plot::may_go_to_zero;
 use crate::sim::apiserver::{Denied, Insider};
 use crate::sim::workloads::object::{Object, path, pod_path};
 use crate::sim::workloads::{Fault, START_UP, START_UP_P95, Workloads};
 use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
 use crate::sim::world::{Model, Replica, Scenario, Variant};
+
+mod edits;
+mod random;
 
 /// The ConfigMap of analyzers and limiters.
 pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
@@ -100,6 +104,17 @@ impl Injector {
             }
         }
         json!({"metadata": {"name": MAIN}, "data": data})
+    }
+
+    /// The plural of what is changed by breaking an object.
+    pub(super) fn kind(&self, number: usize, how: Broken) -> &'static str {
+        let target = self.variant(number);
+        let target = target.and_then(|(_, variant)| variant.resource().split('.').next());
+        match how {
+            Broken::TargetReplaced | Broken::ScaledTo(_) => target.unwrap_or(VARIANTS),
+            Broken::SecondScaler => SCALERS,
+            _ => VARIANTS,
+        }
     }
 
     /// Breaks an object; whether that worked.
@@ -239,13 +254,16 @@ impl Injector {
             let template = json!({"spec": {key: template}});
             drop(self.server.merge(&path, &template).await);
             self.replace_odd_pods(variant).await;
-            self.wake(variant, &path).await;
+            self.wake((model, variant), &path).await;
         }
     }
 
     /// An HPA leaves alone what somebody has scaled to nothing.
-    async fn wake(&self, variant: &Variant, path: &str) {
-        let (namespace, least) = (self.scenario.namespace, variant.bounds.0);
+    async fn wake(&self, (model, variant): (&Model, &Variant), path: &str) {
+        // Without a minimum a model may keep one by its policy.
+        let sleeps = may_go_to_zero(&self.scenario, model);
+        let least = variant.bounds.0.max(u32::from(!sleeps));
+        let namespace = self.scenario.namespace;
         let stored = (self.server).get(variant.resource(), namespace, variant.name);
         let is_asleep = stored.is_some_and(|one| Object(one).number("/spec/replicas") == 0);
         if is_asleep {
@@ -276,82 +294,6 @@ impl Injector {
                         .await,
                 );
             }
-        }
-    }
-
-    /// Edits settings; whether that worked.
-    pub(super) async fn edit(&self, how: Edit) -> bool {
-        match how {
-            Edit::Interval(seconds) => {
-                self.set_main("GLOBAL_OPT_INTERVAL", &format!("{seconds}s"))
-                    .await
-            }
-            Edit::Immutable => self.set_main("WVA_LIMITED_MODE", "true").await,
-            Edit::BadValue => self.set_main("GLOBAL_OPT_INTERVAL", "soon").await,
-            Edit::BrokenYaml => self.set_saturation("kvCacheThreshold: [0.8").await,
-            Edit::Thresholds(percent) => {
-                let text = format!(
-                    "kvCacheThreshold: 0.{percent}\nqueueLengthThreshold: 4\nkvSpareTrigger: 0.1\nqueueSpareTrigger: 2\n"
-                );
-                self.set_saturation(&text).await
-            }
-            Edit::Deleted => {
-                let main = path("v1", SYSTEM, "configmaps", MAIN);
-                self.server.delete(&main, &json!({})).await.is_ok()
-            }
-            Edit::Storm(count) => {
-                let mut done = false;
-                for number in 0..count {
-                    let seconds = format!("{}s", 5 + number % 9);
-                    done |= self.set_main("GLOBAL_OPT_INTERVAL", &seconds).await;
-                }
-                done
-            }
-        }
-    }
-
-    async fn set_main(&self, key: &str, value: &str) -> bool {
-        let main = path("v1", SYSTEM, "configmaps", MAIN);
-        self.server
-            .merge(&main, &json!({"data": {key: value}}))
-            .await
-            .is_ok()
-    }
-
-    async fn set_saturation(&self, text: &str) -> bool {
-        let map = json!({"metadata": {"name": SATURATION}, "data": {"default": text}});
-        let maps = path("v1", SYSTEM, "configmaps", "");
-        if self.server.create(&maps, &map).await.is_ok() {
-            return true;
-        }
-        let one = path("v1", SYSTEM, "configmaps", SATURATION);
-        self.server
-            .merge(&one, &json!({"data": {"default": text}}))
-            .await
-            .is_ok()
-    }
-
-    /// Puts the settings back as they were at first.
-    pub(super) async fn restore_settings(&self) {
-        let saturation = path("v1", SYSTEM, "configmaps", SATURATION);
-        drop(self.server.delete(&saturation, &json!({})).await);
-        for map in self
-            .scenario
-            .config
-            .iter()
-            .filter(|map| map.name == SATURATION)
-        {
-            for (_, text) in &map.data {
-                let _done = self.set_saturation(text).await;
-            }
-        }
-        let mut main = self.main();
-        if let Some(data) = main.get_mut("data").and_then(Value::as_object_mut) {
-            data.insert("WVA_LIMITED_MODE".to_owned(), Value::Null);
-        }
-        let one = path("v1", SYSTEM, "configmaps", MAIN);
-        if self.server.merge(&one, &main).await.is_err() {
-            drop(self.configure().await);
         }
     }
 

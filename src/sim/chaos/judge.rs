@@ -9,7 +9,7 @@ use http::Method;
 
 use super::check::claims;
 use super::check::holdings::Lately;
-use super::check::plans::{Circumstances, Inherited};
+use super::check::zero::ZeroPolicies;
 use super::check::{Violation, series};
 use super::fleet::Fleet;
 use super::line::{Listener, is_write};
@@ -19,20 +19,12 @@ use super::surroundings::Surroundings;
 use super::trace::Trace;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
-use crate::policy::plan::Plan;
-use crate::policy::snapshot::{ResolvedTarget, TargetView};
-use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::Door;
 
+mod examine;
 mod leads;
-
-/// How long after a permission to go to zero has ended somebody may still act on it: mirrors are listed
-/// afresh every ten minutes.
-const AFTERGLOW: Duration = Duration::from_mins(12);
-
-/// How long before the first plan of a term at most its process has read what is stored.
-const READ: Duration = Duration::from_mins(1);
+mod told;
 
 /// How often messages were met, by role and name.
 pub(super) type Met = BTreeMap<&'static str, BTreeMap<String, u64>>;
@@ -54,8 +46,10 @@ struct Bench {
     found: Vec<(Duration, Violation)>,
     /// The cluster as it was last looked at.
     around: Option<Arc<Surroundings>>,
-    /// When each variant was last allowed to have no replicas.
+    /// When the bounds of each variant last allowed it to have no replicas.
     zero: BTreeMap<VariantKey, Duration>,
+    /// Which models may go to zero.
+    policies: ZeroPolicies,
     /// When somebody last led.
     led: Duration,
     /// The model that may go to zero.
@@ -229,124 +223,6 @@ impl Judge {
         }
     }
 
-    fn planned(&self, place: usize, plan: &Plan) {
-        let targets: Vec<String> = plan
-            .decisions
-            .values()
-            .map(|one| {
-                one.target
-                    .map_or_else(|| "-".to_owned(), |count| count.to_string())
-            })
-            .collect();
-        let text = format!(
-            "cycle {:<5} generation {:<3} {}",
-            plan.cycle,
-            plan.generation,
-            targets.join(" ")
-        );
-        let who = format!("c{place}");
-        self.0.trace.note(&who, "plan", &text);
-        let found = self.examine(place, plan).unwrap_or_default();
-        self.report_all(found);
-        self.report_all(self.too_early(place, plan));
-        self.claims();
-    }
-
-    /// D, C2: judges a plan by what its process and the cluster know.
-    fn examine(&self, place: usize, plan: &Plan) -> Option<Vec<Violation>> {
-        let now = self.now();
-        let mut bench = self.bench();
-        bench.counts.plans += 1;
-        let Bench {
-            seats,
-            zero,
-            around,
-            fleet,
-            instance,
-            ..
-        } = &mut *bench;
-        let may_be_zero = |key: &VariantKey| {
-            zero.get(key)
-                .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
-        };
-        let seat = seats.get_mut(&place)?;
-        let in_force = seat.door.facts.settings.load();
-        let dynamic = &in_force.generation.dynamic;
-        let views = seat.door.facts.board.snapshot();
-        let bounds_of = |key: &VariantKey| {
-            let view = views.get(key)?;
-            let is_read = !matches!(view.target, TargetView::Malformed { .. });
-            is_read.then_some(view.bounds)
-        };
-        let since_told = |prefix: &str| {
-            let last = seat.heard.last(prefix);
-            now.saturating_sub(last.unwrap_or_default())
-        };
-        // Pods are called after their deployment.
-        let unheard = |key: &VariantKey| {
-            let view = seat.door.facts.board.get(key);
-            let target = view.as_ref().and_then(|view| view.target.resolved());
-            let name = target.map_or(&key.name, |target| &target.key.name);
-            since_told(&format!("{name}-"))
-        };
-        let target_of = |key: &VariantKey| views.get(key)?.target.resolved();
-        let unserved =
-            |key: &VariantKey| target_of(key).is_some_and(|target| target.ready == Replicas::ZERO);
-        // What exists may have changed since the plan was made, in the same moment.
-        let staying = |key: &VariantKey| {
-            let now = target_of(key).map(ResolvedTarget::staying);
-            now.max(seat.stood.get(key).copied())
-        };
-        let term = seat.door.facts.claim.term();
-        let circumstances = Circumstances {
-            term,
-            age: now.saturating_sub(plan.at.monotonic),
-            calm: seat.calm(),
-            unserved: &unserved,
-            staying: &staying,
-            budget: fleet.budget(dynamic),
-            fleet: &fleet.gpus,
-            stored: self.inherited(seat, (around.clone(), *instance), term),
-            generation: in_force.generation.number,
-            silent: since_told(""),
-            unheard: &unheard,
-            usable: dynamic.freshness.unavailable,
-            fresh: dynamic.freshness.fresh + dynamic.interval,
-            may_be_zero: &may_be_zero,
-            bounds_of: &bounds_of,
-        };
-        for line in seat.plans.news(plan) {
-            self.0.trace.note(&format!("c{place}"), "decides", &line);
-        }
-        Some(seat.plans.judge(plan, &circumstances))
-    }
-
-    /// D8, of the model that may go to zero.
-    fn too_early(&self, place: usize, plan: &Plan) -> Option<Violation> {
-        let now = self.now();
-        let mut bench = self.bench();
-        let Bench { seats, sleep, .. } = &mut *bench;
-        let misled = seats.get(&place)?.misled_for(now);
-        sleep.as_mut()?.too_early(plan, misled, now)
-    }
-
-    /// The counts that the first plan of a term goes on from: what is stored, if the process can have
-    /// read it.
-    fn inherited(
-        &self,
-        seat: &Seat,
-        (known, instance): (Option<Arc<Surroundings>>, Option<&str>),
-        term: u64,
-    ) -> Inherited {
-        if !seat.plans.begins(term) || seat.is_misled(READ, self.now()) {
-            return Inherited::new();
-        }
-        let around = Surroundings::follow(known, &self.0.insider, instance);
-        let all = around.variants.iter();
-        all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?))))
-            .collect()
-    }
-
     /// A process makes a request.
     fn called(&self, place: usize, pod: &str, sent: &claims::Sent<'_>) {
         let claims::Sent { method, path, .. } = *sent;
@@ -392,6 +268,13 @@ impl Judge {
         let now = self.now();
         let mut bench = self.bench();
         bench.around = Some(Arc::clone(&around));
+        let Bench {
+            policies, seats, ..
+        } = &mut *bench;
+        if let Some(seat) = seats.values().next() {
+            let settings = seat.door.facts.settings.load();
+            policies.note((&settings.generation, &seat.fixed), &self.0.insider, now);
+        }
         for (key, variant) in &around.variants {
             if variant.allows_zero {
                 bench.zero.insert(key.clone(), now);
@@ -403,7 +286,7 @@ impl Judge {
 
     /// Looks at everything, once a second. `free` says whether the way of each process to the API server is
     /// free.
-    pub(super) fn second(&self, free: &[bool]) {
+    pub(super) fn second(&self, free: &[bool], late: bool) {
         let now = self.now();
         self.claims();
         let around = self.look_around();
@@ -466,7 +349,7 @@ impl Judge {
             found
         };
         self.report_all(found);
-        self.report_all(self.leaderless(free));
+        self.report_all(self.leaderless(late));
     }
 
     /// How often each message was met since this was last asked, by role and name.

@@ -198,7 +198,6 @@ impl Lens {
         answer: QueryResult,
     ) -> (QueryResult, bool) {
         let is_time = tells_times(promql);
-        let held = !answer.is_empty();
         let seconds = |time: Duration| time.as_secs_f64();
         let shifted = |by: f64| {
             let value = move |value: f64| if is_time { value + by } else { value };
@@ -207,8 +206,8 @@ impl Lens {
         let bent = match fault {
             Prom::Empty => QueryResult::default(),
             Prom::Partial => every(&answer, |place| place % 2 == 0),
-            Prom::Old => return (self.old(id, promql, &answer), held),
-            Prom::Ghosts => return self.haunted(promql, &answer),
+            Prom::Old => self.old(id, promql, &answer),
+            Prom::Ghosts => self.haunted(promql, &answer),
             Prom::Doubled => {
                 let mut doubled = copy(&answer, |time| time, |value| value);
                 append(&mut doubled, &answer, |name| name);
@@ -234,7 +233,8 @@ impl Lens {
             Prom::Behind(time) => shifted(-seconds(time)),
             _ => return (answer, false),
         };
-        (bent, held)
+        let hit = !is_same(&bent, &answer);
+        (bent, hit)
     }
 
     /// The answer that was the first since the fault began.
@@ -249,7 +249,7 @@ impl Lens {
     }
 
     /// The answer with what reported when it was asked first.
-    fn haunted(&self, promql: &str, answer: &QueryResult) -> (QueryResult, bool) {
+    fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let scope = Owner::NOBODY.enter();
         let ghosts = memory.ghosts.entry(promql.to_owned());
@@ -270,9 +270,18 @@ impl Lens {
             let labels = ghost.labels().map(|(name, text)| (&**name, &**text));
             haunted.push(labels, ghost.time, ghost.value);
         }
-        let hit = haunted.len() > answer.len();
-        (haunted, hit)
+        haunted
     }
+}
+
+/// Whether two answers say the same, series by series.
+fn is_same(one: &QueryResult, other: &QueryResult) -> bool {
+    let is_equal = |one: SampleRef<'_>, other: SampleRef<'_>| {
+        (one.time.to_bits(), one.value.to_bits()) == (other.time.to_bits(), other.value.to_bits())
+            && one.labels().eq(other.labels())
+    };
+    let pairs = one.samples().zip(other.samples());
+    one.len() == other.len() && pairs.into_iter().all(|(one, other)| is_equal(one, other))
 }
 
 fn append<'a>(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::cast::Cast;
 use super::check::Violation;
 use super::judge::Judge;
-use super::plot::is_by_tokens;
+use super::plot::{is_by_tokens, may_go_to_zero};
 use crate::kit::RoleState;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Plan, Why};
@@ -35,7 +35,11 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
     };
     let may_grow = |variant: &Variant, seen: &VariantFrame| {
         let (least, most) = variant.bounds;
-        let enough = if hears_routers { most } else { least + 1 };
+        let enough = if hears_routers {
+            most
+        } else {
+            least.max(1) + 1
+        };
         seen.desired < Some(enough)
     };
     let models = scenario.models.iter().zip(&frame.models);
@@ -146,40 +150,60 @@ fn unwell(doors: &[&Arc<Door>]) -> Option<String> {
     })
 }
 
-/// A variant that has other counts than its least.
+/// A variant that has other counts than its least. A model without minimum whose policy keeps it from zero
+/// rests with one replica by tokens. By percentages each of its variants does, but for those that
+/// somebody has scaled to nothing, which stay there.
 fn uneven(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String> {
-    let namespace = scenario.namespace;
-    for variant in scenario.models.iter().flat_map(|model| &model.variants) {
-        let name = variant.name;
-        let least = Some(variant.bounds.0);
-        let key = VariantKey::new(namespace, name);
-        let desired = leader.facts.records.desired(&key).map(|count| count.0);
-        let object = server
-            .get("variantautoscalings.llmd.ai", namespace, name)
-            .map(Object);
-        let target = server.get(variant.resource(), namespace, name).map(Object);
-        let count = |object: Option<&Object>, pointer: &str| {
-            let count = object?.at(pointer).as_u64()?;
-            u32::try_from(count).ok()
-        };
-        let stored = count(object.as_ref(), "/status/desiredOptimizedAlloc/numReplicas");
-        let replicas = count(target.as_ref(), "/spec/replicas");
-        // Where none is ready, the field may be left out.
-        let ready = (target.as_ref())
-            .map(|target| count(Some(target), "/status/readyReplicas").unwrap_or_default());
-        let counts = [desired, stored, replicas, ready];
-        if counts != [least; 4] {
-            let show = |count: Option<u32>| {
+    scenario.models.iter().find_map(|model| {
+        let counts = |variant: &Variant| counts(leader, (scenario.namespace, variant), server);
+        let counts: Vec<(&Variant, [Option<u32>; 4])> = model
+            .variants
+            .iter()
+            .map(|variant| (variant, counts(variant)))
+            .collect();
+        let may_sleep = may_go_to_zero(scenario, model);
+        let uneven = counts.iter().find(|(variant, counts)| {
+            let least = variant.bounds.0;
+            let most = if may_sleep { least } else { least.max(1) };
+            !(least..=most).any(|count| *counts == [Some(count); 4])
+        });
+        if let Some((variant, counts)) = uneven {
+            let show = |count: &Option<u32>| {
                 count.map_or_else(|| "-".to_owned(), |count| count.to_string())
             };
-            let counts = counts.map(show).join("/");
+            let (name, least) = (variant.name, variant.bounds.0);
+            let counts = counts.iter().map(show).collect::<Vec<_>>().join("/");
             return Some(format!(
-                "{name} has {counts} as shown/stored/replicas/ready instead of {}",
-                variant.bounds.0
+                "{name} has {counts} as shown/stored/replicas/ready instead of {least}"
             ));
         }
-    }
-    None
+        let least: u32 = model.variants.iter().map(|variant| variant.bounds.0).sum();
+        let shown: u32 = counts.iter().filter_map(|(_, [shown, ..])| *shown).sum();
+        let is_odd = !may_sleep && is_by_tokens(scenario) && shown != least.max(1);
+        is_odd.then(|| format!("{} has {shown} replicas", model.name))
+    })
+}
+
+/// The replicas of a variant as they are shown, stored, asked for and ready.
+fn counts(leader: &Door, of: (&str, &Variant), server: &Insider) -> [Option<u32>; 4] {
+    let (namespace, variant) = of;
+    let name = variant.name;
+    let key = VariantKey::new(namespace, name);
+    let desired = leader.facts.records.desired(&key).map(|count| count.0);
+    let object = server
+        .get("variantautoscalings.llmd.ai", namespace, name)
+        .map(Object);
+    let target = server.get(variant.resource(), namespace, name).map(Object);
+    let count = |object: Option<&Object>, pointer: &str| {
+        let count = object?.at(pointer).as_u64()?;
+        u32::try_from(count).ok()
+    };
+    let stored = count(object.as_ref(), "/status/desiredOptimizedAlloc/numReplicas");
+    let replicas = count(target.as_ref(), "/spec/replicas");
+    // Where none is ready, the field may be left out.
+    let ready = (target.as_ref())
+        .map(|target| count(Some(target), "/status/readyReplicas").unwrap_or_default());
+    [desired, stored, replicas, ready]
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::sleep::Sleeper;
 use crate::env::{Flaw, SeedTree};
 use crate::kit::{KillAt, Role, WatchedKind};
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::settings::config_maps::ConfigMapNames;
 use crate::sim::engine::StartUp;
 use crate::sim::load::{Shape, Stage};
 use crate::sim::world::{ConfigMap, Load, Model, Replica, Scenario, scenario};
@@ -121,7 +122,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
         "probe" => small(faults_until)?,
         _ => furnished(stage(name, (faults_until, load_until), seed)?, &mut dice),
     };
-    let sleeper = sleeper(name, &scenario);
+    let sleeper = sleeper(&scenario);
     let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
     let rest = rest(&scenario);
     Some(Plot {
@@ -179,11 +180,12 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
     };
     scenario.interval = Duration::from_secs(interval);
     scenario.scrape_interval = Duration::from_secs(scrape_interval);
-    // In the other runs nothing may go to zero, so that whatever does is an error.
+    // In the other runs whatever goes to zero is an error; in most of them policy alone keeps one from it.
     scenario.config.clear();
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/kinds"));
     let (has_sleeper, has_single) = (dice.chance(50), dice.chance(50));
     let (has_groups, sleeps_alone) = (dice.chance(33), dice.chance(33));
+    let is_bounded = Dice::new(SeedTree::new(seed).child("plot/bounded")).chance(30);
     for model in &mut scenario.models {
         let sleeps = has_sleeper && model.name == SLEEPER;
         if let Load::Flow { shape, .. } = &mut model.load {
@@ -193,7 +195,7 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
             *shape = steps(shape, until);
         }
         for variant in &mut model.variants {
-            variant.bounds.0 = variant.bounds.0.max(u32::from(!sleeps));
+            variant.bounds.0 = (variant.bounds.0).max(u32::from(is_bounded && !sleeps));
             if has_single && variant.name == SINGLE || sleeps && sleeps_alone {
                 variant.replica = Replica::Single;
             }
@@ -208,7 +210,7 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
     Some(scenario)
 }
 
-/// The model that may go to zero in half of the seeds.
+/// The model that may go to zero in half of the seeds, and in most others has no minimum and may not.
 const SLEEPER: &str = "llama-8b";
 /// The variant that is a ReplicaSet without a Deployment in half of the seeds.
 const SINGLE: &str = "qwen3-8b-bf16";
@@ -253,17 +255,24 @@ pub(super) fn to_zero(name: &str, model: &Model) -> ConfigMap {
         retention(name).as_secs()
     );
     ConfigMap {
-        name: "wva-model-scale-to-zero-config",
-        data: vec![(SLEEPER, entry)],
+        name: ConfigMapNames::SCALE_TO_ZERO,
+        data: vec![(model.name, entry)],
     }
 }
 
+/// Whether the policy of a model allows it to go to zero; where bounds alone do, it keeps a replica.
+pub(super) fn may_go_to_zero(scenario: &Scenario, model: &Model) -> bool {
+    let mut maps = scenario.config.iter();
+    maps.any(|map| {
+        let mut entries = map.data.iter();
+        map.name == ConfigMapNames::SCALE_TO_ZERO && entries.any(|(key, _)| *key == model.name)
+    })
+}
+
 /// The model that may go to zero.
-pub(super) fn sleeper(name: &str, scenario: &Scenario) -> Option<Sleeper> {
-    let number = scenario.models.iter().position(|model| {
-        let mut variants = model.variants.iter();
-        variants.all(|variant| variant.bounds.0 == 0)
-    })?;
+pub(super) fn sleeper(scenario: &Scenario) -> Option<Sleeper> {
+    let may_sleep = |model: &Model| may_go_to_zero(scenario, model);
+    let number = scenario.models.iter().position(may_sleep)?;
     let model = scenario.models.get(number)?;
     let variants = model.variants.iter();
     Some(Sleeper {
@@ -272,7 +281,6 @@ pub(super) fn sleeper(name: &str, scenario: &Scenario) -> Option<Sleeper> {
         variants: variants
             .map(|variant| VariantKey::new(scenario.namespace, variant.name))
             .collect(),
-        retention: retention(name),
     })
 }
 
@@ -477,6 +485,7 @@ impl Plot {
             from: MINUTE * 3,
             until: self.faults_until,
             load_until: self.climbed(),
+            sleeps: self.sleeper.is_some(),
             rates: self.rates.clone(),
         };
         let drawn = Schedule::draw(seed, &terrain);

@@ -236,7 +236,9 @@ impl<'a> Run<'a> {
             self.judge.used(used);
         }
         let free: Vec<bool> = self.cast.members.iter().map(is_free).collect();
-        self.judge.second(&free);
+        let mut members = self.cast.members.iter();
+        let late = members.any(|member| member.ills.are_writes_late());
+        self.judge.second(&free, late);
         if now.as_secs().is_multiple_of(AGAIN.as_secs()) {
             self.strike_again().await;
         }

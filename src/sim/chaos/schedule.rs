@@ -44,6 +44,8 @@ pub struct Terrain {
     pub until: Duration,
     /// When that way begins.
     pub load_until: Duration,
+    /// Whether a model may go to zero.
+    pub sleeps: bool,
     /// Classes, each with how far its faults are from each other on average.
     pub rates: Vec<(Class, Duration)>,
 }
@@ -169,7 +171,7 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
         Class::Actors => (Fault::Actor(controller, actor(terrain, dice)), MINUTE),
         Class::Controllers => (Fault::Controller(controller, process(dice)), MINUTE * 3),
         Class::Objects => (Fault::Object(variant, object(dice)), MINUTE * 5),
-        Class::Settings => (Fault::Settings(edit(dice)), MINUTE * 5),
+        Class::Settings => (Fault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
         Class::Workloads => (Fault::Workload(variant, load(dice)), MINUTE * 6),
     }
 }
@@ -361,15 +363,20 @@ const LARGE_CROWDS: [u32; 2] = [1_000, 2_000];
 /// More than the targets that are asked for in one step.
 const CROWDS: [u32; 2] = [40, 80];
 
-fn edit(dice: &mut Dice) -> Edit {
-    match dice.below(8) {
+fn edit(sleeps: bool, dice: &mut Dice) -> Edit {
+    match dice.below(13) {
         0 | 1 => Edit::Interval(dice.below(20) + 5),
         2 | 3 => Edit::Thresholds(dice.below(60) + 30),
         4 => Edit::Immutable,
         5 => Edit::BrokenYaml,
         6 if dice.chance(50) => Edit::BadValue,
         6 => Edit::Deleted,
-        _ => Edit::Storm(dice.below(40) + 2),
+        7 => Edit::Storm(dice.below(40) + 2),
+        8 | 9 if !sleeps => Edit::ZeroAllowed,
+        8 => Edit::ZeroForbidden,
+        9 if dice.chance(50) => Edit::ZeroLater,
+        9 => Edit::ZeroDeleted,
+        _ => Edit::Random(dice.below(1_000_000_000)),
     }
 }
 

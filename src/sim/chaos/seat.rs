@@ -16,6 +16,7 @@ use super::check::patience::Patience;
 use super::check::plans::Plans;
 use super::check::series::Shown;
 use super::check::settings::Generations;
+use super::check::spans::Spans;
 use super::check::tree::{Tree, turns};
 use super::ills::Ills;
 use super::lens::Heard;
@@ -69,15 +70,16 @@ const FOLLOWED: [&str; 7] = [
 pub(super) struct Seat {
     pub(super) door: Arc<Door>,
     pub(super) heard: Heard,
-    watches: Watches,
+    pub(super) watches: Watches,
     ills: Ills,
-    fixed: Sources,
+    pub(super) fixed: Sources,
     pub(super) attempts: Attempts,
     pub(super) paused: bool,
     pub(super) leaving: bool,
     pub(super) ever_led: bool,
     pub(super) plans: Plans,
     generations: Generations,
+    pub(super) spans: Spans,
     tree: Tree,
     versions: Versions,
     kept: Kept,
@@ -138,6 +140,7 @@ impl Seat {
             ever_led: false,
             plans: Plans::default(),
             generations: Generations::default(),
+            spans: Spans::default(),
             tree: Tree::default(),
             versions: Versions::default(),
             kept: Kept::default(),
@@ -200,6 +203,7 @@ impl Seat {
         let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
+        self.spans.note(&generation.dynamic, now.monotonic);
         found.extend(self.forgetful());
         found.extend(self.clocks());
         found.extend(self.deaf(now));
@@ -258,6 +262,19 @@ impl Seat {
         limit: Duration,
     ) -> Vec<String> {
         let since = self.calm.max(self.leads);
+        let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
+        self.patience.lasting(group, present, times, limit)
+    }
+
+    /// The same of what is done once in an interval: since that is what it is.
+    pub(super) fn lasting_beat(
+        &mut self,
+        group: &str,
+        present: Vec<String>,
+        now: Moment,
+        limit: Duration,
+    ) -> Vec<String> {
+        let since = self.calm.max(self.leads).max(Some(self.spans.beat_since()));
         let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
         self.patience.lasting(group, present, times, limit)
     }
@@ -390,7 +407,7 @@ impl Seat {
         let since = |at: Duration| now.monotonic.saturating_sub(at);
         let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
         let idle = idle.map(|(what, _)| (*what).to_owned()).collect();
-        let lasting = self.lasting_lead("idle", idle, now, interval * 2 + KNOWN);
+        let lasting = self.lasting_beat("idle", idle, now, interval * 2 + KNOWN);
         let what = lasting.first()?;
         let limit = (interval * 2).as_secs();
         let text = format!("leads, and has {what} for more than {limit} s");
@@ -433,7 +450,7 @@ impl Seat {
                 unstored.push(key.to_string());
             }
         }
-        for key in self.lasting_lead("outside", outside, now, interval * 3 + KNOWN) {
+        for key in self.lasting_beat("outside", outside, now, interval * 3 + KNOWN) {
             let text = format!("{key} is shown outside its bounds");
             found.push(Violation::new("D2", text));
         }

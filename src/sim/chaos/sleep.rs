@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::check::Violation;
+use super::check::spans::Span;
 use super::seat::Seat;
 use crate::actors::facts::Facts;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Plan, Stage};
 use crate::policy::units::Replicas;
+use crate::policy::zero::LOOK;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::{Load, Replica, Scenario, World};
@@ -19,6 +21,8 @@ const HEARD: Duration = Duration::from_secs(90);
 /// How much sooner than its retention a model may sleep: seconds are looked at, and retention is counted
 /// from the last collection that saw a use.
 const SLACK: Duration = Duration::from_secs(20);
+/// How long use is remembered: the longest retention that is drawn.
+pub(super) const REMEMBERED: Duration = Duration::from_hours(1);
 /// How long requests wait at most, beside two intervals, until a start is ordered: a list of routers that
 /// nobody answers, the longest pause until it is asked for again, and what is read then.
 const WOKEN: Duration = Duration::from_secs(75);
@@ -32,8 +36,6 @@ pub struct Sleeper {
     pub model: ModelKey,
     /// All of its variants.
     pub variants: Vec<VariantKey>,
-    /// How long nobody asks for it before it sleeps.
-    pub retention: Duration,
 }
 
 impl Sleeper {
@@ -125,26 +127,37 @@ impl Sleep {
             Some((_, to)) if was => *to = at,
             _ => self.used.push_back((at, at)),
         }
-        let oldest = at.saturating_sub(self.of.retention);
+        let oldest = at.saturating_sub(REMEMBERED);
         while self.used.front().is_some_and(|(_, to)| *to < oldest) {
             self.used.pop_front();
         }
     }
 
-    /// How long ago it was in use within its retention, if a decision made now has to know of that.
-    fn used_of_late(&self, now: Duration) -> Option<Duration> {
-        let from = now.saturating_sub(self.of.retention.saturating_sub(SLACK));
-        let to = now.checked_sub(HEARD)?;
+    /// The model.
+    pub(super) fn model(&self) -> &ModelKey {
+        &self.of.model
+    }
+
+    /// How long ago it was in use within this time, if a decision made now has to know of that.
+    fn used_of_late(
+        &self,
+        (retention, heard): (Duration, Duration),
+        now: Duration,
+    ) -> Option<Duration> {
+        let from = now.saturating_sub(retention.saturating_sub(SLACK));
+        let to = now.checked_sub(heard)?;
         let mut known = self.used.iter().rev();
         let (_, last) = known.find(|(begin, end)| *begin <= to && *end >= from)?;
         Some(now.saturating_sub(*last))
     }
 
-    /// D8: no plan sends it to zero within its retention, or within that of its start. `misled` is how
-    /// long ago Prometheus told falsehoods by which it may look as if nobody used it.
+    /// D8: no plan sends it to zero within its retention, or within that of its start. `retention` is the
+    /// shortest that may be in force, `widest` what else was in force of late, and `misled` how long ago Prometheus told falsehoods by which it may
+    /// look as if nobody used it.
     pub(super) fn too_early(
         &mut self,
         plan: &Plan,
+        (retention, widest): (Duration, Span),
         misled: Option<Duration>,
         now: Duration,
     ) -> Option<Violation> {
@@ -172,10 +185,14 @@ impl Sleep {
             return None;
         }
         let since = |at: Duration| now.saturating_sub(at);
+        // However long the interval is, use is looked for once a minute.
+        let heard = HEARD.max(widest.fresh + widest.interval.min(LOOK));
         let started = self.started.map(since);
-        let started = started.filter(|ago| *ago < self.of.retention);
-        let is_misled = misled.is_some_and(|ago| ago < self.of.retention + HEARD);
-        let used = self.used_of_late(now).filter(|_| !is_misled);
+        let started = started.filter(|ago| *ago < retention);
+        let is_misled = misled.is_some_and(|ago| ago < retention + heard);
+        let used = self
+            .used_of_late((retention, heard), now)
+            .filter(|_| !is_misled);
         let (what, ago) = match (started, used) {
             (Some(ago), _) => ("started", ago),
             (None, Some(ago)) => ("in use", ago),
@@ -195,7 +212,7 @@ impl Sleep {
         let limit = facts.settings.load().generation.dynamic.interval * 2 + WOKEN;
         let is_due = self.now.waits && self.now.answers && self.sleeps(facts);
         let present = is_due.then(|| self.of.model.to_string());
-        let lasting = seat.lasting_lead("asleep", present.into_iter().collect(), now, limit);
+        let lasting = seat.lasting_beat("asleep", present.into_iter().collect(), now, limit);
         let model = lasting.first()?;
         let text = format!(
             "c{place}: requests wait for {model}, and nothing was started for {} s",
@@ -236,6 +253,16 @@ pub(super) mod tests {
     use crate::policy::plan::VariantFigures;
     use crate::policy::snapshot::CycleId;
 
+    const RETENTION: Duration = Duration::from_secs(180);
+    const IN_FORCE: (Duration, Span) = (
+        RETENTION,
+        Span {
+            interval: Duration::from_secs(30),
+            fresh: Duration::from_secs(60),
+            usable: Duration::from_secs(300),
+        },
+    );
+
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)
     }
@@ -246,7 +273,6 @@ pub(super) mod tests {
             number: 0,
             model: ModelKey::new("n", "m"),
             variants: variants.collect(),
-            retention: seconds(180),
         })
     }
 
@@ -283,10 +309,13 @@ pub(super) mod tests {
             ("renamed", None),
         ] {
             let mut sleep = sleep_of(&["v", "other"]);
-            assert_eq!(sleep.too_early(&rests, None, seconds(900)), None);
+            assert_eq!(sleep.too_early(&rests, IN_FORCE, None, seconds(900)), None);
             let starts = plan(&[("v", "m", 1, 1), ("other", model, 0, 1)]);
-            assert_eq!(sleep.too_early(&starts, None, seconds(1_000)), None);
-            let found = sleep.too_early(&rests, None, seconds(1_060));
+            assert_eq!(
+                sleep.too_early(&starts, IN_FORCE, None, seconds(1_000)),
+                None
+            );
+            let found = sleep.too_early(&rests, IN_FORCE, None, seconds(1_060));
             assert_eq!(
                 found,
                 told.map(|text| Violation::new("D8", text.to_owned()))
@@ -298,20 +327,28 @@ pub(super) mod tests {
     fn a_model_is_served_by_whatever_object_has_a_target_of_it() {
         let mut sleep = sleep_of(&["v"]);
         let starts = plan(&[("v", "m", 0, 1)]);
-        assert_eq!(sleep.too_early(&starts, None, seconds(1_000)), None);
+        assert_eq!(
+            sleep.too_early(&starts, IN_FORCE, None, seconds(1_000)),
+            None
+        );
         let mut falls = plan(&[("v", "m", 1, 0), ("rival", "m", 1, 1)]);
-        assert_eq!(sleep.too_early(&falls, None, seconds(1_060)), None);
+        assert_eq!(
+            sleep.too_early(&falls, IN_FORCE, None, seconds(1_060)),
+            None
+        );
         let rival = falls.decisions.values_mut().next().unwrap();
         assert_eq!(&*rival.key.name, "rival");
         rival.target = None;
-        let found = sleep.too_early(&falls, None, seconds(1_060)).unwrap();
+        let found = sleep
+            .too_early(&falls, IN_FORCE, None, seconds(1_060))
+            .unwrap();
         assert_eq!(found.invariant, "D8");
     }
 
     #[test]
     fn use_counts_until_its_retention_has_passed_and_not_before_it_can_be_known() {
         let mut sleep = sleep_of(&["v"]);
-        assert_eq!(sleep.used_of_late(seconds(0)), None);
+        assert_eq!(sleep.used_of_late((RETENTION, HEARD), seconds(0)), None);
         let mut play = |from: u64, to: u64, comes: bool| {
             for at in from..to {
                 let now = Use {
@@ -321,7 +358,7 @@ pub(super) mod tests {
                 };
                 sleep.note(now, seconds(at));
             }
-            let ago = sleep.used_of_late(seconds(to))?;
+            let ago = sleep.used_of_late((RETENTION, HEARD), seconds(to))?;
             Some(ago.as_secs())
         };
         assert_eq!(play(0, 200, false), None);

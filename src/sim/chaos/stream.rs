@@ -50,7 +50,7 @@ impl Ailing {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
-                return Some(ready);
+                return Some(self.delivered(ready));
             }
             let mut bytes = self.told().await?;
             self.line.life.gate().await;
@@ -91,9 +91,16 @@ impl Ailing {
             }
             self.line.life.gate().await;
             if !bytes.is_empty() {
-                return Some(bytes);
+                return Some(self.delivered(bytes));
             }
         }
+    }
+
+    fn delivered(&self, bytes: Bytes) -> Bytes {
+        if let Some(open) = &self.open {
+            open.heard(&String::from_utf8_lossy(&bytes));
+        }
+        bytes
     }
 
     /// What the server says next; nothing, once it has ended.

@@ -1,11 +1,19 @@
-//! Which watches of a process tell something: open, and not fallen silent.
+//! Which watches of a process tell something: open, and not fallen silent; and what they have told.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The open watches of one process, by the plural of what they watch. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watches(Arc<Mutex<BTreeMap<String, u64>>>);
+pub(super) struct Watches(Arc<Mutex<BTreeMap<String, Kind>>>);
+
+/// The watches of one kind.
+#[derive(Debug, Default)]
+struct Kind {
+    open: u64,
+    /// The newest version that a watch has told, or a list before it.
+    told: u64,
+}
 
 /// A watch for as long as this lives.
 #[derive(Debug)]
@@ -23,29 +31,58 @@ impl Watches {
         } else {
             plural.to_owned()
         };
-        *self.table().entry(plural.clone()).or_default() += 1;
-        Open {
+        self.table().entry(plural.clone()).or_default().open += 1;
+        let open = Open {
             of: self.clone(),
             plural,
-        }
+        };
+        open.tell(number_after(query, "resourceVersion="));
+        open
+    }
+
+    /// The newest version of a kind that this process was told.
+    pub(super) fn told(&self, plural: &str) -> u64 {
+        self.table().get(plural).map_or(0, |kind| kind.told)
     }
 
     /// Whether each of these is watched.
     pub(super) fn hear(&self, plurals: &[&str]) -> bool {
         let table = self.table();
-        let watched = |plural: &&str| table.get(*plural).is_some_and(|count| *count > 0);
+        let watched = |plural: &&str| table.get(*plural).is_some_and(|kind| kind.open > 0);
         plurals.iter().all(watched)
     }
 
-    fn table(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+    fn table(&self) -> MutexGuard<'_, BTreeMap<String, Kind>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Open {
+    /// Events were delivered, a bookmark perhaps.
+    pub(super) fn heard(&self, events: &str) {
+        let last = events.lines().next_back().unwrap_or_default();
+        self.tell(number_after(last, "\"resourceVersion\":\""));
+    }
+
+    fn tell(&self, version: Option<u64>) {
+        let mut table = self.of.table();
+        if let (Some(kind), Some(version)) = (table.get_mut(&self.plural), version) {
+            kind.told = kind.told.max(version);
+        }
+    }
+}
+
+/// The number that stands behind some words.
+fn number_after(text: &str, words: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(words)?;
+    let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(count) = self.of.table().get_mut(&self.plural) {
-            *count = count.saturating_sub(1);
+        if let Some(kind) = self.of.table().get_mut(&self.plural) {
+            kind.open = kind.open.saturating_sub(1);
         }
     }
 }
@@ -67,5 +104,19 @@ mod tests {
         assert!(watches.hear(&["pods"]));
         drop(other);
         assert!(!watches.hear(&["pods"]));
+    }
+
+    #[test]
+    fn a_kind_was_told_up_to_the_newest_version_of_any_of_its_watches() {
+        let watches = Watches::default();
+        assert_eq!(watches.told("pods"), 0);
+        let one = watches.open("/api/v1/pods", "watch=true&resourceVersion=17");
+        assert_eq!(watches.told("pods"), 17);
+        let event =
+            |version: u64| format!("{{\"metadata\":{{\"resourceVersion\":\"{version}\"}}}}\n");
+        one.heard(&(event(19) + &event(23)));
+        assert_eq!(watches.told("pods"), 23);
+        let _older = watches.open("/api/v1/pods", "resourceVersion=5");
+        assert_eq!((watches.told("pods"), watches.told("nodes")), (23, 0));
     }
 }

@@ -12,7 +12,9 @@ pub(super) mod patience;
 pub(super) mod plans;
 pub(super) mod series;
 pub(super) mod settings;
+pub(super) mod spans;
 pub(super) mod tree;
+pub(super) mod zero;
 
 use std::fmt;
 

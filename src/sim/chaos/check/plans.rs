@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::Violation;
-use crate::policy::key::VariantKey;
+use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
@@ -27,9 +27,14 @@ pub(in crate::sim::chaos) struct Plans {
 /// Counts that a predecessor stored.
 pub(in crate::sim::chaos) type Inherited = BTreeMap<VariantKey, Replicas>;
 
-/// Plans that a minute has at most: an early one each second, and those of ticks five seconds apart or
-/// more, with as many again for ticks without a collection.
-const PER_MINUTE: u64 = 60 + 2 * 12 + 2;
+/// Plans that a minute has at most under this interval: an early one each second, and those of ticks, with as
+/// many again for ticks without a collection.
+fn most_in_a_minute(interval: Option<Duration>) -> u64 {
+    let interval = interval.unwrap_or(SHORT).min(SHORT).as_secs().max(1);
+    60 + 2 * (60 / interval) + 2
+}
+/// An interval that is not longer than those of most runs.
+const SHORT: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// What a plan is judged by.
@@ -48,6 +53,8 @@ pub(in crate::sim::chaos) struct Circumstances<'a> {
     pub(in crate::sim::chaos) usable: Duration,
     /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
     pub(in crate::sim::chaos) fresh: Duration,
+    /// The shortest interval of the last minute.
+    pub(in crate::sim::chaos) shortest: Option<Duration>,
     /// How long ago the plan was made.
     pub(in crate::sim::chaos) age: Duration,
     /// Since when nothing disturbs the process.
@@ -60,8 +67,10 @@ pub(in crate::sim::chaos) struct Circumstances<'a> {
     pub(in crate::sim::chaos) budget: BTreeMap<&'a str, u32>,
     /// What GPUs a replica of a variant takes: their type and how many.
     pub(in crate::sim::chaos) fleet: &'a BTreeMap<VariantKey, (String, u32)>,
-    /// Whether a variant may have no replicas.
+    /// Whether the bounds of a variant allow it to have no replicas.
     pub(in crate::sim::chaos) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
+    /// Whether its policy allows a model to go to zero.
+    pub(in crate::sim::chaos) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
     /// The bounds that the process knows.
     pub(in crate::sim::chaos) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
 }
@@ -103,7 +112,8 @@ impl Plans {
         }
         found.extend(late(plan, circumstances));
         found.extend(beyond(plan, circumstances));
-        found.extend(self.count(plan));
+        found.extend(sent_to_zero(plan, circumstances));
+        found.extend(self.count(plan, most_in_a_minute(circumstances.shortest)));
         self.last = Some((plan.cycle.0, plan.generation));
         let decisions = plan.decisions.values();
         found.extend(decisions.filter_map(|decision| judged(decision, circumstances)));
@@ -148,7 +158,7 @@ impl Plans {
         found
     }
 
-    fn count(&mut self, plan: &Plan) -> Option<Violation> {
+    fn count(&mut self, plan: &Plan, most: u64) -> Option<Violation> {
         let now = plan.at.monotonic;
         let before = self.last.map(|(cycle, _)| cycle);
         let made = before.map_or(1, |before| plan.cycle.0.saturating_sub(before));
@@ -162,7 +172,7 @@ impl Plans {
         }
         let made: u64 = self.recent.iter().map(|(_, made)| made).sum();
         let text = format!("{made} plans within a minute");
-        (made > PER_MINUTE).then(|| Violation::new("T2", text))
+        (made > most).then(|| Violation::new("T2", text))
     }
 }
 
@@ -196,6 +206,30 @@ fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
             age.as_secs()
         );
         Violation::new("D7", text)
+    })
+}
+
+/// D8: no model goes to zero whose policy does not allow that. One of several variants whose minimum is 0 may
+/// be given up for want of load, as long as another one serves.
+fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+    let serves = |model: &ModelKey| {
+        let mut decisions = plan.decisions.values();
+        decisions.any(|one| one.model == *model && one.target > Some(Replicas::ZERO))
+    };
+    plan.decisions.values().find_map(|decision| {
+        let base = decision.steps.first().map(|step| step.from);
+        let falls = base > Some(Replicas::ZERO) && decision.target == Some(Replicas::ZERO);
+        let mut steps = decision.steps.iter();
+        let is_sent = steps.any(|step| step.stage == Stage::Zero && step.to < step.from);
+        let model = &decision.model;
+        let is_odd = falls && (is_sent || !serves(model));
+        (is_odd && !(circumstances.may_sleep)(model)).then(|| {
+            let text = format!(
+                "{} goes to 0, which no policy of {model} allows",
+                decision.key
+            );
+            Violation::new("D8", text)
+        })
     })
 }
 
@@ -292,6 +326,56 @@ mod tests {
     use super::*;
     use crate::sim::chaos::sleep::tests::plan;
 
+    #[test]
+    fn a_model_goes_to_zero_as_its_policy_allows_and_one_variant_of_several_for_want_of_load() {
+        let fleet = BTreeMap::new();
+        let told = |steps: &[(&str, &str, u32, u32)], stage: Stage, allowed: bool| {
+            let may_sleep = |_: &ModelKey| allowed;
+            let mut plan = plan(steps);
+            for step in (plan.decisions.values_mut()).flat_map(|one| &mut one.steps) {
+                step.stage = stage;
+            }
+            let circumstances = Circumstances {
+                may_sleep: &may_sleep,
+                ..circumstances(&fleet)
+            };
+            sent_to_zero(&plan, &circumstances).map(|found| found.to_string())
+        };
+        let whole = [("v", "m", 1, 0), ("w", "m", 0, 0), ("x", "other", 1, 1)];
+        assert_eq!(told(&whole, Stage::Zero, true), None);
+        let text = "D8: n/v goes to 0, which no policy of m|n allows";
+        assert_eq!(told(&whole, Stage::Zero, false).as_deref(), Some(text));
+        assert_eq!(told(&whole, Stage::Optimizer, false).as_deref(), Some(text));
+        let one = [("v", "m", 1, 0), ("w", "m", 1, 1)];
+        assert_eq!(told(&one, Stage::Optimizer, false), None);
+        assert_eq!(told(&one, Stage::Zero, false).as_deref(), Some(text));
+        let stays = [("v", "m", 0, 0), ("w", "m", 0, 0)];
+        assert_eq!(told(&stays, Stage::Zero, false), None);
+    }
+
+    /// Where nothing is wrong with a plan.
+    fn circumstances(fleet: &BTreeMap<VariantKey, (String, u32)>) -> Circumstances<'_> {
+        Circumstances {
+            generation: 1,
+            term: 1,
+            stored: Inherited::new(),
+            silent: Duration::ZERO,
+            unheard: &|_| Duration::ZERO,
+            usable: Duration::MAX,
+            fresh: Duration::MAX,
+            shortest: None,
+            age: Duration::ZERO,
+            calm: None,
+            unserved: &|_| false,
+            staying: &|_| None,
+            budget: BTreeMap::new(),
+            fleet,
+            may_be_zero: &|_| false,
+            may_sleep: &|_| false,
+            bounds_of: &|_| None,
+        }
+    }
+
     /// What is found in a plan: `v` goes from 1 to 2, with two GPUs for each, beside two others.
     fn found(
         quota: u32,
@@ -303,26 +387,17 @@ mod tests {
         let keys = ["v", "w"].map(|name| VariantKey::new("n", name));
         let fleet = keys.map(|key| (key, ("A".to_owned(), 2))).into();
         let circumstances = Circumstances {
-            generation: 1,
-            term: 1,
-            stored: Inherited::new(),
-            silent: Duration::ZERO,
-            unheard: &|_| Duration::ZERO,
-            usable: Duration::MAX,
-            fresh: Duration::MAX,
             age,
             calm,
-            unserved: &|_| false,
             staying: &|_| Some(Replicas(exist)),
             budget: [("A", quota)].into(),
-            fleet: &fleet,
-            may_be_zero: &|_| false,
             bounds_of: &|_| {
                 Some(DeclaredBounds {
                     min: least.map(Replicas),
                     max: None,
                 })
             },
+            ..circumstances(&fleet)
         };
         let text = |found: Option<Violation>| found.map(|found| found.to_string());
         [

@@ -11,12 +11,22 @@ use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 
 /// C5: the keys by which the settings that follow from what is stored differ from those in force, as one
-/// text. ConfigMaps count in the namespace of the controller alone.
+/// text.
 pub(in crate::sim::chaos) fn behind(
     now: &Generation,
     fixed: &Sources,
     insider: &Insider,
 ) -> Option<String> {
+    let transition = transition(now, &stored(now, fixed, insider));
+    let keys = transition.changes.iter().map(|change: &Change| change.key);
+    transition
+        .next
+        .is_some()
+        .then(|| keys.collect::<Vec<_>>().join(", "))
+}
+
+/// The sources of settings as they are stored. ConfigMaps count in the namespace of the controller alone.
+pub(super) fn stored(now: &Generation, fixed: &Sources, insider: &Insider) -> Sources {
     let maps: Vec<(String, String, Data)> = insider
         .list("configmaps.")
         .into_iter()
@@ -44,12 +54,7 @@ pub(in crate::sim::chaos) fn behind(
     let names = &now.statics.config_maps;
     let home = &now.statics.scope.system_namespace;
     let _notices = gather(&mut sources, names, home, |_| false, views);
-    let transition = transition(now, &sources);
-    let keys = transition.changes.iter().map(|change: &Change| change.key);
-    transition
-        .next
-        .is_some()
-        .then(|| keys.collect::<Vec<_>>().join(", "))
+    sources
 }
 
 /// The generations of one process.

@@ -11,14 +11,14 @@ use crate::sim::chaos::seat::Seat;
 const LEADERLESS: Duration = Duration::from_mins(3);
 
 impl Judge {
-    /// L1: somebody leads, if nothing is in the way of anybody. Whose writes are done and never answered keeps
-    /// the lease from others without knowing that it has it.
-    pub(super) fn leaderless(&self, free: &[bool]) -> Option<Violation> {
+    /// L1: somebody leads, if nothing is in the way of one process. Whose writes are `late`, carried out when
+    /// the claim that they were sent for has run out, keeps the lease from others and cannot lead itself.
+    pub(super) fn leaderless(&self, late: bool) -> Option<Violation> {
         let now = self.0.clock.now();
         let mut bench = self.bench();
         let mut seats = bench.seats.values();
         let leads = seats.any(|seat| seat.door.facts.claim.may_write(now));
-        if leads || free.contains(&false) {
+        if leads || late {
             bench.led = now.monotonic;
             return None;
         }

@@ -1,7 +1,7 @@
 //! Faults begin, hit, and end.
 
 use std::mem::discriminant;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{DATE, Run};
@@ -43,17 +43,19 @@ impl Run<'_> {
 
     /// Counts a fault that was effective if it hit something while it lasted.
     pub(super) fn count(&mut self, strike: &Strike) {
+        let armed = self.cast.armed.remove(&strike.id);
+        let news = self.cast.news.remove(&strike.id);
         let hit = match &strike.fault {
+            Fault::Object(..) | Fault::Settings(_) => {
+                news.is_some_and(|news| self.judge.was_told(news))
+            }
             Fault::Api(place, _) | Fault::Prometheus(place, _) | Fault::Controller(place, _) => {
                 self.hits(*place, strike.id) > 0
             }
             Fault::Actor(
-                place,
+                _,
                 Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
-            ) => {
-                let door = self.cast.door(*place);
-                door.is_some_and(|door| !door.census.is_armed(role))
-            }
+            ) => armed.is_some_and(|door| !door.census.is_armed(role)),
             _ => false,
         };
         let key = (strike.fault.class(), strike.fault.kind());
@@ -87,7 +89,7 @@ impl Run<'_> {
                 self.ills(*place, |ills| ills.ail_prometheus(strike.id, *fault));
                 self.shake(*fault, strike, true)
             }
-            Fault::Actor(place, fault) => self.afflict(*place, fault),
+            Fault::Actor(place, fault) => self.afflict(strike.id, *place, fault),
             Fault::Controller(place, how) => {
                 if *how == Process::Handover {
                     let version = self.insider.version();
@@ -104,22 +106,36 @@ impl Run<'_> {
                 runs && !is_to_come
             }
             Fault::Object(number, how) => {
+                let news = (self.injector.kind(*number, *how), self.insider.version());
                 let hit = self.injector.break_object(*number, *how).await;
                 if *how == Object::Unseen {
                     // Before any watch has had a turn.
                     self.world.server.compact();
                 }
-                hit
+                if hit {
+                    self.cast.news.insert(strike.id, news);
+                }
+                false
             }
-            Fault::Settings(how) => self.injector.edit(*how).await,
+            Fault::Settings(how) => {
+                if let Some(words) = self.injector.words(*how) {
+                    self.trace.note("fault", "edits", &words);
+                }
+                let news = ("configmaps", self.insider.version());
+                if self.injector.edit(*how).await {
+                    self.cast.news.insert(strike.id, news);
+                }
+                false
+            }
             Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
         }
     }
 
-    fn afflict(&self, place: usize, fault: &Actor) -> bool {
-        let Some(door) = self.cast.door(place) else {
+    fn afflict(&mut self, id: usize, place: usize, fault: &Actor) -> bool {
+        let Some(door) = self.cast.door(place).cloned() else {
             return false;
         };
+        self.cast.armed.insert(id, Arc::clone(&door));
         let census = &door.census;
         match fault {
             Actor::Kill(role) | Actor::Storm(role) => census.kill(role),

@@ -1,0 +1,160 @@
+//! What is found in a plan when it is published.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Bench, Judge};
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::plan::Plan;
+use crate::policy::snapshot::{ResolvedTarget, TargetView};
+use crate::policy::units::Replicas;
+use crate::sim::chaos::check::Violation;
+use crate::sim::chaos::check::plans::{Circumstances, Inherited};
+use crate::sim::chaos::check::zero::AFTERGLOW;
+use crate::sim::chaos::seat::Seat;
+use crate::sim::chaos::surroundings::Surroundings;
+
+/// How long before the first plan of a term at most its process has read what is stored.
+const READ: Duration = Duration::from_mins(1);
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+impl Judge {
+    pub(super) fn planned(&self, place: usize, plan: &Plan) {
+        let targets: Vec<String> = plan
+            .decisions
+            .values()
+            .map(|one| {
+                one.target
+                    .map_or_else(|| "-".to_owned(), |count| count.to_string())
+            })
+            .collect();
+        let text = format!(
+            "cycle {:<5} generation {:<3} {}",
+            plan.cycle,
+            plan.generation,
+            targets.join(" ")
+        );
+        let who = format!("c{place}");
+        self.0.trace.note(&who, "plan", &text);
+        let found = self.examine(place, plan).unwrap_or_default();
+        self.report_all(found);
+        self.report_all(self.too_early(place, plan));
+        self.claims();
+    }
+
+    /// D, C2: judges a plan by what its process and the cluster know.
+    fn examine(&self, place: usize, plan: &Plan) -> Option<Vec<Violation>> {
+        let now = self.now();
+        let mut bench = self.bench();
+        bench.counts.plans += 1;
+        let Bench {
+            seats,
+            zero,
+            policies,
+            around,
+            fleet,
+            instance,
+            ..
+        } = &mut *bench;
+        let may_be_zero = |key: &VariantKey| {
+            zero.get(key)
+                .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
+        };
+        let seat = seats.get_mut(&place)?;
+        let calm = seat.calm();
+        let may_sleep = |model: &ModelKey| policies.allow(model, calm, now);
+        let in_force = seat.door.facts.settings.load();
+        let dynamic = &in_force.generation.dynamic;
+        seat.spans.note(dynamic, now);
+        // It may rest on what was collected when other settings were in force.
+        let collected = seat.door.facts.metrics.load().collected;
+        let collected = collected.map_or(plan.at.monotonic, |at| at.monotonic);
+        let lag = plan.at.monotonic.saturating_sub(collected);
+        let widest = seat.spans.widest(plan.at.monotonic.min(collected))?;
+        let views = seat.door.facts.board.snapshot();
+        let bounds_of = |key: &VariantKey| {
+            let view = views.get(key)?;
+            let is_read = !matches!(view.target, TargetView::Malformed { .. });
+            is_read.then_some(view.bounds)
+        };
+        let since_told = |prefix: &str| {
+            let last = seat.heard.last(prefix);
+            now.saturating_sub(last.unwrap_or_default())
+        };
+        // Pods are called after their deployment.
+        let unheard = |key: &VariantKey| {
+            let view = seat.door.facts.board.get(key);
+            let target = view.as_ref().and_then(|view| view.target.resolved());
+            let name = target.map_or(&key.name, |target| &target.key.name);
+            since_told(&format!("{name}-"))
+        };
+        let target_of = |key: &VariantKey| views.get(key)?.target.resolved();
+        let unserved =
+            |key: &VariantKey| target_of(key).is_some_and(|target| target.ready == Replicas::ZERO);
+        // What exists may have changed since the plan was made, in the same moment.
+        let staying = |key: &VariantKey| {
+            let now = target_of(key).map(ResolvedTarget::staying);
+            now.max(seat.stood.get(key).copied())
+        };
+        let is_of_now = plan.generation == in_force.generation.number;
+        let budget = is_of_now.then(|| fleet.budget(dynamic));
+        let term = seat.door.facts.claim.term();
+        let circumstances = Circumstances {
+            term,
+            age: now.saturating_sub(plan.at.monotonic),
+            calm,
+            unserved: &unserved,
+            staying: &staying,
+            budget: budget.unwrap_or_default(),
+            fleet: &fleet.gpus,
+            stored: self.inherited(seat, (around.clone(), *instance), term),
+            generation: in_force.generation.number,
+            silent: since_told(""),
+            unheard: &unheard,
+            usable: widest.usable,
+            fresh: widest.fresh + widest.interval.max(lag),
+            shortest: seat.spans.shortest_interval(now.saturating_sub(MINUTE)),
+            may_be_zero: &may_be_zero,
+            may_sleep: &may_sleep,
+            bounds_of: &bounds_of,
+        };
+        for line in seat.plans.news(plan) {
+            self.0.trace.note(&format!("c{place}"), "decides", &line);
+        }
+        Some(seat.plans.judge(plan, &circumstances))
+    }
+
+    /// D8, of the model that may go to zero.
+    fn too_early(&self, place: usize, plan: &Plan) -> Option<Violation> {
+        let now = self.now();
+        let mut bench = self.bench();
+        let Bench {
+            seats,
+            sleep,
+            policies,
+            ..
+        } = &mut *bench;
+        let (seat, sleep) = (seats.get(&place)?, sleep.as_mut()?);
+        let retention = policies.retention(sleep.model(), seat.calm(), now)?;
+        let widest = seat.spans.widest(now.saturating_sub(MINUTE))?;
+        sleep.too_early(plan, (retention, widest), seat.misled_for(now), now)
+    }
+
+    /// The counts that the first plan of a term goes on from: what is stored, if the process can have
+    /// read it.
+    fn inherited(
+        &self,
+        seat: &Seat,
+        (known, instance): (Option<Arc<Surroundings>>, Option<&str>),
+        term: u64,
+    ) -> Inherited {
+        if !seat.plans.begins(term) || seat.is_misled(READ, self.now()) {
+            return Inherited::new();
+        }
+        let around = Surroundings::follow(known, &self.0.insider, instance);
+        let all = around.variants.iter();
+        all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?))))
+            .collect()
+    }
+}
