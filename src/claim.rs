@@ -32,7 +32,8 @@ pub enum Hold {
 }
 
 impl Hold {
-    fn covers(self, now: Moment) -> bool {
+    /// Whether it lasts at `now`.
+    pub fn covers(self, now: Moment) -> bool {
         match self {
             Self::NotOurs => false,
             Self::Until(end) => now.monotonic < end,
@@ -92,6 +93,11 @@ impl ClaimReader {
     /// When a younger incarnation of leadership has written already.
     pub fn publish(&self, tenure: &Tenure, claim: Claim) -> Result<(), Superseded> {
         self.0.publish(tenure, std::sync::Arc::new(claim))
+    }
+
+    /// Follows the claim; that it runs out is told by the clock alone.
+    pub fn subscribe(&self) -> tokio::sync::watch::Receiver<std::sync::Arc<Claim>> {
+        self.0.subscribe()
     }
 
     /// The claim as it stands.

@@ -19,10 +19,10 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
   --replay SEED     play one seed, and print everything that happens in it
   --only IDS        with --replay: these faults of its schedule alone, as in 3,17
   --mutants         plant one defect after another, and say how many seeds find it
-  --mutant NAME     plant this defect alone, also with --replay
+  --mutant NAME     plant this defect alone, and tell all about the run that finds it; also with --replay
   --everywhere      end every role at its first occasions and some later ones, and the process at its
-                    writes, one end in each run
-  --every-occasion  with --everywhere: at all occasions, which takes some minutes
+                    writes, one end in each run, in four scenes
+  --every-occasion  with --everywhere: at all occasions and writes, which takes long
   --list            list the scenarios
 
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant

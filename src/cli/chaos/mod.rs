@@ -1,6 +1,7 @@
 //! `wva chaos`: everything around the controller is broken, by seed.
 
 mod arguments;
+mod commit;
 mod table;
 
 use std::io::IsTerminal;
@@ -14,7 +15,7 @@ use self::arguments::{Command, USAGE};
 use super::{complain, fail, print};
 use crate::env::Flaw;
 use crate::sim::chaos::{
-    Done, Keep, PLOTS, Points, Schedule, campaign, everywhere, hunt, minimise, plot, survive,
+    Done, End, Keep, PLOTS, Played, Points, Report, campaign, everywhere, hunt, plot, survive,
 };
 
 /// Violations after which a campaign ends.
@@ -67,15 +68,6 @@ fn real() -> Instant {
     Instant::now()
 }
 
-/// The commit that this was built from, as whoever runs it says.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it changes what is printed and nothing else"
-)]
-fn commit() -> String {
-    std::env::var("WVA_COMMIT").unwrap_or_else(|_unset| "unknown".to_owned())
-}
-
 /// Says how far a campaign is.
 struct Progress {
     began: Instant,
@@ -125,8 +117,14 @@ fn mutants(scenario: &'static str, flaws: &[Flaw], seeds: Range<u64>, jobs: usiz
         Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
     };
     let lines: Vec<String> = hunts.iter().map(table::hunt).collect();
-    let printed = print(&format!("{}\n", lines.join("\n")));
-    if hunts.iter().all(|hunt| hunt.found.is_some()) {
+    let mut printed = print(&format!("{}\n", lines.join("\n")));
+    // Who names one defect wants to know everything about it.
+    if let [hunt] = hunts.as_slice()
+        && let End::Found(done) = &hunt.end
+    {
+        printed = print(&failure(scenario, Some(hunt.flaw), done));
+    }
+    if hunts.iter().all(|hunt| matches!(hunt.end, End::Found(_))) {
         printed
     } else {
         ExitCode::FAILURE
@@ -166,7 +164,7 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
     summary.failed.sort_by_key(|done| done.seed);
     let mut printed = print(&table::summary(scenario, &summary, took));
     for done in summary.failed.iter().take(SHOWN) {
-        printed = print(&failure(scenario, done));
+        printed = print(&failure(scenario, None, done));
     }
     if summary.failed.is_empty() {
         printed
@@ -176,38 +174,20 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
 }
 
 /// Everything about a run that broke an invariant.
-fn failure(scenario: &str, done: &Done) -> String {
-    let (seed, Some((at, violation))) = (done.seed, &done.outcome.violation) else {
+fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done) -> String {
+    let Some(mut plot) = plot(scenario, done.seed) else {
         return String::new();
     };
-    let Some(plot) = plot(scenario, seed) else {
-        return String::new();
+    plot.flaw = flaw;
+    let played = Played {
+        plot: &plot,
+        seed: done.seed,
+        schedule: &plot.schedule(done.seed),
+        outcome: &done.outcome,
     };
-    let schedule = plot.schedule(seed);
-    let smallest = minimise(&plot, seed, &schedule, (violation, *at), REDUCTION);
-    let ids: Vec<String> = smallest.ids().iter().map(ToString::to_string).collect();
-    let at = at.as_secs_f64();
-    let trace = done.outcome.lines.join("\n");
-    let (all, enough) = (schedule.0.len(), faults(&smallest));
-    let smaller = if ids.is_empty() {
-        "no fault is needed".to_owned()
-    } else {
-        let ids = ids.join(",");
-        format!("wva chaos --scenario {scenario} --replay {seed} --only {ids}")
-    };
-    let commit = commit();
-    format!(
-        "\nseed {seed}  commit {commit}  scenario {scenario}  at {at:.3} s\n{violation}\n\n\
-         last lines of its trace:\n{trace}\n\n\
-         of {all} faults these are enough, as far as {REDUCTION} runs tell:\n{enough}\n\
-         replay:  wva chaos --scenario {scenario} --replay {seed}\n\
-         smaller: {smaller}\n"
-    )
-}
-
-fn faults(schedule: &Schedule) -> String {
-    let lines = schedule.0.iter().map(|strike| format!("{strike}\n"));
-    lines.collect()
+    let commit = commit::of_this();
+    let report = Report::of(played, &commit, REDUCTION);
+    report.map_or_else(String::new, |report| report.to_string())
 }
 
 fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>) -> ExitCode {
@@ -232,13 +212,13 @@ fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>)
         Some((at, violation)) => format!("{violation} at {:.3} s", at.as_secs_f64()),
         None => "every invariant held".to_owned(),
     };
-    let commit = commit();
+    let commit = commit::of_this();
     let text = format!(
         "seed {seed}  commit {commit}  scenario {scenario}  controllers {}  faults {}\n{}\n{}\n\n\
          {} events, hash {:016x}: {end}\n",
         plot.controllers,
         schedule.0.len(),
-        faults(&schedule),
+        schedule,
         outcome.lines.join("\n"),
         outcome.events,
         outcome.hash

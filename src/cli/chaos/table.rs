@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sim::chaos::{Class, Course, Hunt, Summary, Tally, Walked};
+use crate::sim::chaos::{Class, Course, Done, End, Hunt, Scene, Summary, Tally, Walked};
 
 /// What became of a planted defect.
 pub(super) fn hunt(hunt: &Hunt) -> String {
-    let found = match &hunt.found {
-        Some((seed, at, violation)) => {
-            format!("seed {seed} at {:.0} s: {violation}", at.as_secs_f64())
-        }
-        None => "NOT FOUND".to_owned(),
+    let told = |done: &Done| {
+        let violation = done.outcome.violation.iter();
+        let violation = violation.map(|(at, why)| format!("{:.0} s: {why}", at.as_secs_f64()));
+        format!("seed {} at {}", done.seed, violation.collect::<String>())
+    };
+    let end = match &hunt.end {
+        End::Found(done) => told(done),
+        End::Missed => "NOT FOUND".to_owned(),
+        End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", told(done)),
     };
     let name = format!("{:?}", hunt.flaw);
-    format!("{name:<20} {:>4} seeds  {found}", hunt.seeds)
+    format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)
 }
 
 /// What came of a course.
@@ -23,7 +27,8 @@ pub(super) fn walked(walked: &Walked) -> String {
         Course::Role(role) => format!("kill of {role}"),
         Course::Writes(how) => format!("end of the process, {how:?}"),
     };
-    let ends = format!("{course:<48} {:>5} ends", walked.ends);
+    let scene = format!("{:?}", walked.scene);
+    let ends = format!("{scene:<12} {course:<48} {:>5} ends", walked.ends);
     let broken = walked.broken.iter();
     let broken = broken.map(|(probe, violation)| format!("\n  {probe:?}: {violation}"));
     ends + &broken.collect::<String>()
@@ -31,22 +36,26 @@ pub(super) fn walked(walked: &Walked) -> String {
 
 /// What came of all of them.
 pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
-    let count = |is_role: bool| -> u64 {
-        let of = all
+    let of = |scene: Scene| {
+        let here = all.iter().filter(|walked| walked.scene == scene);
+        let (roles, writes): (Vec<&Walked>, Vec<&Walked>) =
+            here.partition(|walked| matches!(walked.course, Course::Role(_)));
+        let ends = |of: &[&Walked]| of.iter().map(|walked| walked.ends).sum::<u64>();
+        let broken = roles
             .iter()
-            .filter(|walked| matches!(walked.course, Course::Role(_)) == is_role);
-        of.map(|walked| walked.ends).sum()
+            .chain(&writes)
+            .map(|walked| walked.broken.len());
+        format!(
+            "{:<12} {} kills of {} roles, {} ends of the process at writes; {} broken\n",
+            format!("{scene:?}"),
+            ends(&roles),
+            roles.len(),
+            ends(&writes),
+            broken.sum::<usize>()
+        )
     };
-    let broken: usize = all.iter().map(|walked| walked.broken.len()).sum();
-    format!(
-        "{} kills of {} roles, {} ends of the process at writes; {broken} broken; {:.1} s of wall time\n",
-        count(true),
-        all.iter()
-            .filter(|walked| matches!(walked.course, Course::Role(_)))
-            .count(),
-        count(false),
-        took.as_secs_f64()
-    )
+    let scenes: String = Scene::ALL.map(of).concat();
+    format!("{scenes}{:.1} s of wall time\n", took.as_secs_f64())
 }
 
 /// All tables.

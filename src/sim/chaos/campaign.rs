@@ -16,9 +16,13 @@ use super::run::play;
 use super::schedule::Schedule;
 use super::trace::{EMPTY, Keep, hashed};
 use crate::env::Flaw;
+use crate::sim::world::WorldError;
+
+/// What stands in the place of an invariant where the play itself went wrong.
+const PLAY: &str = "play";
 
 /// A run that is over.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Done {
     /// Its seed.
     pub seed: u64,
@@ -87,8 +91,11 @@ impl Summary {
 
 /// Plays one seed; what goes wrong with the play itself counts as a violation as well.
 pub fn survive(plot: &Plot, seed: u64, schedule: &Schedule, keep: Keep) -> Outcome {
-    let played = catch_unwind(AssertUnwindSafe(|| play(plot, seed, schedule, keep)));
-    let why = match played {
+    survived(|| play(plot, seed, schedule, keep))
+}
+
+fn survived(play: impl FnOnce() -> Result<Outcome, WorldError>) -> Outcome {
+    let why = match catch_unwind(AssertUnwindSafe(play)) {
         Ok(Ok(outcome)) => return outcome,
         Ok(Err(error)) => error.to_string(),
         Err(panic) => {
@@ -97,7 +104,7 @@ pub fn survive(plot: &Plot, seed: u64, schedule: &Schedule, keep: Keep) -> Outco
             format!("the play panics: {}", text.unwrap_or_default())
         }
     };
-    Outcome::broken(Violation::new("play", why))
+    Outcome::broken(Violation::new(PLAY, why))
 }
 
 /// A planted defect, and what became of it.
@@ -107,8 +114,31 @@ pub struct Hunt {
     pub flaw: Flaw,
     /// Seeds that were played.
     pub seeds: u64,
-    /// The last of them, if it found the defect, with the invariant that it broke.
-    pub found: Option<(u64, Duration, Violation)>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How the search for a planted defect ended.
+#[derive(Debug, Clone)]
+pub enum End {
+    /// The last seed broke an invariant.
+    Found(Box<Done>),
+    /// No seed did.
+    Missed,
+    /// The last seed could not be played to its end, which tells nothing of the defect.
+    Unplayed(Box<Done>),
+}
+
+impl End {
+    /// What a run means for the search, if it ends it.
+    fn of(done: Done) -> Option<Self> {
+        let (_, violation) = done.outcome.violation.as_ref()?;
+        Some(if violation.invariant == PLAY {
+            Self::Unplayed(Box::new(done))
+        } else {
+            Self::Found(Box::new(done))
+        })
+    }
 }
 
 /// Plants each defect in turn, and plays seeds until one finds it; `done` hears of each.
@@ -148,7 +178,7 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw) -> Hunt {
     let mut hunt = Hunt {
         flaw,
         seeds: 0,
-        found: None,
+        end: End::Missed,
     };
     for seed in seeds {
         let Some(mut plot) = plot(name, seed) else {
@@ -157,8 +187,8 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw) -> Hunt {
         plot.flaw = Some(flaw);
         let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
         hunt.seeds += 1;
-        if let Some((at, violation)) = outcome.violation {
-            hunt.found = Some((seed, at, violation));
+        if let Some(end) = End::of(Done { seed, outcome }) {
+            hunt.end = end;
             break;
         }
     }
@@ -212,4 +242,33 @@ pub fn campaign(
     };
     on_threads(jobs, work)?;
     Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a run means for a hunt.
+    fn end(outcome: Outcome) -> Option<End> {
+        End::of(Done { seed: 7, outcome })
+    }
+
+    #[test]
+    fn a_defect_is_found_by_an_invariant_and_by_nothing_else() {
+        assert!(end(survived(|| Ok(Outcome::new()))).is_none());
+        let broken = Outcome::broken(Violation::new("D2", "-"));
+        let found = end(survived(|| Ok(broken)));
+        assert!(
+            matches!(&found, Some(End::Found(done)) if done.seed == 7),
+            "{found:?}"
+        );
+        let nowhere = || Err(WorldError::Controller("no place".to_owned()));
+        for unplayed in [survived(|| panic!("no way")), survived(nowhere)] {
+            let end = end(unplayed);
+            assert!(
+                matches!(&end, Some(End::Unplayed(done)) if done.seed == 7),
+                "{end:?}"
+            );
+        }
+    }
 }

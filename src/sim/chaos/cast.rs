@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::chronicle::{Misses, claims};
 use super::fault::Process;
 use super::ills::Ills;
 use super::judge::{Judge, Witness};
@@ -63,7 +64,7 @@ pub(super) struct Stage {
 }
 
 /// One place for a process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Member {
     pub(super) pod: String,
     pub(super) ills: Ills,
@@ -86,7 +87,8 @@ struct Running {
     door: Arc<Door>,
     stop: watch::Sender<bool>,
     task: JoinHandle<ExitReason>,
-    plans: JoinHandle<()>,
+    /// Follows its plans and its claim.
+    followers: [JoinHandle<()>; 2],
 }
 
 /// All places.
@@ -105,14 +107,8 @@ impl Cast {
     pub(super) fn new(stage: Stage, size: usize) -> Self {
         let members = (0..size).map(|number| Member {
             pod: format!("wva-controller-{number}"),
-            ills: Ills::default(),
-            heard: Heard::default(),
-            lives: 0,
-            running: None,
             back_at: Some(Duration::ZERO),
-            thaw_at: None,
-            stuck: None,
-            extra: BTreeMap::new(),
+            ..Member::default()
         });
         Self {
             members: members.collect(),
@@ -213,7 +209,7 @@ impl Cast {
     }
 
     fn gone(&self, place: usize, running: &Running, why: &str) {
-        running.plans.abort();
+        running.followers.iter().for_each(JoinHandle::abort);
         if let Some(member) = self.members.get(place) {
             self.stage.doors.set(&member.pod, None);
         }
@@ -237,16 +233,18 @@ impl Cast {
             pod: member.pod.clone(),
         };
         let watches = Watches::default();
+        let misses = Misses::new(stage.trace.clone(), place);
         let way = Line {
             server: stage.server.clone(),
             insider: stage.insider.clone(),
             ills: member.ills.clone(),
             life: life.clone(),
             listener: Arc::new(witness),
+            misses: misses.clone(),
             watches: watches.clone(),
         };
         let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
-        let (ills, told) = (member.ills.clone(), member.heard.clone());
+        let (ills, told) = ((member.ills.clone(), misses), member.heard.clone());
         let lens = Lens::new(inner, ills, life.clone(), stage.clock.clone(), told);
         let name = format!("{}_{}", member.pod, member.lives);
         let (fixed, sources) = stage.sources(member);
@@ -435,7 +433,10 @@ impl Stage {
         let owner = door.census.owner();
         Running {
             life,
-            plans: tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
+            followers: [
+                tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
+                tokio::spawn(claims(self.trace.clone(), place, Arc::clone(&door))),
+            ],
             door,
             stop,
             task: tokio::spawn(owner.does(controller.run(async move {

@@ -1,24 +1,85 @@
 //! One end at each point: of every role at its occasions, and of the process at its writes.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::campaign::{on_threads, survive};
 use super::check::Violation;
 use super::fault::Process;
-use super::plot::{Probe, plot};
+use super::injector::SATURATION;
+use super::outcome::Outcome;
+use super::plot::{BY_TOKENS, Plot, Probe, plot, sleeper, to_zero};
+use super::rest::Rest;
 use super::schedule::roles;
 use super::trace::Keep;
 use crate::kit::{KillAt, Role};
+use crate::sim::world::ConfigMap;
 
-/// The scenario in which points are looked for.
-const SCENARIO: &str = "probe";
-/// Up to here every occasion is a point in any case.
-const EACH: u64 = 10;
+/// The scenario that all scenes begin with, and its seed.
+const SCENARIO: (&str, u64) = ("probe", 1);
+
+/// Where points are looked for. Each has one resting point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scene {
+    /// One model and one controller, with the percentage-based analysis.
+    Percentages,
+    /// The same with the analysis by tokens.
+    Tokens,
+    /// With a second controller, which takes over from the first.
+    Pair,
+    /// With a model that goes to zero, is woken, and goes to zero again.
+    Zero,
+}
+
+impl Scene {
+    /// Every scene, in order.
+    pub const ALL: [Self; 4] = [Self::Percentages, Self::Tokens, Self::Pair, Self::Zero];
+
+    /// The plot of the scene.
+    fn plot(self) -> Option<Plot> {
+        let (name, seed) = SCENARIO;
+        let mut plot = plot(name, seed)?;
+        match self {
+            Self::Percentages => {}
+            Self::Tokens => plot.scenario.config.push(ConfigMap {
+                name: SATURATION,
+                data: vec![("default", BY_TOKENS.to_owned())],
+            }),
+            Self::Pair => plot.controllers = 2,
+            Self::Zero => {
+                for model in &mut plot.scenario.models {
+                    for variant in &mut model.variants {
+                        variant.bounds.0 = 0;
+                    }
+                    plot.scenario.config.push(to_zero(name, model));
+                }
+                plot.sleeper = sleeper(&plot.scenario);
+            }
+        }
+        Some(plot)
+    }
+
+    /// The whole of it, with an end at this point or with none.
+    pub(super) fn play(self, probe: Option<Probe>) -> Option<Outcome> {
+        let mut plot = self.plot()?;
+        plot.probe = probe;
+        let (_, seed) = SCENARIO;
+        Some(survive(&plot, seed, &plot.schedule(seed), Keep::Tail))
+    }
+
+    /// Up to here every occasion is a point in any case, and in the first scene every write.
+    fn each(self) -> u64 {
+        match self {
+            Self::Percentages => 10,
+            Self::Tokens | Self::Pair | Self::Zero => 2,
+        }
+    }
+}
 
 /// Which occasions of a role are points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Points {
-    /// The first ten, and from then on each that is twice as late.
+    /// The first ones, and from then on each that is twice as late.
     Spread,
     /// All of them.
     All,
@@ -36,6 +97,8 @@ pub enum Course {
 /// What came of a course.
 #[derive(Debug, Clone)]
 pub struct Walked {
+    /// Where it was.
+    pub scene: Scene,
     /// What was ended.
     pub course: Course,
     /// Points at which it was.
@@ -44,9 +107,9 @@ pub struct Walked {
     pub broken: Vec<(Probe, Violation)>,
 }
 
-/// Every course.
-fn courses() -> Vec<Course> {
-    let variants = plot(SCENARIO, 1).map(|plot| plot.variants());
+/// Every course of a scene.
+fn courses(scene: Scene) -> Vec<(Scene, Course)> {
+    let variants = scene.plot().map(|plot| plot.variants());
     let roles = roles(&variants.unwrap_or_default()).into_iter();
     let ways = [
         Process::BeforeWrite,
@@ -56,10 +119,11 @@ fn courses() -> Vec<Course> {
     roles
         .map(Course::Role)
         .chain(ways.map(Course::Writes))
+        .map(|course| (scene, course))
         .collect()
 }
 
-/// Ends everything at every point, once in each run; `done` hears of each course.
+/// Ends everything at every point of every scene, once in each run; `done` hears of each course.
 ///
 /// # Errors
 /// When the system gives no thread.
@@ -68,15 +132,22 @@ pub fn everywhere(
     jobs: usize,
     done: impl Fn(&Walked) + Sync,
 ) -> std::io::Result<Vec<Walked>> {
-    let waiting = Mutex::new(courses().into_iter());
+    let undisturbed: BTreeMap<Scene, Outcome> = Scene::ALL
+        .into_iter()
+        .filter_map(|scene| Some((scene, scene.play(None)?)))
+        .collect();
+    let waiting = Mutex::new(Scene::ALL.into_iter().flat_map(courses));
     let all = Mutex::new(Vec::new());
     let next = || {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.next()
     };
     let work = || {
-        while let Some(course) = next() {
-            let walked = walk(course, points);
+        while let Some((scene, course)) = next() {
+            let Some(usual) = undisturbed.get(&scene) else {
+                continue;
+            };
+            let walked = walk((scene, course), points, &usual.rest);
             done(&walked);
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             all.push(walked);
@@ -86,9 +157,20 @@ pub fn everywhere(
     Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// What is wrong after an end: an invariant is broken, or it comes to rest otherwise than usual.
+pub(super) fn wrong(outcome: &Outcome, usual: &Rest) -> Option<Violation> {
+    let broken = outcome.violation.as_ref();
+    let broken = broken.map(|(_, violation)| violation.clone());
+    broken.or_else(|| {
+        let unlike = outcome.rest.unlike(usual)?;
+        Some(Violation::new("L1", format!("at rest {unlike}")))
+    })
+}
+
 /// One course to its last point.
-fn walk(course: Course, points: Points) -> Walked {
+fn walk((scene, course): (Scene, Course), points: Points, usual: &Rest) -> Walked {
     let mut walked = Walked {
+        scene,
         course,
         ends: 0,
         broken: Vec::new(),
@@ -102,20 +184,19 @@ fn walk(course: Course, points: Points) -> Walked {
             Course::Writes(how) => vec![Probe::Write(number, *how)],
         };
         for probe in probes {
-            let Some(mut plot) = plot(SCENARIO, 1) else {
+            let Some(outcome) = scene.play(Some(probe.clone())) else {
                 return walked;
             };
-            plot.probe = Some(probe.clone());
-            let outcome = survive(&plot, 1, &plot.schedule(1), Keep::Tail);
-            if let Some((_, violation)) = outcome.violation {
-                walked.broken.push((probe, violation));
-            } else if !outcome.struck {
+            let wrong = wrong(&outcome, usual);
+            if outcome.violation.is_none() && !outcome.struck {
                 return walked;
             }
+            walked.broken.extend(wrong.map(|wrong| (probe, wrong)));
             walked.ends += 1;
         }
-        number = match &walked.course {
-            Course::Role(_) if points == Points::Spread && number >= EACH => number * 2,
+        let is_each = scene == Scene::Percentages && matches!(walked.course, Course::Writes(_));
+        number = match points {
+            Points::Spread if !is_each && number >= scene.each() => number * 2,
             _ => number + 1,
         };
     }

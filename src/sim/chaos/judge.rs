@@ -229,18 +229,14 @@ impl Judge {
         if !is_write(method) {
             return;
         }
-        let short = path.rsplit("/namespaces/").next().unwrap_or(path);
-        self.0.trace.note(
-            &format!("c{place}"),
-            "write",
-            &format!("{method:<6} {short}"),
-        );
         let now = self.0.clock.now();
         let found = {
             let mut bench = self.bench();
             bench.counts.writes += 1;
+            let door = bench.seats.get(&place).map(|seat| &seat.door);
+            let leads = door.is_some_and(|door| door.facts.claim.may_write(now));
+            self.0.trace.written(place, sent, leads);
             bench.seats.get_mut(&place).and_then(|seat| {
-                let leads = seat.door.facts.claim.may_write(now);
                 seat.ever_led |= leads;
                 seat.attempts.note(path, now.monotonic);
                 claims::write(place, pod, sent, leads, seat.ever_led)

@@ -8,6 +8,7 @@ use allocations::Owner;
 use futures::future::BoxFuture;
 use tokio::time::{sleep, timeout};
 
+use super::chronicle::Misses;
 use super::fault::Prom;
 use super::ills::Ills;
 use super::life::Life;
@@ -27,9 +28,13 @@ pub(super) struct Lens {
     pub(super) life: Life,
     pub(super) clock: Clock,
     pub(super) heard: Heard,
+    misses: Misses,
     /// The first answer to each question since a fault began, and all pods that ever reported.
     memory: Arc<Mutex<Memory>>,
 }
+
+/// What the trace calls a question.
+const ASKED: &str = "prometheus";
 
 /// What a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +83,14 @@ impl Heard {
     }
 }
 
+/// What the trace says of a failure: its status, where it has one.
+fn why(failure: &QueryError) -> String {
+    match failure {
+        QueryError::ServerError { status, .. } => status.to_string(),
+        other => other.reason().to_owned(),
+    }
+}
+
 /// Whether the values of an answer are times.
 fn tells_times(promql: &str) -> bool {
     promql.contains("timestamp(")
@@ -86,7 +99,7 @@ fn tells_times(promql: &str) -> bool {
 impl Lens {
     pub(super) fn new(
         inner: InProcess,
-        ills: Ills,
+        (ills, misses): (Ills, Misses),
         life: Life,
         clock: Clock,
         heard: Heard,
@@ -97,6 +110,7 @@ impl Lens {
             life,
             clock,
             heard,
+            misses,
             memory: Arc::default(),
         }
     }
@@ -113,15 +127,22 @@ impl Lens {
                 // Whoever asks may give up before there is an answer.
                 self.ills.hit(id);
             }
+            if fault == Prom::Hang {
+                self.misses.note(ASKED, "no answer", &[id]);
+            }
             if let Some(failure) = self.fail(fault).await {
                 self.ills.hit(id);
+                self.misses.note(ASKED, &why(&failure), &[id]);
                 return Err(failure);
             }
         }
-        let mut answer = match of {
-            Of::Now => self.inner.query(promql, deadline).await?,
-            Of::ThePast => self.inner.history(promql, deadline).await?,
+        let answer = match of {
+            Of::Now => self.inner.query(promql, deadline).await,
+            Of::ThePast => self.inner.history(promql, deadline).await,
         };
+        let mut answer = answer.inspect_err(|failure| {
+            self.misses.note(ASKED, &why(failure), &[]);
+        })?;
         let mut ahead = 0.0;
         for (id, fault) in self.ills.prometheus() {
             ahead += match fault {

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use allocations::Owner;
 use futures::future::{Either, select};
-use http::{Method, Request, Response, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use serde_json::json;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
+use super::chronicle::{Misses, short};
 use super::fault::{Api, Process};
 use super::ills::Ills;
 use super::life::Life;
@@ -44,6 +45,7 @@ pub(super) struct Line {
     pub(super) ills: Ills,
     pub(super) life: Life,
     pub(super) listener: Arc<dyn Listener>,
+    pub(super) misses: Misses,
     pub(super) watches: Watches,
 }
 
@@ -70,6 +72,8 @@ struct Fate {
     version: Option<u64>,
     /// What becomes of the process.
     end: Option<Process>,
+    /// The faults that hit it.
+    by: Vec<usize>,
 }
 
 impl Line {
@@ -108,8 +112,29 @@ impl Line {
                 _ => continue,
             }
             self.ills.hit(id);
+            fate.by.push(id);
         }
         fate
+    }
+
+    /// Tells why a request comes to nothing, if it does so on the way.
+    fn tell(&self, request: &str, fate: &Fate) {
+        let why = match fate {
+            Fate {
+                unreachable: true, ..
+            } => "nobody there".to_owned(),
+            Fate { hang: true, .. } => "no answer".to_owned(),
+            Fate {
+                refuse: Some((code, _)),
+                ..
+            } => code.to_string(),
+            Fate {
+                late: Some(late), ..
+            } => format!("arrives {:.3} s later, no answer", late.as_secs_f64()),
+            Fate { lost: true, .. } => "arrives, no answer".to_owned(),
+            _ => return,
+        };
+        self.misses.note(request, &why, &fate.by);
     }
 
     async fn carry<B>(self, request: Request<B>) -> Result<Response<Wire>, Failure>
@@ -130,6 +155,8 @@ impl Line {
         if fate.end == Some(Process::BeforeWrite) {
             self.perish().await;
         }
+        let asked = asked(&method, &uri);
+        self.tell(&asked, &fate);
         if fate.unreachable {
             return Err("connection refused".into());
         }
@@ -156,6 +183,11 @@ impl Line {
             std::future::pending::<()>().await;
         }
         self.life.gate().await;
+        let status = answer.status();
+        // That something is not there is an answer.
+        if !status.is_success() && status != StatusCode::NOT_FOUND {
+            self.misses.note(&asked, status.as_str(), &[]);
+        }
         if fate.end == Some(Process::AfterWrite) {
             let life = self.life.clone();
             // As soon as whoever wrote has had its answer.
@@ -234,6 +266,17 @@ impl Line {
 /// Whether a request changes something. Reviews only ask.
 pub(super) fn is_write(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// What the trace calls a request.
+fn asked(method: &Method, uri: &Uri) -> String {
+    let query = uri.query().unwrap_or_default();
+    let verb = match *method {
+        Method::GET if query.contains("watch=") => "WATCH",
+        Method::GET if query.contains("limit=") => "LIST",
+        _ => method.as_str(),
+    };
+    format!("{verb} {}", short(uri.path()))
 }
 
 /// A list as it was at an earlier version.

@@ -9,7 +9,7 @@ use super::trace::Keep;
 
 /// Zeller's delta debugging: halves first, then ever smaller parts are left out, as long as the same
 /// invariant is broken.
-pub fn minimise(
+pub(super) fn minimise(
     plot: &Plot,
     seed: u64,
     schedule: &Schedule,

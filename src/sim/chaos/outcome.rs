@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::check::Violation;
 use super::fault::Class;
 use super::judge::Counts;
+use super::rest::Rest;
 
 /// How often faults of one kind happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct Outcome {
     pub counts: Counts,
     /// Whether the probe of the plot has struck.
     pub struck: bool,
+    /// What there was in the end, where no invariant was broken.
+    pub rest: Rest,
 }
 
 impl Outcome {
@@ -73,6 +76,7 @@ impl Outcome {
             coverage: BTreeMap::new(),
             counts: Counts::default(),
             struck: false,
+            rest: Rest::default(),
         }
     }
 }

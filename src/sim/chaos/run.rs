@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use super::cast::{Cast, Member, Stage};
 use super::check::holdings::left;
+use super::chronicle::Chronicle;
 use super::fault::{Actor, Fault, Load};
 use super::fleet::Fleet;
 use super::injector::Injector;
@@ -16,6 +17,7 @@ use super::judge::Judge;
 use super::liveness::{self, wanting};
 use super::outcome::{Outcome, Spot};
 use super::plot::Plot;
+use super::rest::Rest;
 use super::schedule::{Schedule, Strike};
 use super::sleep::Use;
 use super::trace::{Keep, Trace};
@@ -74,6 +76,7 @@ struct Run<'a> {
     insider: Insider,
     injector: Injector,
     ended: Arc<Notify>,
+    chronicle: Chronicle,
     /// Faults in force.
     active: Vec<Strike>,
     next: usize,
@@ -133,6 +136,7 @@ impl<'a> Run<'a> {
             insider,
             injector,
             ended,
+            chronicle: Chronicle::default(),
             active: Vec::new(),
             next: 0,
             outcome: Outcome::new(),
@@ -177,7 +181,9 @@ impl<'a> Run<'a> {
                     break;
                 }
             }
-            self.rest(now, second).await;
+            if self.judge.found().is_none() {
+                self.rest(now, second).await;
+            }
         }
         if self.judge.found().is_none() {
             self.outcome.settled = stand.since().map(|at| at.saturating_sub(quiet_from));
@@ -188,12 +194,15 @@ impl<'a> Run<'a> {
 
     async fn close(mut self) -> Outcome {
         self.outcome.lasted = self.now();
+        // What comes after it tells nothing of it.
+        let tail = self.judge.found().map(|_violation| self.trace.take());
         self.cover();
         for strike in std::mem::take(&mut self.active) {
             self.count(&strike);
         }
         self.outcome.struck = self.cast.has_struck();
         if self.judge.found().is_none() {
+            self.outcome.rest = Rest::of(&self.cast, &self.insider);
             self.cast.end().await;
         }
         let mut outcome = self.outcome;
@@ -204,7 +213,7 @@ impl<'a> Run<'a> {
         sleep(Duration::from_secs(1)).await;
         outcome.hash = self.trace.hash();
         outcome.events = self.trace.count();
-        outcome.lines = self.trace.take();
+        outcome.lines = tail.unwrap_or_else(|| self.trace.take());
         outcome
     }
 
@@ -222,6 +231,7 @@ impl<'a> Run<'a> {
     async fn second(&mut self, now: Duration) {
         let is_free = |member: &Member| member.ills.api().is_empty();
         self.cast.probe(now);
+        self.chronicle.look(&self.insider, &self.trace);
         if let Some(used) = self.used(now) {
             self.judge.used(used);
         }

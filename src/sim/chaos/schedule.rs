@@ -133,6 +133,15 @@ impl Schedule {
     }
 }
 
+/// A line for each fault.
+impl fmt::Display for Schedule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|strike| writeln!(formatter, "{strike}"))
+    }
+}
+
 impl fmt::Display for Strike {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

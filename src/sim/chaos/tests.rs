@@ -1,5 +1,8 @@
 //! Chaos itself under test. Seeds by the hundred are played by `wva chaos`.
 
+mod reports;
+mod scenes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -80,15 +83,19 @@ fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
 #[test]
 fn kill_once_everywhere() {
     let variants = plot("probe", 1).unwrap().variants();
+    let usual = Scene::Percentages.play(None).unwrap().rest;
     for (place, role) in schedule::roles(&variants).into_iter().enumerate() {
         let moment = if place % 2 == 1 {
             KillAt::Before(1)
         } else {
             KillAt::After(2)
         };
-        let mut plot = plot("probe", 1).unwrap();
-        plot.probe = Some(Probe::Role(role.clone(), moment));
-        assert!(held(&plot, 1).struck, "{role} has no {moment:?}");
+        let probe = Probe::Role(role.clone(), moment);
+        let outcome = Scene::Percentages.play(Some(probe)).unwrap();
+        let lines = outcome.lines.join("\n");
+        let wrong = everywhere::wrong(&outcome, &usual);
+        assert_eq!(wrong, None, "{role} {moment:?}\n{lines}");
+        assert!(outcome.struck, "{role} has no {moment:?}");
     }
 }
 

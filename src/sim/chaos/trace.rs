@@ -37,7 +37,7 @@ pub(super) fn hashed(hash: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The last hundred lines.
+    /// The last hundred lines, without what is done again and again.
     Tail,
     /// Every line.
     All,
@@ -59,6 +59,15 @@ impl Trace {
 
     /// Takes a line down: who did what to whom. Columns are fixed.
     pub(super) fn note(&self, who: &str, what: &str, text: &str) {
+        self.take_down(who, what, text, true);
+    }
+
+    /// The same of what is done again and again as long as nothing happens: the last lines leave it out.
+    pub(super) fn hum(&self, who: &str, what: &str, text: &str) {
+        self.take_down(who, what, text, false);
+    }
+
+    fn take_down(&self, who: &str, what: &str, text: &str, is_news: bool) {
         let now = self.clock.now().monotonic;
         let mut lines = self.lines();
         lines.count += 1;
@@ -67,6 +76,9 @@ impl Trace {
         lines.hash = hashed(lines.hash, line.bytes().chain([0xff]));
         if let Some(whole) = &mut lines.whole {
             whole.push(line.clone());
+        }
+        if !is_news {
+            return;
         }
         if lines.tail.len() == TAIL {
             lines.tail.pop_front();

@@ -69,7 +69,7 @@ impl Object {
     }
 
     /// The unique id of the object that controls this one.
-    pub(super) fn controller(&self) -> Option<&str> {
+    pub(in crate::sim) fn controller(&self) -> Option<&str> {
         let owners = self.at("/metadata/ownerReferences").as_array()?;
         let owner = owners.iter().find(|owner| owner["controller"] == true)?;
         owner["uid"].as_str()

@@ -23,7 +23,7 @@ pub(in crate::sim::chaos) struct Shown {
 }
 
 /// What scalers read, of which each variant has one.
-const SCALED_BY: [&str; 3] = [
+pub(in crate::sim::chaos) const SCALED_BY: [&str; 3] = [
     "wva_desired_replicas",
     "wva_current_replicas",
     "wva_desired_ratio",

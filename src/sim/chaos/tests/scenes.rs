@@ -1,0 +1,40 @@
+//! Kill once, everywhere, in the scenes beside the first.
+
+use super::super::everywhere::wrong;
+use super::super::*;
+use crate::kit::{KillAt, Role};
+
+/// Without a disturbance each scene comes to rest in its own way, and after one in the same.
+/// `wva chaos --everywhere` ends every role in each of them.
+#[test]
+fn each_scene_comes_to_rest_where_it_does_undisturbed() {
+    let rests = Scene::ALL.map(|scene| {
+        let outcome = scene.play(None).unwrap();
+        assert_eq!(outcome.violation, None, "{scene:?}");
+        assert!(!outcome.struck);
+        outcome.rest
+    });
+    for (place, rest) in rests.iter().enumerate() {
+        for other in &rests[place + 1..] {
+            assert!(rest.unlike(other).is_some());
+        }
+    }
+    let [_, tokens, pair, zero] = &rests;
+    for (scene, usual, probe) in [
+        (
+            Scene::Tokens,
+            tokens,
+            Probe::Role(Role::Collector, KillAt::After(4)),
+        ),
+        (Scene::Pair, pair, Probe::Write(8, Process::DuringWrite)),
+        (
+            Scene::Zero,
+            zero,
+            Probe::Role(Role::RouterScraper, KillAt::Before(2)),
+        ),
+    ] {
+        let outcome = scene.play(Some(probe.clone())).unwrap();
+        assert_eq!(wrong(&outcome, usual), None, "{scene:?} {probe:?}");
+        assert!(outcome.struck, "{scene:?} has no {probe:?}");
+    }
+}
