@@ -188,14 +188,15 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
     let is_bounded = Dice::new(SeedTree::new(seed).child("plot/bounded")).chance(30);
     for model in &mut scenario.models {
         let sleeps = has_sleeper && model.name == SLEEPER;
+        let has_policy = sleeps || !is_bounded && model.name == SLEEPER;
         if let Load::Flow { shape, .. } = &mut model.load {
-            if sleeps {
+            if has_policy {
                 *shape = visits(name);
             }
             *shape = steps(shape, until);
         }
         for variant in &mut model.variants {
-            variant.bounds.0 = (variant.bounds.0).max(u32::from(is_bounded && !sleeps));
+            variant.bounds.0 = (variant.bounds.0).max(u32::from(!has_policy));
             if has_single && variant.name == SINGLE || sleeps && sleeps_alone {
                 variant.replica = Replica::Single;
             }
@@ -203,8 +204,8 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
                 (variant.gpus, variant.replica) = PAIR;
             }
         }
-        if sleeps {
-            scenario.config.push(to_zero(name, model));
+        if has_policy {
+            scenario.config.push(to_zero(name, model, sleeps));
         }
     }
     Some(scenario)
@@ -248,9 +249,9 @@ fn visits(name: &str) -> Shape {
     }
 }
 
-fn to_zero(name: &str, model: &Model) -> ConfigMap {
+fn to_zero(name: &str, model: &Model, may_sleep: bool) -> ConfigMap {
     let entry = format!(
-        "model_id: {}\nenable_scale_to_zero: true\nretention_period: {}s\n",
+        "model_id: {}\nenable_scale_to_zero: {may_sleep}\nretention_period: {}s\n",
         model.id,
         retention(name).as_secs()
     );
@@ -262,11 +263,8 @@ fn to_zero(name: &str, model: &Model) -> ConfigMap {
 
 /// Whether the policy of a model allows it to go to zero; where bounds alone do, it keeps a replica.
 pub(super) fn may_go_to_zero(scenario: &Scenario, model: &Model) -> bool {
-    let mut maps = scenario.config.iter();
-    maps.any(|map| {
-        let mut entries = map.data.iter();
-        map.name == ConfigMapNames::SCALE_TO_ZERO && entries.any(|(key, _)| *key == model.name)
-    })
+    let mut entries = scenario.config.iter().flat_map(|map| &map.data);
+    entries.any(|(key, text)| *key == model.name && text.contains("enable_scale_to_zero: true"))
 }
 
 /// The model that may go to zero.
