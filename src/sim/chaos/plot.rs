@@ -191,14 +191,15 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
     let is_bounded = Dice::new(SeedTree::new(seed).child("plot/bounded")).chance(30);
     for model in &mut scenario.models {
         let sleeps = has_sleeper && model.name == SLEEPER;
+        let has_policy = sleeps || !is_bounded && model.name == SLEEPER;
         if let Load::Flow { shape, .. } = &mut model.load {
-            if sleeps {
+            if has_policy {
                 *shape = visits(name);
             }
             *shape = steps(shape, until);
         }
         for variant in &mut model.variants {
-            variant.bounds.0 = (variant.bounds.0).max(u32::from(is_bounded && !sleeps));
+            variant.bounds.0 = (variant.bounds.0).max(u32::from(!has_policy));
             if has_single && variant.name == SINGLE || sleeps && sleeps_alone {
                 variant.replica = Replica::Single;
             }
@@ -206,8 +207,8 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
                 (variant.gpus, variant.replica) = PAIR;
             }
         }
-        if sleeps {
-            scenario.config.push(to_zero(name, model));
+        if has_policy {
+            scenario.config.push(to_zero(name, model, sleeps));
         }
     }
     Some(scenario)

@@ -36,9 +36,9 @@ pub(super) fn visits(name: &str) -> Shape {
     }
 }
 
-pub(in crate::sim::chaos) fn to_zero(name: &str, model: &Model) -> ConfigMap {
+pub(in crate::sim::chaos) fn to_zero(name: &str, model: &Model, may_sleep: bool) -> ConfigMap {
     let entry = format!(
-        "model_id: {}\nenable_scale_to_zero: true\nretention_period: {}s\n",
+        "model_id: {}\nenable_scale_to_zero: {may_sleep}\nretention_period: {}s\n",
         model.id,
         retention(name).as_secs()
     );
@@ -50,11 +50,8 @@ pub(in crate::sim::chaos) fn to_zero(name: &str, model: &Model) -> ConfigMap {
 
 /// Whether the policy of a model allows it to go to zero; where bounds alone do, it keeps a replica.
 pub(in crate::sim::chaos) fn may_go_to_zero(scenario: &Scenario, model: &Model) -> bool {
-    let mut maps = scenario.config.iter();
-    maps.any(|map| {
-        let mut entries = map.data.iter();
-        map.name == ConfigMapNames::SCALE_TO_ZERO && entries.any(|(key, _)| *key == model.name)
-    })
+    let mut entries = scenario.config.iter().flat_map(|map| &map.data);
+    entries.any(|(key, text)| *key == model.name && text.contains("enable_scale_to_zero: true"))
 }
 
 /// The model that may go to zero.
