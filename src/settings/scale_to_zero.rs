@@ -157,13 +157,13 @@ impl ScaleToZeroLayers {
             .unwrap_or(DEFAULT_RETENTION)
     }
 
-    /// Lets every model go to zero, as a planted defect does.
+    /// Lets every model go to zero after its retention, as a planted defect does.
     #[cfg(feature = "sim")]
     pub fn allow_all(&mut self) {
-        *self = Self {
-            entries: ScopedEntries::default(),
-            otherwise: true,
-        };
+        self.otherwise = true;
+        for entry in self.entries.global.all_mut() {
+            entry.enabled = None;
+        }
     }
 
     /// The fewest replicas of a model without bounds of its own.

@@ -44,6 +44,13 @@ impl<E> EntrySet<E> {
         self.default.as_mut()
     }
 
+    /// Every entry, to be changed by a planted defect.
+    #[cfg(feature = "sim")]
+    pub(in crate::settings) fn all_mut(&mut self) -> impl Iterator<Item = &mut E> {
+        let models = self.models.values_mut().map(|(_, entry)| entry);
+        self.default.iter_mut().chain(models)
+    }
+
     /// Every entry under its key, with the model it is for.
     fn by_key(&self) -> BTreeMap<&str, (Option<&Identity>, &E)> {
         let default = self

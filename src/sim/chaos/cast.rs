@@ -64,7 +64,7 @@ pub(super) struct Stage {
 }
 
 /// One place for a process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Member {
     pub(super) pod: String,
     pub(super) ills: Ills,
@@ -106,14 +106,8 @@ impl Cast {
     pub(super) fn new(stage: Stage, size: usize) -> Self {
         let members = (0..size).map(|number| Member {
             pod: format!("wva-controller-{number}"),
-            ills: Ills::default(),
-            heard: Heard::default(),
-            lives: 0,
-            running: None,
             back_at: Some(Duration::ZERO),
-            thaw_at: None,
-            stuck: None,
-            extra: BTreeMap::new(),
+            ..Member::default()
         });
         Self {
             members: members.collect(),

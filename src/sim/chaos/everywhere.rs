@@ -56,7 +56,7 @@ impl Scene {
                     for variant in &mut model.variants {
                         variant.bounds.0 = 0;
                     }
-                    plot.scenario.config.push(to_zero(name, model));
+                    plot.scenario.config.push(to_zero(name, model, true));
                 }
                 plot.sleeper = sleeper(&plot.scenario);
                 plot.stays = FORGOTTEN;

@@ -1,7 +1,11 @@
 //! What chaos is played in: a scenario with so many controllers, and which faults it draws.
 
+mod sleeper;
+
 use std::time::Duration;
 
+use self::sleeper::{SLEEPER, visits};
+pub(super) use self::sleeper::{may_go_to_zero, sleeper, to_zero};
 use super::dice::Dice;
 use super::fault::{Class, Fault, Object, Process};
 use super::injector::SATURATION;
@@ -9,8 +13,7 @@ use super::schedule::{Schedule, Terrain};
 use super::sleep::Sleeper;
 use crate::env::{Flaw, SeedTree};
 use crate::kit::{KillAt, Role, WatchedKind};
-use crate::policy::key::{ModelKey, VariantKey};
-use crate::settings::config_maps::ConfigMapNames;
+use crate::policy::key::VariantKey;
 use crate::sim::engine::StartUp;
 use crate::sim::load::{Shape, Stage};
 use crate::sim::world::{ConfigMap, Load, Model, Replica, Scenario, scenario};
@@ -188,14 +191,15 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
     let is_bounded = Dice::new(SeedTree::new(seed).child("plot/bounded")).chance(30);
     for model in &mut scenario.models {
         let sleeps = has_sleeper && model.name == SLEEPER;
+        let has_policy = sleeps || !is_bounded && model.name == SLEEPER;
         if let Load::Flow { shape, .. } = &mut model.load {
-            if sleeps {
+            if has_policy {
                 *shape = visits(name);
             }
             *shape = steps(shape, until);
         }
         for variant in &mut model.variants {
-            variant.bounds.0 = (variant.bounds.0).max(u32::from(is_bounded && !sleeps));
+            variant.bounds.0 = (variant.bounds.0).max(u32::from(!has_policy));
             if has_single && variant.name == SINGLE || sleeps && sleeps_alone {
                 variant.replica = Replica::Single;
             }
@@ -203,15 +207,13 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
                 (variant.gpus, variant.replica) = PAIR;
             }
         }
-        if sleeps {
-            scenario.config.push(to_zero(name, model));
+        if has_policy {
+            scenario.config.push(to_zero(name, model, sleeps));
         }
     }
     Some(scenario)
 }
 
-/// The model that may go to zero in half of the seeds, and in most others has no minimum and may not.
-const SLEEPER: &str = "llama-8b";
 /// The variant that is a ReplicaSet without a Deployment in half of the seeds.
 const SINGLE: &str = "qwen3-8b-bf16";
 
@@ -224,65 +226,6 @@ const PAIR: (u32, Replica) = (
         gpus: 2,
     },
 );
-
-/// How long nobody asks for the model that may go to zero before it does.
-fn retention(name: &str) -> Duration {
-    match name {
-        "brief" | "crowd" => MINUTE * 2,
-        _ => MINUTE * 3,
-    }
-}
-
-/// Requests that come for a few minutes, and stay away for long enough that the last replica has gone: after
-/// retention its autoscaler waits for two minutes more.
-fn visits(name: &str) -> Shape {
-    let (every, length) = match name {
-        "brief" | "crowd" => (MINUTE * 7, MINUTE * 2),
-        _ => (MINUTE * 13, MINUTE * 4),
-    };
-    Shape::Burst {
-        base: 0.0,
-        peak: 0.5,
-        every,
-        length,
-    }
-}
-
-pub(super) fn to_zero(name: &str, model: &Model) -> ConfigMap {
-    let entry = format!(
-        "model_id: {}\nenable_scale_to_zero: true\nretention_period: {}s\n",
-        model.id,
-        retention(name).as_secs()
-    );
-    ConfigMap {
-        name: ConfigMapNames::SCALE_TO_ZERO,
-        data: vec![(model.name, entry)],
-    }
-}
-
-/// Whether the policy of a model allows it to go to zero; where bounds alone do, it keeps a replica.
-pub(super) fn may_go_to_zero(scenario: &Scenario, model: &Model) -> bool {
-    let mut maps = scenario.config.iter();
-    maps.any(|map| {
-        let mut entries = map.data.iter();
-        map.name == ConfigMapNames::SCALE_TO_ZERO && entries.any(|(key, _)| *key == model.name)
-    })
-}
-
-/// The model that may go to zero.
-pub(super) fn sleeper(scenario: &Scenario) -> Option<Sleeper> {
-    let may_sleep = |model: &Model| may_go_to_zero(scenario, model);
-    let number = scenario.models.iter().position(may_sleep)?;
-    let model = scenario.models.get(number)?;
-    let variants = model.variants.iter();
-    Some(Sleeper {
-        number,
-        model: ModelKey::new(scenario.namespace, model.id),
-        variants: variants
-            .map(|variant| VariantKey::new(scenario.namespace, variant.name))
-            .collect(),
-    })
-}
 
 /// When one more request comes for the model that may go to zero, once everything that was broken is put
 /// back: when it has gone to zero in most runs.

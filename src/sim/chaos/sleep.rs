@@ -253,13 +253,13 @@ pub(super) mod tests {
     use crate::policy::plan::VariantFigures;
     use crate::policy::snapshot::CycleId;
 
-    const RETENTION: Duration = Duration::from_secs(180);
+    const RETENTION: Duration = Duration::from_mins(3);
     const IN_FORCE: (Duration, Span) = (
         RETENTION,
         Span {
             interval: Duration::from_secs(30),
-            fresh: Duration::from_secs(60),
-            usable: Duration::from_secs(300),
+            fresh: Duration::from_mins(1),
+            usable: Duration::from_mins(5),
         },
     );
 

@@ -273,8 +273,7 @@ fn with(before: &str, field: &str, value: &str) -> String {
             text.push('\n');
         }
     }
-    text.push_str(&format!("{field}: {value}\n"));
-    text
+    text + field + ": " + value + "\n"
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is found in a plan when it is published.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,12 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::{ResolvedTarget, TargetView};
 use crate::policy::units::Replicas;
+use crate::settings::Generation;
 use crate::sim::chaos::check::Violation;
 use crate::sim::chaos::check::plans::{Circumstances, Inherited};
+use crate::sim::chaos::check::spans::Span;
 use crate::sim::chaos::check::zero::AFTERGLOW;
+use crate::sim::chaos::fleet::Fleet;
 use crate::sim::chaos::seat::Seat;
 use crate::sim::chaos::surroundings::Surroundings;
 
@@ -67,11 +71,7 @@ impl Judge {
         let in_force = seat.door.facts.settings.load();
         let dynamic = &in_force.generation.dynamic;
         seat.spans.note(dynamic, now);
-        // It may rest on what was collected when other settings were in force.
-        let collected = seat.door.facts.metrics.load().collected;
-        let collected = collected.map_or(plan.at.monotonic, |at| at.monotonic);
-        let lag = plan.at.monotonic.saturating_sub(collected);
-        let widest = seat.spans.widest(plan.at.monotonic.min(collected))?;
+        let (widest, lag) = behind(seat, plan)?;
         let views = seat.door.facts.board.snapshot();
         let bounds_of = |key: &VariantKey| {
             let view = views.get(key)?;
@@ -97,8 +97,6 @@ impl Judge {
             let now = target_of(key).map(ResolvedTarget::staying);
             now.max(seat.stood.get(key).copied())
         };
-        let is_of_now = plan.generation == in_force.generation.number;
-        let budget = is_of_now.then(|| fleet.budget(dynamic));
         let term = seat.door.facts.claim.term();
         let circumstances = Circumstances {
             term,
@@ -106,7 +104,7 @@ impl Judge {
             calm,
             unserved: &unserved,
             staying: &staying,
-            budget: budget.unwrap_or_default(),
+            budget: budget(fleet, plan, &in_force.generation),
             fleet: &fleet.gpus,
             stored: self.inherited(seat, (around.clone(), *instance), term),
             generation: in_force.generation.number,
@@ -157,4 +155,22 @@ impl Judge {
         all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?))))
             .collect()
     }
+}
+
+/// What was in force since the collection that a plan may rest on, and how long before it that was.
+fn behind(seat: &Seat, plan: &Plan) -> Option<(Span, Duration)> {
+    let made = plan.at.monotonic;
+    let collected = seat.door.facts.metrics.load().collected;
+    let collected = collected.map_or(made, |at| at.monotonic.min(made));
+    Some((
+        seat.spans.widest(collected)?,
+        made.saturating_sub(collected),
+    ))
+}
+
+/// The GPUs that a plan of these settings keeps within; one of earlier ones is not judged by them.
+fn budget<'a>(fleet: &'a Fleet, plan: &Plan, in_force: &Generation) -> BTreeMap<&'a str, u32> {
+    let is_of_now = plan.generation == in_force.number;
+    let budget = is_of_now.then(|| fleet.budget(&in_force.dynamic));
+    budget.unwrap_or_default()
 }
