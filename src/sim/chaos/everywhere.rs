@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::campaign::{on_threads, survive};
 use super::check::Violation;
@@ -17,6 +18,10 @@ use crate::sim::world::ConfigMap;
 
 /// The scenario that all scenes begin with, and its seed.
 const SCENARIO: (&str, u64) = ("probe", 1);
+
+/// How long after the last server has gone its series are still in an answer at most: the longest window of a
+/// query is five minutes, and then come a scrape and a collection.
+const FORGOTTEN: Duration = Duration::from_mins(6);
 
 /// Where points are looked for. Each has one resting point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +59,7 @@ impl Scene {
                     plot.scenario.config.push(to_zero(name, model, true));
                 }
                 plot.sleeper = sleeper(&plot.scenario);
+                plot.stays = FORGOTTEN;
             }
         }
         Some(plot)
