@@ -87,7 +87,6 @@ struct Running {
     door: Arc<Door>,
     stop: watch::Sender<bool>,
     task: JoinHandle<ExitReason>,
-    /// Follows its plans and its claim.
     followers: [JoinHandle<()>; 2],
 }
 
