@@ -174,7 +174,8 @@ impl Collector {
             None => known,
         };
         let at = flaws::taught_at(&self.facts.flaws, &known, cx.now());
-        let learned = policy::learn(&snapshot, &known, dynamic, at);
+        let dynamic = flaws::allowing(&self.facts.flaws, dynamic);
+        let learned = policy::learn(&snapshot, &known, &dynamic, at);
         self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
         Ok(())
     }
@@ -217,7 +218,7 @@ impl Collector {
     fn settings(&self, in_force: &InForce) -> CollectionSettings {
         let dynamic = &in_force.generation.dynamic;
         CollectionSettings {
-            appetite: dynamic.appetite(),
+            appetite: flaws::allowing(&self.facts.flaws, dynamic).appetite(),
             freshness: dynamic.freshness,
             namespace: self.namespace.clone(),
             deadline: in_force.schedule.query_deadline(),

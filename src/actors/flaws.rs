@@ -21,7 +21,7 @@ pub(super) fn settings<'a>(
     flaws: &Flaws,
     settings: &'a DynamicSettings,
 ) -> Cow<'a, DynamicSettings> {
-    let mut seen = Cow::Borrowed(settings);
+    let mut seen = allowing(flaws, settings);
     if flaws.has(Flaw::PendingIgnored) {
         seen.to_mut().transition_limits = TransitionLimits {
             pending: Duration::ZERO,
@@ -37,13 +37,20 @@ pub(super) fn settings<'a>(
         };
     }
     #[cfg(feature = "sim")]
-    {
-        if flaws.has(Flaw::BudgetForgotten) {
-            seen.to_mut().saturation.forget_limiter();
-        }
-        if flaws.has(Flaw::ZeroPolicyIgnored) {
-            seen.to_mut().scale_to_zero.allow_all();
-        }
+    if flaws.has(Flaw::BudgetForgotten) {
+        seen.to_mut().saturation.forget_limiter();
+    }
+    seen
+}
+
+/// The settings by which a flawed controller collects and learns.
+pub(super) fn allowing<'a>(
+    flaws: &Flaws,
+    settings: &'a DynamicSettings,
+) -> Cow<'a, DynamicSettings> {
+    let mut seen = Cow::Borrowed(settings);
+    if flaws.has(Flaw::ZeroPolicyIgnored) {
+        seen.to_mut().scale_to_zero.allow_all();
     }
     seen
 }

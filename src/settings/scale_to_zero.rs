@@ -158,7 +158,6 @@ impl ScaleToZeroLayers {
     }
 
     /// Lets every model go to zero after its retention, as a planted defect does.
-    #[cfg(feature = "sim")]
     pub fn allow_all(&mut self) {
         self.otherwise = true;
         for entry in self.entries.global.all_mut() {

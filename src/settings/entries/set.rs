@@ -45,7 +45,6 @@ impl<E> EntrySet<E> {
     }
 
     /// Every entry, to be changed by a planted defect.
-    #[cfg(feature = "sim")]
     pub(in crate::settings) fn all_mut(&mut self) -> impl Iterator<Item = &mut E> {
         let models = self.models.values_mut().map(|(_, entry)| entry);
         self.default.iter_mut().chain(models)
