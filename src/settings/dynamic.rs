@@ -282,13 +282,16 @@ impl Default for TransitionLimits {
     }
 }
 
+/// Metrics are never collected more often.
+const SHORTEST_FETCH: Duration = Duration::from_secs(1);
+
 fn cache(values: &Values) -> CacheSettings {
     let fetch_interval = values.duration(&schema::CACHE_FETCH_INTERVAL);
     let max_samples = values.count(&schema::CACHE_MAX_SIZE);
     CacheSettings {
         reuse: Reuse::within(values.duration(&schema::CACHE_TTL)),
         cleanup_interval: values.duration(&schema::CACHE_CLEANUP_INTERVAL),
-        fetch_interval: (!fetch_interval.is_zero()).then_some(fetch_interval),
+        fetch_interval: (!fetch_interval.is_zero()).then_some(fetch_interval.max(SHORTEST_FETCH)),
         max_samples: (max_samples > 0).then_some(max_samples),
     }
 }

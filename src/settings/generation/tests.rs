@@ -74,6 +74,7 @@ fn where_a_model_may_go_to_zero_somebody_looks_once_a_minute() {
     assert_eq!(every("10m", &fetched("2m")), Some(60));
     assert_eq!(every("10m", &fetched("20s")), Some(20));
     assert_eq!(every("30s", &fetched("20s")), Some(20));
+    assert_eq!(every("30s", &fetched("1ms")), Some(1));
     let inline = "saturation: {one: {modelId: m, namespace: ns, scaleToZero: {enabled: true}}}\n";
     assert_eq!(every("10m", inline), Some(60));
 }

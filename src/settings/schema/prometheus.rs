@@ -170,7 +170,7 @@ pub const CACHE_FETCH_INTERVAL: Spec = Spec::live(
 .default("0s")
 .applied(CACHE_APPLIED)
 .means(
-    "Collect metrics this often between cycles. 0 or unset: only with a cycle, and once a minute where a model may go to zero.",
+    "Collect metrics this often between cycles, a second apart at least. 0 or unset: only with a cycle, and once a minute where a model may go to zero.",
     "learned state and early cycles rest on younger samples; decisions keep the beat of the loop",
 );
 

@@ -7,7 +7,7 @@ use super::SATURATION;
 use crate::env::SeedTree;
 use crate::settings::config_maps::ConfigMapNames;
 use crate::settings::duration::format_duration;
-use crate::settings::schema::{self, CACHE_FETCH_INTERVAL, Change, Reach, Spec};
+use crate::settings::schema::{self, Change, Reach, Spec};
 use crate::settings::value::Kind;
 use crate::sim::chaos::cast::MAIN;
 use crate::sim::chaos::dice::Dice;
@@ -152,12 +152,6 @@ fn value_of(spec: &Spec, dice: &mut Dice) -> String {
     }
     match spec.kind {
         Kind::Duration { least, most } => {
-            // Metrics would be collected a thousand times a second.
-            let least = if spec.name == CACHE_FETCH_INTERVAL.name {
-                least.max(SECOND)
-            } else {
-                least
-            };
             let length = match worth {
                 Worth::Valid => dice.time(least.max(SECOND), most),
                 _ => dice
