@@ -217,7 +217,7 @@ fn a_replica_without_a_place_does_not_keep_its_variant_for_ever() {
 /// A few seeds for whoever runs nothing but these tests; `tests/run` plays more of them, at full speed.
 #[test]
 fn seeds_of_every_run() {
-    let seeds = if cfg!(debug_assertions) { 4 } else { 40 };
+    let seeds = if cfg!(debug_assertions) { 2 } else { 40 };
     for seed in 1..=seeds {
         held(&plot("brief", seed).unwrap(), seed);
     }
