@@ -93,6 +93,12 @@ fn together(given: &[String]) -> Result<(), Unusable> {
             other: "--replay; --mutant NAME plants one defect in a seed",
         });
     }
+    if is_given("--mutants") && is_given("--mutant") {
+        return Err(Unusable::Apart {
+            one: "--mutants",
+            other: "--mutant NAME, which plants one defect alone",
+        });
+    }
     Ok(())
 }
 
@@ -332,6 +338,10 @@ mod tests {
             (
                 "--mutants --replay 1",
                 "--mutants does not go together with --replay; --mutant NAME",
+            ),
+            (
+                "--mutants --mutant SeriesKept",
+                "--mutants does not go together with --mutant NAME, which plants",
             ),
             ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
         ] {

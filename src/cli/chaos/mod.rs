@@ -199,9 +199,12 @@ fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>)
     if let Some(only) = only {
         let known = schedule.ids();
         if let Some(unknown) = only.iter().find(|id| !known.contains(id)) {
-            let last = known.len().saturating_sub(1);
+            let there = match known.len() {
+                0 => "no faults".to_owned(),
+                count => format!("the faults 0 to {}", count - 1),
+            };
             complain(&format!(
-                "error: --only names fault {unknown}; seed {seed} of {scenario} has the faults 0 to {last}\n"
+                "error: --only names fault {unknown}; seed {seed} of {scenario} has {there}\n"
             ));
             return ExitCode::from(2);
         }

@@ -193,11 +193,15 @@ fn walk((scene, course): (Scene, Course), points: Points, usual: &Rest) -> Walke
             let Some(outcome) = scene.play(Some(probe.clone())) else {
                 return walked;
             };
-            let wrong = wrong(&outcome, usual);
-            if outcome.violation.is_none() && !outcome.struck {
+            // Beyond the last occasion nothing ends, and what is wrong then is so without an end.
+            let is_beyond = !outcome.struck;
+            if !is_beyond || outcome.violation.is_some() {
+                let wrong = wrong(&outcome, usual);
+                walked.broken.extend(wrong.map(|wrong| (probe, wrong)));
+            }
+            if is_beyond {
                 return walked;
             }
-            walked.broken.extend(wrong.map(|wrong| (probe, wrong)));
             walked.ends += 1;
         }
         let is_each = scene == Scene::Percentages && matches!(walked.course, Course::Writes(_));

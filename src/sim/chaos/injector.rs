@@ -338,7 +338,10 @@ impl Injector {
             ),
             Load::NodeLost => {
                 let node = self.node(variant, number);
-                (Fault::NodeLost { node }, true)
+                let pods = self.server.list("pods.").into_iter().map(Object);
+                let mut there = pods.filter(|pod| pod.text("/spec/nodeName") == node);
+                let is_in_use = there.next().is_some();
+                (Fault::NodeLost { node }, is_in_use)
             }
             Load::NeverReady | Load::SlowStart => {
                 let seconds = match how {
@@ -347,7 +350,11 @@ impl Injector {
                 };
                 return self.start_up(model, variant, seconds).await;
             }
-            Load::Shortage => return self.cordon(variant, true).await,
+            Load::Shortage => {
+                // Counts when it ends, if a pod waits by then.
+                self.cordon(variant, true).await;
+                return false;
+            }
         };
         self.workloads.strike(&fault).await.is_ok() && effective
     }
@@ -366,6 +373,22 @@ impl Injector {
             Load::Shortage => drop(self.cordon(variant, false).await),
             Load::Crash(_) | Load::Evict(_) | Load::Flapping => {}
         }
+    }
+
+    /// Whether a pod waits for a node of the kind that a variant needs.
+    pub(super) fn waits(&self, number: usize) -> bool {
+        let product = self.variant(number).map(|(_, variant)| variant.product);
+        let models = self.scenario.models.iter();
+        let variants = models.flat_map(|model| &model.variants);
+        let alike: Vec<&str> = variants
+            .filter(|variant| Some(variant.product) == product)
+            .map(|variant| variant.name)
+            .collect();
+        let mut pods = self.server.list("pods.").into_iter().map(Object);
+        pods.any(|pod| {
+            let app = pod.label("app").unwrap_or_default();
+            alike.contains(&app) && pod.text("/spec/nodeName").is_empty() && !pod.is_deleted()
+        })
     }
 
     fn node(&self, variant: &Variant, number: usize) -> String {

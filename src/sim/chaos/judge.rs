@@ -156,6 +156,7 @@ impl Judge {
         self.0
             .trace
             .note("judge", "VIOLATION", &violation.to_string());
+        self.0.trace.seal();
         let now = self.now();
         self.bench().found.push((now, violation));
     }

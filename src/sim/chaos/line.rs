@@ -76,8 +76,16 @@ struct Fate {
     by: Vec<usize>,
 }
 
+impl Fate {
+    /// Refused by this fault, and by none before it.
+    fn refused(&mut self, by: &mut Option<usize>, id: usize, answer: (u16, Option<u64>)) {
+        *by = Some(id);
+        self.refuse = Some(answer);
+    }
+}
+
 impl Line {
-    /// What becomes of a request; the faults that hit it are counted.
+    /// What becomes of a request; the faults that decide that are counted.
     fn fate(&self, method: &Method, uri: &Uri) -> Fate {
         let query = uri.query().unwrap_or_default();
         let is_watch = query.contains("watch=");
@@ -88,17 +96,19 @@ impl Line {
         if is_write {
             fate.end = self.life.take_at_write();
         }
-        if fate.end.is_some() {
-            self.ills.struck();
-        }
-        for (id, fault, then) in self.ills.api() {
+        let faults = self.ills.api();
+        let mut refused_by = None;
+        for (id, fault, then) in &faults {
+            let (fault, then) = (*fault, *then);
             let current = self.insider.version();
             match fault {
                 Api::Latency(time) => fate.latency += time,
-                Api::Refuse(code, after) => fate.refuse = Some((code, after)),
-                Api::Conflict if is_write => fate.refuse = Some((409, None)),
-                Api::Forbidden if is_write => fate.refuse = Some((403, None)),
-                Api::Webhook if is_write && is_variant => fate.refuse = Some((500, None)),
+                Api::Refuse(code, after) => fate.refused(&mut refused_by, *id, (code, after)),
+                Api::Conflict if is_write => fate.refused(&mut refused_by, *id, (409, None)),
+                Api::Forbidden if is_write => fate.refused(&mut refused_by, *id, (403, None)),
+                Api::Webhook if is_write && is_variant => {
+                    fate.refused(&mut refused_by, *id, (500, None));
+                }
                 Api::Hang => fate.hang = true,
                 Api::Partition => fate.unreachable = true,
                 Api::Lost if is_write => fate.lost = true,
@@ -111,8 +121,24 @@ impl Line {
                 }
                 _ => continue,
             }
-            self.ills.hit(id);
-            fate.by.push(id);
+            fate.by.push(*id);
+        }
+        // Of several faults some keep others from doing anything.
+        let decides = |id: &usize, fault: Api| match fault {
+            Api::Partition => true,
+            _ if fate.unreachable => false,
+            Api::Hang | Api::Latency(_) => true,
+            _ if fate.hang => false,
+            Api::Refuse(..) | Api::Conflict | Api::Forbidden | Api::Webhook => {
+                refused_by == Some(*id)
+            }
+            _ if fate.refuse.is_some() => false,
+            Api::Lost => fate.late.is_none(),
+            _ => true,
+        };
+        let deciding = faults.iter().filter(|(id, ..)| fate.by.contains(id));
+        for (id, ..) in deciding.filter(|(id, fault, _)| decides(id, *fault)) {
+            self.ills.hit(*id);
         }
         fate
     }
@@ -153,6 +179,7 @@ impl Line {
         self.life.gate().await;
         let fate = self.fate(&method, &uri);
         if fate.end == Some(Process::BeforeWrite) {
+            self.ills.struck();
             self.perish().await;
         }
         let asked = asked(&method, &uri);
@@ -177,6 +204,7 @@ impl Line {
             Err(never) => match never {},
         };
         if fate.end == Some(Process::DuringWrite) {
+            self.ills.struck();
             self.perish().await;
         }
         if fate.lost {
@@ -189,6 +217,7 @@ impl Line {
             self.misses.note(&asked, status.as_str(), &[]);
         }
         if fate.end == Some(Process::AfterWrite) {
+            self.ills.struck();
             let life = self.life.clone();
             // As soon as whoever wrote has had its answer.
             tokio::spawn(async move {

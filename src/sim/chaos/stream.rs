@@ -80,8 +80,10 @@ impl Ailing {
                         true
                     }
                     Api::Coalesced(time) => {
-                        bytes = self.gather(bytes, Instant::now() + time).await;
-                        true
+                        let (first, until) = (bytes, Instant::now() + time);
+                        let all = self.gather(first, until).await;
+                        bytes = coalesced(&String::from_utf8_lossy(&all));
+                        bytes.len() < all.len()
                     }
                     _ => false,
                 };
@@ -113,13 +115,13 @@ impl Ailing {
         told
     }
 
-    /// Everything until then; of several changes of an object the last.
-    async fn gather(&mut self, first: Bytes, until: Instant) -> Bytes {
+    /// Everything until then.
+    async fn gather(&mut self, first: Bytes, until: Instant) -> Vec<u8> {
         let mut all = first.to_vec();
         while let Ok(Some(more)) = timeout_at(until, self.told()).await {
             all.extend_from_slice(&more);
         }
-        coalesced(&String::from_utf8_lossy(&all))
+        all
     }
 }
 

@@ -20,6 +20,8 @@ struct Lines {
     count: u64,
     hash: u64,
     tail: VecDeque<String>,
+    /// Whether the last lines are those before what was to be shown.
+    is_sealed: bool,
     whole: Option<Vec<String>>,
 }
 
@@ -49,6 +51,7 @@ impl Trace {
             count: 0,
             hash: EMPTY,
             tail: VecDeque::with_capacity(TAIL),
+            is_sealed: false,
             whole: (keep == Keep::All).then(Vec::new),
         };
         Self {
@@ -77,13 +80,18 @@ impl Trace {
         if let Some(whole) = &mut lines.whole {
             whole.push(line.clone());
         }
-        if !is_news {
+        if !is_news || lines.is_sealed {
             return;
         }
         if lines.tail.len() == TAIL {
             lines.tail.pop_front();
         }
         lines.tail.push_back(line);
+    }
+
+    /// The last lines are those so far, whatever comes.
+    pub(super) fn seal(&self) {
+        self.lines().is_sealed = true;
     }
 
     /// Of all lines so far.

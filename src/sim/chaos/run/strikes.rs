@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{DATE, Run};
 use crate::kit::{KillAt, Mishap};
 use crate::policy::moment::WallTime;
-use crate::sim::chaos::fault::{Actor, Api, Fault, Object, Process, Prom};
+use crate::sim::chaos::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
 use crate::sim::chaos::ills::Ills;
 use crate::sim::chaos::schedule::Strike;
 use crate::sim::prometheus::Outage;
@@ -56,6 +56,7 @@ impl Run<'_> {
                 _,
                 Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
             ) => armed.is_some_and(|door| !door.census.is_armed(role)),
+            Fault::Workload(number, Load::Shortage) => self.injector.waits(*number),
             _ => false,
         };
         let key = (strike.fault.class(), strike.fault.kind());
@@ -98,7 +99,9 @@ impl Run<'_> {
                         other.ills.ail_api(strike.id, Api::Silent, version);
                     }
                 }
-                let runs = self.cast.strike(*place, *how, now, strike.lasts).await;
+                let mut runs = self.cast.strike(*place, *how, now, strike.lasts).await;
+                // Alone there is nobody to hand anything over to.
+                runs &= *how != Process::Handover || self.cast.members.len() > 1;
                 let is_to_come = how.is_at_a_write();
                 if is_to_come {
                     self.ills(*place, |ills| ills.await_write(strike.id));
@@ -170,6 +173,8 @@ impl Run<'_> {
     /// Faults of Prometheus itself, which everybody sees.
     fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {
         let begun = begins.then_some((strike, fault));
+        // A shorter one may lie between two scrapes.
+        let is_seen = begins && strike.lasts >= self.scenario.scrape_interval;
         // Another one of its kind may go on.
         let in_force = begun.or_else(|| {
             let mut others = self.active.iter().filter_map(|one| match one.fault {
@@ -194,7 +199,7 @@ impl Run<'_> {
                 let until = in_force.map(|(strike, _)| strike.at + strike.lasts);
                 let until = until.map(|at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX));
                 prometheus.set_gap(until.map(|at| WallTime(DATE.0.saturating_add(at))));
-                begins
+                is_seen
             }
             Prom::Lag(_) => {
                 let lag = match in_force {
@@ -202,7 +207,7 @@ impl Run<'_> {
                     _ => Duration::ZERO,
                 };
                 prometheus.set_lag(lag);
-                begins
+                is_seen
             }
             _ => false,
         }
