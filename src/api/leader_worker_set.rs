@@ -50,6 +50,9 @@ pub struct LeaderWorkerSetStatus {
     /// Groups that are ready.
     #[serde(default)]
     pub ready_replicas: Option<i32>,
+    /// Groups of the newest template.
+    #[serde(default)]
+    pub updated_replicas: Option<i32>,
     /// Generation that the status belongs to; older controllers do not say.
     #[serde(default)]
     pub observed_generation: Option<i64>,

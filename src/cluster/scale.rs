@@ -173,6 +173,7 @@ fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
         status_replicas: status
             .map(|status| Replicas::from_count(status.replicas))
             .unwrap_or_default(),
+        outdated_replicas: Replicas::ZERO,
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
         template: ReplicaTemplate::default(),

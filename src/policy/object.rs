@@ -164,6 +164,8 @@ pub struct TargetObject {
     pub spec_replicas: Option<Replicas>,
     /// `status.replicas`.
     pub status_replicas: Replicas,
+    /// Those of `status.replicas` that still run an older template; zero where nobody says.
+    pub outdated_replicas: Replicas,
     /// `status.readyReplicas`.
     pub ready_replicas: Replicas,
     /// Where its pods may run.

@@ -30,6 +30,8 @@ impl Projected for Deployment {
             observed_generation: status.observed_generation.unwrap_or_default(),
             spec_replicas: spec.replicas.map(Replicas::from_count),
             status_replicas: count(status.replicas),
+            outdated_replicas: count(status.replicas)
+                .saturating_sub(count(status.updated_replicas)),
             ready_replicas: count(status.ready_replicas),
             placement: shape.placement().clone(),
             template: shape.replica(),

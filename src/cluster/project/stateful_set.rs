@@ -29,6 +29,8 @@ impl Projected for StatefulSet {
             observed_generation: status.observed_generation.unwrap_or_default(),
             spec_replicas: spec.replicas.map(Replicas::from_count),
             status_replicas: Replicas::from_count(status.replicas),
+            // An update replaces one pod after the other and never has one too many.
+            outdated_replicas: Replicas::ZERO,
             ready_replicas: status
                 .ready_replicas
                 .map(Replicas::from_count)

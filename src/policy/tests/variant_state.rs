@@ -50,6 +50,7 @@ pub(super) fn deployment(replicas: u32, ready: u32) -> TargetObject {
         observed_generation: 1,
         spec_replicas: None,
         status_replicas: Replicas(replicas),
+        outdated_replicas: Replicas::ZERO,
         ready_replicas: Replicas(ready),
         placement: Placement::default(),
         template: ReplicaTemplate::default(),
@@ -459,9 +460,10 @@ fn a_cost_that_is_no_number_is_replaced_and_said() {
 #[test]
 fn what_a_rollout_has_beside_it_does_not_make_a_count_unapplied() {
     let (object, none) = (object(), pods(&[]));
-    let look = |asked: u32| {
+    let look = |asked: u32, outdated: u32| {
         let target = TargetObject {
             spec_replicas: Some(Replicas(asked)),
+            outdated_replicas: Replicas(outdated),
             ..deployment(2, 1)
         };
         let facts = Facts {
@@ -472,6 +474,7 @@ fn what_a_rollout_has_beside_it_does_not_make_a_count_unapplied() {
         let mut state = state();
         unapplied_for(&state.refresh(&facts, at(10)).view, at(15))
     };
-    assert_eq!(look(2), Some(5), "two are asked for");
-    assert_eq!(look(1), None);
+    assert_eq!(look(2, 1), Some(5), "two are asked for");
+    assert_eq!(look(1, 0), Some(5), "no rollout: one is still to go");
+    assert_eq!(look(1, 1), None);
 }

@@ -416,10 +416,12 @@ fn scale(target: &TargetObject) -> ResolvedTarget {
     }
 }
 
-/// What exists beyond what is asked for, while something is.
+/// What a rollout has beyond what is asked for, while something is. Without a rollout, replicas beyond
+/// that are being scaled away, and until they are the count that is asked for has not been applied.
 fn surge(target: &TargetObject) -> Replicas {
     let asked = target.spec_replicas.filter(|asked| *asked > Replicas::ZERO);
     asked.map_or(Replicas::ZERO, |asked| {
-        target.status_replicas.saturating_sub(asked)
+        let beyond = target.status_replicas.saturating_sub(asked);
+        beyond.min(target.outdated_replicas)
     })
 }

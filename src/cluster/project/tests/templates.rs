@@ -46,11 +46,16 @@ fn a_template_says_what_one_replica_is_and_no_secret() {
                 "replicas": 2, "selector": {}, "serviceName": "",
                 "template": template("decode", &resources),
             },
-            "status": { "replicas": 2, "readyReplicas": 1, "observedGeneration": 3 },
+            "status": {
+                "replicas": 2, "readyReplicas": 1, "updatedReplicas": 1, "observedGeneration": 3,
+            },
         });
         let deployment = project::<Deployment>(&object);
         let set = project::<StatefulSet>(&object);
         assert_eq!(set.key.kind, TargetKind::StatefulSet);
+        assert_eq!(deployment.outdated_replicas, Replicas(1));
+        // Its updates have no replica too many, so that none of them is on its way out.
+        assert_eq!(set.outdated_replicas, Replicas::ZERO);
         for target in [deployment, set] {
             let replica = &target.template;
             assert_eq!(replica.gpus, [("nvidia.com/gpu".into(), Gpus(2))].into());
@@ -89,10 +94,12 @@ fn a_group_is_one_replica_described_by_its_leader() {
         (led.status_replicas, led.ready_replicas),
         (Replicas(2), Replicas(1))
     );
+    assert_eq!(led.outdated_replicas, Replicas(2), "none is updated yet");
     // Older controllers do not say which generation they have seen.
     assert_eq!(led.observed_generation, 5);
-    let behind = json!({ "replicas": 2, "observedGeneration": 4 });
+    let behind = json!({ "replicas": 2, "updatedReplicas": 2, "observedGeneration": 4 });
     let alike = project::<LeaderWorkerSet>(&object(None, behind));
+    assert_eq!(alike.outdated_replicas, Replicas::ZERO);
     assert_eq!(alike.template.gpus_per_replica(), Gpus(8));
     assert_eq!(alike.template.role, ServingRole::Decode);
     assert_eq!(alike.observed_generation, 4);
