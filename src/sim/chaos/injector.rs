@@ -343,12 +343,11 @@ impl Injector {
                 let is_in_use = there.next().is_some();
                 (Fault::NodeLost { node }, is_in_use)
             }
-            Load::NeverReady | Load::SlowStart => {
-                let seconds = match how {
-                    Load::NeverReady => Duration::from_hours(30),
-                    _ => variant.start_up.median * 10,
-                };
-                return self.start_up(model, variant, seconds).await;
+            Load::NeverReady => return self.start_up(model, variant, NEVER).await,
+            Load::SlowStart => {
+                // Counts when it ends, if a pod has become ready by then.
+                self.start_up(model, variant, slow(variant)).await;
+                return false;
             }
             Load::Shortage => {
                 // Counts when it ends, if a pod waits by then.
@@ -388,6 +387,20 @@ impl Injector {
         pods.any(|pod| {
             let app = pod.label("app").unwrap_or_default();
             alike.contains(&app) && pod.text("/spec/nodeName").is_empty() && !pod.is_deleted()
+        })
+    }
+
+    /// Whether a pod of a variant has become ready in ten times the usual time.
+    pub(super) fn has_started_slowly(&self, number: usize) -> bool {
+        let Some((_, variant)) = self.variant(number) else {
+            return false;
+        };
+        let slow = slow(variant).as_secs().to_string();
+        let mut pods = self.server.list("pods.").into_iter().map(Object);
+        pods.any(|pod| {
+            pod.label("app") == Some(variant.name)
+                && pod.annotation(START_UP) == Some(&slow)
+                && pod.holds("Ready")
         })
     }
 
@@ -442,6 +455,14 @@ impl Injector {
             }
         }
     }
+}
+
+/// What no pod lives through.
+const NEVER: Duration = Duration::from_hours(30);
+
+/// How long the pods of a variant take to start where they are slow.
+fn slow(variant: &Variant) -> Duration {
+    variant.start_up.median * 10
 }
 
 /// The field of a target's spec with what its pods are made of.

@@ -77,6 +77,12 @@ struct Fate {
 }
 
 impl Fate {
+    /// Whether the server hears of it now, and whoever sent it hears what came of it.
+    fn is_carried_out(&self) -> bool {
+        let is_stopped = self.unreachable || self.hang || self.lost;
+        !is_stopped && self.refuse.is_none() && self.late.is_none()
+    }
+
     /// Refused by this fault, and by none before it.
     fn refused(&mut self, by: &mut Option<usize>, id: usize, answer: (u16, Option<u64>)) {
         *by = Some(id);
@@ -93,9 +99,6 @@ impl Line {
         let is_write = is_write(method);
         let is_variant = uri.path().contains("/variantautoscalings/");
         let mut fate = Fate::default();
-        if is_write {
-            fate.end = self.life.take_at_write();
-        }
         let faults = self.ills.api();
         let mut refused_by = None;
         for (id, fault, then) in &faults {
@@ -139,6 +142,9 @@ impl Line {
         let deciding = faults.iter().filter(|(id, ..)| fate.by.contains(id));
         for (id, ..) in deciding.filter(|(id, fault, _)| decides(id, *fault)) {
             self.ills.hit(*id);
+        }
+        if is_write && fate.is_carried_out() {
+            fate.end = self.life.take_at_write();
         }
         fate
     }

@@ -1,5 +1,6 @@
 //! L1: after the faults everything comes to rest, where it would have come without them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use super::cast::Cast;
 use super::check::Violation;
 use super::judge::Judge;
 use super::plot::{is_by_tokens, may_go_to_zero};
-use crate::kit::RoleState;
+use crate::kit::{Role, RoleState};
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Plan, Why};
 use crate::sim::apiserver::Insider;
@@ -79,7 +80,12 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
 pub(super) struct Stand {
     since: Option<Duration>,
     why: String,
+    waiting: Waiting,
 }
+
+/// Roles in whose mailbox something waited at the last look, by place, each with the number of its life and what
+/// it had handled.
+type Waiting = BTreeMap<(usize, Role), (u64, u64)>;
 
 impl Stand {
     /// Looks once a second. `awaited` is what is to come or to be done yet, beside the controllers.
@@ -90,13 +96,32 @@ impl Stand {
         awaited: Option<String>,
         now: Duration,
     ) {
-        match awaited.or_else(|| unrest(cast, scenario, server)) {
+        let idle = self.idle(cast);
+        match awaited.or(idle).or_else(|| unrest(cast, scenario, server)) {
             Some(why) => {
                 self.since = None;
                 self.why = why;
             }
             None => self.since = Some(self.since.unwrap_or(now)),
         }
+    }
+
+    /// A role that has not touched what waits in its mailbox since the last look.
+    fn idle(&mut self, cast: &Cast) -> Option<String> {
+        let places = 0..cast.members.len();
+        let doors = places.filter_map(|place| Some((place, cast.door(place)?)));
+        let waiting: Waiting = doors
+            .flat_map(|(place, door)| {
+                let roles = door.census.report().into_iter();
+                // One is at work, and that of a watcher waits for whatever comes.
+                let waiting = roles.filter(|role| role.told > role.handled.saturating_add(1));
+                waiting.map(move |role| ((place, role.role), (role.incarnation, role.handled)))
+            })
+            .collect();
+        let before = std::mem::replace(&mut self.waiting, waiting);
+        let mut roles = self.waiting.iter();
+        let ((place, role), _) = roles.find(|(role, done)| before.get(*role) == Some(*done))?;
+        Some(format!("messages wait for {role} of c{place}"))
     }
 
     /// Since when everything is at rest.

@@ -71,6 +71,8 @@ impl Schedule {
                     Fault::Controller(_, Process::Handover) => (MINUTE, longest),
                     // Long enough for a decision.
                     Fault::Object(..) => (SECOND * 10, longest),
+                    // Long enough for a start in ten times its time.
+                    Fault::Workload(_, Load::SlowStart) => (MINUTE * 12, MINUTE * 22),
                     _ => (SECOND, longest),
                 };
                 let lasts = dice

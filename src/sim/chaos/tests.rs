@@ -223,18 +223,22 @@ fn seeds_of_every_run() {
     }
 }
 
-/// The process ends before, during and after one of its writes, and another one takes over.
+/// The process ends before, during and after one of its writes, and another one takes over and comes to where
+/// it would have been without that. `wva chaos --everywhere` does so at every write.
 #[test]
 fn crash_at_every_write() {
+    let usual = Scene::Percentages.play(None).unwrap().rest;
     for number in [2, 9, 40] {
         for how in [
             Process::BeforeWrite,
             Process::DuringWrite,
             Process::AfterWrite,
         ] {
-            let mut plot = plot("probe", 1).unwrap();
-            plot.probe = Some(Probe::Write(number, how));
-            assert!(held(&plot, 1).struck, "{:?} never came to pass", plot.probe);
+            let probe = Probe::Write(number, how);
+            let outcome = Scene::Percentages.play(Some(probe.clone())).unwrap();
+            let wrong = everywhere::wrong(&outcome, &usual);
+            assert_eq!(wrong, None, "{probe:?}\n{}", outcome.lines.join("\n"));
+            assert!(outcome.struck, "{probe:?} never came to pass");
         }
     }
 }

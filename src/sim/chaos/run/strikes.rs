@@ -57,6 +57,7 @@ impl Run<'_> {
                 Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
             ) => armed.is_some_and(|door| !door.census.is_armed(role)),
             Fault::Workload(number, Load::Shortage) => self.injector.waits(*number),
+            Fault::Workload(number, Load::SlowStart) => self.injector.has_started_slowly(*number),
             _ => false,
         };
         let key = (strike.fault.class(), strike.fault.kind());
