@@ -166,6 +166,9 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     let rules = without("metrics_auth_role.yaml", access)?;
     account.bind_rules(&role_without(access), &rules).await?;
     account.unbind(REVIEW_ROLE).await?;
+    account
+        .may_not_create("authorization.k8s.io", access)
+        .await?;
     let unknown = [
         format!("{metrics}/debug/tree"),
         door.desired("elsewhere", "set"),
@@ -174,6 +177,9 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     account.unbind_rules(&role_without(access)).await?;
     let stranger = Reader::anonymous().with_token("of nobody");
     let token = "tokenreviews";
+    account
+        .may_not_create("authentication.k8s.io", token)
+        .await?;
     denied(&door, &stranger, &pages, token).await?;
     account.unbind_within(LEASE_ROLE).await?;
     names(controller, "[!] write/lease: ", "leases").await?;

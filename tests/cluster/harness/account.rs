@@ -1,17 +1,23 @@
 //! Service accounts of a test, with the roles of `config` that it gives them.
 
+use std::time::Duration;
+
 use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::{Value, from_value, json};
 
 use super::fault::{Fault, Result};
 use super::manifest;
 use super::namespace::Namespace;
 use super::tools::repository;
+use super::wait::{eventually, seen};
 
+/// A right that was taken away is heard of by the authorizer within this.
+const HEARD: Duration = Duration::from_secs(30);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A service account in the namespace of a test.
@@ -93,6 +99,30 @@ impl<'a> Account<'a> {
     pub(crate) async fn unbind_rules(&self, name: &str) -> Result {
         self.unbind(&format!("{}-{name}", self.namespace.name))
             .await
+    }
+
+    /// Waits until the API server refuses to let it create this: until then it gives answers, which whoever asks
+    /// keeps for minutes once it gives none.
+    pub(crate) async fn may_not_create(&self, group: &str, resource: &str) -> Result {
+        let user = format!(
+            "system:serviceaccount:{}:{}",
+            self.namespace.name, self.name
+        );
+        let question = json!({ "spec": {
+            "user": user,
+            "resourceAttributes": { "group": group, "resource": resource, "verb": "create" },
+        }});
+        let question: SubjectAccessReview = from_value(question)?;
+        let reviews: Api<SubjectAccessReview> = Api::all(self.namespace.client());
+        eventually(
+            format!("{user} may not create {resource}"),
+            HEARD,
+            async || {
+                let answer = reviews.create(&PostParams::default(), &question).await?;
+                seen(&answer.status.map(|status| status.allowed), &Some(false))
+            },
+        )
+        .await
     }
 
     /// Gives it a Role of another namespace.

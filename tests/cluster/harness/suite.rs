@@ -27,7 +27,7 @@ use crate::cases::rights;
 const DEADLINE: Duration = Duration::from_mins(3);
 /// Shared cases wait most of the time, above all for the one-minute peak of V1 to pass, so many more
 /// of them run than there are cores.
-const PARALLEL: usize = 12;
+const PARALLEL: usize = 8;
 
 /// Who may use the servers of a case meanwhile. Cases run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
