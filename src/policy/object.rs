@@ -164,7 +164,7 @@ pub struct TargetObject {
     pub spec_replicas: Option<Replicas>,
     /// `status.replicas`.
     pub status_replicas: Replicas,
-    /// Those of `status.replicas` that still run an older template; zero where nobody says.
+    /// Those of `status.replicas` that still run an older template; zero for kinds that do not tell.
     pub outdated_replicas: Replicas,
     /// `status.readyReplicas`.
     pub ready_replicas: Replicas,
