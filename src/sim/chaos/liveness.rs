@@ -8,7 +8,7 @@ use super::cast::Cast;
 use super::check::Violation;
 use super::judge::Judge;
 use super::plot::{is_by_tokens, may_go_to_zero};
-use crate::kit::{Role, RoleState};
+use crate::kit::{Role, RoleReport, RoleState};
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Plan, Why};
 use crate::sim::apiserver::Insider;
@@ -110,13 +110,19 @@ impl Stand {
     fn idle(&mut self, cast: &Cast) -> Option<String> {
         let places = 0..cast.members.len();
         let doors = places.filter_map(|place| Some((place, cast.door(place)?)));
-        let waiting: Waiting = doors
-            .flat_map(|(place, door)| {
-                let roles = door.census.report().into_iter();
-                // One is at work, and that of a watcher waits for whatever comes.
-                let waiting = roles.filter(|role| role.told > role.handled.saturating_add(1));
-                waiting.map(move |role| ((place, role.role), (role.incarnation, role.handled)))
-            })
+        let reports = doors.flat_map(|(place, door)| {
+            let roles = door.census.report().into_iter();
+            roles.map(move |role| (place, role))
+        });
+        self.untouched(reports)
+    }
+
+    /// The same, by what the roles of each place report now.
+    fn untouched(&mut self, reports: impl Iterator<Item = (usize, RoleReport)>) -> Option<String> {
+        // One is at work, and that of a watcher waits for whatever comes.
+        let waiting = reports.filter(|(_, role)| role.told > role.handled.saturating_add(1));
+        let waiting: Waiting = waiting
+            .map(|(place, role)| ((place, role.role), (role.incarnation, role.handled)))
             .collect();
         let before = std::mem::replace(&mut self.waiting, waiting);
         let mut roles = self.waiting.iter();
@@ -265,6 +271,39 @@ mod tests {
             ..Frame::default()
         };
         !wanting(&frame, &scenario, None).is_empty()
+    }
+
+    #[test]
+    fn what_waits_in_a_mailbox_is_touched_from_look_to_look() {
+        let report = |incarnation, told, handled| RoleReport {
+            role: Role::Collector,
+            parent: None,
+            incarnation,
+            restarts: 0,
+            told,
+            handled,
+            lost: 0,
+            state: RoleState::Running,
+            last_progress: None,
+            last_failure: None,
+        };
+        let mut stand = Stand::default();
+        for (place, incarnation, told, handled, is_untouched) in [
+            (0, 1, 5, 4, false),
+            (0, 1, 5, 4, false),
+            (0, 1, 6, 4, false),
+            (0, 1, 6, 4, true),
+            (0, 1, 7, 5, false),
+            (0, 2, 7, 5, false),
+            (1, 2, 7, 5, false),
+            (1, 2, 9, 5, true),
+            (1, 2, 9, 9, false),
+        ] {
+            let one = (place, report(incarnation, told, handled));
+            let found = stand.untouched(std::iter::once(one));
+            let told = format!("messages wait for collector of c{place}");
+            assert_eq!(found, is_untouched.then_some(told));
+        }
     }
 
     #[test]
