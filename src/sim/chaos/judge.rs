@@ -9,11 +9,12 @@ use http::Method;
 
 use super::check::claims;
 use super::check::holdings::Lately;
+use super::check::known::Content;
 use super::check::zero::ZeroPolicies;
 use super::check::{Violation, series};
 use super::fleet::Fleet;
 use super::line::{Listener, is_write};
-use super::seat::{Hears, Seat};
+use super::seat::{Cluster, Hears, LOOK_EVERY, Seat};
 use super::sleep::{Sleep, Sleeper, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
@@ -56,6 +57,8 @@ struct Bench {
     sleep: Option<Sleep>,
     fleet: Fleet,
     lately: Lately,
+    /// What was stored at the last look at everything.
+    content: Content,
     instance: Option<&'static str>,
     counts: Counts,
     /// Whose is what each process that there was holds.
@@ -314,10 +317,14 @@ impl Judge {
                 sleep,
                 fleet,
                 lately,
+                content,
                 counts,
                 ..
             } = &mut *bench;
             let most = lately.note(now, around.count());
+            if now.as_secs().is_multiple_of(LOOK_EVERY) {
+                content.look(&self.0.insider);
+            }
             let mut found = Vec::new();
             for (place, seat) in seats {
                 let is_free = free.get(*place).copied().unwrap_or(true);
@@ -334,13 +341,12 @@ impl Judge {
                 counts.held = counts.held.max(held);
                 found.extend(seat.holdings.judge(held, most));
                 seat.stand(fleet.gpus.keys());
-                found.extend(seat.second(
-                    *place,
-                    moment,
-                    is_free,
-                    page,
-                    (&around, &self.0.insider),
-                ));
+                let cluster = Cluster {
+                    around: &around,
+                    content,
+                    insider: &self.0.insider,
+                };
+                found.extend(seat.second(*place, moment, is_free, page, cluster));
                 let sleep = sleep.as_ref();
                 found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, moment)));
                 for line in seat.take_news() {

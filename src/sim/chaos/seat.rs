@@ -11,11 +11,12 @@ use super::check::attempts::Attempts;
 use super::check::clocks::Clocks;
 use super::check::holdings::Holdings;
 use super::check::kept::{Kept, Places, outgrown};
+use super::check::known::Content;
 use super::check::mirrors::Versions;
 use super::check::patience::Patience;
 use super::check::plans::Plans;
 use super::check::series::Shown;
-use super::check::settings::Generations;
+use super::check::settings::{Followed, Generations};
 use super::check::spans::Spans;
 use super::check::tree::{Tree, turns};
 use super::ills::Ills;
@@ -51,7 +52,7 @@ const TRIED_AGAIN: Duration = Duration::from_secs(110);
 /// How long something may be kept of a variant that is gone.
 const KEPT: Duration = Duration::from_mins(1);
 /// Seconds between two looks at everything that is known.
-const LOOK_EVERY: u64 = 10;
+pub(super) const LOOK_EVERY: u64 = 10;
 /// Seconds between two looks at what is kept.
 const KEPT_EVERY: u64 = 30;
 
@@ -79,6 +80,7 @@ pub(super) struct Seat {
     pub(super) ever_led: bool,
     pub(super) plans: Plans,
     generations: Generations,
+    followed: Followed,
     pub(super) spans: Spans,
     tree: Tree,
     versions: Versions,
@@ -106,6 +108,17 @@ pub(super) struct Seat {
     /// Since when it leads.
     leads: Option<Duration>,
     counted: BTreeMap<String, f64>,
+}
+
+/// The cluster as the judge knows it.
+#[derive(Clone, Copy)]
+pub(super) struct Cluster<'a> {
+    /// What there is, at this second.
+    pub(super) around: &'a Surroundings,
+    /// What is stored, at the last look at everything.
+    pub(super) content: &'a Content,
+    /// The way to ask for more.
+    pub(super) insider: &'a Insider,
 }
 
 /// What a process hears, and what keeps it from hearing.
@@ -140,6 +153,7 @@ impl Seat {
             ever_led: false,
             plans: Plans::default(),
             generations: Generations::default(),
+            followed: Followed::default(),
             spans: Spans::default(),
             tree: Tree::default(),
             versions: Versions::default(),
@@ -186,12 +200,13 @@ impl Seat {
         now: Moment,
         is_free: bool,
         page: Option<&Shown>,
-        (around, insider): (&Surroundings, &Insider),
+        cluster: Cluster<'_>,
     ) -> Vec<Violation> {
         if self.paused || self.leaving {
             (self.calm, self.awake, self.free) = (None, None, None);
             return Vec::new();
         }
+        let around = cluster.around;
         let report = self.door.census.report();
         self.news.extend(turns(&self.report, &report));
         self.report = report;
@@ -209,7 +224,7 @@ impl Seat {
         found.extend(self.deaf(now));
         found.extend(self.mirrors(now, around));
         if now.monotonic.as_secs().is_multiple_of(LOOK_EVERY) {
-            found.extend(self.ignorant(now, insider));
+            found.extend(self.ignorant(now, cluster));
         }
         self.kept.note(around.number, around.variants.keys());
         if let Some(page) = page {

@@ -1,75 +1,124 @@
 //! M1, M2: mirrors hold what is stored, object by object.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::actors::mirrors::Mirrors;
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
-use crate::cluster::mirror::Mirror;
+use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::cluster::project::{Interner, Projected};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::leader_worker_sets;
 
-/// The objects of which a mirror holds something else than the API server, or nothing, or that it holds
-/// alone; of the kinds that are watched just now.
-pub(in crate::sim::chaos) fn unlike(
-    insider: &Insider,
-    mirrors: &Mirrors,
-    is_heard: &dyn Fn(&str) -> bool,
-) -> Vec<String> {
-    let mut odd = Vec::new();
-    let mut look = Look {
-        insider,
-        is_heard,
-        odd: &mut odd,
-    };
-    look.at::<SlimPod>("pods.", &mirrors.pods);
-    look.at::<Deployment>("deployments.apps", &mirrors.deployments);
-    look.at::<StatefulSet>("statefulsets.apps", &mirrors.stateful_sets);
-    look.at::<PartialObjectMeta<ReplicaSet>>("replicasets.apps", &mirrors.replica_sets);
-    look.at::<PartialObjectMeta<Namespace>>("namespaces.", &mirrors.namespaces);
-    look.at::<HorizontalPodAutoscaler>(
-        "horizontalpodautoscalers.autoscaling",
-        &mirrors.horizontal_pod_autoscalers,
-    );
-    look.at::<LeaderWorkerSet>(leader_worker_sets::RESOURCE, &mirrors.leader_worker_sets);
-    odd
+/// What is stored, as mirrors hold it. What has not changed since the last look is not read again.
+#[derive(Default)]
+pub(in crate::sim::chaos) struct Content {
+    pods: Views<SlimPod>,
+    deployments: Views<Deployment>,
+    stateful_sets: Views<StatefulSet>,
+    replica_sets: Views<PartialObjectMeta<ReplicaSet>>,
+    namespaces: Views<PartialObjectMeta<Namespace>>,
+    horizontal_pod_autoscalers: Views<HorizontalPodAutoscaler>,
+    leader_worker_sets: Views<LeaderWorkerSet>,
 }
 
-struct Look<'a> {
-    insider: &'a Insider,
-    is_heard: &'a dyn Fn(&str) -> bool,
-    odd: &'a mut Vec<String>,
+impl Content {
+    /// Looks at what is stored now.
+    pub(in crate::sim::chaos) fn look(&mut self, insider: &Insider) {
+        let list = |resource| insider.list(resource);
+        self.pods.look(list("pods."));
+        self.deployments.look(list("deployments.apps"));
+        self.stateful_sets.look(list("statefulsets.apps"));
+        self.replica_sets.look(list("replicasets.apps"));
+        self.namespaces.look(list("namespaces."));
+        self.horizontal_pod_autoscalers
+            .look(list("horizontalpodautoscalers.autoscaling"));
+        self.leader_worker_sets
+            .look(list(leader_worker_sets::RESOURCE));
+    }
+
+    /// The objects of which a mirror holds something else than was stored at the last look, or nothing,
+    /// or that it holds alone; of the kinds that are watched just now.
+    pub(in crate::sim::chaos) fn unlike(
+        &self,
+        mirrors: &Mirrors,
+        is_heard: &dyn Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let hpas = &mirrors.horizontal_pod_autoscalers;
+        let groups = &mirrors.leader_worker_sets;
+        let odd = [
+            ("pods", self.pods.unlike(&mirrors.pods)),
+            ("deployments", self.deployments.unlike(&mirrors.deployments)),
+            (
+                "statefulsets",
+                self.stateful_sets.unlike(&mirrors.stateful_sets),
+            ),
+            (
+                "replicasets",
+                self.replica_sets.unlike(&mirrors.replica_sets),
+            ),
+            ("namespaces", self.namespaces.unlike(&mirrors.namespaces)),
+            (
+                "horizontalpodautoscalers",
+                self.horizontal_pod_autoscalers.unlike(hpas),
+            ),
+            ("leaderworkersets", self.leader_worker_sets.unlike(groups)),
+        ];
+        let odd = odd.into_iter().filter(|(plural, _)| is_heard(plural));
+        let named = |(plural, keys): (&str, Vec<ObjectKey>)| {
+            let names = keys.iter().map(|key| format!("{plural} {key}"));
+            names.collect::<Vec<_>>()
+        };
+        odd.flat_map(named).collect()
+    }
 }
 
-impl Look<'_> {
-    fn at<K>(&mut self, resource: &str, mirror: &Mirror<K::View>)
-    where
-        K: Projected + DeserializeOwned,
-    {
-        let plural = resource.split('.').next().unwrap_or_default();
-        if !(self.is_heard)(plural) {
-            return;
-        }
-        let mut texts = Interner::default();
-        let mut left = mirror.all();
-        for object in self.insider.list(resource) {
-            let Ok(object) = serde_json::from_value::<K>((*object).clone()) else {
-                continue;
-            };
-            let stored = object.project(&mut texts);
-            let key = K::key(&stored);
-            let place = left.iter().position(|(known, _)| *known == key);
-            let known = place.map(|place| left.swap_remove(place).1);
-            if known.as_deref() != Some(&stored) {
-                self.odd.push(format!("{plural} {key}"));
+/// The objects of one kind in the order in which they are stored, each beside what was read of it; `None`
+/// where it cannot be read.
+struct Views<K: Projected>(Vec<(Arc<Value>, Option<K::View>)>);
+
+impl<K: Projected> Default for Views<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Projected + DeserializeOwned> Views<K> {
+    fn look(&mut self, objects: Vec<Arc<Value>>) {
+        // A stored object is replaced, never changed, and what is kept here cannot be another's place.
+        let place = |object: &Arc<Value>| Arc::as_ptr(object).addr();
+        let before = std::mem::take(&mut self.0).into_iter();
+        let mut before: BTreeMap<usize, _> = before.map(|known| (place(&known.0), known)).collect();
+        let read = |object: Arc<Value>| {
+            let read = K::deserialize(&*object).ok();
+            let view = read.map(|read| read.project(&mut Interner::default()));
+            (object, view)
+        };
+        let known = |object: Arc<Value>| {
+            let known = before.remove(&place(&object));
+            known.unwrap_or_else(|| read(object))
+        };
+        self.0 = objects.into_iter().map(known).collect();
+    }
+
+    fn unlike(&self, mirror: &Mirror<K::View>) -> Vec<ObjectKey> {
+        let mut alone: BTreeMap<ObjectKey, Arc<K::View>> = mirror.all().into_iter().collect();
+        let mut odd = Vec::new();
+        for stored in self.0.iter().filter_map(|(_, view)| view.as_ref()) {
+            let key = K::key(stored);
+            if alone.remove(&key).as_deref() != Some(stored) {
+                odd.push(key);
             }
         }
-        let alone = left.iter().map(|(key, _)| format!("{plural} {key}"));
-        self.odd.extend(alone);
+        odd.extend(alone.into_keys());
+        odd
     }
 }

@@ -10,19 +10,36 @@ use crate::settings::{Generation, Sources};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 
-/// C5: the keys by which the settings that follow from what is stored differ from those in force, as one
-/// text.
-pub(in crate::sim::chaos) fn behind(
-    now: &Generation,
-    fixed: &Sources,
-    insider: &Insider,
-) -> Option<String> {
-    let transition = transition(now, &stored(now, fixed, insider));
-    let keys = transition.changes.iter().map(|change: &Change| change.key);
-    transition
-        .next
-        .is_some()
-        .then(|| keys.collect::<Vec<_>>().join(", "))
+/// C5: whether the settings in force are those that are stored.
+#[derive(Debug, Default)]
+pub(in crate::sim::chaos) struct Followed {
+    /// The generation, and the version of the cluster, that last were found to agree.
+    agreed: Option<(u64, u64)>,
+}
+
+impl Followed {
+    /// The keys by which the settings that follow from what is stored differ from those in force, as one
+    /// text.
+    pub(in crate::sim::chaos) fn behind(
+        &mut self,
+        now: &Generation,
+        fixed: &Sources,
+        insider: &Insider,
+    ) -> Option<String> {
+        let version = insider.version();
+        let is_known = self.agreed.is_some_and(|(number, version)| {
+            number == now.number && !insider.changed_since(version, &["configmaps."])
+        });
+        if is_known {
+            self.agreed = Some((now.number, version));
+            return None;
+        }
+        let transition = transition(now, &stored(now, fixed, insider));
+        let keys = transition.changes.iter().map(|change: &Change| change.key);
+        let is_behind = transition.next.is_some();
+        self.agreed = (!is_behind).then_some((now.number, version));
+        is_behind.then(|| keys.collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// The sources of settings as they are stored. ConfigMaps count in the namespace of the controller alone.

@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::surroundings::Surroundings;
-use super::{FOLLOWED, KNOWN, RELISTED, Seat, WATCHED_AGAIN};
+use super::{Cluster, FOLLOWED, KNOWN, RELISTED, Seat, WATCHED_AGAIN};
 use crate::policy::moment::Moment;
-use crate::sim::apiserver::Insider;
 use crate::sim::chaos::check::Violation;
-use crate::sim::chaos::check::known::unlike;
-use crate::sim::chaos::check::settings::behind;
 
 impl Seat {
     /// M1: what decisions rest on is watched, if nothing is in the way.
@@ -79,13 +76,14 @@ impl Seat {
     }
 
     /// M1, M2: what is known of each object is what is stored; C5: settings are those that are stored.
-    pub(super) fn ignorant(&mut self, now: Moment, insider: &Insider) -> Vec<Violation> {
+    pub(super) fn ignorant(&mut self, now: Moment, cluster: Cluster<'_>) -> Vec<Violation> {
         let facts = &self.door.facts;
         let calm = (now.monotonic, self.calm);
         let is_heard = |plural: &str| self.watches.hear(&[plural]);
-        let odd = unlike(insider, &facts.mirrors, &is_heard);
+        let odd = cluster.content.unlike(&facts.mirrors, &is_heard);
         let settings = facts.settings.load();
-        let behind = behind(&settings.generation, &self.fixed, insider);
+        let followed = &mut self.followed;
+        let behind = followed.behind(&settings.generation, &self.fixed, cluster.insider);
         let mut found = Vec::new();
         for object in self.patience.lasting("unlike", odd, calm, KNOWN * 2) {
             let text = format!("{object} is known otherwise than it is stored");
