@@ -162,6 +162,9 @@ pub enum ReadError {
 fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
     let spec = scale.spec.as_ref().and_then(|spec| spec.replicas);
     let status = scale.status.as_ref();
+    let status_replicas = status
+        .map(|status| Replicas::from_count(status.replicas))
+        .unwrap_or_default();
     TargetObject {
         key: target.clone(),
         uid: Arc::from(scale.metadata.uid.as_deref().unwrap_or_default()),
@@ -170,16 +173,31 @@ fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
         observed_generation: 0,
         // What says nothing asks for nothing: the field is left out where it is 0.
         spec_replicas: Some(spec.map(Replicas::from_count).unwrap_or_default()),
-        status_replicas: status
-            .map(|status| Replicas::from_count(status.replicas))
-            .unwrap_or_default(),
-        outdated_replicas: Replicas::ZERO,
+        status_replicas,
+        outdated_replicas: if rolls_out(&target.kind) {
+            status_replicas
+        } else {
+            Replicas::ZERO
+        },
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
         template: ReplicaTemplate::default(),
         pod_labels: None,
         controller: None,
     }
+}
+
+/// Whether a kind may replace its pods by others while both exist. A scale subresource does not tell how many
+/// of them are old: all may be, or what a rollout has for a while would be asked for, and each round of it
+/// bring forth the next one.
+fn rolls_out(kind: &TargetKind) -> bool {
+    let TargetKind::Other(kind) = kind else {
+        return true;
+    };
+    !matches!(
+        (&*kind.group, &*kind.kind),
+        ("apps", "ReplicaSet") | ("", "ReplicationController")
+    )
 }
 
 /// The kind of a target that has no watcher.

@@ -164,7 +164,8 @@ pub struct TargetObject {
     pub spec_replicas: Option<Replicas>,
     /// `status.replicas`.
     pub status_replicas: Replicas,
-    /// Those of `status.replicas` that still run an older template; zero for kinds that do not tell.
+    /// Those of `status.replicas` that still run an older template; all for kinds that may have such ones and
+    /// do not tell, zero for kinds that never do.
     pub outdated_replicas: Replicas,
     /// `status.readyReplicas`.
     pub ready_replicas: Replicas,

@@ -89,6 +89,51 @@ async fn a_kind_is_asked_for_by_what_it_is_served_as() {
     assert!(paths[1..].iter().all(|asked| asked == path), "{paths:?}");
 }
 
+/// What a rollout has beyond what is asked for stays no longer than it: a kind that says nothing of its rollouts
+/// may have one at any time, and one that has none never does.
+#[tokio::test]
+async fn replicas_of_a_kind_that_may_roll_out_may_all_be_old_ones() {
+    let scale = json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": { "name": "r", "namespace": "ns", "uid": "u" },
+        "spec": { "replicas": 3 }, "status": { "replicas": 4 },
+    });
+    for (group, kind, outdated) in [
+        ("argoproj.io", "Rollout", 4),
+        ("apps", "ReplicaSet", 0),
+        ("", "ReplicationController", 0),
+    ] {
+        let names = vec![
+            json!({
+                "name": "things", "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"],
+            }),
+            json!({
+                "name": "things/scale", "kind": "Scale", "namespaced": true, "singularName": "", "verbs": ["get"],
+            }),
+        ];
+        let list = Answer::Json(
+            200,
+            json!({"kind": "APIResourceList", "groupVersion": "-", "resources": names}),
+        );
+        let server = FakeServer::new([list, Answer::Json(200, scale.clone())]);
+        let api = api(&server);
+        let kind = ScaleKind {
+            kind: Arc::new(GroupKind {
+                group: group.into(),
+                kind: kind.into(),
+            }),
+            version: "v1".into(),
+        };
+        let resource = api.discover(&kind).await.unwrap().unwrap();
+        let target = TargetKey::new("ns", TargetKind::Other(kind.kind), "r");
+        let ScaleReading::Found(found) = api.read(&target, &resource).await.unwrap() else {
+            panic!("it is there")
+        };
+        assert_eq!(found.status_replicas, Replicas(4));
+        assert_eq!(found.outdated_replicas, Replicas(outdated));
+    }
+}
+
 #[tokio::test]
 async fn a_kind_that_cannot_be_scaled_is_told_with_the_remedy() {
     for (answer, expected) in [
