@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
+use crate::actors::flaws;
 use crate::actors::intents::Intents;
 use crate::actors::optimizer::Proposal;
 use crate::env::Flaw;
@@ -201,7 +202,7 @@ impl Emitter {
             return None;
         }
         let plan = Arc::clone(&new.plan);
-        self.plan = Some(new);
+        self.plan = Some(flaws::shown(&self.facts.flaws, new));
         Some(plan)
     }
 

@@ -94,6 +94,11 @@ pub(super) fn snapshot(flaws: &Flaws, mut snapshot: ClusterSnapshot) -> ClusterS
     if flaws.has(Flaw::RoutersUnheard) {
         snapshot.direct = Arc::default();
     }
+    if flaws.has(Flaw::RecordsForgotten) && snapshot.cycle.0.is_multiple_of(10) {
+        for view in snapshot.variants.values_mut() {
+            Arc::make_mut(view).desired = None;
+        }
+    }
     snapshot
 }
 
@@ -106,7 +111,16 @@ pub(super) fn collected(flaws: &Flaws, snapshot: &Arc<MetricsSnapshot>) {
 
 /// The plan that is published instead of this one.
 pub(super) fn published(flaws: &Flaws, proposal: Proposal) -> Proposal {
-    if !flaws.has(Flaw::PlanBehind) {
+    behind(flaws, Flaw::PlanBehind, proposal)
+}
+
+/// The plan whose counts are shown instead of those of this one.
+pub(super) fn shown(flaws: &Flaws, proposal: Proposal) -> Proposal {
+    behind(flaws, Flaw::ShownBehind, proposal)
+}
+
+fn behind(flaws: &Flaws, flaw: Flaw, proposal: Proposal) -> Proposal {
+    if !flaws.has(flaw) {
         return proposal;
     }
     let before = flaws.swap(Arc::new(proposal.clone()));

@@ -87,11 +87,15 @@ pub enum Flaw {
     AgeUnjudged,
     /// Whether its policy allows a model to go to zero is not asked.
     ZeroPolicyIgnored,
+    /// Every tenth cycle goes on from the replicas that exist, whatever was published.
+    RecordsForgotten,
+    /// What is shown and stored is what the plan before the last one decided.
+    ShownBehind,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 41] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -131,6 +135,8 @@ impl Flaw {
         Self::ClocksForgotten,
         Self::AgeUnjudged,
         Self::ZeroPolicyIgnored,
+        Self::RecordsForgotten,
+        Self::ShownBehind,
     ];
 }
 

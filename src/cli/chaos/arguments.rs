@@ -17,7 +17,7 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
   --scenario NAME   what to play (default storm); --list names all
   --jobs NUMBER     how many at once, each on a thread of its own (default 1)
   --replay SEED     play one seed, and print everything that happens in it
-  --only IDS        with --replay: these faults of its schedule alone, as in 3,17
+  --only IDS        with --replay: these faults of its schedule alone, as in 3,17, or none
   --mutants         plant one defect after another, and say how many seeds find it
   --mutant NAME     plant this defect alone, and tell all about the run that finds it; also with --replay
   --everywhere      end every role at its first occasions and some later ones, and the process at its
@@ -27,7 +27,9 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
 
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
 is printed with the end of its trace and the fewest faults that still break it.
-Exit code: 0 where every invariant held, 1 where one was broken, 2 where the arguments are not accepted.
+A campaign that is asked to end (Ctrl-C, SIGTERM) prints what was played by then.
+Exit code: 0 where every invariant held, 1 where one was broken, 2 where the arguments are not accepted, 3 where
+seeds were left out for a signal. With --mutants and --mutant, 0 where every defect was found, 1 where one was not.
 ";
 
 /// What is asked for.
@@ -199,11 +201,15 @@ fn number(flag: &'static str, value: String, least: u64, most: u64) -> Result<u6
 }
 
 fn ids(value: String) -> Result<Vec<usize>, Unusable> {
+    if value == "none" {
+        return Ok(Vec::new());
+    }
     let numbers: Result<Vec<usize>, _> = value.split(',').map(str::parse).collect();
     numbers.map_err(|_parse| Unusable::Value {
         flag: "--only",
         value,
-        wanted: "numbers of faults with commas between them, as a failure prints them".to_owned(),
+        wanted: "numbers of faults with commas between them, as a failure prints them, or none"
+            .to_owned(),
     })
 }
 
@@ -262,6 +268,15 @@ mod tests {
                 scenario: "storm",
                 seed: 9,
                 only: Some(vec![3, 4]),
+                flaw: None
+            })
+        );
+        assert_eq!(
+            read("--replay 9 --only none"),
+            Ok(Command::Replay {
+                scenario: "storm",
+                seed: 9,
+                only: Some(Vec::new()),
                 flaw: None
             })
         );

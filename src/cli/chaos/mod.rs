@@ -7,19 +7,22 @@ mod table;
 use std::io::IsTerminal;
 use std::ops::Range;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::arguments::{Command, USAGE};
-use super::{complain, fail, print};
+use super::{complain, fail, print, stop};
 use crate::env::Flaw;
 use crate::sim::chaos::{
-    Done, End, Keep, PLOTS, Played, Points, Report, campaign, everywhere, hunt, plot, survive,
+    Done, End, Keep, PLOTS, Played, Points, Report, Walked, campaign, everywhere, hunt, plot,
+    survive,
 };
 
 /// Violations after which a campaign ends.
 const ENOUGH: usize = 20;
+/// The exit code of a campaign that was stopped before its end, and broke nothing until then.
+const STOPPED: u8 = 3;
 /// Violations that are printed with everything about them.
 const SHOWN: usize = 3;
 /// Runs that making a schedule smaller may take.
@@ -138,10 +141,10 @@ fn everywhere_once(points: Points, jobs: usize) -> ExitCode {
     });
     let walked = match walked {
         Ok(walked) => walked,
-        Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
+        Err(error) => return fail([format!("not played: {error}")]),
     };
     let printed = print(&table::everywhere(&walked, began.elapsed()));
-    if walked.iter().all(|walked| walked.broken.is_empty()) {
+    if walked.iter().all(Walked::has_held) {
         printed
     } else {
         ExitCode::FAILURE
@@ -154,7 +157,14 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
         total: seeds.end - seeds.start,
         state: Mutex::new((0, 0, None)),
     };
-    let played = campaign(scenario, seeds, jobs, ENOUGH, |done| progress.step(done));
+    let enough = Arc::new(AtomicBool::new(false));
+    if let Err(error) = stop_on_a_signal(Arc::clone(&enough)) {
+        return fail([format!("signals cannot be heard: {error}")]);
+    }
+    let total = progress.total;
+    let played = campaign(scenario, seeds, jobs, (ENOUGH, &enough), |done| {
+        progress.step(done);
+    });
     let mut summary = match played {
         Ok(summary) => summary,
         Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
@@ -162,15 +172,39 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
     complain("\n");
     let took = progress.began.elapsed();
     summary.failed.sort_by_key(|done| done.seed);
+    let is_whole = summary.seeds == total;
+    if !is_whole {
+        complain(&format!(
+            "stopped after {} of {total} seeds\n",
+            summary.seeds
+        ));
+    }
     let mut printed = print(&table::summary(scenario, &summary, took));
     for done in summary.failed.iter().take(SHOWN) {
         printed = print(&failure(scenario, None, done));
     }
-    if summary.failed.is_empty() {
-        printed
-    } else {
-        ExitCode::FAILURE
+    match (summary.failed.is_empty(), is_whole) {
+        (false, _) => ExitCode::FAILURE,
+        (true, false) => ExitCode::from(STOPPED),
+        (true, true) => printed,
     }
+}
+
+/// Lets a campaign come to its end before its time when the process is asked to end, and ends the process when
+/// it is asked again.
+fn stop_on_a_signal(enough: Arc<AtomicBool>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let wait = move || {
+        runtime.block_on(stop::asked());
+        enough.store(true, Ordering::Relaxed);
+        complain("\nends when the seeds that are played now are over; once more ends it now\n");
+        runtime.block_on(stop::asked());
+        std::process::exit(i32::from(STOPPED));
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(wait).map(drop)
 }
 
 /// Everything about a run that broke an invariant.
@@ -186,6 +220,10 @@ fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done) -> String {
         outcome: &done.outcome,
     };
     let commit = commit::of_this();
+    complain(&format!(
+        "seed {}: looks for the fewest faults that break it, in {REDUCTION} runs at most\n",
+        done.seed
+    ));
     let report = Report::of(played, &commit, REDUCTION);
     report.map_or_else(String::new, |report| report.to_string())
 }

@@ -133,9 +133,11 @@ fn coverage(summary: &Summary) -> Vec<String> {
         let cells = Class::ALL.map(|class| format!(" {:>11}", cell(class)));
         format!("{role:<16} {message:<17}{}", cells.concat())
     };
-    let spots = summary.coverage.len();
+    let (spots, all) = (summary.coverage.len(), by_class.len() * summary.tally.len());
     let mut lines = vec![
-        format!("{spots} combinations of role, message and fault; messages met under faults:"),
+        format!(
+            "{spots} of {all} combinations of role, message and fault; messages met under faults:"
+        ),
         row("role", "message", &|class| class.as_str().to_owned()),
     ];
     for ((role, message), classes) in by_class {

@@ -44,6 +44,11 @@ impl Census {
         judged.any(|(_, hooks)| hooks.hangs())
     }
 
+    /// No kill and no mishap of this role is to come any more.
+    pub fn disarm_role(&self, role: &Role) {
+        self.hooks(role).disarm();
+    }
+
     /// No kill and no mishap is to come any more.
     pub fn disarm(&self) {
         let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);

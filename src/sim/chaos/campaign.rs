@@ -206,7 +206,7 @@ pub(super) fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result
 }
 
 /// Plays these seeds on so many threads; `done` hears of each in the order in which they end. Stops after
-/// so many violations.
+/// so many violations, or when `enough` is true: what is played then is played to its end.
 ///
 /// # Errors
 /// When the system gives no thread.
@@ -214,11 +214,10 @@ pub fn campaign(
     name: &str,
     seeds: std::ops::Range<u64>,
     jobs: usize,
-    patience: usize,
+    (patience, enough): (usize, &AtomicBool),
     done: impl Fn(&Done) + Sync,
 ) -> std::io::Result<Summary> {
     let next = AtomicU64::new(seeds.start);
-    let enough = AtomicBool::new(false);
     let summary = Mutex::new(Summary::default());
     let work = || {
         while !enough.load(Ordering::Relaxed) {

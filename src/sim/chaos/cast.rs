@@ -225,6 +225,8 @@ impl Cast {
         };
         member.lives += 1;
         member.back_at = None;
+        // What the one before it heard is not known to this one.
+        member.heard = Heard::default();
         let life = Life::new(Arc::clone(&stage.ended));
         let witness = Witness {
             judge: stage.judge.clone(),

@@ -73,7 +73,8 @@ impl Scene {
         Some(survive(&plot, seed, &plot.schedule(seed), Keep::Tail))
     }
 
-    /// Up to here every occasion is a point in any case, and in the first scene every write.
+    /// Up to here every occasion is a point in any case, and in the first scene and that with two controllers
+    /// every write.
     fn each(self) -> u64 {
         match self {
             Self::Percentages => 10,
@@ -113,6 +114,13 @@ pub struct Walked {
     pub broken: Vec<(Probe, Violation)>,
 }
 
+impl Walked {
+    /// Whether there was a point, and everything was as it must be after each.
+    pub fn has_held(&self) -> bool {
+        self.ends > 0 && self.broken.is_empty()
+    }
+}
+
 /// Every course of a scene.
 fn courses(scene: Scene) -> Vec<(Scene, Course)> {
     let variants = scene.plot().map(|plot| plot.variants());
@@ -132,7 +140,7 @@ fn courses(scene: Scene) -> Vec<(Scene, Course)> {
 /// Ends everything at every point of every scene, once in each run; `done` hears of each course.
 ///
 /// # Errors
-/// When the system gives no thread.
+/// When the system gives no thread, or a scene does not hold without any end.
 pub fn everywhere(
     points: Points,
     jobs: usize,
@@ -142,6 +150,13 @@ pub fn everywhere(
         .into_iter()
         .filter_map(|scene| Some((scene, scene.play(None)?)))
         .collect();
+    if let Some((scene, (_, violation))) = undisturbed
+        .iter()
+        .find_map(|(scene, outcome)| Some((scene, outcome.violation.as_ref()?)))
+    {
+        let text = format!("the undisturbed run of {scene:?} is broken itself: {violation}");
+        return Err(std::io::Error::other(text));
+    }
     let waiting = Mutex::new(Scene::ALL.into_iter().flat_map(courses));
     let all = Mutex::new(Vec::new());
     let next = || {
@@ -204,7 +219,8 @@ fn walk((scene, course): (Scene, Course), points: Points, usual: &Rest) -> Walke
             }
             walked.ends += 1;
         }
-        let is_each = scene == Scene::Percentages && matches!(walked.course, Course::Writes(_));
+        let has_each = matches!(scene, Scene::Percentages | Scene::Pair);
+        let is_each = has_each && matches!(walked.course, Course::Writes(_));
         number = match points {
             Points::Spread if !is_each && number >= scene.each() => number * 2,
             _ => number + 1,

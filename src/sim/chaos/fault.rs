@@ -93,6 +93,9 @@ pub enum Api {
     Lost,
     /// Writes are never answered, and carried out so much later: by then their sender may have lost its lease.
     Late(Duration),
+    /// The next write of a status is held on its way until somebody else has the lease, and carried out then;
+    /// from that write on nobody can be reached.
+    Lapse,
     /// Watches tell nothing any more, and do not end.
     Silent,
     /// Watches send no bookmarks.
@@ -215,6 +218,8 @@ pub enum Object {
     Removed,
     /// The same, and history is forgotten before a watch has told of it.
     Unseen,
+    /// The same, while whoever leads waits for an answer of Prometheus: between what it collects and the plan.
+    Midway,
     /// It serves a model of another name.
     Renamed,
     /// It belongs to another instance.
@@ -320,8 +325,14 @@ impl Fault {
         }
     }
 
-    /// Its kind, for tables: without numbers.
+    /// Its kind, for tables: without numbers other than a status.
     pub fn kind(&self) -> String {
+        let status = match self {
+            Self::Api(_, Api::Refuse(status, _)) | Self::Prometheus(_, Prom::Status(status)) => {
+                format!("-{status}")
+            }
+            _ => String::new(),
+        };
         let text = match self {
             Self::Api(_, fault) => format!("{fault:?}"),
             Self::Prometheus(_, fault) => format!("{fault:?}"),
@@ -332,7 +343,7 @@ impl Fault {
             Self::Workload(_, fault) => format!("{fault:?}"),
         };
         let name = text.split(['(', ' ', '{']).next().unwrap_or_default();
-        format!("{}/{}", self.class().as_str(), kebab(name))
+        format!("{}/{}{status}", self.class().as_str(), kebab(name))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::policy::key::VariantKey;
+use crate::policy::plan::Plan;
 use crate::settings::DynamicSettings;
 use crate::settings::saturation::{LimiterScope, Quota};
 use crate::sim::world::Scenario;
@@ -61,12 +62,36 @@ impl Fleet {
         }
         budget
     }
+
+    /// Whether one more replica of a variant keeps within its budget, beside what a plan gives to all.
+    pub(super) fn has_room(
+        &self,
+        settings: &DynamicSettings,
+        plan: &Plan,
+        key: &VariantKey,
+    ) -> bool {
+        let Some((of_type, one)) = self.gpus.get(key) else {
+            return true;
+        };
+        let Some(limit) = self.budget(settings).get(&**of_type).copied() else {
+            return true;
+        };
+        let used = plan.decisions.values().filter_map(|decision| {
+            let (_, gpus) = self
+                .gpus
+                .get(&decision.key)
+                .filter(|(of, _)| of == of_type)?;
+            Some(decision.target.max(decision.current)?.0 * gpus)
+        });
+        used.sum::<u32>() + one <= limit
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::settings::bundle::read_bundle;
+    use crate::sim::chaos::sleep::tests::plan;
     use crate::sim::world::scenario;
 
     #[test]
@@ -88,5 +113,27 @@ mod tests {
             ["H100 7"]
         );
         assert_eq!(budget(limiters), [""; 0]);
+    }
+
+    #[test]
+    fn there_is_room_for_one_more_replica_or_none() {
+        let keys = ["v", "w"].map(|name| VariantKey::new("n", name));
+        let fleet = Fleet {
+            gpus: keys.map(|key| (key, ("A".to_owned(), 2))).into(),
+            nodes: [("A".to_owned(), 8)].into(),
+        };
+        let plan = plan(&[("v", "m", 1, 2), ("w", "m", 1, 1)]);
+        let has_room = |quota: u32| {
+            let text = format!(
+                "saturation: {{default: {{enableLimiter: true, limiters: [{{name: a, type: quota, \
+                 scope: cluster, quotas: {{A: {quota}}}}}]}}}}"
+            );
+            let settings = read_bundle(&text).unwrap();
+            fleet.has_room(&settings, &plan, &VariantKey::new("n", "w"))
+        };
+        assert!(has_room(8));
+        assert!(!has_room(7));
+        let unlimited = read_bundle("saturation: {default: {}}").unwrap();
+        assert!(fleet.has_room(&unlimited, &plan, &VariantKey::new("n", "w")));
     }
 }

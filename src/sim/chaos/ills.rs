@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use super::fault::{Api, Prom};
+
+/// How long a question is on its way during which something was done: the process may hear of that.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
 /// What is wrong. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +33,25 @@ struct State {
     misled: Option<Duration>,
     /// The fault that ends the process at its next write.
     at_write: Option<usize>,
+    /// What a fault does while the next question to Prometheus is on its way.
+    at_question: Option<(usize, Act)>,
+    /// The fault by which history is forgotten.
+    forgets: Option<usize>,
+    /// The fault that has cut all watches.
+    cuts: Option<usize>,
+    /// The fault that holds a write back until somebody else has the lease, once it does.
+    holds: Option<usize>,
     /// How often each fault hit something.
     hits: BTreeMap<usize, u64>,
+}
+
+/// What is done, and whether it was.
+struct Act(BoxFuture<'static, bool>);
+
+impl std::fmt::Debug for Act {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Act")
+    }
 }
 
 impl State {
@@ -47,7 +69,11 @@ impl Ills {
     /// A fault of the way to the API server begins. `version` is that of the server now.
     pub(super) fn ail_api(&self, id: usize, fault: Api, version: u64) {
         match fault {
-            Api::Cut => self.0.cut.notify_waiters(),
+            Api::Cut => {
+                self.state().cuts = Some(id);
+                self.0.cut.notify_waiters();
+            }
+            Api::Compact => self.state().forgets = Some(id),
             _ => drop(self.state().api.insert(id, (fault, version))),
         }
     }
@@ -67,6 +93,58 @@ impl Ills {
         let healed = state.prometheus.remove(&id);
         if healed.is_some_and(Prom::hides_use) {
             state.misled = Some(now);
+        }
+        state.at_question.take_if(|(of, _)| *of == id);
+        let State {
+            forgets,
+            cuts,
+            holds,
+            ..
+        } = &mut *state;
+        for of in [forgets, cuts, holds] {
+            of.take_if(|of| *of == id);
+        }
+    }
+
+    /// A watch or a list ends with 410.
+    pub(super) fn expired(&self) {
+        let forgets = self.state().forgets;
+        if let Some(id) = forgets {
+            self.hit(id);
+        }
+    }
+
+    /// A watch is cut.
+    pub(super) fn was_cut(&self) {
+        let cuts = self.state().cuts;
+        if let Some(id) = cuts {
+            self.hit(id);
+        }
+    }
+
+    /// A write is held back from now on by this fault.
+    pub(super) fn hold(&self, id: usize) {
+        self.state().holds = Some(id);
+    }
+
+    /// Whether this fault holds a write back.
+    pub(super) fn holds(&self, id: usize) -> bool {
+        self.state().holds == Some(id)
+    }
+
+    /// Does this while the next question to Prometheus is on its way.
+    pub(super) fn at_question(&self, id: usize, act: BoxFuture<'static, bool>) {
+        self.state().at_question = Some((id, Act(act)));
+    }
+
+    /// A question to Prometheus is on its way.
+    pub(super) async fn asked(&self) {
+        let act = self.state().at_question.take();
+        if let Some((id, Act(act))) = act
+            && act.await
+        {
+            self.hit(id);
+            sleep(ON_ITS_WAY).await;
         }
     }
 

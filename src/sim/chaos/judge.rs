@@ -348,7 +348,7 @@ impl Judge {
                 };
                 found.extend(seat.second(*place, moment, is_free, page, cluster));
                 let sleep = sleep.as_ref();
-                found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, moment)));
+                found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, fleet, moment)));
                 for line in seat.take_news() {
                     self.0.trace.note(&format!("c{place}"), "role", &line);
                 }

@@ -29,7 +29,7 @@ pub(super) struct Lens {
     pub(super) clock: Clock,
     pub(super) heard: Heard,
     misses: Misses,
-    /// The first answer to each question since a fault began, and all pods that ever reported.
+    /// The first answer to each question since a fault began, and the one with the most series.
     memory: Arc<Mutex<Memory>>,
 }
 
@@ -136,6 +136,7 @@ impl Lens {
                 return Err(failure);
             }
         }
+        Owner::NOBODY.does(self.ills.asked()).await;
         let answer = match of {
             Of::Now => self.inner.query(promql, deadline).await,
             Of::ThePast => self.inner.history(promql, deadline).await,
@@ -143,6 +144,7 @@ impl Lens {
         let mut answer = answer.inspect_err(|failure| {
             self.misses.note(ASKED, &why(failure), &[]);
         })?;
+        self.remember(promql, &answer);
         let mut ahead = 0.0;
         for (id, fault) in self.ills.prometheus() {
             ahead += match fault {
@@ -150,14 +152,26 @@ impl Lens {
                 Prom::Behind(time) => -time.as_secs_f64(),
                 _ => 0.0,
             };
-            let (bent, hit) = self.bend(id, fault, promql, answer);
+            let (bent, hit) = self.bend(fault, promql, answer);
             if hit {
                 self.ills.hit(id);
             }
             answer = bent;
         }
+        let mut is_told_again = false;
+        for (id, fault) in self.ills.prometheus() {
+            if fault == Prom::Old {
+                let told = self.old(id, promql, &answer);
+                is_told_again = !is_same(&told, &answer);
+                if is_told_again {
+                    self.ills.hit(id);
+                }
+                answer = told;
+            }
+        }
         self.life.gate().await;
-        if of == Of::Now {
+        // What was told before was heard then.
+        if of == Of::Now && !is_told_again {
             self.heard.note(promql, &answer, ahead, self.clock.now());
         }
         Ok(answer)
@@ -190,13 +204,7 @@ impl Lens {
     }
 
     /// The answer as it arrives, and whether it is another one.
-    fn bend(
-        &self,
-        id: usize,
-        fault: Prom,
-        promql: &str,
-        answer: QueryResult,
-    ) -> (QueryResult, bool) {
+    fn bend(&self, fault: Prom, promql: &str, answer: QueryResult) -> (QueryResult, bool) {
         let is_time = tells_times(promql);
         let seconds = |time: Duration| time.as_secs_f64();
         let shifted = |by: f64| {
@@ -206,7 +214,6 @@ impl Lens {
         let bent = match fault {
             Prom::Empty => QueryResult::default(),
             Prom::Partial => every(&answer, |place| place % 2 == 0),
-            Prom::Old => self.old(id, promql, &answer),
             Prom::Ghosts => self.haunted(promql, &answer),
             Prom::Doubled => {
                 let mut doubled = copy(&answer, |time| time, |value| value);
@@ -237,7 +244,8 @@ impl Lens {
         (bent, hit)
     }
 
-    /// The answer that was the first since the fault began.
+    /// The answer that was the first since the fault began: of something that stands in front of Prometheus, so
+    /// that whatever else is wrong with it was so then.
     fn old(&self, id: usize, promql: &str, answer: &QueryResult) -> QueryResult {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let scope = Owner::NOBODY.enter();
@@ -248,13 +256,26 @@ impl Lens {
         copy(known, |time| time, |value| value)
     }
 
-    /// The answer with what reported when it was asked first.
-    fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
+    /// Keeps the answer to each question that has the most series: most of its pods are gone some time later.
+    fn remember(&self, promql: &str, answer: &QueryResult) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let scope = Owner::NOBODY.enter();
-        let ghosts = memory.ghosts.entry(promql.to_owned());
-        let ghosts = ghosts.or_insert_with(|| copy(answer, |time| time, |value| value));
-        drop(scope);
+        let _scope = Owner::NOBODY.enter();
+        match memory.ghosts.get_mut(promql) {
+            Some(known) if known.len() >= answer.len() => {}
+            Some(known) => *known = copy(answer, |time| time, |value| value),
+            None => {
+                let known = copy(answer, |time| time, |value| value);
+                memory.ghosts.insert(promql.to_owned(), known);
+            }
+        }
+    }
+
+    /// The answer with what reported when the most did.
+    fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ghosts) = memory.ghosts.get(promql) else {
+            return copy(answer, |time| time, |value| value);
+        };
         let mut haunted = copy(answer, |time| time, |value| value);
         let named = |sample: &SampleRef<'_>| -> Vec<(String, String)> {
             let labels = sample.labels();

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use allocations::Owner;
-use futures::future::{Either, select};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, select};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
@@ -24,6 +25,9 @@ use super::stream;
 use super::watches::Watches;
 use crate::sim::apiserver::{ApiServer, Insider, Wire};
 use crate::sim::workloads::object::Object;
+
+/// How often a write that is held looks whether somebody else has the lease.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What the library of clients makes of anything.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -68,6 +72,8 @@ struct Fate {
     lost: bool,
     /// Carried out so much later, and never answered.
     late: Option<Duration>,
+    /// Held back by this fault until somebody else has the lease, and never answered.
+    lapse: Option<usize>,
     /// Read as it was at this version.
     version: Option<u64>,
     /// What becomes of the process.
@@ -98,6 +104,10 @@ impl Line {
         let is_list = !is_watch && query.contains("limit=") && !query.contains("continue=");
         let is_write = is_write(method);
         let is_variant = uri.path().contains("/variantautoscalings/");
+        let is_status = is_variant && uri.path().ends_with("/status");
+        let resource = resource_of(uri.path()).unwrap_or_default();
+        // A list that is older says something else only where something has changed since.
+        let is_old = |version: u64| self.insider.changed_since(version, &[&resource]);
         let mut fate = Fate::default();
         let faults = self.ills.api();
         let mut refused_by = None;
@@ -116,11 +126,13 @@ impl Line {
                 Api::Partition => fate.unreachable = true,
                 Api::Lost if is_write => fate.lost = true,
                 Api::Late(time) if is_write => fate.late = Some(time),
-                Api::StaleList(back) if is_list => {
-                    fate.version = Some(current.saturating_sub(back).max(1));
+                Api::Lapse if self.ills.holds(*id) => fate.unreachable = true,
+                Api::Lapse if is_write && is_status => fate.lapse = Some(*id),
+                Api::StaleList(back) if is_list && is_old(before(current, back)) => {
+                    fate.version = Some(before(current, back));
                 }
-                Api::Older(back) if is_list => {
-                    fate.version = Some(then.saturating_sub(back).max(1));
+                Api::Older(back) if is_list && is_old(before(then, back)) => {
+                    fate.version = Some(before(then, back));
                 }
                 _ => continue,
             }
@@ -129,6 +141,8 @@ impl Line {
         // Of several faults some keep others from doing anything.
         let decides = |id: &usize, fault: Api| match fault {
             Api::Partition => true,
+            // Where somebody else has the lease when the write is carried out.
+            Api::Lapse => false,
             _ if fate.unreachable => false,
             Api::Hang | Api::Latency(_) => true,
             _ if fate.hang => false,
@@ -143,7 +157,10 @@ impl Line {
         for (id, ..) in deciding.filter(|(id, fault, _)| decides(id, *fault)) {
             self.ills.hit(*id);
         }
-        if is_write && fate.is_carried_out() {
+        fate.lapse = fate.lapse.filter(|_| fate.is_carried_out());
+        if let Some(id) = fate.lapse {
+            self.ills.hold(id);
+        } else if is_write && fate.is_carried_out() {
             fate.end = self.life.take_at_write();
         }
         fate
@@ -163,6 +180,7 @@ impl Line {
             Fate {
                 late: Some(late), ..
             } => format!("arrives {:.3} s later, no answer", late.as_secs_f64()),
+            Fate { lapse: Some(_), .. } => "held until another one leads, no answer".to_owned(),
             Fate { lost: true, .. } => "arrives, no answer".to_owned(),
             _ => return,
         };
@@ -200,8 +218,8 @@ impl Line {
         if let Some((code, after)) = fate.refuse {
             return Ok(refusal(code, after));
         }
-        if let Some(time) = fate.late {
-            tokio::spawn(Owner::NOBODY.does(self.arrive(request, time)));
+        if let Some(later) = self.later(&fate) {
+            tokio::spawn(Owner::NOBODY.does(self.arrive(request, later)));
             return std::future::pending().await;
         }
         let request = aged(request, fate.version);
@@ -217,11 +235,7 @@ impl Line {
             std::future::pending::<()>().await;
         }
         self.life.gate().await;
-        let status = answer.status();
-        // That something is not there is an answer.
-        if !status.is_success() && status != StatusCode::NOT_FOUND {
-            self.misses.note(&asked, status.as_str(), &[]);
-        }
+        self.answered(&asked, answer.status());
         if fate.end == Some(Process::AfterWrite) {
             self.ills.struck();
             let life = self.life.clone();
@@ -242,11 +256,28 @@ impl Line {
         )
     }
 
+    /// Tells of an answer that is none.
+    fn answered(&self, asked: &str, status: StatusCode) {
+        if status == StatusCode::GONE {
+            self.ills.expired();
+        }
+        // That something is not there is an answer.
+        if !status.is_success() && status != StatusCode::NOT_FOUND {
+            self.misses.note(asked, status.as_str(), &[]);
+        }
+    }
+
+    /// What passes before a request is carried out, where that is later.
+    fn later(&self, fate: &Fate) -> Option<BoxFuture<'static, ()>> {
+        let late = fate.late.map(|time| sleep(time).boxed());
+        late.or_else(|| Some(self.clone().lapse(fate.lapse?).boxed()))
+    }
+
     /// A request arrives late, whatever has become of who sent it: it must not undo what was done meanwhile.
-    async fn arrive(self, request: Request<Full<Bytes>>, late: Duration) {
+    async fn arrive(self, request: Request<Full<Bytes>>, late: impl Future<Output = ()>) {
         let path = request.uri().path().to_owned();
         let sent_at = self.version_of(&path);
-        sleep(late).await;
+        late.await;
         let present = self.version_of(&path);
         let answer = match self.server.clone().oneshot(request).await {
             Ok(answer) => answer,
@@ -258,6 +289,23 @@ impl Line {
             && answer.status().is_success()
         {
             self.listener.overwritten(&path);
+        }
+    }
+
+    /// Passes when somebody else has the lease, or when the fault ends that waits for it.
+    async fn lapse(self, id: usize) {
+        let holders = || -> Vec<String> {
+            let leases = self.insider.list("leases.coordination.k8s.io");
+            let holder = |lease| Object(lease).text("/spec/holderIdentity").to_owned();
+            leases.into_iter().map(holder).collect()
+        };
+        let then = holders();
+        while self.ills.holds(id) {
+            if holders() != then {
+                self.ills.hit(id);
+                return;
+            }
+            sleep(LOOK).await;
         }
     }
 
@@ -288,7 +336,10 @@ impl Line {
             let cut = pin!(self.ills.cut());
             match select(body.frame(), cut).await {
                 Either::Left((frame, _)) => frame,
-                Either::Right(_) => return None,
+                Either::Right(_) => {
+                    self.ills.was_cut();
+                    return None;
+                }
             }
         };
         match frame? {
@@ -301,6 +352,28 @@ impl Line {
 /// Whether a request changes something. Reviews only ask.
 pub(super) fn is_write(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// The version so many changes before another one, the first being 1.
+fn before(version: u64, back: u64) -> u64 {
+    version.saturating_sub(back).max(1)
+}
+
+/// The resource that a path is about, as in `deployments.apps` and `pods.`.
+fn resource_of(path: &str) -> Option<String> {
+    let mut parts = path.trim_start_matches('/').split('/');
+    let group = match parts.next()? {
+        "api" => "",
+        "apis" => parts.next()?,
+        _ => return None,
+    };
+    let _version = parts.next()?;
+    let first = parts.next()?;
+    let plural = match parts.nth(1) {
+        Some(plural) if first == "namespaces" => plural,
+        _ => first,
+    };
+    Some(format!("{plural}.{group}"))
 }
 
 /// What the trace calls a request.

@@ -23,17 +23,14 @@ const QUEUE: f64 = 10.0;
 const ROOM: f64 = 8.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
-/// them is below its most, and nothing that limits GPUs keeps any there. The percentage-based analysis does not
+/// them is below its most, and no limit of GPUs keeps any there, which `is_kept` says. The percentage-based analysis does not
 /// hear of requests that a router holds, and rests while one server has room; where none has it has grown.
-pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -> Vec<Violation> {
+pub(super) fn wanting(
+    frame: &Frame,
+    scenario: &Scenario,
+    is_kept: &dyn Fn(&VariantKey) -> bool,
+) -> Vec<Violation> {
     let hears_routers = is_by_tokens(scenario);
-    let is_kept = |key: &VariantKey| {
-        let decision = plan.and_then(|plan| plan.decisions.get(key));
-        decision.is_some_and(|decision| {
-            let mut steps = decision.steps.iter();
-            steps.any(|step| matches!(step.why, Why::Limited(_) | Why::Shared(_)))
-        })
-    };
     let may_grow = |variant: &Variant, seen: &VariantFrame| {
         let (least, most) = variant.bounds;
         let enough = if hears_routers {
@@ -73,6 +70,15 @@ pub(super) fn wanting(frame: &Frame, scenario: &Scenario, plan: Option<&Plan>) -
             Violation::new("L3", text)
         })
         .collect()
+}
+
+/// Whether a plan says of a variant that a limit of GPUs keeps it where it is.
+pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
+    let decision = plan.decisions.get(key);
+    decision.is_some_and(|decision| {
+        let mut steps = decision.steps.iter();
+        steps.any(|step| matches!(step.why, Why::Limited(_) | Why::Shared(_)))
+    })
 }
 
 /// Whether everything is at rest, and since when.
@@ -270,7 +276,7 @@ mod tests {
             models: vec![model],
             ..Frame::default()
         };
-        !wanting(&frame, &scenario, None).is_empty()
+        !wanting(&frame, &scenario, &|_| false).is_empty()
     }
 
     #[test]

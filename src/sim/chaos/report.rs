@@ -66,7 +66,7 @@ impl fmt::Display for Report<'_> {
         let ids = self.smallest.ids();
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let smaller = match ids.join(",") {
-            none if none.is_empty() => "no fault is needed".to_owned(),
+            none if none.is_empty() => format!("{replay} --only none"),
             ids => format!("{replay} --only {ids}"),
         };
         writeln!(

@@ -14,7 +14,7 @@ use super::fault::{Actor, Fault, Load};
 use super::fleet::Fleet;
 use super::injector::Injector;
 use super::judge::Judge;
-use super::liveness::{self, wanting};
+use super::liveness::{self, is_limited, wanting};
 use super::outcome::{Outcome, Spot};
 use super::plot::Plot;
 use super::rest::Rest;
@@ -22,6 +22,7 @@ use super::schedule::{Schedule, Strike};
 use super::sleep::Use;
 use super::trace::{Keep, Trace};
 use crate::env::SeedTree;
+use crate::policy::key::VariantKey;
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::{Doors, Scenario, World, WorldError};
@@ -279,9 +280,18 @@ impl<'a> Run<'a> {
     /// L3: what serves is enough for the load, now that nothing has been wrong for long.
     fn climbed(&self) {
         let leader = self.cast.door(self.cast.leader());
-        let plan = leader.map(|door| door.facts.plan.load());
-        let plan = plan.as_deref().and_then(Option::as_deref);
-        for violation in wanting(&self.world.frame(), &self.scenario, plan) {
+        let known = leader.map(|door| (door.facts.plan.load(), door.facts.settings.load()));
+        let fleet = Fleet::of(&self.scenario);
+        // What a limit is said to keep it from, there must be no room for.
+        let is_kept = |key: &VariantKey| {
+            known.as_ref().is_some_and(|(plan, settings)| {
+                let settings = &settings.generation.dynamic;
+                (plan.as_ref().as_ref()).is_some_and(|plan| {
+                    is_limited(plan, key) && !fleet.has_room(settings, plan, key)
+                })
+            })
+        };
+        for violation in wanting(&self.world.frame(), &self.scenario, &is_kept) {
             self.judge.report(violation);
         }
     }

@@ -67,8 +67,11 @@ impl Schedule {
                 let (shortest, longest) = match fault {
                     // Long enough to spend a budget.
                     Fault::Actor(_, Actor::Storm(_)) => (SECOND * 30, MINUTE * 3),
-                    // Long enough for a change that the others are not told of.
-                    Fault::Controller(_, Process::Handover) => (MINUTE, longest),
+                    // Long enough for a change that the others are not told of, and for another one to lead
+                    // after a write.
+                    Fault::Controller(_, Process::Handover) | Fault::Api(_, Api::Lapse) => {
+                        (MINUTE, longest)
+                    }
                     // Long enough for a decision.
                     Fault::Object(..) => (SECOND * 10, longest),
                     // Long enough for a start in ten times its time.
@@ -165,7 +168,11 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
     };
     let variant = dice.place(terrain.variants.len());
     match class {
-        Class::ApiServer => (Fault::Api(controller, api(dice)), MINUTE * 4),
+        Class::ApiServer => match api(dice) {
+            // Nobody else has a lease to lose.
+            fault @ Api::Lapse => (Fault::Api(LEADER, fault), MINUTE * 4),
+            fault => (Fault::Api(controller, fault), MINUTE * 4),
+        },
         Class::Prometheus => {
             let fault = prometheus(dice);
             (Fault::Prometheus(controller, fault), MINUTE * 9)
@@ -202,7 +209,7 @@ fn api(dice: &mut Dice) -> Api {
     let code = dice.pick(&[500, 502, 503, 504]).copied().unwrap_or(503);
     let after = dice.chance(50).then(|| dice.below(10) + 1);
     let late = dice.time(SECOND * 20, SECOND * 90);
-    match dice.below(19) {
+    match dice.below(20) {
         0 | 1 => Api::Latency(latency),
         2 => Api::Refuse(429, Some(dice.below(20) + 1)),
         3 => Api::Refuse(code, after),
@@ -220,6 +227,7 @@ fn api(dice: &mut Dice) -> Api {
         15 => Api::Forbidden,
         16 => Api::Webhook,
         17 => Api::Late(late),
+        18 => Api::Lapse,
         _ if dice.chance(50) => Api::Compact,
         _ => Api::Cut,
     }
@@ -332,7 +340,7 @@ fn object(dice: &mut Dice) -> Object {
         _ => 0,
     };
     let least = if dice.chance(50) { 1 } else { small % 3 + 2 };
-    match dice.below(17) {
+    match dice.below(18) {
         0 | 1 => Object::TargetReplaced,
         2 | 3 => Object::ScaledTo(small),
         4 => Object::SecondScaler,
@@ -344,6 +352,7 @@ fn object(dice: &mut Dice) -> Object {
         12 => Object::Moved,
         13 => Object::Relabelled,
         14 => Object::Contested,
+        16 => Object::Midway,
         15 if dice.chance(CROWDED) => {
             let crowds = if dice.chance(LARGE) {
                 &LARGE_CROWDS

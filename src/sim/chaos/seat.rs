@@ -26,13 +26,13 @@ use super::watches::Watches;
 use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
-use crate::policy::rival::Standing;
 use crate::policy::units::Replicas;
 use crate::settings::Sources;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::Door;
 
 mod knows;
+mod shows;
 
 /// After a server went back in time, until every list is new.
 pub(super) const RELISTED: Duration = Duration::from_mins(12);
@@ -40,6 +40,8 @@ pub(super) const RELISTED: Duration = Duration::from_mins(12);
 const KNOWN: Duration = Duration::from_secs(15);
 /// How soon a variant that is resolved has series, and one that is gone has none.
 const SHOWN: Duration = Duration::from_secs(3);
+/// How soon a count is shown that was decided: a raise waits for two seconds at most to be stored.
+const DECIDED: Duration = Duration::from_secs(5);
 /// How late a status is after its gauge at most: the longest pause between two attempts, and one.
 const STORED: Duration = Duration::from_secs(80);
 
@@ -350,130 +352,5 @@ impl Seat {
         let found = lasting.into_iter().map(|text| Violation::new("T5", text));
         let (variants, pods) = (around.objects.len(), around.pods.len());
         found.chain(outgrown(&learned, variants, pods)).collect()
-    }
-
-    fn page(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
-        let mut found = page.broken.clone();
-        for (number, count) in &page.counted {
-            if *count > self.counted.get(number).copied().unwrap_or(0.0) {
-                let text = format!("{number} was counted by the controller itself");
-                found.push(Violation::new("D", text));
-            }
-        }
-        self.counted.clone_from(&page.counted);
-        let leads = self.door.facts.claim.may_write(now);
-        if !leads {
-            if !page.desired.is_empty() {
-                let text = "decisions are shown without a claim";
-                found.push(Violation::new("E5", text));
-            }
-            return found;
-        }
-        let is_there = |key: &VariantKey| around.variants.contains_key(key);
-        let gone = page.desired.keys().filter(|key| !is_there(key));
-        let gone = gone.map(ToString::to_string).collect();
-        for key in self.lasting_lead("gone", gone, now, SHOWN) {
-            let text = format!("{key} is gone and still shown");
-            found.push(Violation::new("E4", text));
-        }
-        let absent = self.absent(page, around);
-        for key in self.lasting_lead("absent", absent, now, SHOWN) {
-            let text = format!("{key} is resolved and not shown");
-            found.push(Violation::new("E2", text));
-        }
-        found.extend(self.counts(now, page, around));
-        found.extend(self.existing(now, page));
-        found.extend(self.idle(now));
-        found
-    }
-
-    /// E7: the replicas that are shown are those that exist.
-    fn existing(&mut self, now: Moment, page: &Shown) -> Vec<Violation> {
-        let views = self.door.facts.board.snapshot();
-        let is_odd = |key: &VariantKey, shown: f64| {
-            let view = views.get(key);
-            let target = view.and_then(|view| view.target.resolved());
-            target.is_some_and(|target| target.current.to_f64().total_cmp(&shown).is_ne())
-        };
-        let odd = page
-            .current
-            .iter()
-            .filter(|(key, shown)| is_odd(key, **shown));
-        let odd = odd.map(|(key, _)| key.to_string()).collect();
-        let lasting = self.lasting_lead("existing", odd, now, KNOWN).into_iter();
-        let text = |key| format!("{key} is shown with other replicas than it has");
-        lasting.map(|key| Violation::new("E7", text(key))).collect()
-    }
-
-    /// Who leads decides at every tick, on what was collected for it.
-    fn idle(&mut self, now: Moment) -> Option<Violation> {
-        let interval = self.door.facts.settings.load().generation.dynamic.interval;
-        let collected = self.door.facts.metrics.load().collected;
-        let last = [
-            (
-                "published no plan",
-                self.plans.last_at().unwrap_or_default(),
-            ),
-            (
-                "collected nothing",
-                collected.map_or(Duration::ZERO, |at| at.monotonic),
-            ),
-        ];
-        let since = |at: Duration| now.monotonic.saturating_sub(at);
-        let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
-        let idle = idle.map(|(what, _)| (*what).to_owned()).collect();
-        let lasting = self.lasting_beat("idle", idle, now, interval * 2 + KNOWN);
-        let what = lasting.first()?;
-        let limit = (interval * 2).as_secs();
-        let text = format!("leads, and has {what} for more than {limit} s");
-        Some(Violation::new("L1", text))
-    }
-
-    /// Variants that should be shown and are not.
-    fn absent(&self, page: &Shown, around: &Surroundings) -> Vec<String> {
-        let facts = &self.door.facts;
-        let views = facts.board.snapshot();
-        let resolved = views.iter().filter(|(key, view)| {
-            view.target.resolved().is_some()
-                && around.variants.contains_key(*key)
-                && !page.desired.contains_key(*key)
-                && !matches!(facts.standing(key), Standing::Behind { .. })
-        });
-        resolved.map(|(key, _)| key.to_string()).collect()
-    }
-
-    /// What is shown, against what is stored.
-    fn counts(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
-        let mut found = Vec::new();
-        let interval = self.door.facts.settings.load().generation.dynamic.interval;
-        let (mut outside, mut unstored) = (Vec::new(), Vec::new());
-        for (key, desired) in &page.desired {
-            let Some(stored) = around.variants.get(key) else {
-                continue;
-            };
-            let desired = Replicas(crate::sim::number::rounded(*desired));
-            let above = stored.bounds.1.is_some_and(|max| desired.0 > max);
-            let crossed = stored
-                .bounds
-                .1
-                .is_some_and(|max| stored.bounds.0 > Some(max));
-            let below = !crossed && stored.bounds.0.is_some_and(|min| desired.0 < min);
-            if above || below {
-                outside.push(key.to_string());
-            }
-            if stored.desired != Some(desired.0) {
-                unstored.push(key.to_string());
-            }
-        }
-        for key in self.lasting_beat("outside", outside, now, interval * 3 + KNOWN) {
-            let text = format!("{key} is shown outside its bounds");
-            found.push(Violation::new("D2", text));
-        }
-        found.extend(self.untried(now, &unstored));
-        for key in self.lasting_lead("unstored", unstored, now, STORED) {
-            let text = format!("{key} is shown with another count than is stored");
-            found.push(Violation::new("E6", text));
-        }
-        found
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::check::Violation;
 use super::check::spans::Span;
+use super::fleet::Fleet;
 use super::seat::Seat;
 use crate::actors::facts::Facts;
 use crate::policy::key::{ModelKey, VariantKey};
@@ -207,10 +208,16 @@ impl Sleep {
     }
 
     /// L2: who leads starts it when somebody waits for it, whatever Prometheus says.
-    pub(super) fn unwoken(&self, place: usize, seat: &mut Seat, now: Moment) -> Option<Violation> {
+    pub(super) fn unwoken(
+        &self,
+        place: usize,
+        seat: &mut Seat,
+        fleet: &Fleet,
+        now: Moment,
+    ) -> Option<Violation> {
         let facts = &seat.door.facts;
         let limit = facts.settings.load().generation.dynamic.interval * 2 + WOKEN;
-        let is_due = self.now.waits && self.now.answers && self.sleeps(facts);
+        let is_due = self.now.waits && self.now.answers && self.sleeps(facts, fleet);
         let present = is_due.then(|| self.of.model.to_string());
         let lasting = seat.lasting_beat("asleep", present.into_iter().collect(), now, limit);
         let model = lasting.first()?;
@@ -221,12 +228,15 @@ impl Sleep {
         Some(Violation::new("L2", text))
     }
 
-    /// Whether all of it is seen, at zero and kept there, and not for want of GPUs.
-    fn sleeps(&self, facts: &Facts) -> bool {
+    /// Whether all of it is seen, at zero and kept there, and not for want of GPUs: a start is refused where
+    /// there is no room for it.
+    fn sleeps(&self, facts: &Facts, fleet: &Fleet) -> bool {
         let plan = facts.plan.load();
+        let settings = facts.settings.load();
         let is_refused = |key| {
-            let decision = plan.as_ref().as_ref()?.decisions.get(key)?;
-            Some(decision.is_refused_wake())
+            let plan = plan.as_ref().as_ref()?;
+            let is_refused = plan.decisions.get(key)?.is_refused_wake();
+            Some(is_refused && !fleet.has_room(&settings.generation.dynamic, plan, key))
         };
         self.of.variants.iter().all(|key| {
             let view = facts.board.get(key);

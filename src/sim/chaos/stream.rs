@@ -21,6 +21,8 @@ struct Ailing {
     ready: VecDeque<Bytes>,
     /// Whether the server has ended it.
     over: bool,
+    /// The fault by which it tells nothing from the start: a server that stands still.
+    mute: Option<usize>,
     /// Nothing where it tells nothing any more.
     open: Option<Open>,
 }
@@ -29,15 +31,18 @@ struct Ailing {
 pub(super) fn ailing(body: Wire, line: Line, open: Open) -> Wire {
     let faults = line.ills.api();
     // A server that stands still tells nothing.
-    let is_mute = faults
-        .iter()
-        .any(|(_, fault, _)| matches!(fault, Api::Older(_)));
+    let mut older = faults.iter().filter_map(|(id, fault, _)| match fault {
+        Api::Older(_) => Some(*id),
+        _ => None,
+    });
+    let mute = older.next();
     let ailing = Ailing {
         body,
         line,
         ready: VecDeque::new(),
         over: false,
-        open: (!is_mute).then_some(open),
+        open: mute.is_none().then_some(open),
+        mute,
     };
     let frames = futures::stream::unfold(ailing, |mut ailing| async move {
         let bytes = Owner::NOBODY.does(ailing.next()).await?;
@@ -55,13 +60,19 @@ impl Ailing {
             let mut bytes = self.told().await?;
             self.line.life.gate().await;
             if self.open.is_none() {
+                self.mute.iter().for_each(|id| self.line.ills.hit(*id));
                 std::future::pending::<()>().await;
             }
+            let mut doubled = Vec::new();
             for (id, fault, _) in self.line.ills.api() {
                 let hit = match fault {
                     // Nobody tells an open connection that its other end is out of reach.
                     Api::Silent | Api::Partition => {
                         self.line.ills.hit(id);
+                        self.open = None;
+                        return std::future::pending().await;
+                    }
+                    Api::Lapse if self.line.ills.holds(id) => {
                         self.open = None;
                         return std::future::pending().await;
                     }
@@ -72,8 +83,8 @@ impl Ailing {
                         hit
                     }
                     Api::Doubled => {
-                        self.ready.push_back(bytes.clone());
-                        true
+                        doubled.push(id);
+                        false
                     }
                     Api::Delayed(time) => {
                         sleep(time).await;
@@ -93,6 +104,11 @@ impl Ailing {
             }
             self.line.life.gate().await;
             if !bytes.is_empty() {
+                // Twice is what is told after all.
+                for id in doubled {
+                    self.line.ills.hit(id);
+                    self.ready.push_back(bytes.clone());
+                }
                 return Some(self.delivered(bytes));
             }
         }
@@ -112,6 +128,10 @@ impl Ailing {
         }
         let told = self.line.next(&mut self.body).await;
         self.over = told.is_none();
+        let is_error = |bytes: &Bytes| bytes.starts_with(br#"{"type":"ERROR""#);
+        if told.as_ref().is_some_and(is_error) {
+            self.line.ills.expired();
+        }
         told
     }
 

@@ -4,6 +4,7 @@ mod reports;
 mod scenes;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::fault::{Actor, Api, LEADER, Load, Object};
@@ -41,7 +42,7 @@ fn a_schedule_is_drawn_from_its_seed_alone_and_holds_every_class() {
         }
     }
     let counts: Vec<usize> = kinds.values().map(BTreeSet::len).collect();
-    assert_eq!(counts, [18, 18, 8, 8, 13, 12, 7], "{kinds:#?}");
+    assert_eq!(counts, [23, 22, 8, 8, 14, 12, 7], "{kinds:#?}");
 }
 
 #[test]
@@ -69,7 +70,8 @@ fn same_seed_same_trace() {
 #[test]
 fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
     let hash = |seeds, jobs| {
-        let summary = campaign("probe", seeds, jobs, 1, |_| ()).unwrap();
+        let enough = AtomicBool::new(false);
+        let summary = campaign("probe", seeds, jobs, (1, &enough), |_| ()).unwrap();
         assert!(summary.failed.is_empty(), "{:?}", summary.failed);
         summary.hash
     };

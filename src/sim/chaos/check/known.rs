@@ -5,18 +5,24 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::actors::mirrors::Mirrors;
+use crate::api::gpu::{HoldingPod, OfferingNode};
+use crate::api::inference_pool::v1::InferencePool;
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
+use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::mirror::{Mirror, ObjectKey};
+use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
+use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::{Interner, Projected};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::leader_worker_sets;
+use crate::sim::workloads::object::Object;
 
 /// What is stored, as mirrors hold it. What has not changed since the last look is not read again.
 #[derive(Default)]
@@ -28,6 +34,11 @@ pub(in crate::sim::chaos) struct Content {
     namespaces: Views<PartialObjectMeta<Namespace>>,
     horizontal_pod_autoscalers: Views<HorizontalPodAutoscaler>,
     leader_worker_sets: Views<LeaderWorkerSet>,
+    variants: Views<VariantAutoscaling>,
+    services: Views<Service>,
+    pools: Views<InferencePool>,
+    nodes: Views<OfferingNode>,
+    holding_pods: Views<HoldingPod>,
 }
 
 impl Content {
@@ -43,6 +54,12 @@ impl Content {
             .look(list("horizontalpodautoscalers.autoscaling"));
         self.leader_worker_sets
             .look(list(leader_worker_sets::RESOURCE));
+        self.variants.look(list("variantautoscalings.llmd.ai"));
+        self.services.look(list("services."));
+        self.pools
+            .look(list("inferencepools.inference.networking.k8s.io"));
+        self.nodes.look(list("nodes."));
+        self.holding_pods.look(list("pods."));
     }
 
     /// The objects of which a mirror holds something else than was stored at the last look, or nothing,
@@ -71,6 +88,25 @@ impl Content {
                 self.horizontal_pod_autoscalers.unlike(hpas),
             ),
             ("leaderworkersets", self.leader_worker_sets.unlike(groups)),
+            (
+                "variantautoscalings",
+                self.variants.unlike(&mirrors.variants),
+            ),
+            (
+                "services",
+                (self.services).unlike_where(&mirrors.services, ServiceObject::has_metrics),
+            ),
+            ("inferencepools", self.pools.unlike(&mirrors.pools.v1)),
+            (
+                "nodes",
+                (self.nodes).unlike_where(&mirrors.nodes, NodeObject::has_gpus),
+            ),
+            (
+                // They are watched by themselves.
+                "pods of a selection",
+                (self.holding_pods)
+                    .unlike_where(&mirrors.holding_pods, HoldingPodObject::holds_gpus),
+            ),
         ];
         let odd = odd.into_iter().filter(|(plural, _)| is_heard(plural));
         let named = |(plural, keys): (&str, Vec<ObjectKey>)| {
@@ -110,11 +146,26 @@ impl<K: Projected + DeserializeOwned> Views<K> {
     }
 
     fn unlike(&self, mirror: &Mirror<K::View>) -> Vec<ObjectKey> {
+        self.unlike_where(mirror, |_| true)
+    }
+
+    /// The same, where of all objects only those are kept of which this is true.
+    fn unlike_where(
+        &self,
+        mirror: &Mirror<K::View>,
+        is_kept: fn(&K::View) -> bool,
+    ) -> Vec<ObjectKey> {
         let mut alone: BTreeMap<ObjectKey, Arc<K::View>> = mirror.all().into_iter().collect();
         let mut odd = Vec::new();
-        for stored in self.0.iter().filter_map(|(_, view)| view.as_ref()) {
+        for (object, view) in &self.0 {
+            let Some(stored) = view else {
+                // What cannot be read is kept by its name.
+                let object = Object(Arc::clone(object));
+                alone.remove(&ObjectKey::new(object.namespace(), object.name()));
+                continue;
+            };
             let key = K::key(stored);
-            if alone.remove(&key).as_deref() != Some(stored) {
+            if is_kept(stored) && alone.remove(&key).as_deref() != Some(stored) {
                 odd.push(key);
             }
         }

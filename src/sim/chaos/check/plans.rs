@@ -1,6 +1,7 @@
 //! D, C2: what is decided.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Violation;
@@ -20,8 +21,20 @@ pub(in crate::sim::chaos) struct Plans {
     bounds: BTreeMap<VariantKey, DeclaredBounds>,
     /// The term of the claim that the last plan is of.
     term: Option<u64>,
+    /// What the last plan of this term made of each variant.
+    decided: BTreeMap<VariantKey, Decided>,
     /// What was last said about each variant, without its numbers.
     said: BTreeMap<VariantKey, String>,
+}
+
+/// What a plan decided.
+#[derive(Debug)]
+struct Decided {
+    target: Replicas,
+    uid: Arc<str>,
+    /// Whether the plan before it was about the same object: one that has come since a plan was made is
+    /// not what that was about.
+    is_settled: bool,
 }
 
 /// Counts that a predecessor stored.
@@ -71,6 +84,10 @@ pub(in crate::sim::chaos) struct Circumstances<'a> {
     pub(in crate::sim::chaos) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
     /// Whether its policy allows a model to go to zero.
     pub(in crate::sim::chaos) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
+    /// Whether the target of a variant has gone since the last plan: another one begins with what exists.
+    pub(in crate::sim::chaos) begins_anew: &'a dyn Fn(&VariantKey) -> bool,
+    /// The unique id of the object that the process knows.
+    pub(in crate::sim::chaos) uid_of: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
     /// The bounds that the process knows.
     pub(in crate::sim::chaos) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
 }
@@ -79,6 +96,11 @@ impl Plans {
     /// When the last plan was published.
     pub(in crate::sim::chaos) fn last_at(&self) -> Option<Duration> {
         self.recent.back().map(|(at, _)| *at)
+    }
+
+    /// The cycle of the last plan.
+    pub(in crate::sim::chaos) fn last_cycle(&self) -> Option<u64> {
+        self.last.map(|(cycle, _)| cycle)
     }
 
     /// Whether a plan of this term would be the first one.
@@ -120,7 +142,9 @@ impl Plans {
         found.extend(self.outside(plan, circumstances));
         if self.term.replace(circumstances.term) != Some(circumstances.term) {
             found.extend(decided_anew(plan, circumstances));
+            self.decided.clear();
         }
+        found.extend(self.goes_on(plan, circumstances));
         found
     }
 
@@ -155,6 +179,38 @@ impl Plans {
             }
         }
         self.bounds = known;
+        found
+    }
+
+    /// D7: a plan goes on from what the one before it decided.
+    fn goes_on(&mut self, plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+        let mut before = std::mem::take(&mut self.decided);
+        let mut found = None;
+        for (key, decision) in &plan.decisions {
+            let Some((target, uid)) = decision.target.zip((circumstances.uid_of)(key)) else {
+                continue;
+            };
+            let before = before.remove(key).filter(|before| before.uid == uid);
+            let before = before.filter(|_| !(circumstances.begins_anew)(key));
+            let last = before.as_ref().filter(|before| before.is_settled);
+            let base = decision.steps.first().map(|step| step.from);
+            if let Some(last) = last.map(|last| last.target)
+                && base.is_some_and(|base| base != last)
+            {
+                let base = base.unwrap_or_default();
+                let text = format!(
+                    "cycle {} goes on from {base} for {key}, and not from {last}, which the one before it decided",
+                    plan.cycle
+                );
+                found = Some(Violation::new("D7", text));
+            }
+            let decided = Decided {
+                target,
+                uid,
+                is_settled: before.is_some(),
+            };
+            self.decided.insert(key.clone(), decided);
+        }
         found
     }
 
@@ -322,134 +378,4 @@ fn is_outside(target: Replicas, bounds: &DeclaredBounds) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sim::chaos::sleep::tests::plan;
-
-    #[test]
-    fn a_model_goes_to_zero_as_its_policy_allows_and_one_variant_of_several_for_want_of_load() {
-        let fleet = BTreeMap::new();
-        let told = |steps: &[(&str, &str, u32, u32)], stage: Stage, allowed: bool| {
-            let may_sleep = |_: &ModelKey| allowed;
-            let mut plan = plan(steps);
-            for step in (plan.decisions.values_mut()).flat_map(|one| &mut one.steps) {
-                step.stage = stage;
-            }
-            let circumstances = Circumstances {
-                may_sleep: &may_sleep,
-                ..circumstances(&fleet)
-            };
-            sent_to_zero(&plan, &circumstances).map(|found| found.to_string())
-        };
-        let whole = [("v", "m", 1, 0), ("w", "m", 0, 0), ("x", "other", 1, 1)];
-        assert_eq!(told(&whole, Stage::Zero, true), None);
-        let text = "D8: n/v goes to 0, which no policy of m|n allows";
-        assert_eq!(told(&whole, Stage::Zero, false).as_deref(), Some(text));
-        assert_eq!(told(&whole, Stage::Optimizer, false).as_deref(), Some(text));
-        let one = [("v", "m", 1, 0), ("w", "m", 1, 1)];
-        assert_eq!(told(&one, Stage::Optimizer, false), None);
-        assert_eq!(told(&one, Stage::Zero, false).as_deref(), Some(text));
-        let stays = [("v", "m", 0, 0), ("w", "m", 0, 0)];
-        assert_eq!(told(&stays, Stage::Zero, false), None);
-    }
-
-    /// Where nothing is wrong with a plan.
-    fn circumstances(fleet: &BTreeMap<VariantKey, (String, u32)>) -> Circumstances<'_> {
-        Circumstances {
-            generation: 1,
-            term: 1,
-            stored: Inherited::new(),
-            silent: Duration::ZERO,
-            unheard: &|_| Duration::ZERO,
-            usable: Duration::MAX,
-            fresh: Duration::MAX,
-            shortest: None,
-            age: Duration::ZERO,
-            calm: None,
-            unserved: &|_| false,
-            staying: &|_| None,
-            budget: BTreeMap::new(),
-            fleet,
-            may_be_zero: &|_| false,
-            may_sleep: &|_| false,
-            bounds_of: &|_| None,
-        }
-    }
-
-    /// What is found in a plan: `v` goes from 1 to 2, with two GPUs for each, beside two others.
-    fn found(
-        quota: u32,
-        (exist, least): (u32, Option<u32>),
-        age: Duration,
-        calm: Option<Duration>,
-    ) -> [Option<String>; 2] {
-        let plan = plan(&[("v", "m", 1, 2), ("w", "m", 1, 1)]);
-        let keys = ["v", "w"].map(|name| VariantKey::new("n", name));
-        let fleet = keys.map(|key| (key, ("A".to_owned(), 2))).into();
-        let circumstances = Circumstances {
-            age,
-            calm,
-            staying: &|_| Some(Replicas(exist)),
-            budget: [("A", quota)].into(),
-            bounds_of: &|_| {
-                Some(DeclaredBounds {
-                    min: least.map(Replicas),
-                    max: None,
-                })
-            },
-            ..circumstances(&fleet)
-        };
-        let text = |found: Option<Violation>| found.map(|found| found.to_string());
-        [
-            text(beyond(&plan, &circumstances)),
-            text(late(&plan, &circumstances)),
-        ]
-    }
-
-    #[test]
-    fn growth_keeps_within_its_budget_and_what_exists_is_no_growth() {
-        let grown = |quota, exist, least| {
-            let [found, _] = found(quota, (exist, least), Duration::ZERO, None);
-            found.map(|text| text.split(':').nth(1).unwrap_or_default().to_owned())
-        };
-        assert_eq!(grown(6, 1, Some(1)), None);
-        let text = " n/v grows, so that 6 A are used of 5";
-        assert_eq!(grown(5, 1, Some(1)).as_deref(), Some(text));
-        assert_eq!(grown(5, 2, None), None, "somebody else has scaled it");
-        assert_eq!(grown(5, 1, Some(2)), None, "its minimum is owed");
-    }
-
-    #[test]
-    fn what_is_published_late_in_calm_is_told() {
-        let told = |seconds, calm| {
-            let [_, found] = found(9, (1, None), Duration::from_secs(seconds), calm);
-            found
-        };
-        assert_eq!(told(2, Some(Duration::ZERO)), None);
-        let text = "D7: cycle 1 is published 3 s after it was decided";
-        assert_eq!(told(3, Some(Duration::ZERO)).as_deref(), Some(text));
-        assert_eq!(told(3, None), None);
-        assert_eq!(
-            told(3, Some(Duration::from_secs(1))),
-            None,
-            "disturbed then"
-        );
-    }
-
-    #[test]
-    fn bounds_hold_and_of_crossed_ones_the_most() {
-        let outside = |target, min: Option<u32>, max: Option<u32>| {
-            let bounds = DeclaredBounds {
-                min: min.map(Replicas),
-                max: max.map(Replicas),
-            };
-            is_outside(Replicas(target), &bounds)
-        };
-        assert!(!outside(7, None, None));
-        for (target, expected) in [(1, true), (2, false), (4, false), (5, true)] {
-            assert_eq!(outside(target, Some(2), Some(4)), expected, "{target}");
-        }
-        assert!(!outside(2, Some(5), Some(2)));
-        assert!(outside(3, Some(5), Some(2)));
-    }
-}
+mod tests;

@@ -33,6 +33,7 @@ pub(in crate::sim::chaos) const SCALED_BY: [&str; 3] = [
 pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
     let mut shown = Shown::default();
     let mut seen = BTreeSet::new();
+    let mut ratios = Vec::new();
     for family in families {
         let name = family.name();
         for metric in family.get_metric() {
@@ -60,12 +61,33 @@ pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
             match name {
                 "wva_desired_replicas" => drop(shown.desired.insert(key.clone(), value)),
                 "wva_current_replicas" => drop(shown.current.insert(key.clone(), value)),
+                "wva_desired_ratio" => ratios.push((key.clone(), value)),
                 _ => {}
             }
             shown.named.insert(key);
         }
     }
+    for (key, ratio) in ratios {
+        let counts = [&shown.desired, &shown.current].map(|of| of.get(&key).copied());
+        let [Some(desired), Some(current)] = counts else {
+            continue;
+        };
+        let expected = ratio_of(desired, current);
+        if ratio.total_cmp(&expected).is_ne() {
+            let text = format!("{key} is shown with the ratio {ratio}, {desired} of {current}");
+            shown.broken.push(Violation::new("E3", text));
+        }
+    }
     shown
+}
+
+/// What the ratio of two counts is: without replicas the count that is wanted.
+fn ratio_of(desired: f64, current: f64) -> f64 {
+    if current > 0.0 {
+        desired / current
+    } else {
+        desired
+    }
 }
 
 /// The value of a series; of a histogram the sum, since the rest of it are whole numbers.
@@ -128,6 +150,23 @@ mod tests {
             let odd = desired(&[("A", value)]);
             assert_eq!(read(&odd).broken[0].invariant, "E3", "{value}");
         }
+        let three = |ratio: f64| -> Vec<MetricFamily> {
+            let values = [
+                ("desired_replicas", 3.0),
+                ("current_replicas", 2.0),
+                ("desired_ratio", ratio),
+            ];
+            let families = values.map(|(name, value)| {
+                let opts = Opts::new(format!("wva_{name}"), "-");
+                let gauge = GaugeVec::new(opts, &["variant_name", "namespace"]).unwrap();
+                gauge.with_label_values(&["v", "n"]).set(value);
+                gauge.collect()
+            });
+            families.into_iter().flatten().collect()
+        };
+        assert_eq!(read(&three(1.5)).broken, []);
+        let text = "E3: n/v is shown with the ratio 2, 3 of 2";
+        assert_eq!(read(&three(2.0)).broken[0].to_string(), text);
         took.observe(f64::NAN);
         assert_eq!(read(&took.collect()).broken[0].invariant, "E3");
     }

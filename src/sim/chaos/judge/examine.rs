@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Bench, Judge};
+use crate::actors::facts::Facts;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::Plan;
-use crate::policy::snapshot::{ResolvedTarget, TargetView};
+use crate::policy::snapshot::{DeclaredBounds, ResolvedTarget, TargetView, VariantView};
 use crate::policy::units::Replicas;
 use crate::settings::Generation;
 use crate::sim::chaos::check::Violation;
@@ -73,22 +74,15 @@ impl Judge {
         seat.spans.note(dynamic, now);
         let (widest, lag) = behind(seat, plan)?;
         let views = seat.door.facts.board.snapshot();
-        let bounds_of = |key: &VariantKey| {
-            let view = views.get(key)?;
-            let is_read = !matches!(view.target, TargetView::Malformed { .. });
-            is_read.then_some(view.bounds)
-        };
+        let bounds_of = |key: &VariantKey| bounds_of(views.get(key)?);
         let since_told = |prefix: &str| {
             let last = seat.heard.last(prefix);
             now.saturating_sub(last.unwrap_or_default())
         };
-        // Pods are called after their deployment.
-        let unheard = |key: &VariantKey| {
-            let view = seat.door.facts.board.get(key);
-            let target = view.as_ref().and_then(|view| view.target.resolved());
-            let name = target.map_or(&key.name, |target| &target.key.name);
-            since_told(&format!("{name}-"))
-        };
+        let unheard = |key: &VariantKey| since_told(&pods_of(&seat.door.facts, key));
+        let (facts, before) = (&seat.door.facts, seat.plans.last_cycle());
+        let begins_anew = |key: &VariantKey| begins_anew(facts, before, key);
+        let uid_of = |key: &VariantKey| Some(Arc::clone(&facts.mirrors.managed(key)?.object.uid));
         let target_of = |key: &VariantKey| views.get(key)?.target.resolved();
         let unserved =
             |key: &VariantKey| target_of(key).is_some_and(|target| target.ready == Replicas::ZERO);
@@ -115,6 +109,8 @@ impl Judge {
             shortest: seat.spans.shortest_interval(now.saturating_sub(MINUTE)),
             may_be_zero: &may_be_zero,
             may_sleep: &may_sleep,
+            begins_anew: &begins_anew,
+            uid_of: &uid_of,
             bounds_of: &bounds_of,
         };
         for line in seat.plans.news(plan) {
@@ -155,6 +151,27 @@ impl Judge {
         all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?))))
             .collect()
     }
+}
+
+/// The bounds of a variant, if it could be read.
+fn bounds_of(view: &VariantView) -> Option<DeclaredBounds> {
+    let is_read = !matches!(view.target, TargetView::Malformed { .. });
+    is_read.then_some(view.bounds)
+}
+
+/// How the names of the pods of a variant begin: they are called after their deployment.
+fn pods_of(facts: &Facts, key: &VariantKey) -> String {
+    let view = facts.board.get(key);
+    let target = view.as_ref().and_then(|view| view.target.resolved());
+    let name = target.map_or(&key.name, |target| &target.key.name);
+    format!("{name}-")
+}
+
+/// Whether a variant has had no series since the last plan: what was decided before is about a target that is
+/// gone.
+fn begins_anew(facts: &Facts, last: Option<u64>, key: &VariantKey) -> bool {
+    let outlived = facts.records.get(key).map(|record| record.outlived);
+    outlived.is_none_or(|outlived| outlived.is_some_and(|cycle| Some(cycle.0) >= last))
 }
 
 /// What was in force since the collection that a plan may rest on, and how long before it that was.

@@ -1,11 +1,12 @@
 //! Faults begin, hit, and end.
 
+use std::collections::BTreeSet;
 use std::mem::discriminant;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{DATE, Run};
-use crate::kit::{KillAt, Mishap};
+use crate::kit::{Census, KillAt, Mishap, Role, RoleState};
 use crate::policy::moment::WallTime;
 use crate::sim::chaos::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
 use crate::sim::chaos::ills::Ills;
@@ -19,7 +20,15 @@ impl Run<'_> {
         self.count(strike);
         let now = self.now();
         match &strike.fault {
+            Fault::Api(_, Api::Compact) | Fault::Object(_, Object::Midway) => {
+                for member in &self.cast.members {
+                    member.ills.heal(strike.id, now);
+                }
+            }
             Fault::Api(place, _) => self.ills(*place, |ills| ills.heal(strike.id, now)),
+            _ => {}
+        }
+        match &strike.fault {
             Fault::Prometheus(place, fault) => {
                 self.ills(*place, |ills| ills.heal(strike.id, now));
                 self.shake(*fault, strike, false);
@@ -37,7 +46,21 @@ impl Run<'_> {
                 let cast = &mut self.cast;
                 let _runs = cast.strike(leader, Process::Restart, now, lasts).await;
             }
-            Fault::Actor(..) | Fault::Controller(..) => {}
+            Fault::Actor(place, fault) => self.disarm(*place, fault),
+            Fault::Api(..) | Fault::Controller(..) => {}
+        }
+    }
+
+    /// What has not befallen a role while its fault lasted does not any more, unless another one asks for it.
+    fn disarm(&self, place: usize, fault: &Actor) {
+        let role = awaited(fault);
+        let others = self.active.iter().filter_map(|other| match &other.fault {
+            Fault::Actor(whom, other) if *whom == place => awaited(other),
+            _ => None,
+        });
+        let mut others = others.filter(|other| Some(*other) == role);
+        if let (Some(role), None, Some(door)) = (role, others.next(), self.cast.door(place)) {
+            door.census.disarm_role(role);
         }
     }
 
@@ -45,7 +68,12 @@ impl Run<'_> {
     pub(super) fn count(&mut self, strike: &Strike) {
         let armed = self.cast.armed.remove(&strike.id);
         let news = self.cast.news.remove(&strike.id);
+        let by_any = || {
+            let mut members = self.cast.members.iter();
+            members.any(|member| member.ills.hits(strike.id) > 0)
+        };
         let hit = match &strike.fault {
+            Fault::Api(_, Api::Compact) | Fault::Object(_, Object::Midway) => by_any(),
             Fault::Object(..) | Fault::Settings(_) => {
                 news.is_some_and(|news| self.judge.was_told(news))
             }
@@ -56,6 +84,10 @@ impl Run<'_> {
                 _,
                 Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
             ) => armed.is_some_and(|door| !door.census.is_armed(role)),
+            Fault::Actor(_, Actor::Storm(role)) => {
+                armed.is_some_and(|door| has_spent_its_budget(&door.census, role))
+            }
+            Fault::Workload(number, Load::NeverReady) => self.injector.has_started_never(*number),
             Fault::Workload(number, Load::Shortage) => self.injector.waits(*number),
             Fault::Workload(number, Load::SlowStart) => self.injector.has_started_slowly(*number),
             _ => false,
@@ -79,13 +111,16 @@ impl Run<'_> {
     pub(super) async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
         match &strike.fault {
             Fault::Api(_, Api::Compact) => {
+                for member in &self.cast.members {
+                    member.ills.ail_api(strike.id, Api::Compact, 0);
+                }
                 self.world.server.compact();
-                true
+                false
             }
             Fault::Api(place, fault) => {
                 let version = self.insider.version();
                 self.ills(*place, |ills| ills.ail_api(strike.id, *fault, version));
-                *fault == Api::Cut
+                false
             }
             Fault::Prometheus(place, fault) => {
                 self.ills(*place, |ills| ills.ail_prometheus(strike.id, *fault));
@@ -101,13 +136,21 @@ impl Run<'_> {
                     }
                 }
                 let mut runs = self.cast.strike(*place, *how, now, strike.lasts).await;
-                // Alone there is nobody to hand anything over to.
-                runs &= *how != Process::Handover || self.cast.members.len() > 1;
+                // Alone there is nobody to hand anything over to, or with other settings.
+                let needs_others = matches!(how, Process::Handover | Process::Rollout);
+                runs &= !needs_others || self.cast.members.len() > 1;
                 let is_to_come = how.is_at_a_write();
                 if is_to_come {
                     self.ills(*place, |ills| ills.await_write(strike.id));
                 }
                 runs && !is_to_come
+            }
+            Fault::Object(number, Object::Midway) => {
+                let (number, injector) = (*number, self.injector.clone());
+                let remove = async move { injector.break_object(number, Object::Removed).await };
+                let leader = self.cast.leader();
+                self.ills(leader, |ills| ills.at_question(strike.id, Box::pin(remove)));
+                false
             }
             Fault::Object(number, how) => {
                 let news = (self.injector.kind(*number, *how), self.insider.version());
@@ -142,14 +185,15 @@ impl Run<'_> {
         self.cast.armed.insert(id, Arc::clone(&door));
         let census = &door.census;
         match fault {
-            Actor::Kill(role) | Actor::Storm(role) => census.kill(role),
+            Actor::Kill(role) => census.kill(role),
+            Actor::Storm(role) => {
+                census.kill(role);
+                false
+            }
             Actor::Several(roles) => {
-                roles
-                    .iter()
-                    .map(|role| census.kill(role))
-                    .filter(|hit| *hit)
-                    .count()
-                    > 0
+                let roles: BTreeSet<&Role> = roles.iter().collect();
+                let hit = roles.into_iter().filter(|role| census.kill(role));
+                hit.count() > 1
             }
             Actor::Abort(role) => census.abort(role),
             Actor::Before(role) => {
@@ -228,4 +272,32 @@ impl Run<'_> {
         self.cast.calm(now);
         self.trace.note("fault", "calm", "everything is put back");
     }
+}
+
+/// The role whose next occasion a fault waits for.
+fn awaited(fault: &Actor) -> Option<&Role> {
+    match fault {
+        Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role) => {
+            Some(role)
+        }
+        Actor::Kill(_) | Actor::Abort(_) | Actor::Several(_) | Actor::Storm(_) => None,
+    }
+}
+
+/// Whether a role has ended so often that its supervisor puts up with it no longer: it has failed itself, or
+/// starts the role again only after a long time.
+fn has_spent_its_budget(census: &Census, role: &Role) -> bool {
+    let report = census.report();
+    let of = |role: &Role| report.iter().find(|one| one.role == *role);
+    if of(role).is_some_and(|one| one.state == RoleState::Quarantined) {
+        return true;
+    }
+    let parent = role.parent();
+    let failure = parent
+        .and_then(|parent| of(&parent))
+        .and_then(|one| one.last_failure.as_deref());
+    failure.is_some_and(|failure| {
+        failure.starts_with(&format!("{role} ended more than"))
+            || failure.contains(&format!("at last {role}: "))
+    })
 }
