@@ -120,6 +120,12 @@ impl<M: Send + 'static> Context<M> {
         self.life.tenure()
     }
 
+    /// The next thing that this occasion has decided is about to be done.
+    #[cfg(feature = "sim")]
+    pub(super) fn begin_effect(&self) {
+        self.life.begin_effect();
+    }
+
     /// The source of this process's randomness.
     pub fn seed(&self) -> &SeedTree {
         &self.kit.seed

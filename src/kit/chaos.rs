@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -21,8 +21,11 @@ pub enum KillAt {
 /// What befalls a role while it handles its next occasion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mishap {
-    /// Its handler panics.
+    /// Its handler panics before it has done anything.
     Panic,
+    /// Its handler panics when it has done so many of the things that it decided, and has more to do. An occasion
+    /// with fewer passes.
+    Torn(usize),
     /// Its handler never ends.
     Hang,
 }
@@ -31,6 +34,8 @@ pub enum Mishap {
 #[derive(Debug, Default)]
 pub(super) struct KillHooks {
     begun: AtomicU64,
+    /// How many effects of the present occasion have begun.
+    effects: AtomicUsize,
     pending: Mutex<BTreeSet<KillAt>>,
     mishap: Mutex<Option<Mishap>>,
     hangs: AtomicBool,
@@ -118,14 +123,27 @@ impl KillHooks {
 
     /// Lets happen what was asked for.
     pub(super) async fn befall(&self) {
-        let mishap = self.mishap().take();
+        let mishap = self
+            .mishap()
+            .take_if(|mishap| !matches!(mishap, Mishap::Torn(_)));
         match mishap {
             Some(Mishap::Panic) => std::panic::resume_unwind(Box::new("a planted panic")),
             Some(Mishap::Hang) => {
                 self.hangs.store(true, Ordering::Release);
                 std::future::pending::<()>().await;
             }
-            None => {}
+            Some(Mishap::Torn(_)) | None => {}
+        }
+    }
+
+    /// Another effect of the present occasion is about to be done; lets happen what was asked for at this point.
+    pub(super) fn begin_effect(&self) {
+        let done = self.effects.fetch_add(1, Ordering::AcqRel);
+        let torn = self
+            .mishap()
+            .take_if(|mishap| *mishap == Mishap::Torn(done));
+        if torn.is_some() {
+            std::panic::resume_unwind(Box::new("a planted panic between two effects"));
         }
     }
 
@@ -167,6 +185,7 @@ impl KillHooks {
     /// Number of the occasion that begins.
     pub(super) fn begin(&self) -> u64 {
         self.hangs.store(false, Ordering::Release);
+        self.effects.store(0, Ordering::Release);
         self.begun.fetch_add(1, Ordering::AcqRel).saturating_add(1)
     }
 

@@ -104,6 +104,12 @@ impl Life {
         self.hooks.meet(message);
     }
 
+    /// The next thing that a handler has decided is about to be done.
+    #[cfg(feature = "sim")]
+    pub(super) fn begin_effect(&self) {
+        self.hooks.begin_effect();
+    }
+
     /// Sets the time by which it has to be stopped; the first call counts.
     pub(super) fn set_stop_by(&self, deadline: Duration) {
         self.stop_by.get_or_init(|| deadline);

@@ -36,6 +36,8 @@ impl<D: Duty> Behaviour for Machine<D> {
         let mut effects = Vec::new();
         self.0.step(cx.now(), occasion, &mut effects);
         for effect in effects {
+            #[cfg(feature = "sim")]
+            cx.begin_effect();
             self.0.perform(cx, effect);
         }
         Ok(())

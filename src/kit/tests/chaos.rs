@@ -1,11 +1,12 @@
 //! Kills at every point, and the same play from the same seed.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::nursery::Ensemble;
 use super::stage::{Act, Event, Journal, Line, Post, Stage, rest, secs};
 use crate::env::SeedTree;
-use crate::kit::{ExitReason, KillAt, Role, RoleState, supervisor};
+use crate::kit::{ExitReason, KillAt, Mishap, Role, RoleState, supervisor};
 
 const TASKS: u32 = 5;
 
@@ -99,6 +100,41 @@ async fn supervisors_can_be_killed_at_every_chore() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_is_torn_between_two_of_its_effects() {
+    let journal = Journal::new();
+    let post = Post::new(Role::Emitter, &journal);
+    let egress = supervisor(Role::Egress, vec![post.spec()]);
+    let stage = Stage::raise(journal, vec![egress]).await;
+    let census = &stage.kit.census;
+    let first = stage.report(&post.role).incarnation;
+    let seen = |number| {
+        let lines = stage.journal.of(&post.role);
+        let lines = lines.into_iter().filter(|line| line.number == number);
+        lines.map(|line| line.event).collect::<Vec<_>>()
+    };
+    post.tell(Act::Work(1, Duration::ZERO));
+    rest().await;
+    let whole = seen(first);
+    assert_eq!(whole[3..], [Event::Began(1), Event::Finished(1)]);
+
+    census.befall(&post.role, Mishap::Torn(1));
+    post.tell(Act::Answer);
+    rest().await;
+    assert!(census.is_armed(&post.role), "one effect alone is not torn");
+    assert_eq!(seen(first)[5..], [Event::Answered([].into())]);
+
+    post.tell(Act::Work(2, Duration::ZERO));
+    let after = stage.reborn(&post.role, first).await;
+    assert!(!census.is_armed(&post.role));
+    assert_eq!(
+        after.last_failure.as_deref(),
+        Some("a planted panic between two effects")
+    );
+    assert_eq!(seen(first)[6..], [Event::Began(2), Event::Gone]);
+    assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
 /// Two minutes of kills, failures and work, as one text.

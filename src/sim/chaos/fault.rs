@@ -168,6 +168,9 @@ pub enum Actor {
     After(Role),
     /// One fails with a panic at its next occasion.
     Panic(Role),
+    /// A machine fails with a panic when it has done so many of the things that an occasion made it decide, and has
+    /// more to do.
+    Torn(Role, usize),
     /// One never finishes its next occasion.
     Hang(Role),
     /// The task of one is aborted.
@@ -389,6 +392,7 @@ impl fmt::Display for Actor {
                 let names: Vec<String> = roles.iter().map(ToString::to_string).collect();
                 formatter.write_str(&names.join(","))
             }
+            Self::Torn(role, done) => write!(formatter, "{role} after {done}"),
             Self::Kill(role)
             | Self::Before(role)
             | Self::After(role)

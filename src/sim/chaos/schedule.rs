@@ -177,7 +177,14 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
             let fault = prometheus(dice);
             (Fault::Prometheus(controller, fault), MINUTE * 9)
         }
-        Class::Actors => (Fault::Actor(controller, actor(terrain, dice)), MINUTE),
+        Class::Actors => match actor(terrain, dice) {
+            // Nobody else has a plan to hand over or to show, and more than one thing to do comes seldom.
+            fault @ Actor::Torn(Role::Optimizer | Role::Emitter, _) => {
+                (Fault::Actor(LEADER, fault), MINUTE * 10)
+            }
+            fault @ Actor::Torn(..) => (Fault::Actor(controller, fault), MINUTE * 10),
+            fault => (Fault::Actor(controller, fault), MINUTE),
+        },
         Class::Controllers => (Fault::Controller(controller, process(dice)), MINUTE * 3),
         Class::Objects => (Fault::Object(variant, object(dice)), MINUTE * 5),
         Class::Settings => (Fault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
@@ -309,7 +316,7 @@ fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
         dice.pick(among).cloned().unwrap_or(Role::Optimizer)
     };
     let (one, two, three) = (role(), role(), role());
-    match dice.below(12) {
+    match dice.below(13) {
         0..=2 => Actor::Kill(one),
         3 | 4 => Actor::Before(one),
         5 | 6 => Actor::After(one),
@@ -317,8 +324,19 @@ fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
         8 => Actor::Hang(one),
         9 => Actor::Abort(one),
         10 => Actor::Several(vec![one, two, three]),
+        11 => machine(terrain, dice),
         _ => Actor::Storm(one),
     }
+}
+
+/// A role that decides first and then does one thing after another, and how many of them it gets done.
+fn machine(terrain: &Terrain, dice: &mut Dice) -> Actor {
+    let mut machines = vec![Role::Config, Role::Emitter, Role::Optimizer];
+    let variants = terrain.variants.iter().cloned().map(Role::Variant);
+    machines.extend(dice.pick(&variants.collect::<Vec<_>>()).cloned());
+    let role = dice.pick(&machines).cloned().unwrap_or(Role::Optimizer);
+    let done = if dice.chance(75) { 1 } else { 2 };
+    Actor::Torn(role, done)
 }
 
 fn process(dice: &mut Dice) -> Process {

@@ -82,7 +82,11 @@ impl Run<'_> {
             }
             Fault::Actor(
                 _,
-                Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role),
+                Actor::Before(role)
+                | Actor::After(role)
+                | Actor::Panic(role)
+                | Actor::Torn(role, _)
+                | Actor::Hang(role),
             ) => armed.is_some_and(|door| !door.census.is_armed(role)),
             Fault::Actor(_, Actor::Storm(role)) => {
                 armed.is_some_and(|door| has_spent_its_budget(&door.census, role))
@@ -208,6 +212,10 @@ impl Run<'_> {
                 census.befall(role, Mishap::Panic);
                 false
             }
+            Actor::Torn(role, done) => {
+                census.befall(role, Mishap::Torn(*done));
+                false
+            }
             Actor::Hang(role) => {
                 census.befall(role, Mishap::Hang);
                 false
@@ -277,9 +285,11 @@ impl Run<'_> {
 /// The role whose next occasion a fault waits for.
 fn awaited(fault: &Actor) -> Option<&Role> {
     match fault {
-        Actor::Before(role) | Actor::After(role) | Actor::Panic(role) | Actor::Hang(role) => {
-            Some(role)
-        }
+        Actor::Before(role)
+        | Actor::After(role)
+        | Actor::Panic(role)
+        | Actor::Torn(role, _)
+        | Actor::Hang(role) => Some(role),
         Actor::Kill(_) | Actor::Abort(_) | Actor::Several(_) | Actor::Storm(_) => None,
     }
 }
