@@ -14,15 +14,18 @@ use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
 use crate::metrics::VariantLabels;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
-use crate::policy::plan::{Action, Decision, MetricsState, Outcome, Plan};
+use crate::policy::plan::{Action, Decision};
 use crate::policy::record::{Record, Troubles};
 use crate::policy::snapshot::{CycleId, VariantView};
 use crate::policy::units::Replicas;
 use crate::telemetry::in_cycle;
 
 mod news;
+mod succession;
 #[cfg(test)]
 pub(in crate::actors) mod tests;
+
+pub use succession::Succession;
 
 /// How long a raise waits for its status to be stored. While the API server stores nothing, nobody can
 /// scale either, and who can must not wait for long.
@@ -87,8 +90,10 @@ pub enum Effect {
     Reveal(BTreeSet<VariantKey>),
     /// Note that nothing is left of an earlier term of the claim.
     Enter(u64),
-    /// Keep a plan, and show whether it had usable metrics.
-    Keep(Arc<Plan>),
+    /// Note which plan counts from now on: before anything of it is shown, so that a successor goes on with it.
+    Adopt(Proposal),
+    /// Show what a plan says of metrics and limits.
+    Keep(Succession),
 }
 
 impl Effect {
@@ -98,7 +103,9 @@ impl Effect {
             Self::Publish { record, .. }
             | Self::Announce { record, .. }
             | Self::Tell { record, .. } => record.decided.cycle,
-            Self::Keep(plan) => Some(plan.cycle),
+            Self::Adopt(Proposal { plan, .. }) | Self::Keep(Succession { plan, .. }) => {
+                Some(plan.cycle)
+            }
             Self::Forget { .. } | Self::Reveal(_) | Self::Enter(_) => None,
         }
     }
@@ -145,9 +152,7 @@ impl Emitter {
             events,
             settled,
         } = connections;
-        let term = facts.records.term();
         let plan = facts.plan.load().as_ref().clone();
-        let plan = plan.map(|plan| Proposal { term, plan });
         Self {
             facts,
             tenure: tenure.clone(),
@@ -194,7 +199,7 @@ impl Emitter {
     }
 
     /// Takes a plan that counts from the slot.
-    fn take_plan(&mut self, now: Moment) -> Option<Arc<Plan>> {
+    fn take_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) -> Option<Succession> {
         let new = self.plans.take()?;
         let counts = self.facts.claim.may_write(now) && new.term == self.facts.claim.term();
         let is_overtaken = |last: &Proposal| last.plan.cycle >= new.plan.cycle;
@@ -202,16 +207,18 @@ impl Emitter {
             return None;
         }
         let plan = Arc::clone(&new.plan);
+        let previous = self.facts.last_plan();
+        effects.push(Effect::Adopt(new.clone()));
         self.plan = Some(flaws::shown(&self.facts.flaws, new));
-        Some(plan)
+        Some(Succession { plan, previous })
     }
 
     fn follow_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        let Some(plan) = self.take_plan(now) else {
+        let Some(taken) = self.take_plan(now, effects) else {
             return;
         };
         if self.is_of_this_term() {
-            for key in plan.decisions.keys() {
+            for key in taken.plan.decisions.keys() {
                 if let Some(view) = self.facts.board.get(key) {
                     self.publish(&view, now, effects);
                 }
@@ -219,7 +226,7 @@ impl Emitter {
         } else {
             self.full_pass(now, effects);
         }
-        effects.push(Effect::Keep(plan));
+        effects.push(Effect::Keep(taken));
     }
 
     fn refresh(&mut self, now: Moment, effects: &mut Vec<Effect>) {
@@ -298,10 +305,11 @@ impl Emitter {
     ) {
         let plan = self.plan.as_ref().map(|known| &*known.plan);
         let stored = self.facts.mirrors.stored(&view.key);
-        // The board may be behind what is stored, and a new term begins with that; where nothing is, with
-        // the replicas that exist.
+        // The board may be behind what is stored, and until its first decision a term goes by that; where
+        // nothing is, by the replicas that exist.
         let is_known = stored.is_some() || view.target.resolved().is_some();
-        let behind = previous.is_none() && is_known && stored != view.desired;
+        let undecided = previous.as_deref().is_none_or(Record::awaits_decision);
+        let behind = undecided && is_known && stored != view.desired;
         let view = &if behind {
             let desired = stored;
             Arc::new(VariantView {
@@ -381,43 +389,6 @@ impl Emitter {
             }
         }
     }
-
-    fn keep(&mut self, plan: Arc<Plan>) {
-        let records = &self.facts.records;
-        let is_live = |key: &VariantKey| records.get(key).is_some();
-        self.facts.series.expose_plan(&plan, is_live);
-        let before = self.facts.plan.load();
-        for (key, decision) in &plan.decisions {
-            // A variant that went since the plan was made has no series any more.
-            if self.facts.records.get(key).is_none() {
-                continue;
-            }
-            let up = matches!(
-                decision.metrics,
-                MetricsState::Available | MetricsState::NoReplicas
-            );
-            self.facts.series.expose_metrics_up(key, up);
-            self.facts.series.expose_freshness(key, &decision.figures);
-            self.facts.series.expose_limits(decision);
-            let was = (*before).as_ref();
-            let was = was.and_then(|plan| plan.decisions.get(key));
-            let begins = |holds: fn(&Decision) -> bool| holds(decision) && !was.is_some_and(holds);
-            if begins(|decision| decision.outcome == Outcome::SafetyNet) {
-                news::log_safety_net(decision);
-            }
-            if begins(Decision::is_refused_wake) {
-                news::log_refused_wake(decision);
-            }
-        }
-        self.facts
-            .series
-            .engine
-            .models_processed
-            .set(i64::try_from(plan.models.len()).unwrap_or(i64::MAX));
-        tracing::debug!(variants = plan.decisions.len(), "plan published");
-        // Where a younger emitter has published already, its plan is the newer one.
-        drop(self.facts.plan.publish(&self.tenure, Arc::new(Some(plan))));
-    }
 }
 
 fn labels(record: &Record) -> VariantLabels {
@@ -437,9 +408,15 @@ impl Duty for Emitter {
                 // What an earlier life kept back is shown now; nobody knows any more what it was.
                 let known = self.facts.records.snapshot().into_keys();
                 effects.push(Effect::Reveal(known.collect()));
-                let plan = self.take_plan(now);
+                let taken = self.take_plan(now, effects);
                 self.full_pass(now, effects);
-                effects.extend(plan.map(Effect::Keep));
+                // An earlier life may not have come to the end of its plan.
+                let again = || {
+                    let plan = Arc::clone(&self.plan.as_ref()?.plan);
+                    let previous = Some(Arc::clone(&plan));
+                    Some(Succession { plan, previous })
+                };
+                effects.extend(taken.or_else(again).map(Effect::Keep));
             }
             Occasion::Message(Message::ClaimChanged) => self.full_pass(now, effects),
             Occasion::Message(Message::PlanReady) => self.follow_plan(now, effects),
@@ -483,7 +460,15 @@ impl Duty for Emitter {
                 // Where a younger emitter has written already, it has seen to this.
                 drop(self.facts.records.enter(&self.tenure, term));
             }
-            Effect::Keep(plan) => self.keep(plan),
+            Effect::Adopt(proposal) => {
+                // Where a younger emitter has published already, its plan is the newer one.
+                drop(
+                    self.facts
+                        .plan
+                        .publish(&self.tenure, Arc::new(Some(proposal))),
+                );
+            }
+            Effect::Keep(plan) => plan.show(&self.facts),
         }
     }
 }

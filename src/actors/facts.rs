@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::actors::board::Board;
 use crate::actors::config::Told;
 use crate::actors::mirrors::{self, Contact, Mirrors, Sighting};
+use crate::actors::optimizer::Proposal;
 use crate::actors::records::Records;
 use crate::actors::requests::Requests;
 use crate::actors::reread::Reread;
@@ -103,8 +104,8 @@ pub struct Facts {
     pub manager: Arc<str>,
     /// What is known of other controllers.
     pub rivals: Arc<RwLock<Rivals>>,
-    /// The last plan that was published.
-    pub plan: Cell<Option<Arc<Plan>>>,
+    /// The last plan that was published, and the term that it is of.
+    pub plan: Cell<Option<Proposal>>,
     /// The series.
     pub series: Arc<Metrics>,
     /// What was said about settings last.
@@ -164,6 +165,12 @@ impl Facts {
     pub fn told_at_start(self, findings: &Findings) -> Self {
         *self.told() = Told::at_start(findings);
         self
+    }
+
+    /// The last plan that was published.
+    pub fn last_plan(&self) -> Option<Arc<Plan>> {
+        let last = self.plan.load();
+        last.as_ref().as_ref().map(|last| Arc::clone(&last.plan))
     }
 
     /// The right to write, for requests that take no longer than this together.

@@ -72,6 +72,8 @@ pub struct Leadership {
     denials: Denials,
     election: Election,
     state: LeaseState,
+    /// The number of the reading that was asked for since the lease is ours.
+    reading: Option<u64>,
     listeners: Listeners,
     generator: Generator,
 }
@@ -94,6 +96,7 @@ impl Leadership {
             denials,
             election,
             state: LeaseState::default(),
+            reading: None,
             listeners,
             generator,
         }
@@ -152,12 +155,19 @@ impl Leadership {
     /// Whether the claim may be told. Who begins to lead reads first what its predecessor stored last:
     /// a watch may be behind that, and what is shown would fall back. While nobody can read the
     /// objects, nobody leads, and the lease is kept.
-    async fn is_up_to_date(&self, cx: &Context<Message>, hold: Hold, patience: Duration) -> bool {
+    async fn is_up_to_date(
+        &mut self,
+        cx: &Context<Message>,
+        hold: Hold,
+        patience: Duration,
+    ) -> bool {
         let leads_on = self.claim.may_write(cx.now());
         if hold == Hold::NotOurs || leads_on || cx.flaws().has(Flaw::TakeoverUnread) {
+            self.reading = None;
             return true;
         }
-        let is_read = self.reread.ask(self.claim.term() + 1, patience).await;
+        let number = *self.reading.get_or_insert_with(|| self.reread.asked() + 1);
+        let is_read = self.reread.ask(number, patience).await;
         if !is_read {
             tracing::warn!(
                 "leads only once VariantAutoscalings are listed, which has taken longer than {patience:?}"
@@ -242,8 +252,9 @@ impl Behaviour for Leadership {
                 }
                 look.free_at
             }
-            // The claim runs out by itself, so a failure needs no further step.
+            // The claim runs out by itself, so a failure needs no further step. Somebody else may lead meanwhile.
             Err(error) => {
+                self.reading = None;
                 self.failed(&error);
                 None
             }

@@ -80,7 +80,9 @@ impl Routes for MetricsRoutes {
         match (&head.method, head.uri.path()) {
             (&Method::GET, "/metrics") => self.metrics(),
             (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.census.report()),
-            (&Method::GET, "/debug/decisions") => json(StatusCode::OK, &*self.facts.plan.load()),
+            (&Method::GET, "/debug/decisions") => {
+                json(StatusCode::OK, &self.facts.last_plan().as_deref())
+            }
             (&Method::GET, "/debug/snapshot") => json(StatusCode::OK, &self.facts.debug_snapshot()),
             #[cfg(all(feature = "sim", debug_assertions))]
             (&Method::POST, "/debug/kill") => self.kill(head),

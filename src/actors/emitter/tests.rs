@@ -18,7 +18,7 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::claim::{Claim, Hold};
 use crate::env::SeedTree;
 use crate::kit::{
-    self, Address, Census, Doorbell, ExitReason, Kit, Role, Slot, Tenure, WatchedKind,
+    self, Address, Census, Doorbell, ExitReason, Kit, Mishap, Role, Slot, Tenure, WatchedKind,
 };
 use crate::metrics::Visibility;
 use crate::policy;
@@ -95,6 +95,7 @@ struct Running {
     address: Address<Message>,
     plans: Slot<Proposal>,
     settled: Doorbell<Settled>,
+    census: Census,
     task: JoinHandle<ExitReason>,
 }
 
@@ -124,16 +125,18 @@ impl Running {
         let emitter = kit::machine(Role::Emitter, &address, move |tenure| {
             Emitter::new(of_emitter.clone(), tenure, connections.clone())
         });
+        let census = Census::new();
         let kit = Kit {
             clock: facts.clock.clone(),
             seed: SeedTree::new(1),
-            census: Census::new(),
+            census: census.clone(),
         };
         let tree = vec![kit::supervisor(Role::Egress, vec![emitter])];
         Self {
             address,
             plans,
             settled,
+            census,
             task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
         }
     }
@@ -300,4 +303,43 @@ async fn an_emitter_that_was_dead_when_the_claim_came_back_keeps_nothing_of_the_
     claim(&facts, 3);
     let _running = Running::with(&facts, Some(of_old_term));
     assert_eq!(gauge(&facts).await, "8");
+}
+
+/// The term has begun, nothing was decided in it yet, and the last plan of the term before is at hand.
+#[tokio::test(start_paused = true)]
+async fn an_emitter_that_begins_anew_keeps_nothing_of_the_term_before() {
+    let facts = leading(3);
+    let running = Running::start(&facts);
+    running.plans.put(plan(&facts, 5, 1));
+    sleep(STORAGE_PATIENCE).await;
+    assert_eq!(gauge(&facts).await, "5");
+
+    store(&facts, 8);
+    claim(&facts, 3);
+    running.address.hint(Message::ClaimChanged);
+    assert_eq!(gauge(&facts).await, "8", "which another one has stored");
+    drop(running);
+    let _running = Running::start(&facts);
+    assert_eq!(gauge(&facts).await, "8");
+    assert_eq!(facts.records.desired(&key()), Some(Replicas(8)));
+}
+
+/// It fails between any two of the things that a plan makes it do, and goes on with that plan.
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_was_shown_by_halves_is_shown_whole() {
+    for done in 1..=4 {
+        let facts = leading(3);
+        let running = Running::start(&facts);
+        running.plans.put(plan(&facts, 1, 1));
+        assert_eq!(gauge(&facts).await, "3");
+        running.census.befall(&Role::Emitter, Mishap::Torn(done));
+        running.plans.put(plan(&facts, 5, 2));
+        sleep(STORAGE_PATIENCE * 3).await;
+        assert!(!running.census.is_armed(&Role::Emitter), "after {done}");
+        assert_eq!(gauge(&facts).await, "5", "after {done}");
+        let last = facts.last_plan().map(|plan| plan.cycle);
+        assert_eq!(last, Some(CycleId(2)), "after {done}");
+        let record = facts.records.get(&key()).unwrap();
+        assert_eq!(record.decided.cycle, Some(CycleId(2)), "after {done}");
+    }
 }

@@ -30,6 +30,9 @@ const BACKOFF: Backoff = Backoff {
     cap: Duration::from_secs(10),
 };
 
+/// The longest delay that a server is heard when it asks for: who does not watch decides on what is old.
+const LONGEST_ASKED: Duration = Duration::from_secs(30);
+
 /// Delays between questions for a kind that is not served.
 const ABSENCE: Backoff = Backoff {
     base: Duration::from_secs(2),
@@ -353,7 +356,7 @@ where
             _ => None,
         };
         let delay = BACKOFF.delay(self.failures);
-        let retry_in = self.pause(delay.max(asked.unwrap_or_default().min(BACKOFF.cap)));
+        let retry_in = self.pause(delay.max(asked.unwrap_or_default().min(LONGEST_ASKED)));
         WatchEvent::Failed { error, retry_in }
     }
 

@@ -61,7 +61,7 @@ impl State {
 }
 
 /// Whether a server goes back in time by it.
-fn is_younger(fault: Api) -> bool {
+pub(super) fn is_younger(fault: Api) -> bool {
     matches!(fault, Api::StaleList(_) | Api::Older(_))
 }
 
@@ -71,11 +71,16 @@ impl Ills {
         match fault {
             Api::Cut => {
                 self.state().cuts = Some(id);
-                self.0.cut.notify_waiters();
+                self.cut_watches();
             }
             Api::Compact => self.state().forgets = Some(id),
             _ => drop(self.state().api.insert(id, (fault, version))),
         }
+    }
+
+    /// Ends every watch.
+    pub(super) fn cut_watches(&self) {
+        self.0.cut.notify_waiters();
     }
 
     /// A fault of the way to Prometheus begins.

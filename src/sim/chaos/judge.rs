@@ -18,6 +18,7 @@ use super::seat::{Cluster, Hears, LOOK_EVERY, Seat};
 use super::sleep::{Sleep, Sleeper, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
+use crate::actors::optimizer::Proposal;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
@@ -218,8 +219,8 @@ impl Judge {
     pub(super) async fn follow(self, place: usize, door: Arc<Door>) {
         let mut plans = door.facts.plan.subscribe();
         while plans.changed().await.is_ok() {
-            let plan = Option::clone(&plans.borrow_and_update());
-            if let Some(plan) = plan {
+            let last = Option::clone(&plans.borrow_and_update());
+            if let Some(Proposal { plan, .. }) = last {
                 // It may be about an object that was not there at the last look.
                 self.look_around();
                 self.planned(place, &plan);

@@ -280,13 +280,13 @@ impl<'a> Run<'a> {
     /// L3: what serves is enough for the load, now that nothing has been wrong for long.
     fn climbed(&self) {
         let leader = self.cast.door(self.cast.leader());
-        let known = leader.map(|door| (door.facts.plan.load(), door.facts.settings.load()));
+        let known = leader.map(|door| (door.facts.last_plan(), door.facts.settings.load()));
         let fleet = Fleet::of(&self.scenario);
         // What a limit is said to keep it from, there must be no room for.
         let is_kept = |key: &VariantKey| {
             known.as_ref().is_some_and(|(plan, settings)| {
                 let settings = &settings.generation.dynamic;
-                (plan.as_ref().as_ref()).is_some_and(|plan| {
+                plan.as_ref().is_some_and(|plan| {
                     is_limited(plan, key) && !fleet.has_room(settings, plan, key)
                 })
             })

@@ -185,7 +185,11 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
             fault @ Actor::Torn(..) => (Fault::Actor(controller, fault), MINUTE * 10),
             fault => (Fault::Actor(controller, fault), MINUTE),
         },
-        Class::Controllers => (Fault::Controller(controller, process(dice)), MINUTE * 3),
+        Class::Controllers => match process(dice) {
+            // Nobody else has anything to hand over.
+            how @ Process::Handover => (Fault::Controller(LEADER, how), MINUTE * 3),
+            how => (Fault::Controller(controller, how), MINUTE * 3),
+        },
         Class::Objects => (Fault::Object(variant, object(dice)), MINUTE * 5),
         Class::Settings => (Fault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
         Class::Workloads => (Fault::Workload(variant, load(dice)), MINUTE * 6),
@@ -335,7 +339,13 @@ fn machine(terrain: &Terrain, dice: &mut Dice) -> Actor {
     let variants = terrain.variants.iter().cloned().map(Role::Variant);
     machines.extend(dice.pick(&variants.collect::<Vec<_>>()).cloned());
     let role = dice.pick(&machines).cloned().unwrap_or(Role::Optimizer);
-    let done = if dice.chance(75) { 1 } else { 2 };
+    let done = match role {
+        // For each variant it does several.
+        Role::Emitter => dice.below(9) + 1,
+        _ if dice.chance(75) => 1,
+        _ => 2,
+    };
+    let done = usize::try_from(done).unwrap_or(1);
     Actor::Torn(role, done)
 }
 

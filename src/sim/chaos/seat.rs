@@ -18,7 +18,7 @@ use super::check::plans::Plans;
 use super::check::series::Shown;
 use super::check::settings::{Followed, Generations};
 use super::check::spans::Spans;
-use super::check::tree::{Tree, turns};
+use super::check::tree::{Tree, turns, unplanned};
 use super::ills::Ills;
 use super::lens::Heard;
 use super::surroundings::Surroundings;
@@ -26,6 +26,7 @@ use super::watches::Watches;
 use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
+use crate::policy::snapshot::CycleId;
 use crate::policy::units::Replicas;
 use crate::settings::Sources;
 use crate::sim::apiserver::Insider;
@@ -107,8 +108,12 @@ pub(super) struct Seat {
     awake: Option<Duration>,
     /// Since when its roles live and its way is free.
     free: Option<Duration>,
+    /// Since when its roles live.
+    whole: Option<Duration>,
     /// Since when it leads.
     leads: Option<Duration>,
+    /// By which cycle each variant counted last, and in which term.
+    cycles: BTreeMap<VariantKey, (u64, CycleId)>,
     counted: BTreeMap<String, f64>,
 }
 
@@ -172,7 +177,9 @@ impl Seat {
             calm: None,
             awake: None,
             free: None,
+            whole: None,
             leads: None,
+            cycles: BTreeMap::new(),
             counted: BTreeMap::new(),
         }
     }
@@ -205,7 +212,7 @@ impl Seat {
         cluster: Cluster<'_>,
     ) -> Vec<Violation> {
         if self.paused || self.leaving {
-            (self.calm, self.awake, self.free) = (None, None, None);
+            (self.calm, self.awake, self.free, self.whole) = (None, None, None, None);
             return Vec::new();
         }
         let around = cluster.around;
@@ -218,6 +225,7 @@ impl Seat {
         let variants = u64::try_from(around.objects.len()).unwrap_or(u64::MAX);
         let tree = &mut self.tree;
         let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
+        found.extend(unplanned(&self.news));
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
         self.spans.note(&generation.dynamic, now.monotonic);
@@ -266,6 +274,7 @@ impl Seat {
         self.calm = since(is_free && is_whole && is_told, self.calm);
         self.awake = since(is_whole && is_told, self.awake);
         self.free = since(is_free && is_whole, self.free);
+        self.whole = since(is_whole, self.whole);
         let leads = self.door.facts.claim.may_write(self.door.facts.clock.now());
         self.leads = since(leads, self.leads);
     }
@@ -280,6 +289,20 @@ impl Seat {
     ) -> Vec<String> {
         let since = self.calm.max(self.leads);
         let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
+        self.patience.lasting(group, present, times, limit)
+    }
+
+    /// The same of what a process does within itself, whatever is wrong around it.
+    pub(super) fn lasting_within(
+        &mut self,
+        group: &str,
+        present: Vec<String>,
+        now: Moment,
+        limit: Duration,
+    ) -> Vec<String> {
+        let since = self.whole.max(self.leads);
+        let is_whole = self.whole.is_some() && self.leads.is_some();
+        let times = (now.monotonic, since.filter(|_| is_whole));
         self.patience.lasting(group, present, times, limit)
     }
 

@@ -231,10 +231,10 @@ impl Sleep {
     /// Whether all of it is seen, at zero and kept there, and not for want of GPUs: a start is refused where
     /// there is no room for it.
     fn sleeps(&self, facts: &Facts, fleet: &Fleet) -> bool {
-        let plan = facts.plan.load();
+        let plan = facts.last_plan();
         let settings = facts.settings.load();
         let is_refused = |key| {
-            let plan = plan.as_ref().as_ref()?;
+            let plan = plan.as_ref()?;
             let is_refused = plan.decisions.get(key)?.is_refused_wake();
             Some(is_refused && !fleet.has_room(&settings.generation.dynamic, plan, key))
         };

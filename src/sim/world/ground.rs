@@ -19,6 +19,7 @@ use super::record::Recorder;
 use super::routers::{self, Question};
 use super::scenario::{Scenario, Trouble, Variant};
 use super::service::{Service, Tally, tally};
+use crate::actors::optimizer::Proposal;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::{Moment, WallTime};
@@ -46,7 +47,7 @@ pub(super) struct Ground {
     pub(super) outages: Outages,
     pub(super) prometheus: Arc<Mutex<Prometheus>>,
     pub(super) doors: Doors,
-    pub(super) plans: watch::Receiver<Arc<Option<Arc<Plan>>>>,
+    pub(super) plans: watch::Receiver<Arc<Option<Proposal>>>,
     pub(super) services: Vec<Service>,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
     pub(super) recorder: Option<Recorder>,
@@ -119,8 +120,8 @@ impl Ground {
             };
             match event {
                 Event::Planned => {
-                    let plan = Option::clone(&self.plans.borrow_and_update());
-                    if let Some(plan) = plan {
+                    let last = Option::clone(&self.plans.borrow_and_update());
+                    if let Some(Proposal { plan, .. }) = last {
                         self.note(&plan);
                     }
                 }

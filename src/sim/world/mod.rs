@@ -45,6 +45,7 @@ use self::controller::{Door, Signals};
 use self::ground::{Ground, State};
 use self::record::Recorder;
 use self::service::Service;
+use crate::actors::optimizer::Proposal;
 use crate::app::Controller;
 use crate::env::{Clock, SeedTree};
 use crate::kit::Cell;
@@ -104,7 +105,7 @@ pub struct World {
     pub clock: Clock,
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
-    plans: watch::Receiver<Arc<Option<Arc<Plan>>>>,
+    plans: watch::Receiver<Arc<Option<Proposal>>>,
     records: watch::Receiver<Option<Record>>,
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
@@ -254,7 +255,8 @@ impl World {
 
     /// The controller's last plan.
     pub fn plan(&self) -> Option<Arc<Plan>> {
-        Option::clone(&self.plans.borrow())
+        let last = Option::clone(&self.plans.borrow());
+        last.map(|last| last.plan)
     }
 
     /// The last frame.

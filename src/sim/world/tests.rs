@@ -265,8 +265,8 @@ fn rising() -> Scenario {
 
 /// The source of each latency line and the observations behind it, in the first plan with any.
 async fn first_lines(door: &Door, within: Duration) -> Vec<(Source, usize)> {
-    let lines = |plan: &Option<Arc<Plan>>| -> Vec<(Source, usize)> {
-        let models = plan.iter().flat_map(|plan| plan.models.values());
+    let lines = |last: &Option<Proposal>| -> Vec<(Source, usize)> {
+        let models = last.iter().flat_map(|last| last.plan.models.values());
         let reports = models.filter_map(|figures| figures.throughput.as_ref());
         let variants = reports.flat_map(|report| report.variants.values());
         let known =

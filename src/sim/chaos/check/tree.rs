@@ -38,6 +38,24 @@ pub(in crate::sim::chaos) fn turns(before: &[RoleReport], now: &[RoleReport]) ->
     turns.collect()
 }
 
+/// T1: no role ends by itself. What makes one end here is planted, or its supervisor's to do.
+pub(in crate::sim::chaos) fn unplanned(turns: &[String]) -> Option<Violation> {
+    let is_planned = |turn: &&String| {
+        [
+            ": asked to end",
+            "killed",
+            "actor_task_cancelled",
+            "a planted panic",
+            ": hung: ",
+            " ended more than ",
+        ]
+        .iter()
+        .any(|why| turn.contains(why))
+    };
+    let turn = turns.iter().find(|turn| !is_planned(turn))?;
+    Some(Violation::new("T1", format!("ended by itself: {turn}")))
+}
+
 /// The roles of one process, as they were last seen.
 #[derive(Debug, Default)]
 pub(in crate::sim::chaos) struct Tree {

@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{DATE, Run};
-use crate::kit::{Census, KillAt, Mishap, Role, RoleState};
+use crate::kit::{Census, KillAt, Mishap, Role, RoleReport, RoleState};
 use crate::policy::moment::WallTime;
 use crate::sim::chaos::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
-use crate::sim::chaos::ills::Ills;
+use crate::sim::chaos::ills::{Ills, is_younger};
 use crate::sim::chaos::schedule::Strike;
 use crate::sim::prometheus::Outage;
 
@@ -37,14 +37,21 @@ impl Run<'_> {
             Fault::Object(number, _) => self.injector.restore(*number).await,
             Fault::Settings(_) => self.injector.restore_settings().await,
             Fault::Workload(number, how) => self.injector.relieve(*number, *how).await,
-            Fault::Controller(_, Process::Handover) => {
+            Fault::Controller(place, Process::Handover) => {
+                // It is the one that leads still, and the others have not heard of something.
+                let others = self.cast.members.iter().enumerate();
+                let mut others = others.filter(|(other, _)| other != place);
+                let is_kept_from_others = *place == self.cast.leader()
+                    && others.any(|(_, other)| other.ills.hits(strike.id) > 0);
                 for member in &self.cast.members {
                     member.ills.heal(strike.id, now);
                 }
-                let leader = self.cast.leader();
-                let lasts = strike.lasts;
+                let (leader, lasts) = (self.cast.leader(), strike.lasts);
                 let cast = &mut self.cast;
-                let _runs = cast.strike(leader, Process::Restart, now, lasts).await;
+                let ends = cast.strike(leader, Process::Restart, now, lasts).await;
+                if ends && is_kept_from_others {
+                    self.credit(strike, true);
+                }
             }
             Fault::Actor(place, fault) => self.disarm(*place, fault),
             Fault::Api(..) | Fault::Controller(..) => {}
@@ -67,6 +74,7 @@ impl Run<'_> {
     /// Counts a fault that was effective if it hit something while it lasted.
     pub(super) fn count(&mut self, strike: &Strike) {
         let armed = self.cast.armed.remove(&strike.id);
+        let spent = self.cast.spent.remove(&strike.id);
         let news = self.cast.news.remove(&strike.id);
         let by_any = || {
             let mut members = self.cast.members.iter();
@@ -77,6 +85,8 @@ impl Run<'_> {
             Fault::Object(..) | Fault::Settings(_) => {
                 news.is_some_and(|news| self.judge.was_told(news))
             }
+            // Counted when it ends somebody.
+            Fault::Controller(_, Process::Handover) => false,
             Fault::Api(place, _) | Fault::Prometheus(place, _) | Fault::Controller(place, _) => {
                 self.hits(*place, strike.id) > 0
             }
@@ -89,13 +99,17 @@ impl Run<'_> {
                 | Actor::Hang(role),
             ) => armed.is_some_and(|door| !door.census.is_armed(role)),
             Fault::Actor(_, Actor::Storm(role)) => {
-                armed.is_some_and(|door| has_spent_its_budget(&door.census, role))
+                armed.is_some_and(|door| spent < Some(budgets_spent(&door.census, role)))
             }
             Fault::Workload(number, Load::NeverReady) => self.injector.has_started_never(*number),
             Fault::Workload(number, Load::Shortage) => self.injector.waits(*number),
             Fault::Workload(number, Load::SlowStart) => self.injector.has_started_slowly(*number),
             _ => false,
         };
+        self.credit(strike, hit);
+    }
+
+    fn credit(&mut self, strike: &Strike, hit: bool) {
         let key = (strike.fault.class(), strike.fault.kind());
         self.outcome.tally.entry(key).or_default().effective += u64::from(hit);
     }
@@ -123,7 +137,13 @@ impl Run<'_> {
             }
             Fault::Api(place, fault) => {
                 let version = self.insider.version();
-                self.ills(*place, |ills| ills.ail_api(strike.id, *fault, version));
+                self.ills(*place, |ills| {
+                    ills.ail_api(strike.id, *fault, version);
+                    // Who watches lists seldom.
+                    if is_younger(*fault) {
+                        ills.cut_watches();
+                    }
+                });
                 false
             }
             Fault::Prometheus(place, fault) => {
@@ -140,9 +160,9 @@ impl Run<'_> {
                     }
                 }
                 let mut runs = self.cast.strike(*place, *how, now, strike.lasts).await;
-                // Alone there is nobody to hand anything over to, or with other settings.
-                let needs_others = matches!(how, Process::Handover | Process::Rollout);
-                runs &= !needs_others || self.cast.members.len() > 1;
+                // Alone there is nobody with other settings.
+                runs &= *how != Process::Rollout || self.cast.members.len() > 1;
+                runs &= *how != Process::Handover;
                 let is_to_come = how.is_at_a_write();
                 if is_to_come {
                     self.ills(*place, |ills| ills.await_write(strike.id));
@@ -158,7 +178,10 @@ impl Run<'_> {
             }
             Fault::Object(number, how) => {
                 let news = (self.injector.kind(*number, *how), self.insider.version());
-                let hit = self.injector.break_object(*number, *how).await;
+                let mut hit = self.injector.break_object(*number, *how).await;
+                // What is so already is no news, nor is a label that no controller asks for.
+                hit &= self.insider.version() > news.1;
+                hit &= *how != Object::Moved || self.plot.instance.is_some();
                 if *how == Object::Unseen {
                     // Before any watch has had a turn.
                     self.world.server.compact();
@@ -173,7 +196,7 @@ impl Run<'_> {
                     self.trace.note("fault", "edits", &words);
                 }
                 let news = ("configmaps", self.insider.version());
-                if self.injector.edit(*how).await {
+                if self.injector.edit(*how).await && self.insider.version() > news.1 {
                     self.cast.news.insert(strike.id, news);
                 }
                 false
@@ -191,6 +214,7 @@ impl Run<'_> {
         match fault {
             Actor::Kill(role) => census.kill(role),
             Actor::Storm(role) => {
+                self.cast.spent.insert(id, budgets_spent(census, role));
                 census.kill(role);
                 false
             }
@@ -294,20 +318,18 @@ fn awaited(fault: &Actor) -> Option<&Role> {
     }
 }
 
-/// Whether a role has ended so often that its supervisor puts up with it no longer: it has failed itself, or
-/// starts the role again only after a long time.
-fn has_spent_its_budget(census: &Census, role: &Role) -> bool {
+/// A number that grows each time a role has ended so often that its supervisor puts up with it no longer: it has
+/// failed itself, or starts the role again only after a long time.
+fn budgets_spent(census: &Census, role: &Role) -> u64 {
     let report = census.report();
     let of = |role: &Role| report.iter().find(|one| one.role == *role);
-    if of(role).is_some_and(|one| one.state == RoleState::Quarantined) {
-        return true;
-    }
-    let parent = role.parent();
-    let failure = parent
-        .and_then(|parent| of(&parent))
-        .and_then(|one| one.last_failure.as_deref());
-    failure.is_some_and(|failure| {
+    let is_quarantined = of(role).is_some_and(|one| one.state == RoleState::Quarantined);
+    let has_failed = |parent: &&RoleReport| {
+        let failure = parent.last_failure.as_deref().unwrap_or_default();
         failure.starts_with(&format!("{role} ended more than"))
             || failure.contains(&format!("at last {role}: "))
-    })
+    };
+    let parent = role.parent();
+    let failed = parent.and_then(|parent| of(&parent)).filter(has_failed);
+    failed.map_or(0, |parent| parent.incarnation * 2) + u64::from(is_quarantined)
 }

@@ -19,6 +19,7 @@ impl Seat {
         around: &Surroundings,
     ) -> Vec<Violation> {
         let mut found = page.broken.clone();
+        found.extend(self.relapses());
         for (number, count) in &page.counted {
             if *count > self.counted.get(number).copied().unwrap_or(0.0) {
                 let text = format!("{number} was counted by the controller itself");
@@ -42,13 +43,34 @@ impl Seat {
             found.push(Violation::new("E4", text));
         }
         let absent = self.absent(page, around);
-        for key in self.lasting_lead("absent", absent, now, SHOWN) {
+        for key in self.lasting_within("absent", absent, now, SHOWN) {
             let text = format!("{key} is resolved and not shown");
             found.push(Violation::new("E2", text));
         }
         found.extend(self.counts(now, page, around));
         found.extend(self.existing(now, page));
         found.extend(self.idle(now));
+        found
+    }
+
+    /// D7: what counts of a variant is never of a cycle before the one that counted last, nor in a new term of one
+    /// of the term before.
+    fn relapses(&mut self) -> Vec<Violation> {
+        let records = &self.door.facts.records;
+        let term = records.term();
+        let mut found = Vec::new();
+        for (key, record) in records.snapshot() {
+            let Some(cycle) = record.decided.cycle else {
+                continue;
+            };
+            let last = self.cycles.insert(key.clone(), (term, cycle));
+            let is_older =
+                last.is_some_and(|(of, last)| cycle < last || (of < term && cycle == last));
+            if is_older {
+                let text = format!("{key} counts by cycle {cycle} again");
+                found.push(Violation::new("D7", text));
+            }
+        }
         found
     }
 
@@ -65,7 +87,7 @@ impl Seat {
             .iter()
             .filter(|(key, shown)| is_odd(key, **shown));
         let odd = odd.map(|(key, _)| key.to_string()).collect();
-        let lasting = self.lasting_lead("existing", odd, now, KNOWN).into_iter();
+        let lasting = self.lasting_within("existing", odd, now, SHOWN).into_iter();
         let text = |key| format!("{key} is shown with other replicas than it has");
         lasting.map(|key| Violation::new("E7", text(key))).collect()
     }
@@ -87,7 +109,7 @@ impl Seat {
         let since = |at: Duration| now.monotonic.saturating_sub(at);
         let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
         let idle = idle.map(|(what, _)| (*what).to_owned()).collect();
-        let lasting = self.lasting_beat("idle", idle, now, interval * 2 + KNOWN);
+        let lasting = self.lasting_beat("idle", idle, now, interval + KNOWN);
         let what = lasting.first()?;
         let limit = (interval * 2).as_secs();
         let text = format!("leads, and has {what} for more than {limit} s");
@@ -112,9 +134,11 @@ impl Seat {
     fn unlike_the_plan(&self, page: &Shown) -> Vec<String> {
         let facts = &self.door.facts;
         let plan = facts.plan.load();
-        let Some(plan) = plan.as_deref() else {
+        let term = facts.claim.term();
+        let Some(plan) = plan.as_ref().as_ref().filter(|last| last.term == term) else {
             return Vec::new();
         };
+        let plan = &plan.plan;
         let views = facts.board.snapshot();
         let decided = |key: &VariantKey| {
             let decision = plan.decisions.get(key)?;
@@ -160,7 +184,7 @@ impl Seat {
             found.push(Violation::new("D2", text));
         }
         let unlike = self.unlike_the_plan(page);
-        for key in self.lasting_lead("undecided", unlike, now, DECIDED) {
+        for key in self.lasting_within("undecided", unlike, now, DECIDED) {
             let text = format!("{key} is shown with another count than was decided");
             found.push(Violation::new("E8", text));
         }
