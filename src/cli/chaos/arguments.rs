@@ -27,9 +27,11 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
 
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
 is printed with the end of its trace and the fewest faults that still break it.
-A campaign that is asked to end (Ctrl-C, SIGTERM) prints what was played by then.
+Whatever plays more than one run and is asked to end (Ctrl-C, SIGTERM) ends after the runs that are played then,
+and prints what was played by then; asked once more, it ends at once.
 Exit code: 0 where every invariant held, 1 where one was broken, 2 where the arguments are not accepted, 3 where
-seeds were left out for a signal. With --mutants and --mutant, 0 where every defect was found, 1 where one was not.
+nothing was broken and something was left out for a signal. With --mutants and --mutant, 0 where every defect was
+found, 1 where one was not.
 ";
 
 /// What is asked for.
@@ -63,6 +65,17 @@ pub(super) enum Command {
     },
 }
 
+/// Arguments that are not accepted.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    /// One of them alone, or two of them together.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    /// Of two values one would be ignored.
+    #[error("{0} is given more than once; give it once")]
+    Twice(String),
+}
+
 /// Flags that say what is played.
 const PLAYED: [&str; 7] = [
     "--seeds",
@@ -77,6 +90,12 @@ const PLAYED: [&str; 7] = [
 /// Refuses flags of which one would be ignored.
 fn together(given: &[String]) -> Result<(), Unusable> {
     let is_given = |flag: &str| given.iter().any(|known| known == flag);
+    if is_given("--list") && given.len() > 1 {
+        return Err(Unusable::Apart {
+            one: "--list",
+            other: "other flags",
+        });
+    }
     if is_given("--everywhere") && PLAYED.into_iter().any(is_given) {
         return Err(Unusable::Apart {
             one: "--everywhere",
@@ -104,74 +123,114 @@ fn together(given: &[String]) -> Result<(), Unusable> {
     Ok(())
 }
 
+/// What the flags say.
+struct Said {
+    given: Vec<String>,
+    count: u64,
+    from: u64,
+    jobs: u64,
+    scenario: &'static str,
+    replay: Option<u64>,
+    only: Option<Vec<usize>>,
+    mutant: Option<Flaw>,
+}
+
+impl Said {
+    fn has(&self, flag: &str) -> bool {
+        self.given.iter().any(|given| given == flag)
+    }
+
+    /// What is asked for with them.
+    fn command(self) -> Result<Command, Unusable> {
+        let seeds = range(self.from, self.count)?;
+        let jobs = usize::try_from(self.jobs).unwrap_or(1);
+        together(&self.given)?;
+        if self.has("--list") {
+            return Ok(Command::List);
+        }
+        let points = if self.has("--every-occasion") {
+            Points::All
+        } else {
+            Points::Spread
+        };
+        if self.has("--everywhere") {
+            return Ok(Command::Everywhere { points, jobs });
+        }
+        if points == Points::All {
+            return Err(Unusable::Alone {
+                flag: "--every-occasion",
+                does: "says where roles are ended",
+                needs: "--everywhere",
+            });
+        }
+        let flaws = match self.mutant {
+            Some(flaw) => vec![flaw],
+            None if self.has("--mutants") => Flaw::ALL.to_vec(),
+            None => Vec::new(),
+        };
+        let scenario = self.scenario;
+        match (self.replay, self.only) {
+            (Some(seed), only) => Ok(Command::Replay {
+                scenario,
+                seed,
+                only,
+                flaw: self.mutant,
+            }),
+            (None, Some(_)) => Err(Unusable::Alone {
+                flag: "--only",
+                does: "chooses faults of one seed",
+                needs: "--replay",
+            }),
+            (None, None) if !flaws.is_empty() => Ok(Command::Mutants {
+                scenario,
+                flaws,
+                seeds,
+                jobs,
+            }),
+            (None, None) => Ok(Command::Play {
+                scenario,
+                seeds,
+                jobs,
+            }),
+        }
+    }
+}
+
 /// Reads the arguments.
-pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
-    let (mut count, mut from, mut jobs) = (10, 1, 1);
-    let (mut replay, mut only) = (None, None);
-    let mut scenario = "storm";
-    let (mut defects, mut mutant) = (Vec::new(), None);
-    let (mut everywhere, mut points) = (false, Points::Spread);
+pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refused> {
+    let mut said = Said {
+        given: Vec::new(),
+        count: 10,
+        from: 1,
+        jobs: 1,
+        scenario: "storm",
+        replay: None,
+        only: None,
+        mutant: None,
+    };
     let mut flags = Flags::new("chaos", rest);
-    let mut given = Vec::new();
     while let Some(flag) = flags.next() {
-        given.push(flag.clone());
+        if said.has(&flag) {
+            return Err(Refused::Twice(flag));
+        }
         let mut value = |flag, example| flags.value(flag, example);
         match &*flag {
             "--help" | "-h" => return Ok(Command::Help),
-            "--list" => return Ok(Command::List),
-            "--mutants" => defects = Flaw::ALL.to_vec(),
-            "--mutant" => mutant = Some(defect(value("--mutant", "SeriesKept")?)?),
-            "--everywhere" => everywhere = true,
-            "--every-occasion" => points = Points::All,
-            "--seeds" => count = number("--seeds", value("--seeds", "100")?, 1, 10_000_000)?,
-            "--from" => from = number("--from", value("--from", "1")?, 0, u64::MAX)?,
-            "--jobs" => jobs = number("--jobs", value("--jobs", "2")?, 1, 256)?,
+            "--list" | "--mutants" | "--everywhere" | "--every-occasion" => {}
+            "--mutant" => said.mutant = Some(defect(value("--mutant", "SeriesKept")?)?),
+            "--seeds" => said.count = number("--seeds", value("--seeds", "100")?, 1, 10_000_000)?,
+            "--from" => said.from = number("--from", value("--from", "1")?, 0, u64::MAX)?,
+            "--jobs" => said.jobs = number("--jobs", value("--jobs", "2")?, 1, 256)?,
             "--replay" => {
-                replay = Some(number("--replay", value("--replay", "17")?, 0, u64::MAX)?);
+                said.replay = Some(number("--replay", value("--replay", "17")?, 0, u64::MAX)?);
             }
-            "--only" => only = Some(ids(value("--only", "3,17")?)?),
-            "--scenario" => scenario = named(value("--scenario", "storm")?)?,
-            _ => return Err(flags.unknown(flag)),
+            "--only" => said.only = Some(ids(value("--only", "3,17")?)?),
+            "--scenario" => said.scenario = named(value("--scenario", "storm")?)?,
+            _ => return Err(flags.unknown(flag).into()),
         }
+        said.given.push(flag);
     }
-    let seeds = range(from, count)?;
-    let jobs = usize::try_from(jobs).unwrap_or(1);
-    together(&given)?;
-    if everywhere {
-        return Ok(Command::Everywhere { points, jobs });
-    }
-    if points == Points::All {
-        return Err(Unusable::Alone {
-            flag: "--every-occasion",
-            does: "says where roles are ended",
-            needs: "--everywhere",
-        });
-    }
-    defects = mutant.map_or(defects, |flaw| vec![flaw]);
-    match (replay, only) {
-        (Some(seed), only) => Ok(Command::Replay {
-            scenario,
-            seed,
-            only,
-            flaw: mutant,
-        }),
-        (None, Some(_)) => Err(Unusable::Alone {
-            flag: "--only",
-            does: "chooses faults of one seed",
-            needs: "--replay",
-        }),
-        (None, None) if !defects.is_empty() => Ok(Command::Mutants {
-            scenario,
-            flaws: defects,
-            seeds,
-            jobs,
-        }),
-        (None, None) => Ok(Command::Play {
-            scenario,
-            seeds,
-            jobs,
-        }),
-    }
+    Ok(said.command()?)
 }
 
 /// So many seeds from this one on.
@@ -240,7 +299,7 @@ fn defect(value: String) -> Result<Flaw, Unusable> {
 mod tests {
     use super::*;
 
-    fn read(arguments: &str) -> Result<Command, Unusable> {
+    fn read(arguments: &str) -> Result<Command, Refused> {
         parse(arguments.split_whitespace().map(str::to_owned))
     }
 
@@ -357,6 +416,21 @@ mod tests {
             (
                 "--mutants --mutant SeriesKept",
                 "--mutants does not go together with --mutant NAME, which plants",
+            ),
+            (
+                "--seeds 1 --seeds=2",
+                "--seeds is given more than once; give it once",
+            ),
+            ("--replay 1 --replay 1", "--replay is given more than once"),
+            ("--mutants --jobs 2 --mutants", "--mutants is given more"),
+            ("--list --list", "--list is given more than once"),
+            (
+                "--list --seeds 3",
+                "--list does not go together with other flags",
+            ),
+            (
+                "--everywhere --list",
+                "--list does not go together with other flags",
             ),
             ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
         ] {

@@ -2,27 +2,25 @@
 
 mod arguments;
 mod commit;
+mod signals;
 mod table;
 
 use std::io::IsTerminal;
 use std::ops::Range;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::arguments::{Command, USAGE};
-use super::{complain, fail, print, stop};
+use self::signals::Asked;
+use super::{complain, fail, print};
 use crate::env::Flaw;
 use crate::sim::chaos::{
-    Done, End, Keep, PLOTS, Played, Points, Report, Walked, campaign, everywhere, hunt, plot,
-    survive,
+    Done, End, Keep, PLOTS, Played, Points, Report, campaign, everywhere, hunt, plot, survive,
 };
 
 /// Violations after which a campaign ends.
 const ENOUGH: usize = 20;
-/// The exit code of a campaign that was stopped before its end, and broke nothing until then.
-const STOPPED: u8 = 3;
 /// Violations that are printed with everything about them.
 const SHOWN: usize = 3;
 /// Runs that making a schedule smaller may take.
@@ -42,14 +40,16 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             scenario,
             seeds,
             jobs,
-        }) => many(scenario, seeds, jobs),
+        }) => heard(|asked| many(scenario, seeds, jobs, asked)),
         Ok(Command::Mutants {
             scenario,
             flaws,
             seeds,
             jobs,
-        }) => mutants(scenario, &flaws, seeds, jobs),
-        Ok(Command::Everywhere { points, jobs }) => everywhere_once(points, jobs),
+        }) => heard(|asked| mutants(scenario, &flaws, seeds, jobs, asked)),
+        Ok(Command::Everywhere { points, jobs }) => {
+            heard(|asked| everywhere_once(points, jobs, asked))
+        }
         Ok(Command::Replay {
             scenario,
             seed,
@@ -60,6 +60,14 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             complain(&format!("error: {error}\n"));
             ExitCode::from(2)
         }
+    }
+}
+
+/// Plays something that ends early, with all that is known by then, when the process is asked to end.
+fn heard(play: impl FnOnce(&Asked) -> ExitCode) -> ExitCode {
+    match Asked::listen() {
+        Ok(asked) => play(&asked),
+        Err(error) => fail([format!("signals cannot be heard: {error}")]),
     }
 }
 
@@ -111,8 +119,15 @@ impl Progress {
     }
 }
 
-fn mutants(scenario: &'static str, flaws: &[Flaw], seeds: Range<u64>, jobs: usize) -> ExitCode {
-    let hunts = hunt(scenario, flaws, seeds, jobs, |hunt| {
+fn mutants(
+    scenario: &'static str,
+    flaws: &[Flaw],
+    seeds: Range<u64>,
+    jobs: usize,
+    asked: &Asked,
+) -> ExitCode {
+    let hunts = hunt(scenario, flaws, seeds, jobs, &asked.enough, |hunt| {
+        asked.note(matches!(hunt.end, End::Missed | End::Unplayed(_)));
         complain(&format!("{}\n", table::hunt(hunt)));
     });
     let hunts = match hunts {
@@ -121,22 +136,20 @@ fn mutants(scenario: &'static str, flaws: &[Flaw], seeds: Range<u64>, jobs: usiz
     };
     let lines: Vec<String> = hunts.iter().map(table::hunt).collect();
     let mut printed = print(&format!("{}\n", lines.join("\n")));
+    let mut is_whole = !hunts.iter().any(|hunt| matches!(hunt.end, End::Left));
     // Who names one defect wants to know everything about it.
     if let [hunt] = hunts.as_slice()
         && let End::Found(done) = &hunt.end
     {
-        printed = print(&failure(scenario, Some(hunt.flaw), done));
+        (printed, is_whole) = failure(scenario, Some(hunt.flaw), done, asked);
     }
-    if hunts.iter().all(|hunt| matches!(hunt.end, End::Found(_))) {
-        printed
-    } else {
-        ExitCode::FAILURE
-    }
+    asked.code(is_whole, printed)
 }
 
-fn everywhere_once(points: Points, jobs: usize) -> ExitCode {
+fn everywhere_once(points: Points, jobs: usize, asked: &Asked) -> ExitCode {
     let began = real();
-    let walked = everywhere(points, jobs, |walked| {
+    let signs = (&asked.enough, &asked.broken);
+    let walked = everywhere(points, jobs, signs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
     });
     let walked = match walked {
@@ -144,25 +157,18 @@ fn everywhere_once(points: Points, jobs: usize) -> ExitCode {
         Err(error) => return fail([format!("not played: {error}")]),
     };
     let printed = print(&table::everywhere(&walked, began.elapsed()));
-    if walked.iter().all(Walked::has_held) {
-        printed
-    } else {
-        ExitCode::FAILURE
-    }
+    asked.code(walked.iter().all(|walked| walked.is_whole), printed)
 }
 
-fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
+fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize, asked: &Asked) -> ExitCode {
     let progress = Progress {
         began: real(),
         total: seeds.end - seeds.start,
         state: Mutex::new((0, 0, None)),
     };
-    let enough = Arc::new(AtomicBool::new(false));
-    if let Err(error) = stop_on_a_signal(Arc::clone(&enough)) {
-        return fail([format!("signals cannot be heard: {error}")]);
-    }
     let total = progress.total;
-    let played = campaign(scenario, seeds, jobs, (ENOUGH, &enough), |done| {
+    let played = campaign(scenario, seeds, jobs, (ENOUGH, &asked.enough), |done| {
+        asked.note(done.outcome.violation.is_some());
         progress.step(done);
     });
     let mut summary = match played {
@@ -181,36 +187,16 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
     }
     let mut printed = print(&table::summary(scenario, &summary, took));
     for done in summary.failed.iter().take(SHOWN) {
-        printed = print(&failure(scenario, None, done));
+        (printed, _) = failure(scenario, None, done, asked);
     }
-    match (summary.failed.is_empty(), is_whole) {
-        (false, _) => ExitCode::FAILURE,
-        (true, false) => ExitCode::from(STOPPED),
-        (true, true) => printed,
-    }
+    asked.code(is_whole, printed)
 }
 
-/// Lets a campaign come to its end before its time when the process is asked to end, and ends the process when
-/// it is asked again.
-fn stop_on_a_signal(enough: Arc<AtomicBool>) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    let wait = move || {
-        runtime.block_on(stop::asked());
-        enough.store(true, Ordering::Relaxed);
-        complain("\nends when the seeds that are played now are over; once more ends it now\n");
-        runtime.block_on(stop::asked());
-        std::process::exit(i32::from(STOPPED));
-    };
-    let thread = std::thread::Builder::new().name("signals".to_owned());
-    thread.spawn(wait).map(drop)
-}
-
-/// Everything about a run that broke an invariant.
-fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done) -> String {
+/// Prints everything about a run that broke an invariant, and then looks for fewer faults that do; whether that
+/// was not cut short. It takes long, and what is known already must not be lost when somebody ends it.
+fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done, asked: &Asked) -> (ExitCode, bool) {
     let Some(mut plot) = plot(scenario, done.seed) else {
-        return String::new();
+        return (ExitCode::SUCCESS, true);
     };
     plot.flaw = flaw;
     let played = Played {
@@ -220,12 +206,19 @@ fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done) -> String {
         outcome: &done.outcome,
     };
     let commit = commit::of_this();
-    complain(&format!(
-        "seed {}: looks for the fewest faults that break it, in {REDUCTION} runs at most\n",
-        done.seed
-    ));
-    let report = Report::of(played, &commit, REDUCTION);
-    report.map_or_else(String::new, |report| report.to_string())
+    let Some(report) = Report::of(played, &commit) else {
+        return (ExitCode::SUCCESS, true);
+    };
+    // A reader that is gone is noticed at the last text as well.
+    print(&report.to_string());
+    if !asked.is_enough() {
+        complain(&format!(
+            "seed {}: looks for the fewest faults that break it, in {REDUCTION} runs at most\n",
+            done.seed
+        ));
+    }
+    let smaller = report.smaller(REDUCTION, &asked.enough);
+    (print(&format!("\n{smaller}")), !smaller.is_cut())
 }
 
 fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>) -> ExitCode {

@@ -16,6 +16,7 @@ pub(super) fn hunt(hunt: &Hunt) -> String {
         End::Found(done) => told(done),
         End::Missed => "NOT FOUND".to_owned(),
         End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", told(done)),
+        End::Left => "left out for a signal".to_owned(),
     };
     let name = format!("{:?}", hunt.flaw);
     format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)
@@ -28,7 +29,12 @@ pub(super) fn walked(walked: &Walked) -> String {
         Course::Writes(how) => format!("end of the process, {how:?}"),
     };
     let scene = format!("{:?}", walked.scene);
-    let ends = format!("{scene:<12} {course:<48} {:>5} ends", walked.ends);
+    let cut = if walked.is_whole {
+        ""
+    } else {
+        ", cut short by a signal"
+    };
+    let ends = format!("{scene:<12} {course:<48} {:>5} ends{cut}", walked.ends);
     let broken = walked.broken.iter();
     let broken = broken.map(|(probe, violation)| format!("\n  {probe:?}: {violation}"));
     ends + &broken.collect::<String>()
@@ -38,6 +44,7 @@ pub(super) fn walked(walked: &Walked) -> String {
 pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
     let of = |scene: Scene| {
         let here = all.iter().filter(|walked| walked.scene == scene);
+        let here = here.filter(|walked| walked.is_begun());
         let (roles, writes): (Vec<&Walked>, Vec<&Walked>) =
             here.partition(|walked| matches!(walked.course, Course::Role(_)));
         let ends = |of: &[&Walked]| of.iter().map(|walked| walked.ends).sum::<u64>();
@@ -55,7 +62,15 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
         )
     };
     let scenes: String = Scene::ALL.map(of).concat();
-    format!("{scenes}{:.1} s of wall time\n", took.as_secs_f64())
+    let left = all.iter().filter(|walked| !walked.is_whole);
+    let (cut, unbegun): (Vec<&Walked>, Vec<&Walked>) = left.partition(|walked| walked.is_begun());
+    let left = match (cut.len(), unbegun.len()) {
+        (0, 0) => String::new(),
+        (cut, unbegun) => {
+            format!("cut short for a signal: {cut} courses; left out for it: {unbegun}\n")
+        }
+    };
+    format!("{scenes}{left}{:.1} s of wall time\n", took.as_secs_f64())
 }
 
 /// All tables.
@@ -147,4 +162,50 @@ fn coverage(summary: &Summary) -> Vec<String> {
         }));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Flaw;
+    use crate::sim::chaos::Process;
+
+    #[test]
+    fn a_defect_that_is_left_out_is_told_from_one_that_is_missed() {
+        let told = |seeds, end| {
+            let flaw = Flaw::SeriesKept;
+            hunt(&Hunt { flaw, seeds, end })
+        };
+        let name = "SeriesKept          ";
+        assert_eq!(
+            told(40, End::Missed),
+            format!("{name}   40 seeds  NOT FOUND")
+        );
+        assert_eq!(
+            told(3, End::Left),
+            format!("{name}    3 seeds  left out for a signal")
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_is_no_part_of_what_was_ended() {
+        let of = |ends, is_whole| Walked {
+            scene: Scene::Pair,
+            course: Course::Writes(Process::AfterWrite),
+            ends,
+            broken: Vec::new(),
+            is_whole,
+        };
+        let begun = "Pair         0 kills of 0 roles, 9 ends of the process at writes; 0 broken\n";
+        let whole = everywhere(&[of(5, true), of(4, true)], Duration::ZERO);
+        assert!(whole.contains(begun), "{whole}");
+        assert!(!whole.contains("signal"), "{whole}");
+        let cut = [of(5, true), of(4, false), of(0, false), of(0, false)];
+        let text = everywhere(&cut, Duration::ZERO);
+        assert!(text.contains(begun), "{text}");
+        let left = "cut short for a signal: 1 courses; left out for it: 2\n";
+        assert!(text.contains(left), "{text}");
+        assert!(walked(&cut[0]).ends_with("    5 ends"));
+        assert!(walked(&cut[1]).ends_with("    4 ends, cut short by a signal"));
+    }
 }

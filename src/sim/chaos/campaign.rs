@@ -127,6 +127,8 @@ pub enum End {
     Missed,
     /// The last seed could not be played to its end, which tells nothing of the defect.
     Unplayed(Box<Done>),
+    /// None did until the search was ended before its time.
+    Left,
 }
 
 impl End {
@@ -141,7 +143,8 @@ impl End {
     }
 }
 
-/// Plants each defect in turn, and plays seeds until one finds it; `done` hears of each.
+/// Plants each defect in turn, and plays seeds until one finds it; `done` hears of each whose search came to its
+/// end. From when `enough` is true, what is played then is played to its end, and all others are left out.
 ///
 /// # Errors
 /// When the system gives no thread.
@@ -150,6 +153,7 @@ pub fn hunt(
     flaws: &[Flaw],
     seeds: std::ops::Range<u64>,
     jobs: usize,
+    enough: &AtomicBool,
     done: impl Fn(&Hunt) + Sync,
 ) -> std::io::Result<Vec<Hunt>> {
     let waiting = Mutex::new(flaws.iter().copied());
@@ -162,8 +166,10 @@ pub fn hunt(
     };
     let work = || {
         while let Some(flaw) = next() {
-            let hunt = seek(name, seeds.clone(), flaw);
-            done(&hunt);
+            let hunt = seek(name, seeds.clone(), flaw, enough);
+            if !matches!(hunt.end, End::Left) {
+                done(&hunt);
+            }
             let mut hunts = hunts.lock().unwrap_or_else(PoisonError::into_inner);
             hunts.push(hunt);
         }
@@ -174,13 +180,17 @@ pub fn hunt(
     Ok(hunts)
 }
 
-fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw) -> Hunt {
+fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw, enough: &AtomicBool) -> Hunt {
     let mut hunt = Hunt {
         flaw,
         seeds: 0,
         end: End::Missed,
     };
     for seed in seeds {
+        if enough.load(Ordering::Relaxed) {
+            hunt.end = End::Left;
+            break;
+        }
         let Some(mut plot) = plot(name, seed) else {
             break;
         };
@@ -219,8 +229,13 @@ pub fn campaign(
 ) -> std::io::Result<Summary> {
     let next = AtomicU64::new(seeds.start);
     let summary = Mutex::new(Summary::default());
+    // Not `enough` itself: whoever loses patience may still want to know more of what is broken.
+    let impatient = AtomicBool::new(false);
     let work = || {
-        while !enough.load(Ordering::Relaxed) {
+        while ![enough, &impatient]
+            .into_iter()
+            .any(|ends| ends.load(Ordering::Relaxed))
+        {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 return;
@@ -235,7 +250,7 @@ pub fn campaign(
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.add(one);
             if summary.failed.len() >= patience {
-                enough.store(true, Ordering::Relaxed);
+                impatient.store(true, Ordering::Relaxed);
             }
         }
     };
@@ -269,5 +284,31 @@ mod tests {
                 "{end:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_hunt_that_is_asked_to_end_leaves_out_what_it_has_not_begun() {
+        let enough = AtomicBool::new(false);
+        let told = Mutex::new(Vec::new());
+        // One run, which finds the first of them; whoever hears of it has enough.
+        let flaws = [Flaw::ZeroUnasked, Flaw::SeriesKept];
+        let hunts = hunt("probe", &flaws, 1..9, 1, &enough, |hunt| {
+            told.lock().unwrap().push(hunt.flaw);
+            enough.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(told.into_inner().unwrap(), [Flaw::ZeroUnasked]);
+        let hunts = hunts.unwrap();
+        let of = |flaw| hunts.iter().find(|hunt| hunt.flaw == flaw).unwrap();
+        let (found, left) = (of(Flaw::ZeroUnasked), of(Flaw::SeriesKept));
+        assert!(matches!(found.end, End::Found(_)), "{found:?}");
+        assert!(matches!(left.end, End::Left), "{left:?}");
+        assert_eq!((found.seeds, left.seeds), (1, 0));
+    }
+
+    #[test]
+    fn a_campaign_that_is_asked_to_end_begins_no_seed() {
+        let enough = AtomicBool::new(true);
+        let summary = campaign("probe", 1..9, 2, (1, &enough), |_| ()).unwrap();
+        assert_eq!(summary.seeds, 0);
     }
 }

@@ -1,6 +1,7 @@
 //! One end at each point: of every role at its occasions, and of the process at its writes.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -112,12 +113,44 @@ pub struct Walked {
     pub ends: u64,
     /// Points after which something was not as it must be.
     pub broken: Vec<(Probe, Violation)>,
+    /// Whether these were all of its points.
+    pub is_whole: bool,
 }
 
 impl Walked {
-    /// Whether there was a point, and everything was as it must be after each.
-    pub fn has_held(&self) -> bool {
-        self.ends > 0 && self.broken.is_empty()
+    fn new((scene, course): (Scene, Course)) -> Self {
+        Self {
+            scene,
+            course,
+            ends: 0,
+            broken: Vec::new(),
+            is_whole: false,
+        }
+    }
+
+    /// Whether something was not as it must be after an end, or the whole course had no point.
+    pub fn is_broken(&self) -> bool {
+        !self.broken.is_empty() || (self.is_whole && self.ends == 0)
+    }
+
+    /// Whether anything of it was played.
+    pub fn is_begun(&self) -> bool {
+        self.is_whole || self.ends > 0 || self.is_broken()
+    }
+}
+
+/// What happens around a walk while it goes on.
+#[derive(Debug, Clone, Copy)]
+struct Around<'a> {
+    /// Whether it is to end before its time.
+    enough: &'a AtomicBool,
+    /// Becomes true at the first thing that is broken.
+    broken: &'a AtomicBool,
+}
+
+impl Around<'_> {
+    fn is_enough(self) -> bool {
+        self.enough.load(Ordering::Relaxed)
     }
 }
 
@@ -137,26 +170,20 @@ fn courses(scene: Scene) -> Vec<(Scene, Course)> {
         .collect()
 }
 
-/// Ends everything at every point of every scene, once in each run; `done` hears of each course.
+/// Ends everything at every point of every scene, once in each run; `done` hears of each course that was begun.
+/// From when `enough` is true, the runs that are played then are played to their end, and all others are left
+/// out. `broken` becomes true as soon as something is, which may be long before its course is over.
 ///
 /// # Errors
 /// When the system gives no thread, or a scene does not hold without any end.
 pub fn everywhere(
     points: Points,
     jobs: usize,
+    (enough, broken): (&AtomicBool, &AtomicBool),
     done: impl Fn(&Walked) + Sync,
 ) -> std::io::Result<Vec<Walked>> {
-    let undisturbed: BTreeMap<Scene, Outcome> = Scene::ALL
-        .into_iter()
-        .filter_map(|scene| Some((scene, scene.play(None)?)))
-        .collect();
-    if let Some((scene, (_, violation))) = undisturbed
-        .iter()
-        .find_map(|(scene, outcome)| Some((scene, outcome.violation.as_ref()?)))
-    {
-        let text = format!("the undisturbed run of {scene:?} is broken itself: {violation}");
-        return Err(std::io::Error::other(text));
-    }
+    let around = Around { enough, broken };
+    let usual = undisturbed(around)?;
     let waiting = Mutex::new(Scene::ALL.into_iter().flat_map(courses));
     let all = Mutex::new(Vec::new());
     let next = || {
@@ -165,17 +192,39 @@ pub fn everywhere(
     };
     let work = || {
         while let Some((scene, course)) = next() {
-            let Some(usual) = undisturbed.get(&scene) else {
-                continue;
-            };
-            let walked = walk((scene, course), points, &usual.rest);
-            done(&walked);
+            let mut walked = Walked::new((scene, course));
+            if let Some(usual) = usual.get(&scene) {
+                let play = |probe| scene.play(Some(probe));
+                walk(&mut walked, points, usual, around, play);
+            }
+            if walked.is_begun() {
+                done(&walked);
+            }
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             all.push(walked);
         }
     };
     on_threads(jobs, work)?;
     Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// How each scene comes to rest without any end.
+fn undisturbed(around: Around<'_>) -> std::io::Result<BTreeMap<Scene, Rest>> {
+    let mut usual = BTreeMap::new();
+    for scene in Scene::ALL {
+        if around.is_enough() {
+            break;
+        }
+        let Some(outcome) = scene.play(None) else {
+            continue;
+        };
+        if let Some((_, violation)) = outcome.violation {
+            let text = format!("the undisturbed run of {scene:?} is broken itself: {violation}");
+            return Err(std::io::Error::other(text));
+        }
+        usual.insert(scene, outcome.rest);
+    }
+    Ok(usual)
 }
 
 /// What is wrong after an end: an invariant is broken, or it comes to rest otherwise than usual.
@@ -188,14 +237,14 @@ pub(super) fn wrong(outcome: &Outcome, usual: &Rest) -> Option<Violation> {
     })
 }
 
-/// One course to its last point.
-fn walk((scene, course): (Scene, Course), points: Points, usual: &Rest) -> Walked {
-    let mut walked = Walked {
-        scene,
-        course,
-        ends: 0,
-        broken: Vec::new(),
-    };
+/// One course to its last point, or to where it is enough.
+fn walk(
+    walked: &mut Walked,
+    points: Points,
+    usual: &Rest,
+    around: Around<'_>,
+    play: impl Fn(Probe) -> Option<Outcome>,
+) {
     let mut number = 1;
     loop {
         let probes = match &walked.course {
@@ -205,8 +254,11 @@ fn walk((scene, course): (Scene, Course), points: Points, usual: &Rest) -> Walke
             Course::Writes(how) => vec![Probe::Write(number, *how)],
         };
         for probe in probes {
-            let Some(outcome) = scene.play(Some(probe.clone())) else {
-                return walked;
+            if around.is_enough() {
+                return;
+            }
+            let Some(outcome) = play(probe.clone()) else {
+                return;
             };
             // Beyond the last occasion nothing ends, and what is wrong then is so without an end.
             let is_beyond = !outcome.struck;
@@ -214,16 +266,92 @@ fn walk((scene, course): (Scene, Course), points: Points, usual: &Rest) -> Walke
                 let wrong = wrong(&outcome, usual);
                 walked.broken.extend(wrong.map(|wrong| (probe, wrong)));
             }
-            if is_beyond {
-                return walked;
+            walked.is_whole = is_beyond;
+            walked.ends += u64::from(!is_beyond);
+            if walked.is_broken() {
+                around.broken.store(true, Ordering::Relaxed);
             }
-            walked.ends += 1;
+            if is_beyond {
+                return;
+            }
         }
-        let has_each = matches!(scene, Scene::Percentages | Scene::Pair);
+        let has_each = matches!(walked.scene, Scene::Percentages | Scene::Pair);
         let is_each = has_each && matches!(walked.course, Course::Writes(_));
         number = match points {
-            Points::Spread if !is_each && number >= scene.each() => number * 2,
+            Points::Spread if !is_each && number >= walked.scene.each() => number * 2,
             _ => number + 1,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// What comes of the writes of a scene, with a violation at one of them, the last one at another, and whoever
+    /// walks asked to end in the run of a third.
+    fn walked(broken_at: u64, last: u64, asked_at: u64) -> (Walked, bool) {
+        let (enough, broken) = (AtomicBool::new(false), AtomicBool::new(false));
+        let runs = Cell::new(0);
+        let play = |_probe| {
+            runs.set(runs.get() + 1);
+            enough.fetch_or(runs.get() == asked_at, Ordering::Relaxed);
+            let mut outcome = if runs.get() == broken_at {
+                Outcome::broken(Violation::new("D2", "-"))
+            } else {
+                Outcome::new()
+            };
+            outcome.struck = runs.get() <= last;
+            Some(outcome)
+        };
+        let course = Course::Writes(Process::AfterWrite);
+        let mut walked = Walked::new((Scene::Pair, course));
+        let around = Around {
+            enough: &enough,
+            broken: &broken,
+        };
+        walk(&mut walked, Points::All, &Rest::default(), around, play);
+        (walked, broken.into_inner())
+    }
+
+    #[test]
+    fn a_course_that_is_asked_to_end_ends_after_its_run() {
+        let never = u64::MAX;
+        for ((broken_at, last, asked_at), ends, is_whole, is_broken) in [
+            ((never, 5, never), 5, true, false),
+            ((never, 5, 3), 3, false, false),
+            ((2, 5, 3), 3, false, true),
+            ((3, 5, 3), 3, false, true),
+            ((4, 5, 3), 3, false, false),
+            ((never, 0, never), 0, true, true),
+            ((1, 0, never), 0, true, true),
+        ] {
+            let (walked, told) = walked(broken_at, last, asked_at);
+            assert_eq!(
+                (walked.ends, walked.is_whole),
+                (ends, is_whole),
+                "{walked:?}"
+            );
+            assert_eq!(
+                (walked.is_broken(), told),
+                (is_broken, is_broken),
+                "{walked:?}"
+            );
+            assert!(walked.is_begun(), "{walked:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_has_enough_before_the_first_run_is_told_of_every_course_that_it_is_left_out() {
+        let (enough, broken) = (AtomicBool::new(true), AtomicBool::new(false));
+        let none = |walked: &Walked| panic!("{walked:?}");
+        let all = everywhere(Points::Spread, 2, (&enough, &broken), none).unwrap();
+        let courses = Scene::ALL.into_iter().flat_map(courses);
+        assert_eq!(all.len(), courses.count());
+        let is_left = |walked: &Walked| !walked.is_begun() && !walked.is_whole;
+        assert!(all.iter().all(is_left), "{all:?}");
+        assert!(!broken.into_inner());
     }
 }

@@ -1,11 +1,57 @@
 //! The fewest faults of a schedule that still break what was broken, as far as a bounded number of runs
 //! tells.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::campaign::survive;
 use super::check::Violation;
 use super::plot::Plot;
 use super::schedule::Schedule;
 use super::trace::Keep;
+
+/// The runs that there are for it.
+#[derive(Debug)]
+pub(super) struct Budget<'a> {
+    most: usize,
+    played: usize,
+    enough: &'a AtomicBool,
+    is_cut: bool,
+}
+
+impl<'a> Budget<'a> {
+    /// So many runs, and none from when `enough` is true.
+    pub(super) fn new(most: usize, enough: &'a AtomicBool) -> Self {
+        Self {
+            most,
+            played: 0,
+            enough,
+            is_cut: false,
+        }
+    }
+
+    /// Whether there is another run, which is taken.
+    fn take(&mut self) -> bool {
+        let is_left = self.played < self.most;
+        // Who has no run left in any case is not cut short.
+        self.is_cut |= is_left && self.enough.load(Ordering::Relaxed);
+        let may = is_left && !self.is_cut;
+        self.played += usize::from(may);
+        may
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Reduced {
+    /// The fewest faults that are known to be enough.
+    pub(super) smallest: Schedule,
+    /// Whether a run has shown that fewer are.
+    pub(super) is_shown: bool,
+    /// Runs that were played.
+    pub(super) played: usize,
+    /// Whether it was ended before its time.
+    pub(super) is_cut: bool,
+}
 
 /// Zeller's delta debugging: halves first, then ever smaller parts are left out, as long as the same
 /// invariant is broken.
@@ -14,8 +60,8 @@ pub(super) fn minimise(
     seed: u64,
     schedule: &Schedule,
     (violation, at): (&Violation, std::time::Duration),
-    runs: usize,
-) -> Schedule {
+    budget: Budget<'_>,
+) -> Reduced {
     let breaks = |schedule: &Schedule| {
         let outcome = survive(plot, seed, schedule, Keep::Tail);
         let found = outcome.violation;
@@ -24,28 +70,28 @@ pub(super) fn minimise(
     // What has not happened by then is not to blame.
     let past = schedule.0.iter().filter(|strike| strike.at <= at);
     let past = Schedule(past.cloned().collect());
-    reduce(past, runs, breaks)
+    reduce(past, budget, breaks)
 }
 
-fn reduce(mut schedule: Schedule, runs: usize, breaks: impl Fn(&Schedule) -> bool) -> Schedule {
-    let mut left = runs;
+fn reduce(
+    mut schedule: Schedule,
+    mut budget: Budget<'_>,
+    breaks: impl Fn(&Schedule) -> bool,
+) -> Reduced {
+    let whole = schedule.0.len();
     let mut parts = 2;
     let nothing = Schedule::default();
-    if left > 0 && !schedule.0.is_empty() {
-        left -= 1;
-        if breaks(&nothing) {
-            return nothing;
-        }
+    if !schedule.0.is_empty() && budget.take() && breaks(&nothing) {
+        schedule = nothing;
     }
-    while schedule.0.len() > 1 && left > 0 {
+    'smaller: while schedule.0.len() > 1 {
         let ids = schedule.ids();
         let size = ids.len().div_ceil(parts).max(1);
         let mut smaller = None;
         for part in ids.chunks(size) {
-            if left == 0 {
-                break;
+            if !budget.take() {
+                break 'smaller;
             }
-            left -= 1;
             let rest: Vec<usize> = ids
                 .iter()
                 .copied()
@@ -66,7 +112,12 @@ fn reduce(mut schedule: Schedule, runs: usize, breaks: impl Fn(&Schedule) -> boo
             None => parts = (parts * 2).min(ids.len()),
         }
     }
-    schedule
+    Reduced {
+        is_shown: schedule.0.len() < whole,
+        smallest: schedule,
+        played: budget.played,
+        is_cut: budget.is_cut,
+    }
 }
 
 #[cfg(test)]
@@ -96,9 +147,42 @@ mod tests {
             runs.set(runs.get() + 1);
             needed.iter().all(|id| schedule.ids().contains(id))
         };
-        assert_eq!(reduce(schedule(100), 1_000, breaks).ids(), needed);
+        let enough = AtomicBool::new(false);
+        let whole = reduce(schedule(100), Budget::new(1_000, &enough), breaks);
+        assert_eq!(whole.smallest.ids(), needed);
+        assert!(whole.is_shown && !whole.is_cut, "{whole:?}");
+        assert_eq!(whole.played, runs.get());
         assert!(runs.get() < 200, "{}", runs.get());
-        let bounded = reduce(schedule(100), 3, |schedule| schedule.ids().contains(&3));
-        assert!(bounded.0.len() < 100 && bounded.ids().contains(&3));
+        let needs_one = |schedule: &Schedule| schedule.ids().contains(&3);
+        let bounded = reduce(schedule(100), Budget::new(3, &enough), needs_one);
+        assert!(bounded.smallest.0.len() < 100 && needs_one(&bounded.smallest));
+        assert_eq!((bounded.played, bounded.is_cut), (3, false));
+    }
+
+    #[test]
+    fn whoever_has_enough_gets_the_smallest_that_is_known_by_then() {
+        // The run in which it is asked to end still counts: the first one plays no fault and shows nothing, the
+        // second leaves out the first half, of which nothing is needed.
+        for (asked_in, shown) in [(1, 100), (2, 50)] {
+            let (enough, runs) = (AtomicBool::new(false), Cell::new(0));
+            let breaks = |schedule: &Schedule| {
+                runs.set(runs.get() + 1);
+                enough.store(runs.get() == asked_in, Ordering::Relaxed);
+                schedule.ids().contains(&77)
+            };
+            let cut = reduce(schedule(100), Budget::new(40, &enough), breaks);
+            assert_eq!(
+                (runs.get(), cut.played, cut.is_cut),
+                (asked_in, asked_in, true)
+            );
+            assert_eq!(cut.smallest.0.len(), shown);
+            assert_eq!(cut.is_shown, shown < 100);
+        }
+        let enough = AtomicBool::new(true);
+        let none = reduce(schedule(100), Budget::new(40, &enough), |_| true);
+        assert_eq!((none.played, none.is_cut, none.is_shown), (0, true, false));
+        // Nothing is left to be done, so nothing was cut short.
+        let done = reduce(schedule(0), Budget::new(40, &enough), |_| true);
+        assert!(!done.is_cut, "{done:?}");
     }
 }

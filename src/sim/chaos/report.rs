@@ -1,10 +1,11 @@
 //! Everything about a run that broke an invariant.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::check::Violation;
-use super::minimise::minimise;
+use super::minimise::{Budget, Reduced, minimise};
 use super::outcome::Outcome;
 use super::plot::Plot;
 use super::schedule::Schedule;
@@ -29,24 +30,43 @@ pub struct Report<'a> {
     commit: &'a str,
     at: Duration,
     violation: &'a Violation,
-    runs: usize,
-    /// The fewest faults that still break the same invariant, as far as so many runs tell.
-    pub smallest: Schedule,
 }
 
 impl<'a> Report<'a> {
-    /// The report of a run, if it broke an invariant. Plays up to so many `runs` to make its schedule smaller.
-    pub fn of(played: Played<'a>, commit: &'a str, runs: usize) -> Option<Self> {
+    /// The report of a run, if it broke an invariant.
+    pub fn of(played: Played<'a>, commit: &'a str) -> Option<Self> {
         let (at, violation) = played.outcome.violation.as_ref()?;
-        let (plot, schedule) = (played.plot, played.schedule);
         Some(Self {
             played,
             commit,
             at: *at,
             violation,
-            runs,
-            smallest: minimise(plot, played.seed, schedule, (violation, *at), runs),
         })
+    }
+
+    /// Plays up to so many `runs` to make the schedule smaller; none is begun once `enough` is true.
+    pub fn smaller(&self, runs: usize, enough: &AtomicBool) -> Smaller {
+        let Played {
+            plot,
+            seed,
+            schedule,
+            ..
+        } = self.played;
+        let budget = Budget::new(runs, enough);
+        Smaller {
+            of: schedule.0.len(),
+            runs,
+            replay: self.replay(),
+            reduced: minimise(plot, seed, schedule, (self.violation, self.at), budget),
+        }
+    }
+
+    /// The command that plays it again.
+    fn replay(&self) -> String {
+        let Played { plot, seed, .. } = self.played;
+        let mutant = plot.flaw.map(|flaw| format!(" --mutant {flaw:?}"));
+        let mutant = mutant.unwrap_or_default();
+        format!("wva chaos --scenario {} --replay {seed}{mutant}", plot.name)
     }
 }
 
@@ -55,33 +75,81 @@ impl fmt::Display for Report<'_> {
         let Played {
             plot,
             seed,
-            schedule,
             outcome,
+            ..
         } = self.played;
         let (scenario, commit) = (plot.name, self.commit);
-        let (planted, mutant) = plot.flaw.map_or_else(Default::default, |flaw| {
-            (format!("  planted {flaw:?}"), format!(" --mutant {flaw:?}"))
-        });
-        let replay = format!("wva chaos --scenario {scenario} --replay {seed}{mutant}");
-        let ids = self.smallest.ids();
-        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let smaller = match ids.join(",") {
-            none if none.is_empty() => format!("{replay} --only none"),
-            ids => format!("{replay} --only {ids}"),
-        };
+        let planted = plot.flaw.map(|flaw| format!("  planted {flaw:?}"));
         writeln!(
             formatter,
-            "\nseed {seed}  commit {commit}  scenario {scenario}{planted}  at {:.3} s\n{}\n\n\
+            "\nseed {seed}  commit {commit}  scenario {scenario}{}  at {:.3} s\n{}\n\n\
              last lines of its trace:\n{}\n\n\
-             of {} faults these are enough, as far as {} runs tell:\n{}\n\
-             replay:  {replay}\n\
-             smaller: {smaller}",
+             replay:  {}",
+            planted.unwrap_or_default(),
             self.at.as_secs_f64(),
             self.violation,
             outcome.lines.join("\n"),
-            schedule.0.len(),
-            self.runs,
-            self.smallest
+            self.replay()
+        )
+    }
+}
+
+/// The fewest faults that still break the same invariant, as far as the runs tell that were played for it.
+#[derive(Debug)]
+pub struct Smaller {
+    of: usize,
+    runs: usize,
+    replay: String,
+    reduced: Reduced,
+}
+
+impl Smaller {
+    /// The faults.
+    pub fn smallest(&self) -> &Schedule {
+        &self.reduced.smallest
+    }
+
+    /// Whether it was ended before its time.
+    pub fn is_cut(&self) -> bool {
+        self.reduced.is_cut
+    }
+}
+
+impl fmt::Display for Smaller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reduced {
+            smallest,
+            is_shown,
+            played,
+            is_cut,
+        } = &self.reduced;
+        let (of, runs) = (self.of, self.runs);
+        match (is_cut, is_shown) {
+            (false, _) => writeln!(
+                formatter,
+                "of {of} faults these are enough, as far as {runs} runs tell:"
+            )?,
+            (true, true) => writeln!(
+                formatter,
+                "cut short after {played} of {runs} runs; of {of} faults these are enough, as far as they tell:"
+            )?,
+            (true, false) => {
+                return writeln!(
+                    formatter,
+                    "cut short after {played} of {runs} runs; that fewer of its {of} faults are enough was not seen"
+                );
+            }
+        }
+        let ids = smallest.ids();
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let only = match ids.join(",") {
+            none if none.is_empty() => "none".to_owned(),
+            ids => ids,
+        };
+        writeln!(
+            formatter,
+            "{smallest}\nsmaller: {} --only {only}",
+            self.replay
         )
     }
 }

@@ -1,5 +1,6 @@
 //! What a failure prints.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::super::fault::{Api, Load, Object, Prom};
@@ -23,8 +24,16 @@ fn schedule() -> Schedule {
     Schedule(strikes.collect())
 }
 
-/// The report of a run with these faults, and what it prints.
-fn told(plot: &Plot, keep: Keep) -> (Outcome, Option<(Schedule, String)>) {
+/// What a run with these faults prints, the fewest that are enough, and what is printed of them; and what is
+/// printed where there is no time for that.
+struct Told {
+    report: String,
+    smallest: Schedule,
+    smaller: String,
+    cut: String,
+}
+
+fn told(plot: &Plot, keep: Keep) -> (Outcome, Option<Told>) {
     let schedule = schedule();
     let outcome = survive(plot, 1, &schedule, keep);
     let played = Played {
@@ -33,9 +42,18 @@ fn told(plot: &Plot, keep: Keep) -> (Outcome, Option<(Schedule, String)>) {
         schedule: &schedule,
         outcome: &outcome,
     };
-    let report = Report::of(played, "0123456789ab", 8);
-    let report = report.map(|report| (report.smallest.clone(), report.to_string()));
-    (outcome, report)
+    let told = Report::of(played, "0123456789ab").map(|report| {
+        let smaller = report.smaller(8, &AtomicBool::new(false));
+        let cut = report.smaller(8, &AtomicBool::new(true));
+        assert_eq!((smaller.is_cut(), cut.is_cut()), (false, true));
+        Told {
+            report: report.to_string(),
+            smallest: smaller.smallest().clone(),
+            smaller: smaller.to_string(),
+            cut: cut.to_string(),
+        }
+    });
+    (outcome, told)
 }
 
 #[test]
@@ -43,14 +61,19 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
     let mut plot = plot("probe", 1).unwrap();
     let (outcome, report) = told(&plot, Keep::Tail);
     assert_eq!(outcome.violation, None);
-    assert_eq!(report, None);
+    assert!(report.is_none());
 
     plot.flaw = Some(Flaw::SeriesKept);
     let (outcome, report) = told(&plot, Keep::Tail);
     let (at, violation) = outcome.violation.clone().unwrap();
     assert_eq!(violation.invariant, "E4");
-    let (smallest, text) = report.unwrap();
-    let lines: Vec<&str> = text.lines().collect();
+    let Told {
+        report,
+        smallest,
+        smaller,
+        cut,
+    } = report.unwrap();
+    let lines: Vec<&str> = report.lines().collect();
     let head = format!(
         "seed 1  commit 0123456789ab  scenario probe  planted SeriesKept  at {:.3} s",
         at.as_secs_f64()
@@ -73,21 +96,26 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
     assert_eq!(trace, whole[whole.len() - TAIL..]);
     assert!(trace[TAIL - 1].contains("VIOLATION"), "{trace:?}");
 
+    let replay = "wva chaos --scenario probe --replay 1 --mutant SeriesKept";
+    let rest = &lines[begin.unwrap() + TAIL + 2..];
+    assert_eq!(rest, [format!("replay:  {replay}")]);
+    assert_eq!(
+        cut,
+        "cut short after 0 of 8 runs; that fewer of its 3 faults are enough was not seen\n"
+    );
+
     // The removal alone, which breaks the same when it is played alone.
     assert_eq!(smallest.ids(), [6]);
     let again = survive(&plot, 1, &smallest, Keep::Tail);
     let (_, again) = again.violation.unwrap();
     assert_eq!(again.invariant, violation.invariant);
-    let rest = &lines[begin.unwrap() + TAIL + 2..];
     let removal = smallest.0[0].to_string();
-    let replay = "wva chaos --scenario probe --replay 1 --mutant SeriesKept";
     assert_eq!(
-        rest,
+        smaller.lines().collect::<Vec<&str>>(),
         [
             "of 3 faults these are enough, as far as 8 runs tell:",
             &removal,
             "",
-            &format!("replay:  {replay}"),
             &format!("smaller: {replay} --only 6"),
         ]
     );
