@@ -257,12 +257,13 @@ async fn measure(variants: usize) {
         queries: AtomicU64::new(0),
     });
 
+    let census = Census::new();
     let before = cpu();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let kit = Kit {
         clock: facts.clock.clone(),
         seed: SeedTree::new(1),
-        census: Census::new(),
+        census: census.clone(),
     };
     let tree = tokio::spawn(kit::run(kit, tree(&facts, Arc::clone(&api)), async move {
         drop(stopped.await);
@@ -271,11 +272,14 @@ async fn measure(variants: usize) {
     let mut spent = before;
     for cycle in ["first", "steady"] {
         plans.changed().await.unwrap();
+        // The plan is noted before it is shown.
+        while is_at_work(&census, &Role::Emitter) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         let text = facts.series.exposition(Visibility::Shown).unwrap();
         assert!(text.len() > variants * 100);
         let now = cpu();
-        let plan = facts.plan.load();
-        let plan = plan.as_ref().as_ref().unwrap();
+        let plan = facts.last_plan().unwrap();
         assert_eq!(plan.decisions.len(), variants);
         let metrics = facts.metrics.load();
         assert!(metrics.failures.is_empty(), "{:?}", metrics.failures);
@@ -299,6 +303,13 @@ async fn measure(variants: usize) {
     assert_eq!(tree.await.unwrap(), ExitReason::Shutdown);
     prometheus.kill().unwrap();
     prometheus.wait().unwrap();
+}
+
+/// Whether a role has something to do still.
+fn is_at_work(census: &Census, role: &Role) -> bool {
+    let report = census.report();
+    let mut of_role = report.iter().filter(|one| one.role == *role);
+    of_role.any(|one| one.told != one.handled)
 }
 
 /// Counts what is asked.

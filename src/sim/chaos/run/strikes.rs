@@ -177,18 +177,7 @@ impl Run<'_> {
                 false
             }
             Fault::Object(number, how) => {
-                let news = (self.injector.kind(*number, *how), self.insider.version());
-                let mut hit = self.injector.break_object(*number, *how).await;
-                // What is so already is no news, nor is a label that no controller asks for.
-                hit &= self.insider.version() > news.1;
-                hit &= *how != Object::Moved || self.plot.instance.is_some();
-                if *how == Object::Unseen {
-                    // Before any watch has had a turn.
-                    self.world.server.compact();
-                }
-                if hit {
-                    self.cast.news.insert(strike.id, news);
-                }
+                self.disturb(strike.id, *number, *how).await;
                 false
             }
             Fault::Settings(how) => {
@@ -202,6 +191,22 @@ impl Run<'_> {
                 false
             }
             Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
+        }
+    }
+
+    /// Changes an object; whether anybody was told of it is asked when the fault ends.
+    async fn disturb(&mut self, id: usize, number: usize, how: Object) {
+        let news = (self.injector.kind(number, how), self.insider.version());
+        let mut hit = self.injector.break_object(number, how).await;
+        // What is so already is no news, nor is a label that no controller asks for.
+        hit &= self.insider.version() > news.1;
+        hit &= how != Object::Moved || self.plot.instance.is_some();
+        if how == Object::Unseen {
+            // Before any watch has had a turn.
+            self.world.server.compact();
+        }
+        if hit {
+            self.cast.news.insert(id, news);
         }
     }
 
