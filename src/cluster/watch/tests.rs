@@ -183,6 +183,20 @@ async fn the_delay_grows_while_lists_fail_and_stays_grown_until_the_watch_speaks
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_is_left_alone_for_as_long_as_it_asks_but_not_for_long() {
+    for (asked, delay) in [(0, "800ms"), (20, "20s"), (3600, "30s")] {
+        let status = json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 429,
+            "reason": "TooManyRequests", "message": "later", "details": {"retryAfterSeconds": asked},
+        });
+        let server = FakeServer::new([Answer::Json(429, status)]);
+        let events = next(&mut watch(&server), 1).await;
+        let begin = format!("failed, {delay}: ");
+        assert!(events[0].starts_with(&begin), "{asked}: {events:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_expired_version_brings_a_fresh_list_in_either_form() {
     let expired = json!({"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired",
         "message": "too old resource version"});
