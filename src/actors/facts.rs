@@ -30,7 +30,6 @@ use crate::policy::document::SnapshotDocument;
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
 use crate::policy::moment::{Moment, WallTime};
-use crate::policy::plan::Plan;
 use crate::policy::readiness::{Reason, State};
 use crate::policy::rival::{Holding, Rivals, Standing};
 use crate::policy::router_queue::DirectQueues;
@@ -165,12 +164,6 @@ impl Facts {
     pub fn told_at_start(self, findings: &Findings) -> Self {
         *self.told() = Told::at_start(findings);
         self
-    }
-
-    /// The last plan that was published.
-    pub fn last_plan(&self) -> Option<Arc<Plan>> {
-        let last = self.plan.load();
-        last.as_ref().as_ref().map(|last| Arc::clone(&last.plan))
     }
 
     /// The right to write, for requests that take no longer than this together.

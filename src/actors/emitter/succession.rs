@@ -16,6 +16,14 @@ pub struct Succession {
     pub previous: Option<Arc<Plan>>,
 }
 
+impl Facts {
+    /// The last plan that was published.
+    pub fn last_plan(&self) -> Option<Arc<Plan>> {
+        let last = self.plan.load();
+        last.as_ref().as_ref().map(|last| Arc::clone(&last.plan))
+    }
+}
+
 impl Succession {
     /// Shows it in the series, and logs what begins with it.
     pub fn show(&self, facts: &Facts) {
