@@ -16,6 +16,9 @@ use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
 use crate::settings::{DynamicSettings, TransitionLimits};
 
+/// How long nobody waits who does not leave the API server alone.
+const UNPACED: Duration = Duration::from_millis(50);
+
 /// The settings as a flawed controller reads them.
 pub(super) fn settings<'a>(
     flaws: &Flaws,
@@ -126,6 +129,15 @@ fn behind(flaws: &Flaws, flaw: Flaw, proposal: Proposal) -> Proposal {
     let before = flaws.swap(Arc::new(proposal.clone()));
     let before = before.and_then(|before| before.downcast_ref::<Proposal>().cloned());
     before.unwrap_or(proposal)
+}
+
+/// How long a flawed controller waits before it tries again what has failed.
+pub(super) fn pause(flaws: &Flaws, delay: Duration) -> Duration {
+    if flaws.has(Flaw::RetriesUnpaced) {
+        UNPACED
+    } else {
+        delay
+    }
 }
 
 /// Whether the count moved this way for the sake of load.

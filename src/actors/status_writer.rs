@@ -11,6 +11,7 @@ use tracing::{Instrument, Span};
 use crate::actors::denials::Denials;
 use crate::actors::emitter::Settled;
 use crate::actors::facts::Facts;
+use crate::actors::flaws;
 use crate::actors::intents::{Intent, Intents};
 use crate::actors::requests::Asker;
 use crate::actors::status::{self, Difference};
@@ -248,6 +249,7 @@ impl StatusWriter {
         self.count("failed");
         self.tell(error);
         let delay = self.generator.jitter(delay, 0.2);
+        let delay = flaws::pause(&self.facts.flaws, delay);
         if !matches!(error, StatusError::Outdated(_)) {
             self.settled(key.clone(), None);
             tracing::warn!(variant = %key, %error, failures, retry_in = ?delay, "status not written");

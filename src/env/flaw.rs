@@ -91,11 +91,13 @@ pub enum Flaw {
     RecordsForgotten,
     /// What is shown and stored is what the plan before the last one decided.
     ShownBehind,
+    /// A status that could not be written is tried again at once, again and again.
+    RetriesUnpaced,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 42] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -137,6 +139,7 @@ impl Flaw {
         Self::ZeroPolicyIgnored,
         Self::RecordsForgotten,
         Self::ShownBehind,
+        Self::RetriesUnpaced,
     ];
 }
 

@@ -16,7 +16,7 @@ use super::ills::Ills;
 use super::judge::{Judge, Witness};
 use super::lens::{Heard, Lens};
 use super::life::Life;
-use super::line::Line;
+use super::line::{Line, Listener};
 use super::plot::Probe;
 use super::seat::Hears;
 use super::trace::Trace;
@@ -231,11 +231,11 @@ impl Cast {
         // What the one before it heard is not known to this one.
         member.heard = Heard::default();
         let life = Life::new(Arc::clone(&stage.ended));
-        let witness = Witness {
+        let witness: Arc<dyn Listener> = Arc::new(Witness {
             judge: stage.judge.clone(),
             place,
             pod: member.pod.clone(),
-        };
+        });
         let watches = Watches::default();
         let misses = Misses::new(stage.trace.clone(), place);
         let way = Line {
@@ -243,12 +243,13 @@ impl Cast {
             insider: stage.insider.clone(),
             ills: member.ills.clone(),
             life: life.clone(),
-            listener: Arc::new(witness),
+            listener: Arc::clone(&witness),
             misses: misses.clone(),
             watches: watches.clone(),
         };
         let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
-        let (ills, told) = ((member.ills.clone(), misses), member.heard.clone());
+        let told = (member.heard.clone(), witness);
+        let ills = (member.ills.clone(), misses);
         let lens = Lens::new(inner, ills, life.clone(), stage.clock.clone(), told);
         let name = format!("{}_{}", member.pod, member.lives);
         let (fixed, sources) = stage.sources(member);

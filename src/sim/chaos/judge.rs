@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use allocations::Owner;
-use http::Method;
+use http::{Method, Uri};
 
 use super::check::claims;
 use super::check::holdings::Lately;
@@ -26,6 +26,7 @@ use crate::sim::world::controller::Door;
 
 mod examine;
 mod leads;
+mod pace;
 mod told;
 
 /// How often messages were met, by role and name.
@@ -98,9 +99,20 @@ pub(super) struct Witness {
 }
 
 impl Listener for Witness {
-    fn called(&self, method: &Method, path: &str, body: &[u8]) {
+    fn called(&self, method: &Method, uri: &Uri, body: &[u8]) {
+        let path = uri.path();
         let sent = claims::Sent { method, path, body };
         self.judge.called(self.place, &self.pod, &sent);
+        let query = uri.query().unwrap_or_default();
+        self.judge.counted(self.place, &sent, query);
+    }
+
+    fn stored(&self, path: &str) {
+        self.judge.stored(self.place, path);
+    }
+
+    fn asked(&self) {
+        self.judge.asked(self.place);
     }
 
     fn overwritten(&self, path: &str) {

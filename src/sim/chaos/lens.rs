@@ -12,6 +12,7 @@ use super::chronicle::Misses;
 use super::fault::Prom;
 use super::ills::Ills;
 use super::life::Life;
+use super::line::Listener;
 use crate::env::Clock;
 use crate::policy::moment::{Moment, WallTime};
 use crate::signals::{PromApi, QueryError, QueryResult, SampleRef};
@@ -29,6 +30,7 @@ pub(super) struct Lens {
     pub(super) clock: Clock,
     pub(super) heard: Heard,
     misses: Misses,
+    listener: Arc<dyn Listener>,
     /// The first answer to each question since a fault began, and the one with the most series.
     memory: Arc<Mutex<Memory>>,
 }
@@ -102,7 +104,7 @@ impl Lens {
         (ills, misses): (Ills, Misses),
         life: Life,
         clock: Clock,
-        heard: Heard,
+        (heard, listener): (Heard, Arc<dyn Listener>),
     ) -> Self {
         Self {
             inner,
@@ -111,6 +113,7 @@ impl Lens {
             clock,
             heard,
             misses,
+            listener,
             memory: Arc::default(),
         }
     }
@@ -121,6 +124,10 @@ impl Lens {
         of: Of,
         deadline: Duration,
     ) -> Result<QueryResult, QueryError> {
+        if !self.life.is_dead() {
+            let _scope = Owner::NOBODY.enter();
+            self.listener.asked();
+        }
         self.life.gate().await;
         for (id, fault) in self.ills.prometheus() {
             if matches!(fault, Prom::Hang | Prom::Slow(_)) {

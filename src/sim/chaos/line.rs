@@ -33,9 +33,15 @@ const LOOK: Duration = Duration::from_secs(1);
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Hears of every request at the moment at which a process makes it.
-pub(super) trait Listener: Send + Sync {
-    /// A request is made, with this body.
-    fn called(&self, method: &Method, path: &str, body: &[u8]);
+pub(super) trait Listener: std::fmt::Debug + Send + Sync {
+    /// A request is made to the API server, with this body.
+    fn called(&self, method: &Method, uri: &Uri, body: &[u8]);
+
+    /// A write to this path was carried out.
+    fn stored(&self, path: &str);
+
+    /// A question is put to Prometheus.
+    fn asked(&self);
 
     /// A request that came late has changed an object that others had changed since it was sent.
     fn overwritten(&self, path: &str);
@@ -197,7 +203,7 @@ impl Line {
         // All of it is there already.
         let body = body.collect().await.map_err(Into::into)?.to_bytes();
         if !self.life.is_dead() {
-            self.listener.called(&method, uri.path(), &body);
+            self.listener.called(&method, &uri, &body);
         }
         let request = Request::from_parts(head, Full::new(body));
         self.life.gate().await;
@@ -223,10 +229,7 @@ impl Line {
             return std::future::pending().await;
         }
         let request = aged(request, fate.version);
-        let answer = match self.server.clone().oneshot(request).await {
-            Ok(answer) => answer,
-            Err(never) => match never {},
-        };
+        let answer = self.served(request).await;
         if fate.end == Some(Process::DuringWrite) {
             self.ills.struck();
             self.perish().await;
@@ -256,6 +259,19 @@ impl Line {
         )
     }
 
+    /// What the server makes of a request.
+    async fn served(&self, request: Request<Full<Bytes>>) -> Response<Wire> {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let answer = match self.server.clone().oneshot(request).await {
+            Ok(answer) => answer,
+            Err(never) => match never {},
+        };
+        if is_write(&method) && answer.status().is_success() && !self.life.is_dead() {
+            self.listener.stored(uri.path());
+        }
+        answer
+    }
+
     /// Tells of an answer that is none.
     fn answered(&self, asked: &str, status: StatusCode) {
         if status == StatusCode::GONE {
@@ -279,10 +295,7 @@ impl Line {
         let sent_at = self.version_of(&path);
         late.await;
         let present = self.version_of(&path);
-        let answer = match self.server.clone().oneshot(request).await {
-            Ok(answer) => answer,
-            Err(never) => match never {},
-        };
+        let answer = self.served(request).await;
         if sent_at.is_some()
             && present.is_some()
             && sent_at != present

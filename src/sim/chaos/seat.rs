@@ -13,6 +13,7 @@ use super::check::holdings::Holdings;
 use super::check::kept::{Kept, Places, outgrown};
 use super::check::known::Content;
 use super::check::mirrors::Versions;
+use super::check::pace::Pace;
 use super::check::patience::Patience;
 use super::check::plans::Plans;
 use super::check::series::Shown;
@@ -85,6 +86,7 @@ pub(super) struct Seat {
     generations: Generations,
     followed: Followed,
     pub(super) spans: Spans,
+    pub(super) pace: Pace,
     tree: Tree,
     versions: Versions,
     kept: Kept,
@@ -162,6 +164,7 @@ impl Seat {
             generations: Generations::default(),
             followed: Followed::default(),
             spans: Spans::default(),
+            pace: Pace::default(),
             tree: Tree::default(),
             versions: Versions::default(),
             kept: Kept::default(),

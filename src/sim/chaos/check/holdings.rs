@@ -30,6 +30,11 @@ impl Lately {
         }
         self.0.front().map_or(count, |(_, most)| *most)
     }
+
+    /// The most of late, as of the last look.
+    pub(in crate::sim::chaos) fn most(&self) -> usize {
+        self.0.front().map_or(0, |(_, most)| *most)
+    }
 }
 
 /// What one process holds.

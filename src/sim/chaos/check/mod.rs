@@ -8,6 +8,7 @@ pub(super) mod holdings;
 pub(super) mod kept;
 pub(super) mod known;
 pub(super) mod mirrors;
+pub(super) mod pace;
 pub(super) mod patience;
 pub(super) mod plans;
 pub(super) mod series;

@@ -67,6 +67,7 @@ impl Judge {
                 .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
         };
         let seat = seats.get_mut(&place)?;
+        seat.pace.planned(now);
         let calm = seat.calm();
         let may_sleep = |model: &ModelKey| policies.allow(model, calm, now);
         let in_force = seat.door.facts.settings.load();
