@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::optimizer::Proposal;
+use crate::cluster::project::variant::VariantRecord;
+use crate::cluster::status::StatusPatch;
 use crate::env::{Flaw, Flaws};
+use crate::policy::condition::ConditionStatus;
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
@@ -129,6 +132,22 @@ fn behind(flaws: &Flaws, flaw: Flaw, proposal: Proposal) -> Proposal {
     let before = flaws.swap(Arc::new(proposal.clone()));
     let before = before.and_then(|before| before.downcast_ref::<Proposal>().cloned());
     before.unwrap_or(proposal)
+}
+
+/// The status of an object as a flawed controller stores it.
+pub(super) fn status(flaws: &Flaws, object: &VariantRecord, patch: &mut StatusPatch) {
+    if !flaws.has(Flaw::ConditionsStick) {
+        return;
+    }
+    let known = object.status.conditions.iter();
+    let stuck: Vec<_> = known
+        .filter(|known| known.status == ConditionStatus::False.as_str())
+        .collect();
+    for condition in &mut patch.status.conditions {
+        if let Some(known) = stuck.iter().find(|known| known.type_ == condition.type_) {
+            condition.clone_from(known);
+        }
+    }
 }
 
 /// How long a flawed controller waits before it tries again what has failed.

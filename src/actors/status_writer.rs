@@ -191,6 +191,7 @@ impl StatusWriter {
         if self.facts.flaws.has(Flaw::StatusUnversioned) {
             patch.resource_version = Arc::from("");
         }
+        flaws::status(&self.facts.flaws, &object, &mut patch);
         let retired = self.dead(&object, now);
         match apply_status(permit, &self.api, &patch, &retired).await {
             Ok(written) => Outcome::Written(written, record.values.map(|values| values.desired)),

@@ -93,11 +93,13 @@ pub enum Flaw {
     ShownBehind,
     /// A status that could not be written is tried again at once, again and again.
     RetriesUnpaced,
+    /// A condition that was stored as false once stays so.
+    ConditionsStick,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 43] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -140,6 +142,7 @@ impl Flaw {
         Self::RecordsForgotten,
         Self::ShownBehind,
         Self::RetriesUnpaced,
+        Self::ConditionsStick,
     ];
 }
 

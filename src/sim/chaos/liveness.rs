@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::cast::Cast;
 use super::check::Violation;
+use super::conditions::untold;
 use super::judge::Judge;
 use super::plot::{is_by_tokens, may_go_to_zero};
 use crate::kit::{Role, RoleReport, RoleState};
@@ -175,7 +176,9 @@ fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> 
     let [leader] = leaders.as_slice() else {
         return Some(format!("{} processes lead", leaders.len()));
     };
-    uneven(leader, scenario, server).or_else(|| unwell(&doors))
+    let uneven = uneven(leader, scenario, server);
+    let untold = || untold(leader, scenario, server);
+    uneven.or_else(untold).or_else(|| unwell(&doors))
 }
 
 /// A role that does not run.

@@ -5,6 +5,7 @@ mod campaign;
 mod cast;
 mod check;
 mod chronicle;
+mod conditions;
 mod dice;
 mod everywhere;
 mod fault;

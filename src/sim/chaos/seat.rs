@@ -35,6 +35,7 @@ use crate::sim::world::controller::Door;
 
 mod knows;
 mod shows;
+mod told;
 
 /// After a server went back in time, until every list is new.
 pub(super) const RELISTED: Duration = Duration::from_mins(12);

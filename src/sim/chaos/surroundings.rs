@@ -19,6 +19,8 @@ pub(super) struct Stored {
     pub(super) bounds: (Option<u32>, Option<u32>),
     pub(super) desired: Option<u32>,
     pub(super) allows_zero: bool,
+    /// All of it.
+    pub(super) object: Object,
 }
 
 /// What the API server holds.
@@ -71,13 +73,15 @@ impl Surroundings {
                 let value = one.at(pointer).as_u64()?;
                 u32::try_from(value).ok()
             };
+            let key = VariantKey::new(one.namespace(), one.name());
             let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
             let stored = Stored {
                 bounds,
                 desired: count("/status/desiredOptimizedAlloc/numReplicas"),
                 allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
+                object: one,
             };
-            (VariantKey::new(one.namespace(), one.name()), stored)
+            (key, stored)
         });
         Self {
             version,

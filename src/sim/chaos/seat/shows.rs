@@ -49,6 +49,7 @@ impl Seat {
         }
         found.extend(self.counts(now, page, around));
         found.extend(self.existing(now, page));
+        found.extend(self.untold(now, around));
         found.extend(self.idle(now));
         found
     }
