@@ -11,7 +11,8 @@ use crate::cluster::status::StatusPatch;
 use crate::env::{Flaw, Flaws};
 use crate::policy::condition::ConditionStatus;
 use crate::policy::learned::Learned;
-use crate::policy::moment::Moment;
+use crate::policy::lease::LeaseRecord;
+use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot};
@@ -21,6 +22,13 @@ use crate::settings::{DynamicSettings, TransitionLimits};
 
 /// How long nobody waits who does not leave the API server alone.
 const UNPACED: Duration = Duration::from_millis(50);
+
+/// Whether a flawed controller takes a lease that is somebody else's.
+pub(super) fn takes(flaws: &Flaws, record: &LeaseRecord, now: WallTime) -> bool {
+    let is_over = |renewed| now.since(renewed) > record.duration;
+    flaws.has(Flaw::LeaseTaken)
+        || flaws.has(Flaw::LeaseDated) && record.renewed.is_some_and(is_over)
+}
 
 /// The settings as a flawed controller reads them.
 pub(super) fn settings<'a>(

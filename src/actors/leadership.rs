@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::actors::denials::Denials;
 use crate::actors::requests::{Asker, Requests};
 use crate::actors::reread::Reread;
-use crate::actors::{emitter, optimizer, status_writer};
+use crate::actors::{emitter, flaws, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::{Flaw, Generator};
@@ -113,9 +113,10 @@ impl Leadership {
         let version = record.as_ref().map(|record| Arc::clone(&record.version));
         let read = record.as_ref();
         let confirmed = read.and_then(|record| state.confirmed(rules, record));
+        let is_taken = read.is_some_and(|record| flaws::takes(cx.flaws(), record, cx.now().wall));
         let mut lease_move = state.observe(rules, record, cx.now());
         if let (LeaseMove::Wait { .. }, Some(version)) = (&lease_move, version)
-            && cx.flaws().has(Flaw::LeaseTaken)
+            && is_taken
         {
             let (kind, transitions) = (ProposalKind::Acquire, 0);
             let proposal = Proposal { kind, transitions };

@@ -39,6 +39,19 @@ impl Clock {
         }
     }
 
+    /// The same with a virtual wall clock that is so many milliseconds ahead, behind where that is negative; the
+    /// monotonic clock is the same, and that of the system is not ours to set.
+    #[must_use]
+    pub fn ahead(&self, milliseconds: i64) -> Self {
+        let wall = match self.wall {
+            Wall::System => Wall::System,
+            Wall::Since(WallTime(start)) => {
+                Wall::Since(WallTime(start.saturating_add(milliseconds)))
+            }
+        };
+        Self { wall, ..*self }
+    }
+
     /// The present on both clocks.
     pub fn now(&self) -> Moment {
         let monotonic = self.start.elapsed();
@@ -80,6 +93,17 @@ mod tests {
         let later = clock.clone().now();
         assert_eq!(later.monotonic, Duration::from_millis(2_500));
         assert_eq!(later.wall, WallTime(3_500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_ahead_has_the_same_monotonic_time() {
+        let clock = Clock::at(WallTime(10_000));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        for (by, wall) in [(2_500, 13_500), (0, 11_000), (-2_500, 8_500)] {
+            let now = clock.ahead(by).now();
+            assert_eq!(now.monotonic, clock.now().monotonic);
+            assert_eq!(now.wall, WallTime(wall));
+        }
     }
 
     #[tokio::test(start_paused = true)]

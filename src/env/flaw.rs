@@ -95,11 +95,13 @@ pub enum Flaw {
     RetriesUnpaced,
     /// A condition that was stored as false once stays so.
     ConditionsStick,
+    /// The lease is taken once the date in it and its duration have passed by the own wall clock.
+    LeaseDated,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -143,6 +145,7 @@ impl Flaw {
         Self::ShownBehind,
         Self::RetriesUnpaced,
         Self::ConditionsStick,
+        Self::LeaseDated,
     ];
 }
 

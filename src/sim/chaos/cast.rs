@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use allocations::Owner;
 use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::chronicle::{Misses, claims};
+use super::chronicle::Misses;
 use super::fault::Process;
 use super::ills::Ills;
 use super::judge::{Judge, Witness};
@@ -19,18 +18,19 @@ use super::life::Life;
 use super::line::{Line, Listener};
 use super::plot::Probe;
 use super::seat::Hears;
+use super::skew::{self, skews};
 use super::trace::Trace;
 use super::watches::Watches;
-use crate::app::Controller;
 use crate::env::{Clock, Flaw, SeedTree};
 use crate::kit::{Aliveness, ExitReason};
-use crate::settings::Sources;
-use crate::settings::sources::MainConfigMap;
 use crate::sim::apiserver::{ApiServer, Insider};
 use crate::sim::prometheus::{InProcess, Prometheus};
-use crate::sim::world::controller::{Casting, Door, Signals, cast, environment};
-use crate::sim::world::objects::SYSTEM;
-use crate::sim::world::{Doors, Routers, WorldError};
+use crate::sim::world::controller::{Casting, Door, Signals};
+use crate::sim::world::{Doors, Routers};
+
+mod stage;
+
+use stage::owned;
 
 /// How long a container that has ended waits before it is started again.
 const BACK: Duration = Duration::from_secs(2);
@@ -77,6 +77,8 @@ pub(super) struct Member {
     thaw_at: Option<Duration>,
     /// Since when it does not answer as one that is alive.
     stuck: Option<Duration>,
+    /// By how many milliseconds the wall clock of its processes is ahead: that of the machine, which they keep.
+    ahead: i64,
     /// Settings of its own, as during a rollout.
     extra: BTreeMap<String, String>,
 }
@@ -106,8 +108,10 @@ pub(super) struct Cast {
 
 impl Cast {
     pub(super) fn new(stage: Stage, size: usize) -> Self {
-        let members = (0..size).map(|number| Member {
+        let skews = skews(&stage.seed, size).into_iter().enumerate();
+        let members = skews.map(|(number, ahead)| Member {
             pod: format!("wva-controller-{number}"),
+            ahead,
             back_at: Some(Duration::ZERO),
             ..Member::default()
         });
@@ -255,7 +259,7 @@ impl Cast {
         let (fixed, sources) = stage.sources(member);
         let of_process = fixed.clone();
         let casting = Casting {
-            clock: stage.clock.clone(),
+            clock: stage.clock.ahead(member.ahead),
             seed: SeedTree::new(stage.seed.child(&name).next_u64()),
             kube: Client::new(way, "default"),
             signals: Signals {
@@ -274,7 +278,7 @@ impl Cast {
                 if place == 0 && member.lives == 1 {
                     stage.aim(&door, &life);
                 }
-                let begins = format!("begins as {name}");
+                let begins = format!("begins as {name}{}", skew::words(member.ahead));
                 stage.trace.note(&who, "process", &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));
                 let hears = Hears {
@@ -412,89 +416,5 @@ impl Cast {
         for place in 0..self.members.len() {
             self.stop(place, Duration::MAX).await;
         }
-    }
-}
-
-/// A process that is told from all others by what it allocates.
-fn owned(casting: Casting) -> Result<(Controller, Door), WorldError> {
-    let owner = Owner::new();
-    let scope = owner.enter();
-    let made = cast(casting);
-    drop(scope);
-    made.inspect(|(_, door)| door.census.belong_to(owner))
-}
-
-impl Stage {
-    fn plant(&self, door: &Door) {
-        if let Some(flaw) = self.flaw {
-            door.census.flaws().plant(flaw);
-            door.facts.flaws.plant(flaw);
-            door.facts.series.flaws.plant(flaw);
-        }
-    }
-
-    fn run(&self, place: usize, controller: Controller, door: Arc<Door>, life: Life) -> Running {
-        let (stop, mut stopped) = watch::channel(false);
-        let owner = door.census.owner();
-        Running {
-            life,
-            followers: [
-                tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
-                tokio::spawn(claims(self.trace.clone(), place, Arc::clone(&door))),
-            ],
-            door,
-            stop,
-            task: tokio::spawn(owner.does(controller.run(async move {
-                // An error means that the place is gone, which is as good a reason.
-                drop(stopped.wait_for(|stop| *stop).await);
-            }))),
-        }
-    }
-
-    fn aim(&self, door: &Door, life: &Life) {
-        match &self.probe {
-            Some(Probe::Role(role, moment)) => door.census.kill_at(role, *moment),
-            Some(Probe::Write(number, how)) => life.end_at_write(number.saturating_sub(1), *how),
-            None => {}
-        }
-    }
-
-    /// What a process reads before its tree stands: without the cluster, and with it.
-    fn sources(&self, member: &Member) -> (Sources, Sources) {
-        let mut environment = environment(&member.pod, Duration::from_secs(10));
-        // It would win against the ConfigMap.
-        environment.remove("GLOBAL_OPT_INTERVAL");
-        for (name, value) in [
-            ("LEADER_ELECTION_LEASE_DURATION", "20s"),
-            ("LEADER_ELECTION_RENEW_DEADLINE", "15s"),
-            ("LEADER_ELECTION_RETRY_PERIOD", "4s"),
-        ] {
-            environment.insert(name.to_owned(), value.to_owned());
-        }
-        if let Some(instance) = self.instance {
-            environment.insert("CONTROLLER_INSTANCE".to_owned(), instance.to_owned());
-        }
-        environment.extend(member.extra.clone());
-        let fixed = Sources {
-            environment,
-            ..Sources::default()
-        };
-        let stored = self.insider.get("configmaps.", SYSTEM, MAIN);
-        let data = stored.as_ref().and_then(|object| object.get("data"));
-        let main = match data.and_then(|data| data.as_object()) {
-            Some(data) => MainConfigMap::Present(
-                data.iter()
-                    .map(|(key, value)| {
-                        (key.clone(), value.as_str().unwrap_or_default().to_owned())
-                    })
-                    .collect(),
-            ),
-            None => MainConfigMap::Absent,
-        };
-        let sources = Sources {
-            main,
-            ..fixed.clone()
-        };
-        (fixed, sources)
     }
 }

@@ -25,6 +25,7 @@ mod rest;
 mod run;
 mod schedule;
 mod seat;
+mod skew;
 mod sleep;
 mod stream;
 mod surroundings;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::fault::{Actor, Api, LEADER, Load, Object};
 use super::*;
-use crate::env::Flaw;
+use crate::env::{Flaw, SeedTree};
 use crate::kit::{KillAt, Role, WatchedKind};
 use crate::sim::world::Replica;
 
@@ -252,4 +252,22 @@ fn a_planted_defect_is_found() {
     let outcome = survive(&plot, 1, &plot.schedule(1), Keep::Tail);
     let (_, violation) = outcome.violation.unwrap();
     assert!(violation.to_string().starts_with('D'), "{violation}");
+}
+
+/// The clocks of two processes are further from each other than a lease lasts: who judges it by its own
+/// observation is not disturbed by that, and who judges it by the date in it takes what is held.
+#[test]
+fn a_lease_that_is_judged_by_its_date_is_taken_too_early() {
+    let is_far = |seed: &u64| {
+        let skews = skew::skews(&SeedTree::new(*seed), 2);
+        skews[1] - skews[0] > 20_000
+    };
+    let seed = (1..).find(is_far).unwrap();
+    let mut plot = plot("probe", seed).unwrap();
+    plot.controllers = 2;
+    held(&plot, seed);
+    plot.flaw = Some(Flaw::LeaseDated);
+    let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
+    let (_, violation) = outcome.violation.unwrap();
+    assert!(violation.to_string().starts_with("W1"), "{violation}");
 }
