@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::env::SeedTree;
 use crate::kit::Role;
 
 /// What is made to fail.
@@ -104,6 +105,8 @@ pub enum Api {
     Doubled,
     /// Watches tell late.
     Delayed(Duration),
+    /// Watches of some kinds tell late, of others in time: which ones is drawn from this number.
+    Uneven(Duration, u8),
     /// Watches tell only the last of several changes of an object.
     Coalesced(Duration),
     /// Lists are older by so many changes.
@@ -293,6 +296,20 @@ impl Process {
     }
 }
 
+impl Api {
+    /// By how much each event of a watch of this kind is late.
+    pub(super) fn delay(self, kind: &str) -> Option<Duration> {
+        match self {
+            Self::Delayed(time) => Some(time),
+            Self::Uneven(time, drawn) => {
+                let drawn = SeedTree::new(u64::from(drawn)).child(kind).next_u64();
+                drawn.is_multiple_of(2).then_some(time)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Prom {
     /// Whether what is in use may look by it as if it were not.
     pub(super) fn hides_use(self) -> bool {
@@ -401,5 +418,31 @@ impl fmt::Display for Actor {
             | Self::Abort(role)
             | Self::Storm(role) => role.fmt(formatter),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uneven_watches_are_late_by_their_kind() {
+        let time = Duration::from_secs(3);
+        let kinds = ["pods", "deployments", "replicasets", "variantautoscalings"];
+        let late = |fault: Api| kinds.map(|kind| fault.delay(kind) == Some(time));
+        assert_eq!(late(Api::Delayed(time)), [true; 4]);
+        assert_eq!(late(Api::Silent), [false; 4]);
+        let all: Vec<_> = (0..=255)
+            .map(|drawn| late(Api::Uneven(time, drawn)))
+            .collect();
+        for kind in 0..kinds.len() {
+            let count = all.iter().filter(|late| late[kind]).count();
+            assert!((96..160).contains(&count), "{count}");
+        }
+        // What pods tell and what their owners do come in either order.
+        for order in [[true, false], [false, true]] {
+            assert!(all.iter().any(|late| late[..2] == order));
+        }
+        assert_eq!(all[7], late(Api::Uneven(time, 7)));
     }
 }

@@ -220,7 +220,7 @@ fn api(dice: &mut Dice) -> Api {
     let code = dice.pick(&[500, 502, 503, 504]).copied().unwrap_or(503);
     let after = dice.chance(50).then(|| dice.below(10) + 1);
     let late = dice.time(SECOND * 20, SECOND * 90);
-    match dice.below(20) {
+    match dice.below(21) {
         0 | 1 => Api::Latency(latency),
         2 => Api::Refuse(429, Some(dice.below(20) + 1)),
         3 => Api::Refuse(code, after),
@@ -239,6 +239,10 @@ fn api(dice: &mut Dice) -> Api {
         16 => Api::Webhook,
         17 => Api::Late(late),
         18 => Api::Lapse,
+        19 => {
+            let drawn = u8::try_from(dice.below(256)).unwrap_or_default();
+            Api::Uneven(latency, drawn)
+        }
         _ if dice.chance(50) => Api::Compact,
         _ => Api::Cut,
     }

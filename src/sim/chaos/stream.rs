@@ -1,6 +1,7 @@
 //! The events of a watch on a way that is disturbed.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use allocations::Owner;
 use futures::StreamExt;
@@ -18,6 +19,8 @@ use crate::sim::apiserver::Wire;
 struct Ailing {
     body: Wire,
     line: Line,
+    /// What it watches.
+    kind: String,
     ready: VecDeque<Bytes>,
     /// Whether the server has ended it.
     over: bool,
@@ -39,6 +42,7 @@ pub(super) fn ailing(body: Wire, line: Line, open: Open) -> Wire {
     let ailing = Ailing {
         body,
         line,
+        kind: open.plural().to_owned(),
         ready: VecDeque::new(),
         over: false,
         open: mute.is_none().then_some(open),
@@ -86,10 +90,7 @@ impl Ailing {
                         doubled.push(id);
                         false
                     }
-                    Api::Delayed(time) => {
-                        sleep(time).await;
-                        true
-                    }
+                    Api::Delayed(_) | Api::Uneven(..) => tarried(fault.delay(&self.kind)).await,
                     Api::Coalesced(time) => {
                         let (first, until) = (bytes, Instant::now() + time);
                         let all = self.gather(first, until).await;
@@ -143,6 +144,15 @@ impl Ailing {
         }
         all
     }
+}
+
+/// Waits for so long; whether there was anything to wait for.
+async fn tarried(late_by: Option<Duration>) -> bool {
+    match late_by {
+        Some(time) => sleep(time).await,
+        None => return false,
+    }
+    true
 }
 
 fn without_bookmarks(bytes: &Bytes) -> Bytes {

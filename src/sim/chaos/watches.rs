@@ -58,6 +58,11 @@ impl Watches {
 }
 
 impl Open {
+    /// The plural of what is watched.
+    pub(super) fn plural(&self) -> &str {
+        &self.plural
+    }
+
     /// Events were delivered, a bookmark perhaps.
     pub(super) fn heard(&self, events: &str) {
         let last = events.lines().next_back().unwrap_or_default();
