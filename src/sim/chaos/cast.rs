@@ -278,6 +278,10 @@ impl Cast {
                 if place == 0 && member.lives == 1 {
                     stage.aim(&door, &life);
                 }
+                if member.ills.awaits_writes() {
+                    let (after, how) = Process::end_of(member.lives);
+                    life.end_at_write(after, how);
+                }
                 let begins = format!("begins as {name}{}", skew::words(member.ahead));
                 stage.trace.note(&who, "process", &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));
@@ -320,6 +324,7 @@ impl Cast {
             Process::BeforeWrite | Process::DuringWrite | Process::AfterWrite => {
                 running.life.end_at_write(0, how);
             }
+            Process::EveryWrite => running.life.end_at_write(0, Process::DuringWrite),
             Process::Pause => self.pause(place, Some(now + lasts)),
             // At its end.
             Process::Handover => {}
@@ -335,6 +340,14 @@ impl Cast {
             }
         }
         true
+    }
+
+    /// The process at a place does not end at a write any more.
+    pub(super) fn forgive(&self, place: usize) {
+        let member = self.members.get(place);
+        if let Some(running) = member.and_then(|member| member.running.as_ref()) {
+            running.life.forgive();
+        }
     }
 
     fn pause(&mut self, place: usize, until: Option<Duration>) {
@@ -389,10 +402,10 @@ impl Cast {
             if let Some(door) = self.door(place).filter(|_| is_over) {
                 door.census.disarm();
             }
+            if is_over {
+                self.forgive(place);
+            }
             if let Some(member) = self.members.get_mut(place) {
-                if let Some(running) = member.running.as_ref().filter(|_| is_over) {
-                    running.life.forgive();
-                }
                 member.back_at = member.back_at.map(|at| at.min(now + BACK));
             }
         }

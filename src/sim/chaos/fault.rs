@@ -199,6 +199,8 @@ pub enum Process {
     DuringWrite,
     /// It ends after the answer to its next write.
     AfterWrite,
+    /// It ends at one of its next writes, and so does whoever comes after it, again and again.
+    EveryWrite,
     /// It ends in order, and one with other settings comes.
     Rollout,
     /// The watches of the others fall silent, and then whoever leads by now ends in order.
@@ -291,8 +293,19 @@ impl Process {
     pub(super) fn is_at_a_write(self) -> bool {
         matches!(
             self,
-            Self::BeforeWrite | Self::DuringWrite | Self::AfterWrite
+            Self::BeforeWrite | Self::DuringWrite | Self::AfterWrite | Self::EveryWrite
         )
+    }
+
+    /// Where it is to end at a write in each of its lives: after how many others, and when. So each life comes to
+    /// another write than the one before, and an odd one ends at its first.
+    pub(super) fn end_of(life: u64) -> (u64, Self) {
+        let when = match life % 3 {
+            0 => Self::BeforeWrite,
+            1 => Self::DuringWrite,
+            _ => Self::AfterWrite,
+        };
+        (life % 7, when)
     }
 }
 

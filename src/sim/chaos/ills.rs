@@ -33,6 +33,8 @@ struct State {
     misled: Option<Duration>,
     /// The fault that ends the process at its next write.
     at_write: Option<usize>,
+    /// The fault that ends it and those that come after it at a write each.
+    at_every_write: Option<usize>,
     /// What a fault does while the next question to Prometheus is on its way.
     at_question: Option<(usize, Act)>,
     /// The fault by which history is forgotten.
@@ -104,9 +106,10 @@ impl Ills {
             forgets,
             cuts,
             holds,
+            at_every_write,
             ..
         } = &mut *state;
-        for of in [forgets, cuts, holds] {
+        for of in [forgets, cuts, holds, at_every_write] {
             of.take_if(|of| *of == id);
         }
     }
@@ -195,10 +198,23 @@ impl Ills {
         self.state().at_write = Some(id);
     }
 
+    /// A fault ends it and those that come after it at a write each.
+    pub(super) fn await_writes(&self, id: usize) {
+        self.state().at_every_write = Some(id);
+    }
+
+    /// Whether every process ends at a write.
+    pub(super) fn awaits_writes(&self) -> bool {
+        self.state().at_every_write.is_some()
+    }
+
     /// The process ends at a write.
     pub(super) fn struck(&self) {
-        let awaited = self.state().at_write.take();
-        if let Some(id) = awaited {
+        let awaited = {
+            let mut state = self.state();
+            [state.at_write.take(), state.at_every_write]
+        };
+        for id in awaited.into_iter().flatten() {
             self.hit(id);
         }
     }

@@ -72,6 +72,8 @@ impl Schedule {
                     Fault::Controller(_, Process::Handover) | Fault::Api(_, Api::Lapse) => {
                         (MINUTE, longest)
                     }
+                    // Long enough for several ends at writes.
+                    Fault::Controller(_, Process::EveryWrite) => (MINUTE * 2, MINUTE * 8),
                     // Long enough for a decision.
                     Fault::Object(..) => (SECOND * 10, longest),
                     // Long enough for a start in ten times its time.
@@ -354,7 +356,7 @@ fn machine(terrain: &Terrain, dice: &mut Dice) -> Actor {
 }
 
 fn process(dice: &mut Dice) -> Process {
-    match dice.below(9) {
+    match dice.below(10) {
         0 => Process::Crash,
         1 => Process::Restart,
         2 | 3 => Process::Pause,
@@ -362,6 +364,7 @@ fn process(dice: &mut Dice) -> Process {
         5 => Process::DuringWrite,
         6 => Process::AfterWrite,
         7 => Process::Rollout,
+        8 => Process::EveryWrite,
         _ => Process::Handover,
     }
 }

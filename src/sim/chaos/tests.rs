@@ -42,7 +42,7 @@ fn a_schedule_is_drawn_from_its_seed_alone_and_holds_every_class() {
         }
     }
     let counts: Vec<usize> = kinds.values().map(BTreeSet::len).collect();
-    assert_eq!(counts, [24, 22, 9, 8, 14, 12, 7], "{kinds:#?}");
+    assert_eq!(counts, [24, 22, 9, 9, 14, 12, 7], "{kinds:#?}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_lease_that_is_judged_by_its_date_is_taken_too_early() {
         let skews = skew::skews(&SeedTree::new(*seed), 2);
         skews[1] - skews[0] > 20_000
     };
-    let seed = (1..).find(is_far).unwrap();
+    let seed = (1..1_000).find(is_far).unwrap();
     let mut plot = plot("probe", seed).unwrap();
     plot.controllers = 2;
     held(&plot, seed);

@@ -6,7 +6,7 @@ use crate::sim::chaos::check::claims::Sent;
 
 impl Judge {
     /// T7: a process sends a request to the API server.
-    pub(super) fn counted(&self, place: usize, sent: &Sent<'_>, query: &str) {
+    pub(super) fn counted(&self, place: usize, request: &Sent<'_>, query: &str) {
         let now = self.now();
         let found = {
             let mut bench = self.bench();
@@ -17,7 +17,7 @@ impl Judge {
                 is_enough(lately.most()) || is_enough(lately.note(now, self.present()))
             };
             let seat = seats.get_mut(&place);
-            seat.and_then(|seat| seat.pace.sent(sent, query, now, &mut were))
+            seat.and_then(|seat| seat.pace.sent(request, query, now, &mut were))
         };
         self.report_all(found.map(|found| of(place, &found)));
     }

@@ -53,6 +53,10 @@ impl Run<'_> {
                     self.credit(strike, true);
                 }
             }
+            Fault::Controller(place, Process::EveryWrite) => {
+                self.ills(*place, |ills| ills.heal(strike.id, now));
+                self.cast.forgive(*place);
+            }
             Fault::Actor(place, fault) => self.disarm(*place, fault),
             Fault::Api(..) | Fault::Controller(..) => {}
         }
@@ -87,6 +91,8 @@ impl Run<'_> {
             }
             // Counted when it ends somebody.
             Fault::Controller(_, Process::Handover) => false,
+            // One end is what other faults do.
+            Fault::Controller(place, Process::EveryWrite) => self.hits(*place, strike.id) > 1,
             Fault::Api(place, _) | Fault::Prometheus(place, _) | Fault::Controller(place, _) => {
                 self.hits(*place, strike.id) > 0
             }
@@ -164,7 +170,9 @@ impl Run<'_> {
                 runs &= *how != Process::Rollout || self.cast.members.len() > 1;
                 runs &= *how != Process::Handover;
                 let is_to_come = how.is_at_a_write();
-                if is_to_come {
+                if *how == Process::EveryWrite {
+                    self.ills(*place, |ills| ills.await_writes(strike.id));
+                } else if is_to_come {
                     self.ills(*place, |ills| ills.await_write(strike.id));
                 }
                 runs && !is_to_come
