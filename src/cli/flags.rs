@@ -4,6 +4,7 @@
 pub(super) struct Flags<I> {
     command: &'static str,
     rest: I,
+    last: String,
     inline: Option<String>,
 }
 
@@ -17,6 +18,8 @@ pub(super) enum Unusable {
         flag: &'static str,
         example: &'static str,
     },
+    #[error("{flag} takes no value, and has {value:?}; leave the value out")]
+    Surplus { flag: String, value: String },
     #[error("{flag} is {value:?}; give {wanted}")]
     Value {
         flag: &'static str,
@@ -41,19 +44,28 @@ impl<I: Iterator<Item = String>> Flags<I> {
         Self {
             command,
             rest,
+            last: String::new(),
             inline: None,
         }
     }
 
-    /// The next flag, without a value that is written with it.
-    pub(super) fn next(&mut self) -> Option<String> {
-        let argument = self.rest.next()?;
+    /// The next flag, without a value that is written with it; an error where the one before has a value and
+    /// takes none.
+    pub(super) fn next(&mut self) -> Result<Option<String>, Unusable> {
+        if let Some(value) = self.inline.take() {
+            let flag = std::mem::take(&mut self.last);
+            return Err(Unusable::Surplus { flag, value });
+        }
+        let Some(argument) = self.rest.next() else {
+            return Ok(None);
+        };
         let (flag, value) = match argument.split_once('=') {
             Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
             None => (argument, None),
         };
         self.inline = value;
-        Some(flag)
+        self.last.clone_from(&flag);
+        Ok(Some(flag))
     }
 
     /// The value of the flag that came last.

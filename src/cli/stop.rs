@@ -1,22 +1,39 @@
 //! Being asked to stop.
 
 use futures::future::select;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::complain;
 
-/// Returns at SIGTERM, as the kubelet sends it, or SIGINT, as a person does.
+/// SIGTERM, as the kubelet sends it, and SIGINT, as a person does. None is lost from when this is made.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Receives signals from now on, with the runtime in whose context this is called.
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Returns at the next one.
+    pub(super) async fn next(&mut self) {
+        let (terminate, interrupt) = (self.terminate.recv(), self.interrupt.recv());
+        select(Box::pin(terminate), Box::pin(interrupt)).await;
+    }
+}
+
+/// Returns at the next signal; never, where none can be received.
 pub(super) async fn asked() {
-    let (mut terminate, mut interrupt) = match (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    ) {
-        (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-        (Err(error), _) | (_, Err(error)) => {
+    match Signals::new() {
+        Ok(mut signals) => signals.next().await,
+        Err(error) => {
             complain(&format!("signals cannot be received: {error}\n"));
-            return std::future::pending().await;
+            std::future::pending().await;
         }
-    };
-    let either = select(Box::pin(terminate.recv()), Box::pin(interrupt.recv()));
-    either.await;
+    }
 }

@@ -209,7 +209,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refus
         mutant: None,
     };
     let mut flags = Flags::new("chaos", rest);
-    while let Some(flag) = flags.next() {
+    while let Some(flag) = flags.next()? {
         if said.has(&flag) {
             return Err(Refused::Twice(flag));
         }
@@ -372,6 +372,10 @@ mod tests {
             ("--sedes 3", "unknown argument \"--sedes\""),
             ("--seeds", "--seeds needs a value, such as --seeds 100"),
             (
+                "--mutants=3",
+                "--mutants takes no value, and has \"3\"; leave",
+            ),
+            (
                 "--seeds 0",
                 "--seeds is \"0\"; give a whole number from 1 to 10000000",
             ),
@@ -401,6 +405,15 @@ mod tests {
                 "--mutant Nothing",
                 "--mutant is \"Nothing\"; give one of PermitUnasked, ",
             ),
+            ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
+        ] {
+            assert_refused(arguments, expected);
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_named_with_its_remedy() {
+        for (arguments, expected) in [
             (
                 "--everywhere --replay 1",
                 "--everywhere does not go together with flags that choose",
@@ -432,10 +445,13 @@ mod tests {
                 "--everywhere --list",
                 "--list does not go together with other flags",
             ),
-            ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
         ] {
-            let error = read(arguments).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{arguments}: {error}");
+            assert_refused(arguments, expected);
         }
+    }
+
+    fn assert_refused(arguments: &str, expected: &str) {
+        let error = read(arguments).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{arguments}: {error}");
     }
 }

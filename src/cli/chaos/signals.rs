@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cli::{complain, stop};
+use crate::cli::complain;
+use crate::cli::stop::Signals;
 
 /// The exit code where something is broken, or a defect was not found.
 const BROKEN: u8 = 1;
@@ -29,11 +30,16 @@ impl Asked {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
+        // Here, so that none is lost before the thread runs, or between the two.
+        let mut signals = {
+            let _context = runtime.enter();
+            Signals::new()?
+        };
         let wait = move || {
-            runtime.block_on(stop::asked());
+            runtime.block_on(signals.next());
             heard.enough.store(true, Ordering::Relaxed);
             complain("\nends when the runs that are played now are over; once more ends it now\n");
-            runtime.block_on(stop::asked());
+            runtime.block_on(signals.next());
             std::process::exit(i32::from(heard.at_once()));
         };
         let thread = std::thread::Builder::new().name("signals".to_owned());

@@ -62,7 +62,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusa
     let (mut pace, mut seed, mut duration) = (Speed::Times(60.0), 1, None);
     let mut shown = Page::Shown;
     let mut flags = Flags::new("demo", rest);
-    while let Some(flag) = flags.next() {
+    while let Some(flag) = flags.next()? {
         match &*flag {
             "--help" | "-h" => return Ok(Command::Help),
             "--no-page" => shown = Page::Off,
@@ -168,6 +168,10 @@ mod tests {
             ("--speed nan", "--speed is \"nan\""),
             ("--seed -1", "--seed is \"-1\"; give a whole number"),
             ("--duration 0s", "--duration is \"0s\"; give a time"),
+            (
+                "--no-page=yes",
+                "--no-page takes no value, and has \"yes\"; leave",
+            ),
             ("--scenario x", "--scenario is \"x\"; give one of fleet, "),
         ] {
             let error = read(arguments).unwrap_err().to_string();

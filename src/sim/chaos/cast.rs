@@ -83,6 +83,16 @@ pub(super) struct Member {
     extra: BTreeMap<String, String>,
 }
 
+impl Member {
+    /// Lets a life end at a write, where each one does.
+    fn bound(&self, life: &Life) {
+        if self.ills.awaits_writes() {
+            let (after, how) = Process::end_of(self.lives);
+            life.end_at_write(after, how);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Running {
     life: Life,
@@ -278,10 +288,7 @@ impl Cast {
                 if place == 0 && member.lives == 1 {
                     stage.aim(&door, &life);
                 }
-                if member.ills.awaits_writes() {
-                    let (after, how) = Process::end_of(member.lives);
-                    life.end_at_write(after, how);
-                }
+                member.bound(&life);
                 let begins = format!("begins as {name}{}", skew::words(member.ahead));
                 stage.trace.note(&who, "process", &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));

@@ -234,7 +234,7 @@ impl Seat {
         found.extend(self.generations.judge(generation));
         self.spans.note(&generation.dynamic, now.monotonic);
         found.extend(self.forgetful());
-        found.extend(self.clocks());
+        found.extend(self.clocks(now.monotonic));
         found.extend(self.deaf(now));
         found.extend(self.mirrors(now, around));
         if now.monotonic.as_secs().is_multiple_of(LOOK_EVERY) {
@@ -260,15 +260,17 @@ impl Seat {
         (learned < before).then(|| Violation::new("T6", "what was learned is forgotten"))
     }
 
-    /// T6: since when a variant waits outlives its role.
-    fn clocks(&mut self) -> Option<Violation> {
+    /// T6: since when a variant waits outlives its role, but not its object, which a server that goes back in time
+    /// lets come and go.
+    fn clocks(&mut self, now: Duration) -> Option<Violation> {
         let views = self.door.facts.board.snapshot();
         let lives = self.report.iter().filter_map(|one| match &one.role {
             Role::Variant(key) => Some((key, one.incarnation)),
             _ => None,
         });
         let lives: BTreeMap<&VariantKey, u64> = lives.collect();
-        self.clocks.judge(views, |key| lives.get(key).copied())
+        let found = self.clocks.judge(views, |key| lives.get(key).copied());
+        found.filter(|_| !self.is_misled(WATCHED_AGAIN, now))
     }
 
     fn look_around(&mut self, is_free: bool, now: Duration) {
