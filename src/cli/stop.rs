@@ -33,7 +33,7 @@ pub(super) async fn asked() {
         Ok(mut signals) => signals.next().await,
         Err(error) => {
             complain(&format!("signals cannot be received: {error}\n"));
-            std::future::pending().await;
+            std::future::pending::<()>().await;
         }
     }
 }
