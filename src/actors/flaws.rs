@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::actors::optimizer::Proposal;
 use crate::cluster::project::variant::VariantRecord;
+use crate::cluster::scale::ScaleReading;
 use crate::cluster::status::StatusPatch;
 use crate::env::{Flaw, Flaws};
 use crate::policy::condition::ConditionStatus;
@@ -156,6 +157,11 @@ pub(super) fn status(flaws: &Flaws, object: &VariantRecord, patch: &mut StatusPa
             condition.clone_from(known);
         }
     }
+}
+
+/// Whether a flawed controller keeps what a scale said before.
+pub(super) fn keeps_scale(flaws: &Flaws, known: Option<&ScaleReading>) -> bool {
+    flaws.has(Flaw::ScalesKept) && matches!(known, Some(ScaleReading::Found(_)))
 }
 
 /// How long a flawed controller waits before it tries again what has failed.

@@ -10,6 +10,7 @@ use kube::api::ApiResource;
 
 use crate::actors::denials::Denials;
 use crate::actors::facts::Facts;
+use crate::actors::flaws;
 use crate::actors::mirrors::target_of;
 use crate::actors::requests::Asker;
 use crate::actors::variants::Dirty;
@@ -203,6 +204,7 @@ impl ScaleReader {
             .collect();
         for (target, reading) in readings {
             match reading {
+                Some(Ok(_)) if flaws::keeps_scale(&self.facts.flaws, after.get(&target)) => {}
                 Some(Ok(reading)) => {
                     after.insert(target, reading);
                 }

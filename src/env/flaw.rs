@@ -97,11 +97,13 @@ pub enum Flaw {
     ConditionsStick,
     /// The lease is taken once the date in it and its duration have passed by the own wall clock.
     LeaseDated,
+    /// What the scale of a target said when it was found is what it says for ever.
+    ScalesKept,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 45] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -146,6 +148,7 @@ impl Flaw {
         Self::RetriesUnpaced,
         Self::ConditionsStick,
         Self::LeaseDated,
+        Self::ScalesKept,
     ];
 }
 

@@ -331,7 +331,10 @@ impl Cast {
             Process::BeforeWrite | Process::DuringWrite | Process::AfterWrite => {
                 running.life.end_at_write(0, how);
             }
-            Process::EveryWrite => running.life.end_at_write(0, Process::DuringWrite),
+            Process::EveryWrite => {
+                let (after, how) = Process::end_of(member.lives);
+                running.life.end_at_write(after, how);
+            }
             Process::Pause => self.pause(place, Some(now + lasts)),
             // At its end.
             Process::Handover => {}
@@ -349,9 +352,10 @@ impl Cast {
         true
     }
 
-    /// The process at a place does not end at a write any more.
+    /// The process at a place does not end at a write any more, unless another fault asks for that.
     pub(super) fn forgive(&self, place: usize) {
         let member = self.members.get(place);
+        let member = member.filter(|member| !member.ills.awaits_write());
         if let Some(running) = member.and_then(|member| member.running.as_ref()) {
             running.life.forgive();
         }
@@ -409,7 +413,8 @@ impl Cast {
             if let Some(door) = self.door(place).filter(|_| is_over) {
                 door.census.disarm();
             }
-            if is_over {
+            if let Some(member) = self.members.get(place).filter(|_| is_over) {
+                member.ills.forgive();
                 self.forgive(place);
             }
             if let Some(member) = self.members.get_mut(place) {
@@ -428,6 +433,14 @@ impl Cast {
             }
             // Nothing else ends a process here.
             Some(Probe::Write(..)) => self.members.first().is_some_and(|first| first.lives > 1),
+        }
+    }
+
+    /// Ends every process without a word: what is wrong with it may be that it never rests.
+    pub(super) fn halt(&self) {
+        for running in self.members.iter().filter_map(|one| one.running.as_ref()) {
+            running.life.end();
+            running.task.abort();
         }
     }
 

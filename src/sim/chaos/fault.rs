@@ -298,7 +298,7 @@ impl Process {
     }
 
     /// Where it is to end at a write in each of its lives: after how many others, and when. So each life comes to
-    /// another write than the one before, and an odd one ends at its first.
+    /// another write than the one before, and one in seven ends at its first.
     pub(super) fn end_of(life: u64) -> (u64, Self) {
         let when = match life % 3 {
             0 => Self::BeforeWrite,

@@ -198,6 +198,17 @@ impl Ills {
         self.state().at_write = Some(id);
     }
 
+    /// Whether it is to end at its next write, not every one.
+    pub(super) fn awaits_write(&self) -> bool {
+        self.state().at_write.is_some()
+    }
+
+    /// No fault ends it at a write any more.
+    pub(super) fn forgive(&self) {
+        let mut state = self.state();
+        (state.at_write, state.at_every_write) = (None, None);
+    }
+
     /// A fault ends it and those that come after it at a write each.
     pub(super) fn await_writes(&self, id: usize) {
         self.state().at_every_write = Some(id);
@@ -212,9 +223,9 @@ impl Ills {
     pub(super) fn struck(&self) {
         let awaited = {
             let mut state = self.state();
-            [state.at_write.take(), state.at_every_write]
+            state.at_write.take().or(state.at_every_write)
         };
-        for id in awaited.into_iter().flatten() {
+        if let Some(id) = awaited {
             self.hit(id);
         }
     }

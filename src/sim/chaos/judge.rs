@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use allocations::Owner;
 use http::{Method, Uri};
+use tokio::sync::Notify;
 
 use super::check::claims;
 use super::check::holdings::Lately;
@@ -41,12 +42,14 @@ struct Inner {
     insider: Insider,
     trace: Trace,
     bench: Mutex<Bench>,
+    /// Told of what must not be: it may go on without end while no time passes.
+    over: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Bench {
     seats: BTreeMap<usize, Seat>,
-    found: Vec<(Duration, Violation)>,
+    found: Option<(Duration, Violation)>,
     /// The cluster as it was last looked at.
     around: Option<Arc<Surroundings>>,
     /// When the bounds of each variant last allowed it to have no replicas.
@@ -125,12 +128,13 @@ impl Listener for Witness {
 }
 
 impl Judge {
-    pub(super) fn new(clock: Clock, insider: Insider, trace: Trace) -> Self {
+    pub(super) fn new(clock: Clock, insider: Insider, trace: Trace, over: Arc<Notify>) -> Self {
         Self(Arc::new(Inner {
             clock,
             insider,
             trace,
             bench: Mutex::default(),
+            over,
         }))
     }
 
@@ -153,9 +157,9 @@ impl Judge {
         }
     }
 
-    /// What was found, the first first.
+    /// What was found first.
     pub(super) fn found(&self) -> Option<(Duration, Violation)> {
-        self.bench().found.first().cloned()
+        self.bench().found.clone()
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -167,14 +171,18 @@ impl Judge {
         self.bench().owners.clone()
     }
 
-    /// Notes something that must not be.
+    /// Notes something that must not be, if it is the first.
     pub(super) fn report(&self, violation: Violation) {
+        if self.bench().found.is_some() {
+            return;
+        }
         self.0
             .trace
             .note("judge", "VIOLATION", &violation.to_string());
         self.0.trace.seal();
         let now = self.now();
-        self.bench().found.push((now, violation));
+        self.bench().found = Some((now, violation));
+        self.0.over.notify_one();
     }
 
     fn report_all(&self, violations: impl IntoIterator<Item = Violation>) {

@@ -96,12 +96,13 @@ impl<'a> Run<'a> {
         let world = World::staffed(&scenario, seed, DATE, doors.clone()).await?;
         let trace = Trace::new(world.clock.clone(), keep);
         let insider = Insider::new(world.server.clone(), "somebody");
-        let judge = Judge::new(world.clock.clone(), insider.clone(), trace.clone());
+        let ended = Arc::new(Notify::new());
+        let (clock, over) = (world.clock.clone(), Arc::clone(&ended));
+        let judge = Judge::new(clock, insider.clone(), trace.clone(), over);
         judge.furnish(Fleet::of(&plot.scenario), plot.instance);
         if let Some(sleeper) = &plot.sleeper {
             judge.watch(sleeper.clone());
         }
-        let ended = Arc::new(Notify::new());
         let injector = Injector {
             server: insider.clone(),
             workloads: world.workloads.clone(),
@@ -205,6 +206,8 @@ impl<'a> Run<'a> {
         if self.judge.found().is_none() {
             self.outcome.rest = Rest::of(&self.cast, &self.insider);
             self.cast.end().await;
+        } else {
+            self.cast.halt();
         }
         let mut outcome = self.outcome;
         outcome.violation = self.judge.found();

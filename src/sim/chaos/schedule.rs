@@ -243,7 +243,8 @@ fn api(dice: &mut Dice) -> Api {
         18 => Api::Lapse,
         19 => {
             let drawn = u8::try_from(dice.below(256)).unwrap_or_default();
-            Api::Uneven(latency, drawn)
+            // Long enough for what depends on it to be told meanwhile.
+            Api::Uneven(dice.time(SECOND, SECOND * 20), drawn)
         }
         _ if dice.chance(50) => Api::Compact,
         _ => Api::Cut,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::check::Violation;
 use super::check::attempts::Attempts;
-use super::check::clocks::Clocks;
+use super::check::clocks::{Clocks, Life};
 use super::check::holdings::Holdings;
 use super::check::kept::{Kept, Places, outgrown};
 use super::check::known::Content;
@@ -265,12 +265,16 @@ impl Seat {
     fn clocks(&mut self, now: Duration) -> Option<Violation> {
         let views = self.door.facts.board.snapshot();
         let lives = self.report.iter().filter_map(|one| match &one.role {
-            Role::Variant(key) => Some((key, one.incarnation)),
+            Role::Variant(key) => {
+                let (number, restarts) = (one.incarnation, one.restarts);
+                Some((key, Life { number, restarts }))
+            }
             _ => None,
         });
-        let lives: BTreeMap<&VariantKey, u64> = lives.collect();
-        let found = self.clocks.judge(views, |key| lives.get(key).copied());
-        found.filter(|_| !self.is_misled(WATCHED_AGAIN, now))
+        let lives: BTreeMap<&VariantKey, Life> = lives.collect();
+        let is_misled = self.is_misled(RELISTED, now);
+        self.clocks
+            .judge(views, |key| lives.get(key).copied(), is_misled)
     }
 
     fn look_around(&mut self, is_free: bool, now: Duration) {

@@ -2,11 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::surroundings::Surroundings;
 use super::{Cluster, FOLLOWED, KNOWN, RELISTED, Seat, WATCHED_AGAIN};
+use crate::cluster::scale::{ScaleReading, Scales};
+use crate::policy::key::TargetKey;
 use crate::policy::moment::Moment;
+use crate::policy::units::Replicas;
+use crate::sim::apiserver::Insider;
 use crate::sim::chaos::check::Violation;
+use crate::sim::workloads::object::Object;
+
+/// How much longer a round of the reader of scales takes for each target: with some in reserve, twenty are read in
+/// a second.
+const READ_EACH: Duration = Duration::from_millis(100);
 
 impl Seat {
     /// M1: what decisions rest on is watched, if nothing is in the way.
@@ -84,7 +94,15 @@ impl Seat {
         let settings = facts.settings.load();
         let followed = &mut self.followed;
         let behind = followed.behind(&settings.generation, &self.fixed, cluster.insider);
+        let scales = facts.mirrors.scales.load();
+        let count = u32::try_from(scales.len()).unwrap_or(u32::MAX);
+        let reread = KNOWN * 2 + READ_EACH.saturating_mul(count);
+        let misread = misread(&scales, cluster.insider);
         let mut found = Vec::new();
+        for target in self.patience.lasting("misread", misread, calm, reread) {
+            let text = format!("the scale of {target} is known otherwise than it is stored");
+            found.push(Violation::new("M1", text));
+        }
         for object in self.patience.lasting("unlike", odd, calm, KNOWN * 2) {
             let text = format!("{object} is known otherwise than it is stored");
             found.push(Violation::new("M1", text));
@@ -95,6 +113,31 @@ impl Seat {
         }
         found
     }
+}
+
+/// The targets whose scale was read otherwise than it is stored now. Of kinds that are known by their scale runs
+/// have but one.
+fn misread(scales: &Scales, insider: &Insider) -> Vec<String> {
+    let is_odd = |target: &TargetKey, reading: &ScaleReading| {
+        let stored = insider.get("replicasets.apps", &target.namespace, &target.name);
+        let stored = stored.map(Object).map(|object| {
+            let count =
+                |pointer: &str| Replicas(u32::try_from(object.number(pointer)).unwrap_or_default());
+            (count("/spec/replicas"), count("/status/replicas"))
+        });
+        match reading {
+            ScaleReading::Found(read) => {
+                let spec = read.spec_replicas.unwrap_or_default();
+                stored != Some((spec, read.status_replicas))
+            }
+            ScaleReading::Missing => stored.is_some(),
+            ScaleReading::Unheard | ScaleReading::Unscalable(_) => false,
+        }
+    };
+    let odd = scales
+        .iter()
+        .filter(|(target, reading)| is_odd(target, reading));
+    odd.map(|(target, _)| target.to_string()).collect()
 }
 
 fn names<V>(mirror: &crate::cluster::mirror::Mirror<V>) -> Vec<String> {
