@@ -282,3 +282,6 @@ impl Behaviour for Leadership {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use hyper::body::{Bytes, Frame};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// What the server does with one request.
 pub(crate) enum Answer {
@@ -41,7 +41,7 @@ pub(crate) struct Asked {
 #[derive(Clone, Default)]
 pub(crate) struct FakeServer {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: watch::Sender<Vec<Asked>>,
 }
 
 type Wire = UnsyncBoxBody<Bytes, Infallible>;
@@ -59,7 +59,14 @@ impl FakeServer {
 
     /// Every request so far, oldest first.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+        self.asked.borrow().clone()
+    }
+
+    /// Waits until so many requests have arrived.
+    pub(crate) async fn is_asked(&self, times: usize) {
+        let mut asked = self.asked.subscribe();
+        // The sender lives in `self`, so there is always somebody who may ask.
+        drop(asked.wait_for(|asked| asked.len() >= times).await);
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -78,14 +85,15 @@ impl FakeServer {
             let value = head.headers.get(name).map(|value| value.to_str().unwrap());
             value.unwrap_or_default().to_owned()
         };
-        self.asked.lock().unwrap().push(Asked {
+        let request = Asked {
             method: head.method.to_string(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
             content_type: header("content-type"),
             accept: header("accept"),
             body: serde_json::from_slice(&body).unwrap_or_default(),
-        });
+        };
+        self.asked.send_modify(|asked| asked.push(request));
         let answer = self.answers.lock().unwrap().pop_front();
         match answer.unwrap_or_else(|| panic!("not told what to answer to {}", head.uri)) {
             Answer::Json(code, document) => {

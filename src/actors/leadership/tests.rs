@@ -1,0 +1,137 @@
+//! Who begins to lead has read what its predecessor stored last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Election, Leadership, Listeners};
+use crate::actors::denials::Denials;
+use crate::actors::event_recorder::Events;
+use crate::actors::facts::Facts;
+use crate::actors::requests::Requests;
+use crate::actors::reread::Reread;
+use crate::actors::variants::tests::facts;
+use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::lease::LeaseApi;
+use crate::env::SeedTree;
+use crate::kit::{self, Address, Census, ExitReason, Kit, Role};
+use crate::policy::lease::LeaseRules;
+
+const ME: &str = "wva-me";
+
+fn held_by(holder: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "system", "name": "lease", "resourceVersion": version},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 20, "leaseTransitions": 1},
+    })
+}
+
+/// Leadership at work.
+struct Running {
+    facts: Facts,
+    reread: Reread,
+    task: JoinHandle<ExitReason>,
+}
+
+impl Running {
+    fn start(server: &FakeServer) -> Self {
+        let (facts, reread) = (facts(), Reread::default());
+        let rules = LeaseRules {
+            identity: Arc::from(ME),
+            duration: Duration::from_secs(20),
+            renew_deadline: Duration::from_secs(15),
+            retry_period: Duration::from_secs(4),
+        };
+        let second = Duration::from_secs(1);
+        let lease = LeaseApi::new(server.client(), "system", "lease", second);
+        let election = Election::On {
+            rules,
+            api: Box::new(lease),
+        };
+        let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+        let denials = Denials::for_test(facts.clock.clone(), events);
+        let listeners = Listeners {
+            optimizer: Address::vacant(),
+            emitter: Address::vacant(),
+            status_writer: Address::vacant(),
+        };
+        let (claim, asks) = (facts.claim.clone(), reread.clone());
+        let leadership = kit::child(Role::Leadership, &Address::vacant(), move |_| {
+            Leadership::new(
+                claim.clone(),
+                asks.clone(),
+                Requests::default(),
+                denials.clone(),
+                election.clone(),
+                listeners.clone(),
+                SeedTree::new(1).child("leadership"),
+            )
+        });
+        let kit = Kit {
+            clock: facts.clock.clone(),
+            seed: SeedTree::new(1),
+            census: Census::new(),
+        };
+        let tree = vec![leadership];
+        Self {
+            facts,
+            reread,
+            task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
+        }
+    }
+
+    fn leads(&self) -> bool {
+        self.facts.claim.may_write(self.facts.clock.now())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Waits for what has to come within a few looks at the lease.
+async fn soon<T>(event: impl Future<Output = T>) -> T {
+    timeout(Duration::from_secs(10), event).await.unwrap()
+}
+
+/// The lease was lost, or might have been, while a list of objects was on its way that began before: whoever
+/// led since has stored something that is not in it.
+#[tokio::test(start_paused = true)]
+async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
+    let between = [
+        Answer::Json(200, held_by("wva-other", "2")),
+        refusal(500, "InternalError", "etcd has no leader"),
+    ];
+    for answer in between {
+        let server = FakeServer::new([
+            refusal(404, "NotFound", "no lease"),
+            Answer::Json(201, held_by(ME, "1")),
+            answer,
+            Answer::Json(200, held_by("", "3")),
+            Answer::Json(200, held_by(ME, "4")),
+        ]);
+        let running = Running::start(&server);
+        let mut claims = running.facts.claim.subscribe();
+        soon(running.reread.is_asked_beyond(0)).await;
+        assert_eq!(running.reread.asked(), 1);
+        assert!(!running.leads(), "nothing is read yet");
+
+        soon(server.is_asked(3)).await;
+        running.reread.done(1);
+        soon(running.reread.is_asked_beyond(1)).await;
+        assert_eq!(server.asked().len(), 5);
+        assert_eq!(running.reread.asked(), 2);
+        assert!(!running.leads(), "only what another reading tells counts");
+
+        running.reread.done(2);
+        soon(claims.changed()).await.unwrap();
+        assert!(running.leads());
+        assert_eq!(server.asked().len(), 5);
+    }
+}
