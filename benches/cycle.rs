@@ -268,10 +268,10 @@ async fn measure(variants: usize) {
     let tree = tokio::spawn(kit::run(kit, tree(&facts, Arc::clone(&api)), async move {
         drop(stopped.await);
     }));
-    let mut plans = facts.plan.subscribe();
+    let mut plans = facts.plan.follow();
     let mut spent = before;
     for cycle in ["first", "steady"] {
-        plans.changed().await.unwrap();
+        plans.changed().await;
         // The plan is noted before it is shown.
         while is_at_work(&census, &Role::Emitter) {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::permit::WritePermit;
-use crate::kit::{Cell, Superseded, Tenure};
+use crate::kit::{Cell, Follower, Superseded, Tenure};
 use crate::policy::moment::Moment;
 
 /// How far ahead a permit reaches whose claim has no end.
@@ -96,8 +96,8 @@ impl ClaimReader {
     }
 
     /// Follows the claim; that it runs out is told by the clock alone.
-    pub fn subscribe(&self) -> tokio::sync::watch::Receiver<std::sync::Arc<Claim>> {
-        self.0.subscribe()
+    pub fn follow(&self) -> Follower<Claim> {
+        self.0.follow()
     }
 
     /// The claim as it stands.

@@ -155,12 +155,10 @@ where
             self.subject.mirror.forget(cx.tenure())?;
             self.rests = true;
         }
-        let mut settings = self.facts.settings.subscribe();
+        let mut settings = self.facts.settings.follow();
         let needed = self.subject.needed;
-        match timeout(PULL, settings.wait_for(|in_force| needed(in_force))).await {
-            Ok(found) => Ok(found.map(|_in_force| true)?),
-            Err(_elapsed) => Ok(false),
-        }
+        let in_force = settings.wait_for(needed);
+        Ok(timeout(PULL, in_force).await.is_ok())
     }
 
     fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), Trouble> {

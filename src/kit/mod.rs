@@ -29,7 +29,7 @@ mod timers;
 pub use address::{Address, Delivery};
 pub use behaviour::{Behaviour, Context, Occasion, Trouble};
 pub use bell::Doorbell;
-pub use cell::Cell;
+pub use cell::{Cell, Follower};
 pub use census::{Aliveness, Census, RoleReport, RoleState};
 #[cfg(feature = "sim")]
 pub use chaos::{KillAt, Mishap};

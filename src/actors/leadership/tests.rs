@@ -117,7 +117,7 @@ async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
             Answer::Json(200, held_by(ME, "4")),
         ]);
         let running = Running::start(&server);
-        let mut claims = running.facts.claim.subscribe();
+        let mut claims = running.facts.claim.follow();
         soon(running.reread.is_asked_beyond(0)).await;
         assert_eq!(running.reread.asked(), 1);
         assert!(!running.leads(), "nothing is read yet");
@@ -130,7 +130,7 @@ async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
         assert!(!running.leads(), "only what another reading tells counts");
 
         running.reread.done(2);
-        soon(claims.changed()).await.unwrap();
+        soon(claims.changed()).await;
         assert!(running.leads());
         assert_eq!(server.asked().len(), 5);
     }

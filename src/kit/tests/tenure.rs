@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
+use futures::FutureExt;
+
 use super::stage::kit;
 use crate::kit::{
     Address, Cell, Context, Duty, ExitReason, Guard, Occasion, Role, Superseded, Tenure, machine,
@@ -16,12 +18,13 @@ fn tenure(number: u64) -> Tenure {
 #[test]
 fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
     let cell = Cell::new("initial");
-    let mut reader = cell.subscribe();
+    let mut reader = cell.follow();
     assert_eq!(*cell.load(), "initial");
+    assert!(reader.changed().now_or_never().is_none());
     cell.publish(&tenure(3), Arc::new("third")).unwrap();
     assert_eq!(*cell.load(), "third");
-    assert!(reader.has_changed().unwrap());
-    assert_eq!(**reader.borrow_and_update(), "third");
+    assert_eq!(*reader.changed().now_or_never().unwrap(), "third");
+    assert!(reader.changed().now_or_never().is_none());
     cell.publish(&tenure(3), Arc::new("third again")).unwrap();
     cell.clone()
         .publish(&tenure(4), Arc::new("fourth"))
@@ -37,6 +40,34 @@ fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
     );
     assert!(refusal.to_string().contains("optimizer no. 3"), "{refusal}");
     assert_eq!(*cell.load(), "fourth");
+}
+
+/// With one of eight places for each by a throw, sixteen followers of five rounds would be in order once in
+/// more than a billion times.
+#[tokio::test]
+async fn those_who_wait_wake_in_the_order_in_which_they_began_to() {
+    const FOLLOWERS: usize = 16;
+    let cell = Cell::new(0);
+    let woken = Arc::new(Mutex::new(Vec::new()));
+    let mut followers = tokio::task::JoinSet::new();
+    for place in 0..FOLLOWERS {
+        let (mut reader, woken) = (cell.follow(), Arc::clone(&woken));
+        followers.spawn(async move {
+            for round in 1..=5 {
+                assert_eq!(*reader.wait_for(|value| *value == round).await, round);
+                woken.lock().unwrap().push((round, place));
+            }
+        });
+    }
+    let mut expected = Vec::new();
+    for round in 1..=5 {
+        tokio::task::yield_now().await;
+        assert_eq!(*woken.lock().unwrap(), expected);
+        cell.publish(&tenure(1), Arc::new(round)).unwrap();
+        expected.extend((0..FOLLOWERS).map(|place| (round, place)));
+    }
+    followers.join_all().await;
+    assert_eq!(*woken.lock().unwrap(), expected);
 }
 
 #[test]
@@ -59,12 +90,11 @@ async fn many_lives_writing_at_once_are_seen_in_order() {
     let cell = Cell::new((0, 0));
     let guard = Arc::new(Guard::new());
     let admitted = Arc::new(Mutex::new(Vec::new()));
-    let mut reader = cell.subscribe();
+    let mut reader = cell.follow();
     let watching = tokio::spawn(async move {
         let mut seen = vec![(0, 0)];
         while seen.last().is_some_and(|(number, _)| *number < LIVES) {
-            reader.changed().await.unwrap();
-            seen.push(**reader.borrow_and_update());
+            seen.push(*reader.changed().await);
         }
         seen
     });
@@ -150,8 +180,7 @@ async fn a_life_that_outlives_its_supervisor_cannot_write_over_its_successor() {
         tokio::task::yield_now().await;
     }
     assert!(census.kill(&Role::Engine));
-    let mut reader = cell.subscribe();
-    reader.changed().await.unwrap();
+    cell.follow().changed().await;
     let (newer, outcome) = written.recv().unwrap();
     assert_eq!((outcome, *cell.load()), (Ok(()), newer));
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use allocations::Owner;
-use futures::future::{Either, select};
+use futures::future::select;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -107,10 +107,10 @@ impl Misses {
 /// Tells when the claim of a process begins and ends.
 pub(super) async fn claims(trace: Trace, place: usize, door: Arc<Door>) {
     let who = format!("c{place}");
-    let mut claims = door.facts.claim.subscribe();
+    let mut claims = door.facts.claim.follow();
     let mut told = (0, false);
     loop {
-        let claim = **claims.borrow_and_update();
+        let claim = *claims.take();
         let now = door.facts.clock.now();
         let leads = claim.hold.covers(now);
         if told != (claim.term, leads) {
@@ -134,9 +134,7 @@ pub(super) async fn claims(trace: Trace, place: usize, door: Arc<Door>) {
         };
         let changed = pin!(claims.changed());
         let over = pin!(sleep(end));
-        if let Either::Left((Err(_gone), _)) = select(changed, over).await {
-            return;
-        }
+        select(changed, over).await;
     }
 }
 

@@ -20,8 +20,9 @@ use crate::sim::world::ConfigMap;
 /// The scenario that all scenes begin with, and its seed.
 const SCENARIO: (&str, u64) = ("probe", 1);
 
-/// How long after the last server has gone its series are still in an answer at most: the longest window of a
-/// query is five minutes, and then come a scrape and a collection.
+/// How long after the last request, or the end of the last server, that is still in an answer at most: the
+/// longest window of a query is five minutes, and then come a scrape and a collection. Before that it hangs on
+/// seconds which series are shown.
 const FORGOTTEN: Duration = Duration::from_mins(6);
 
 /// Where points are looked for. Each has one resting point.
@@ -47,10 +48,13 @@ impl Scene {
         let mut plot = plot(name, seed)?;
         match self {
             Self::Percentages => {}
-            Self::Tokens => plot.scenario.config.push(ConfigMap {
-                name: SATURATION,
-                data: vec![("default", BY_TOKENS.to_owned())],
-            }),
+            Self::Tokens => {
+                plot.scenario.config.push(ConfigMap {
+                    name: SATURATION,
+                    data: vec![("default", BY_TOKENS.to_owned())],
+                });
+                plot.stays = FORGOTTEN;
+            }
             Self::Pair => plot.controllers = 2,
             Self::Zero => {
                 for model in &mut plot.scenario.models {

@@ -237,9 +237,9 @@ impl Judge {
 
     /// Follows the plans that a process publishes.
     pub(super) async fn follow(self, place: usize, door: Arc<Door>) {
-        let mut plans = door.facts.plan.subscribe();
-        while plans.changed().await.is_ok() {
-            let last = Option::clone(&plans.borrow_and_update());
+        let mut plans = door.facts.plan.follow();
+        loop {
+            let last = Option::clone(&*plans.changed().await);
             if let Some(Proposal { plan, .. }) = last {
                 // It may be about an object that was not there at the last look.
                 self.look_around();

@@ -21,6 +21,7 @@ use super::scenario::{Scenario, Trouble, Variant};
 use super::service::{Service, Tally, tally};
 use crate::actors::optimizer::Proposal;
 use crate::env::Clock;
+use crate::kit::Follower;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Action, Plan};
@@ -47,7 +48,7 @@ pub(super) struct Ground {
     pub(super) outages: Outages,
     pub(super) prometheus: Arc<Mutex<Prometheus>>,
     pub(super) doors: Doors,
-    pub(super) plans: watch::Receiver<Arc<Option<Proposal>>>,
+    pub(super) plans: Follower<Option<Proposal>>,
     pub(super) services: Vec<Service>,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
     pub(super) recorder: Option<Recorder>,
@@ -59,7 +60,7 @@ pub(super) struct Ground {
 /// What the world notices between two steps.
 enum Event {
     /// There is a new plan.
-    Planned,
+    Planned(Arc<Option<Proposal>>),
     /// Somebody wants to see a router's page.
     Asked(Question),
 }
@@ -119,10 +120,9 @@ impl Ground {
                 }
             };
             match event {
-                Event::Planned => {
-                    let last = Option::clone(&self.plans.borrow_and_update());
-                    if let Some(Proposal { plan, .. }) = last {
-                        self.note(&plan);
+                Event::Planned(last) => {
+                    if let Some(Proposal { plan, .. }) = &*last {
+                        self.note(plan);
                     }
                 }
                 Event::Asked(question) => {
@@ -136,13 +136,7 @@ impl Ground {
 
     /// The next one. Nothing is lost when this is not waited for any longer.
     async fn event(&mut self) -> Event {
-        let planned = async {
-            match self.plans.changed().await {
-                Ok(()) => Event::Planned,
-                // The controller is gone, or others have it.
-                Err(_) => pending().await,
-            }
-        };
+        let planned = async { Event::Planned(self.plans.changed().await) };
         let asked = async {
             match self.questions.recv().await {
                 Some(question) => Event::Asked(question),

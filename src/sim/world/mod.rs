@@ -105,7 +105,7 @@ pub struct World {
     pub clock: Clock,
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
-    plans: watch::Receiver<Arc<Option<Proposal>>>,
+    plans: Cell<Option<Proposal>>,
     records: watch::Receiver<Option<Record>>,
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
@@ -187,7 +187,7 @@ impl World {
         let is_staffed = staff.is_some();
         let doors = staff.unwrap_or_default();
         // Without one of its own the world hears of no plan.
-        let mut plans = Cell::new(None).subscribe();
+        let mut plans = Cell::new(None);
         let mut own = None;
         if !is_staffed {
             let signals = Signals {
@@ -195,7 +195,7 @@ impl World {
                 routers: Arc::new(routers.clone()),
             };
             let (controller, door) = in_weather(scenario, &server, signals, (&clock, &seed))?;
-            plans = door.facts.plan.subscribe();
+            plans = door.facts.plan.clone();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);
         }
@@ -212,7 +212,7 @@ impl World {
             outages: workloads.outages(),
             workloads: workloads.clone(),
             prometheus: Arc::clone(&prometheus),
-            plans: plans.clone(),
+            plans: plans.follow(),
             doors,
             services,
             questions,
@@ -255,7 +255,7 @@ impl World {
 
     /// The controller's last plan.
     pub fn plan(&self) -> Option<Arc<Plan>> {
-        let last = Option::clone(&self.plans.borrow());
+        let last = Option::clone(&self.plans.load());
         last.map(|last| last.plan)
     }
 

@@ -273,9 +273,9 @@ async fn first_lines(door: &Door, within: Duration) -> Vec<(Source, usize)> {
             variants.filter_map(|variant| Some((variant.model?.source, variant.observations)));
         known.collect()
     };
-    let mut plans = door.facts.plan.subscribe();
+    let mut plans = door.facts.plan.follow();
     let seen = plans.wait_for(|plan| !lines(plan).is_empty());
-    lines(&tokio::time::timeout(within, seen).await.unwrap().unwrap())
+    lines(&tokio::time::timeout(within, seen).await.unwrap())
 }
 
 /// The lines that a controller begins with that follows one which has run for a quarter of an hour.
