@@ -26,6 +26,12 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
             tokens,
             Probe::Role(Role::Collector, KillAt::After(4)),
         ),
+        // Rest begins some seconds later by it, which decided on series that hang on requests of the last minutes.
+        (
+            Scene::Tokens,
+            tokens,
+            Probe::Role(Role::Leadership, KillAt::Before(118)),
+        ),
         (Scene::Pair, pair, Probe::Write(8, Process::DuringWrite)),
         (
             Scene::Zero,
