@@ -30,15 +30,20 @@ impl Board {
         tenure: &Tenure,
         view: Arc<VariantView>,
     ) -> Result<Option<Arc<VariantView>>, Superseded> {
-        let mut entry = self.0.entry(view.key.clone()).or_insert_with(|| Entry {
-            guard: Guard::new(),
-            view: Arc::clone(&view),
+        // A view that has not changed is put up as the same one again, so that the one that is there says
+        // nothing about whether any was.
+        let mut is_first = false;
+        let mut entry = self.0.entry(view.key.clone()).or_insert_with(|| {
+            is_first = true;
+            Entry {
+                guard: Guard::new(),
+                view: Arc::clone(&view),
+            }
         });
         let Entry { guard, view: shown } = entry.value_mut();
-        let first = Arc::ptr_eq(shown, &view);
         guard.admit(tenure, || {
             let replaced = std::mem::replace(shown, view);
-            (!first).then_some(replaced)
+            (!is_first).then_some(replaced)
         })
     }
 

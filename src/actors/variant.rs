@@ -85,9 +85,7 @@ impl Variant {
         let Ok(replaced) = self.facts.board.put(&self.tenure, Arc::clone(view)) else {
             return;
         };
-        if replaced.as_ref() == Some(view) {
-            return;
-        }
+        // Whoever shows it compares it with what is stored, too, which may be all that has changed.
         self.changed.ring(self.key.clone());
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {

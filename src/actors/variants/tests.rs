@@ -1,5 +1,6 @@
 //! The registry refuses what it has no room for, and makes room again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -142,4 +143,27 @@ fn a_variant_that_went_between_two_lives_leaves_nothing() {
     assert_eq!(changed.answer(), [gone.clone()].into());
     let left: Vec<VariantKey> = facts.board.snapshot().into_keys().collect();
     assert_eq!(left, std::slice::from_ref(stays));
+}
+
+/// Each refresh that found nothing new passed for the first one, and had an early cycle made.
+#[test]
+fn a_view_that_stays_replaces_itself() {
+    let facts = facts();
+    store(&facts, &["a"]);
+    let key = VariantKey::new("ns", "a");
+    let tenure = Tenure::for_test(Role::Variant(key.clone()), 1);
+    let mut state = VariantState::new(key.clone(), None);
+    let mut show = || {
+        let view = facts
+            .refresh(&key, &mut state, facts.clock.now())
+            .unwrap()
+            .view;
+        let replaced = facts.board.put(&tenure, Arc::clone(&view)).unwrap();
+        (view, replaced)
+    };
+    let (first, replaced) = show();
+    assert_eq!(replaced, None);
+    let (second, replaced) = show();
+    assert!(Arc::ptr_eq(&first, &second), "nothing is new");
+    assert_eq!(replaced, Some(first));
 }
