@@ -113,8 +113,11 @@ impl Projected for HoldingPod {
         };
         let containers = held(&mut self.spec.containers.iter().chain(&staying));
         let init_containers = held(&mut passing.iter());
+        let namespace = namespace_of(&self.metadata, texts);
+        let name = name(&self.metadata);
         HoldingPodObject {
             pod: GpuPod {
+                named: Some((Arc::clone(&namespace), Arc::clone(&name))),
                 node: self.spec.node_name.map(|node| texts.intern(&node)),
                 phase: match &*self.status.phase {
                     "Succeeded" | "Failed" => PodPhase::Finished,
@@ -124,8 +127,8 @@ impl Projected for HoldingPod {
                 containers,
                 init_containers,
             },
-            namespace: namespace_of(&self.metadata, texts),
-            name: name(&self.metadata),
+            namespace,
+            name,
         }
     }
 

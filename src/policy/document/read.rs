@@ -427,7 +427,9 @@ fn view(node: &super::NodeDocument) -> NodeView {
 }
 
 fn gpu_pod(pod: &super::GpuPodDocument) -> GpuPod {
+    let name = pod.name.as_deref().and_then(|name| name.split_once('/'));
     GpuPod {
+        named: name.map(|(namespace, name)| (namespace.into(), name.into())),
         node: pod.node.clone(),
         phase: match (pod.finished, pod.terminating) {
             (true, _) => PodPhase::Finished,

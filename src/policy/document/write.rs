@@ -17,7 +17,7 @@ use super::{
 };
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::learned::Learned;
-use crate::policy::limit::{PodPhase, Scheduling};
+use crate::policy::limit::{GpuPod, PodPhase, Scheduling};
 use crate::policy::moment::{Moment, Since};
 use crate::policy::router_queue::DirectQueue;
 use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
@@ -305,7 +305,12 @@ fn inventory(inventory: &GpuInventory) -> InventoryDocument {
                 };
                 (Arc::clone(name), node)
             });
+            let named = |pod: &GpuPod| {
+                let (namespace, name) = pod.named.as_ref()?;
+                Some(format!("{namespace}/{name}").into())
+            };
             let pods = pods.iter().map(|pod| GpuPodDocument {
+                name: named(pod),
                 node: pod.node.clone(),
                 finished: pod.phase == PodPhase::Finished,
                 terminating: pod.phase == PodPhase::Leaving,

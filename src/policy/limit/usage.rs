@@ -11,6 +11,9 @@ use crate::policy::units::Gpus;
 /// What is read of a pod that asks for GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuPod {
+    /// Its namespace and name, where somebody says.
+    #[serde(default)]
+    pub named: Option<(Arc<str>, Arc<str>)>,
     /// The node it is bound to.
     pub node: Option<Arc<str>>,
     /// Whether it still holds what it asked for.

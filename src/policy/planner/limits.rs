@@ -8,9 +8,9 @@ use super::voted::{kept, reached};
 use super::{Cycle, Work, boundary};
 use crate::policy::change::Change;
 use crate::policy::draft::Draft;
-use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::key::{ModelKey, TargetKind, VariantKey};
 use crate::policy::limit::{
-    GrowthRequest, ManagedUse, Physical, Pool, PoolFigures, Pools, allocate,
+    GpuPod, GrowthRequest, ManagedUse, Physical, Pool, PoolFigures, Pools, allocate,
 };
 use crate::policy::optimize::{Contender, Contest, Method, WhyShared, cost_aware, share};
 use crate::policy::plan::{Stage, Why};
@@ -125,9 +125,10 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
         .map(|inventory| inventory.leaving(&cycle.settings.node_selector))
         .unwrap_or_default();
     let mut pools = Pools::new(physical, limiters, managed).with_leaving(leaving);
-    if let Some(GpuInventory::Nodes { .. }) = snapshot.gpus.as_deref() {
+    if let Some(GpuInventory::Nodes { pods, .. }) = snapshot.gpus.as_deref() {
+        let holders = Holders::of(pods);
         for draft in works.iter().flat_map(|work| &work.drafts) {
-            let unplaced = gpus(draft).at_least_one().times(unplaced(draft));
+            let unplaced = gpus(draft).at_least_one().times(unplaced(draft, &holders));
             pools.take_physical(&draft.view.accelerator, unplaced);
         }
     }
@@ -155,14 +156,47 @@ fn unseen(snapshot: &ClusterSnapshot) -> impl Iterator<Item = (&VariantView, Gpu
     })
 }
 
-/// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has no node.
-/// They were granted their GPUs before, and will take them.
-fn unplaced(draft: &Draft<'_>) -> Replicas {
+/// The pods that hold GPUs, by namespace and name, where somebody says.
+struct Holders<'a>(BTreeSet<(&'a str, &'a str)>);
+
+impl<'a> Holders<'a> {
+    fn of(pods: &'a [GpuPod]) -> Self {
+        let named = pods.iter().filter_map(|pod| pod.named.as_ref());
+        Self(
+            named
+                .map(|(namespace, name)| (&**namespace, &**name))
+                .collect(),
+        )
+    }
+
+    /// Whether the pods of a variant are such as hold GPUs: its replicas ask for them and are a pod each,
+    /// or one of them is told of. Of a group only the leader is known, which may do without.
+    fn concern(&self, view: &VariantView) -> bool {
+        let is_pod = (view.target.resolved())
+            .is_some_and(|target| target.key.kind != TargetKind::LeaderWorkerSet);
+        let asks = is_pod && view.template.gpus_per_replica() > Gpus::ZERO;
+        !self.0.is_empty() && (asks || view.pods.iter().any(|pod| self.tell_of(view, pod)))
+    }
+
+    fn tell_of(&self, view: &VariantView, pod: &PodView) -> bool {
+        self.0.contains(&(&*view.key.namespace, &*pod.name))
+    }
+}
+
+/// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has no node. They were
+/// granted their GPUs before, and will take them. Pods of variants and those that hold GPUs are watched each
+/// by itself: what has a node by the one and is not told of by the other holds its GPUs, too.
+fn unplaced(draft: &Draft<'_>, holders: &Holders<'_>) -> Replicas {
+    let view = draft.view;
     let is_placed = |pod: &&PodView| pod.readiness == Readiness::Ready || pod.node.is_some();
-    let placed = draft.view.pods.iter().filter(is_placed).count();
-    let placed = Replicas(u32::try_from(placed).unwrap_or(u32::MAX));
+    let are_named = holders.concern(view);
+    let placed = view.pods.iter().filter(is_placed);
+    let (told, missed): (Vec<&PodView>, Vec<&PodView>) =
+        placed.partition(|pod| !are_named || holders.tell_of(view, pod));
+    let count = |pods: &[&PodView]| Replicas(u32::try_from(pods.len()).unwrap_or(u32::MAX));
     let scale = draft.scale;
-    scale.current.saturating_sub(placed.max(scale.ready))
+    let waiting = scale.current.saturating_sub(count(&told).max(scale.ready));
+    waiting.max(count(&missed))
 }
 
 fn gpus(draft: &Draft<'_>) -> Gpus {

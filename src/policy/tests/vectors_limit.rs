@@ -215,6 +215,7 @@ impl Cluster {
                 counts.iter().map(of).collect()
             };
             GpuPod {
+                named: None,
                 node: Some(Arc::clone(node)),
                 phase: if phase == "active" {
                     PodPhase::Active
