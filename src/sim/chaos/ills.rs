@@ -1,10 +1,11 @@
 //! What is wrong at present with the ways of one controller, over all its lives.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, select};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -21,6 +22,7 @@ pub(super) struct Ills(Arc<Inner>);
 struct Inner {
     state: Mutex<State>,
     cut: Notify,
+    healed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +114,22 @@ impl Ills {
         for of in [forgets, cuts, holds, at_every_write] {
             of.take_if(|of| *of == id);
         }
+        drop(state);
+        self.0.healed.notify_waiters();
+    }
+
+    /// So much time passes, or the rest of a fault of the way to the API server.
+    pub(super) async fn within(&self, id: usize, time: Duration) {
+        let over = async {
+            loop {
+                let healed = self.0.healed.notified();
+                if !self.state().api.contains_key(&id) {
+                    return;
+                }
+                healed.await;
+            }
+        };
+        select(pin!(sleep(time)), pin!(over)).await;
     }
 
     /// A watch or a list ends with 410.
@@ -247,5 +265,37 @@ impl Ills {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_late_by_a_fault_is_not_later_than_its_end() {
+        let ills = Ills::default();
+        let late = Duration::from_secs(20);
+        let began = Instant::now();
+        let took = async |id| {
+            ills.within(id, late).await;
+            began.elapsed().as_secs()
+        };
+        assert_eq!(took(1).await, 0, "no such fault");
+        for id in [1, 2] {
+            ills.ail_api(id, Api::Delayed(late), 0);
+        }
+        assert_eq!(took(1).await, 20, "it lasts");
+        let heals = async {
+            for id in [2, 1] {
+                advance(Duration::from_secs(5)).await;
+                ills.heal(id, Duration::ZERO);
+                tokio::task::yield_now().await;
+            }
+        };
+        let (took, ()) = tokio::join!(took(1), heals);
+        assert_eq!(took, 30, "the end of another one does not count");
     }
 }

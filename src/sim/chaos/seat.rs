@@ -24,6 +24,7 @@ use super::ills::Ills;
 use super::lens::Heard;
 use super::surroundings::Surroundings;
 use super::watches::Watches;
+use crate::cluster::mirror::ObjectKey;
 use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
@@ -267,14 +268,21 @@ impl Seat {
         let lives = self.report.iter().filter_map(|one| match &one.role {
             Role::Variant(key) => {
                 let (number, restarts) = (one.incarnation, one.restarts);
-                Some((key, Life { number, restarts }))
+                let object = ObjectKey::new(Arc::clone(&key.namespace), Arc::clone(&key.name));
+                let record = self.door.facts.mirrors.variants.get(&object);
+                let life = Life {
+                    uid: record.map(|record| Arc::clone(&record.object.uid)),
+                    number,
+                    restarts,
+                };
+                Some((key, life))
             }
             _ => None,
         });
         let lives: BTreeMap<&VariantKey, Life> = lives.collect();
         let is_misled = self.is_misled(RELISTED, now);
         self.clocks
-            .judge(views, |key| lives.get(key).copied(), is_misled)
+            .judge(views, |key| lives.get(key).cloned(), is_misled)
     }
 
     fn look_around(&mut self, is_free: bool, now: Duration) {

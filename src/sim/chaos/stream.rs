@@ -1,14 +1,14 @@
 //! The events of a watch on a way that is disturbed.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::pin::pin;
 
 use allocations::Owner;
 use futures::StreamExt;
+use futures::future::{Either, select};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout_at};
 
 use super::fault::Api;
 use super::line::{Line, Never};
@@ -90,10 +90,16 @@ impl Ailing {
                         doubled.push(id);
                         false
                     }
-                    Api::Delayed(_) | Api::Uneven(..) => tarried(fault.delay(&self.kind)).await,
+                    Api::Delayed(_) | Api::Uneven(..) => match fault.delay(&self.kind) {
+                        Some(time) => {
+                            self.line.ills.within(id, time).await;
+                            true
+                        }
+                        None => false,
+                    },
                     Api::Coalesced(time) => {
-                        let (first, until) = (bytes, Instant::now() + time);
-                        let all = self.gather(first, until).await;
+                        let ills = self.line.ills.clone();
+                        let all = self.gather(bytes, ills.within(id, time)).await;
                         bytes = coalesced(&String::from_utf8_lossy(&all));
                         bytes.len() < all.len()
                     }
@@ -137,22 +143,14 @@ impl Ailing {
     }
 
     /// Everything until then.
-    async fn gather(&mut self, first: Bytes, until: Instant) -> Vec<u8> {
+    async fn gather(&mut self, first: Bytes, until: impl Future<Output = ()>) -> Vec<u8> {
         let mut all = first.to_vec();
-        while let Ok(Some(more)) = timeout_at(until, self.told()).await {
+        let mut until = pin!(until);
+        while let Either::Left((Some(more), _)) = select(pin!(self.told()), &mut until).await {
             all.extend_from_slice(&more);
         }
         all
     }
-}
-
-/// Waits for so long; whether there was anything to wait for.
-async fn tarried(late_by: Option<Duration>) -> bool {
-    match late_by {
-        Some(time) => sleep(time).await,
-        None => return false,
-    }
-    true
 }
 
 fn without_bookmarks(bytes: &Bytes) -> Bytes {

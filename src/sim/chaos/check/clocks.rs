@@ -8,8 +8,10 @@ use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 
 /// A life of a role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sim::chaos) struct Life {
+    /// The object that it is of, which another one of its name may have followed.
+    pub(in crate::sim::chaos) uid: Option<Arc<str>>,
     pub(in crate::sim::chaos) number: u64,
     /// How often the role was started again until then, since it was made.
     pub(in crate::sim::chaos) restarts: u64,
@@ -37,7 +39,9 @@ impl Clocks {
         }
         self.0.iter().find_map(|(key, (life, view))| {
             let (earlier, known) = before.get(key)?;
-            let is_next = earlier != life && (!may_be_another || life.restarts > earlier.restarts);
+            let is_of_it = earlier.uid == life.uid;
+            let is_made_anew = may_be_another && life.restarts <= earlier.restarts;
+            let is_next = is_of_it && earlier.number != life.number && !is_made_anew;
             let what = forgotten(known, view).filter(|_| is_next)?;
             let text =
                 format!("{key} was started again, and has forgotten since when it is {what}");
@@ -78,8 +82,14 @@ mod tests {
     #[test]
     fn a_clock_goes_on_in_the_next_life_while_nothing_changes() {
         let (waits, same) = ("current: 2, ready: 1", "pendingFor: 9m, ");
-        let life = |number, restarts| Some(Life { number, restarts });
-        let (first, next, anew) = (life(1, 0), life(2, 1), life(2, 0));
+        let life = |uid: &str, number, restarts| Life {
+            uid: Some(uid.into()),
+            number,
+            restarts,
+        };
+        let first = &life("a", 1, 0);
+        let (next, anew) = (&life("a", 2, 1), &life("a", 2, 0));
+        let other = &life("b", 2, 0);
         let shorter = "pendingFor: 1m, ";
         for (target, clocks, life, may_be_another, told) in [
             (waits, same, next, false, None),
@@ -88,13 +98,16 @@ mod tests {
             (waits, shorter, anew, false, Some("pending")),
             (waits, shorter, next, true, Some("pending")),
             (waits, shorter, anew, true, None),
+            (waits, shorter, other, false, None),
             (waits, "", next, false, Some("pending")),
             ("current: 3, ready: 1", shorter, next, false, None),
             ("current: 2", "", next, false, None),
         ] {
             let mut judge = Clocks::default();
-            assert_eq!(judge.judge(seen(waits, same), |_| first, false), None);
-            let found = judge.judge(seen(target, clocks), |_| life, may_be_another);
+            let begun = judge.judge(seen(waits, same), |_| Some(first.clone()), false);
+            assert_eq!(begun, None);
+            let seen = seen(target, clocks);
+            let found = judge.judge(seen, |_| Some(life.clone()), may_be_another);
             let text =
                 |what| format!("n/v was started again, and has forgotten since when it is {what}");
             let expected = told.map(|what| Violation::new("T6", text(what)));

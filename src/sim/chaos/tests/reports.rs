@@ -10,9 +10,9 @@ use crate::env::Flaw;
 /// Three faults, of which one shows that series of a variant that is gone stay.
 fn schedule() -> Schedule {
     let faults = [
-        (140, Fault::Workload(1, Load::Crash(1))),
-        (150, Fault::Object(0, Object::Removed)),
-        (155, Fault::Workload(1, Load::Evict(1))),
+        (240, Fault::Workload(1, Load::Crash(1))),
+        (250, Fault::Object(0, Object::Removed)),
+        (255, Fault::Workload(1, Load::Evict(1))),
     ];
     let strikes = faults.into_iter().enumerate();
     let strikes = strikes.map(|(number, (second, fault))| Strike {
