@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::cli::flags::{Flags, Unusable};
 use crate::env::Flaw;
-use crate::sim::chaos::{PLOTS, Points};
+use crate::sim::chaos::{PLOTS, Point, Points};
 
 /// The help.
 pub(super) const USAGE: &str = "\
@@ -23,6 +23,8 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
   --everywhere      end every role at its first occasions and some later ones, and the process at its
                     writes, one end in each run, in four scenes
   --every-occasion  with --everywhere: at all occasions and writes, which takes long
+  --point POINT     with --everywhere: at this point alone, as a failure prints it, with everything that
+                    happens, as in Pair/before/7/collector or Zero/during-write/3
   --list            list the scenarios
 
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
@@ -56,6 +58,8 @@ pub(super) enum Command {
     },
     /// End everything at every point.
     Everywhere { points: Points, jobs: usize },
+    /// End something at one point, and show it.
+    At(Point),
     /// Play one, and show it.
     Replay {
         scenario: &'static str,
@@ -102,6 +106,12 @@ fn together(given: &[String]) -> Result<(), Unusable> {
             other: "flags that choose seeds, scenarios or defects",
         });
     }
+    if is_given("--point") && ["--every-occasion", "--jobs"].into_iter().any(is_given) {
+        return Err(Unusable::Apart {
+            one: "--point",
+            other: "flags for several points",
+        });
+    }
     if is_given("--replay") && ["--seeds", "--from", "--jobs"].into_iter().any(is_given) {
         return Err(Unusable::Apart {
             one: "--replay",
@@ -133,6 +143,7 @@ struct Said {
     replay: Option<u64>,
     only: Option<Vec<usize>>,
     mutant: Option<Flaw>,
+    point: Option<Point>,
 }
 
 impl Said {
@@ -153,8 +164,17 @@ impl Said {
         } else {
             Points::Spread
         };
-        if self.has("--everywhere") {
-            return Ok(Command::Everywhere { points, jobs });
+        match (self.has("--everywhere"), &self.point) {
+            (true, Some(point)) => return Ok(Command::At(point.clone())),
+            (true, None) => return Ok(Command::Everywhere { points, jobs }),
+            (false, Some(_)) => {
+                return Err(Unusable::Alone {
+                    flag: "--point",
+                    does: "says what is ended, and when",
+                    needs: "--everywhere",
+                });
+            }
+            (false, None) => {}
         }
         if points == Points::All {
             return Err(Unusable::Alone {
@@ -207,6 +227,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refus
         replay: None,
         only: None,
         mutant: None,
+        point: None,
     };
     let mut flags = Flags::new("chaos", rest);
     while let Some(flag) = flags.next()? {
@@ -224,6 +245,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refus
             "--replay" => {
                 said.replay = Some(number("--replay", value("--replay", "17")?, 0, u64::MAX)?);
             }
+            "--point" => said.point = Some(point(value("--point", "Pair/before/7/collector")?)?),
             "--only" => said.only = Some(ids(value("--only", "3,17")?)?),
             "--scenario" => said.scenario = named(value("--scenario", "storm")?)?,
             _ => return Err(flags.unknown(flag).into()),
@@ -269,6 +291,14 @@ fn ids(value: String) -> Result<Vec<usize>, Unusable> {
         value,
         wanted: "numbers of faults with commas between them, as a failure prints them, or none"
             .to_owned(),
+    })
+}
+
+fn point(value: String) -> Result<Point, Unusable> {
+    value.parse().map_err(|_none| Unusable::Value {
+        flag: "--point",
+        value,
+        wanted: "a point as a failure prints it, such as Pair/before/7/collector".to_owned(),
     })
 }
 
@@ -362,6 +392,10 @@ mod tests {
                 jobs: 1
             })
         );
+        assert_eq!(
+            read("--everywhere --point Pair/during-write/9"),
+            Ok(Command::At("Pair/during-write/9".parse().unwrap()))
+        );
         assert_eq!(read("--list"), Ok(Command::List));
         assert_eq!(read("-h"), Ok(Command::Help));
     }
@@ -405,6 +439,8 @@ mod tests {
                 "--mutant Nothing",
                 "--mutant is \"Nothing\"; give one of PermitUnasked, ",
             ),
+            ("--everywhere --point 9", "--point is \"9\"; give a point"),
+            ("--point Pair/after-write/9", "--point says what is ended"),
             ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
         ] {
             assert_refused(arguments, expected);
@@ -421,6 +457,10 @@ mod tests {
             (
                 "--everywhere --scenario brief",
                 "--everywhere does not go together with flags that choose",
+            ),
+            (
+                "--everywhere --point Pair/during-write/9 --jobs 2",
+                "--point does not go together with flags for several points",
             ),
             (
                 "--mutants --replay 1",

@@ -16,7 +16,8 @@ use self::signals::Asked;
 use super::{complain, fail, print};
 use crate::env::Flaw;
 use crate::sim::chaos::{
-    Done, End, Keep, PLOTS, Played, Points, Report, campaign, everywhere, hunt, plot, survive,
+    Done, End, Keep, PLOTS, Played, Point, Points, Report, campaign, disturbed, everywhere, hunt,
+    plot, survive,
 };
 
 /// Violations after which a campaign ends.
@@ -50,6 +51,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Ok(Command::Everywhere { points, jobs }) => {
             heard(|asked| everywhere_once(points, jobs, asked))
         }
+        Ok(Command::At(point)) => replay_point(&point),
         Ok(Command::Replay {
             scenario,
             seed,
@@ -147,10 +149,13 @@ fn mutants(
 }
 
 fn everywhere_once(points: Points, jobs: usize, asked: &Asked) -> ExitCode {
-    let began = real();
+    let (began, commit) = (real(), commit::of_this());
     let signs = (&asked.enough, &asked.broken);
     let walked = everywhere(points, jobs, signs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
+        for broken in &walked.broken {
+            complain(&table::broken(broken, &commit));
+        }
     });
     let walked = match walked {
         Ok(walked) => walked,
@@ -219,6 +224,34 @@ fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done, asked: &Asked) -> (E
     }
     let smaller = report.smaller(REDUCTION, &asked.enough);
     (print(&format!("\n{smaller}")), !smaller.is_cut())
+}
+
+/// The command that plays one end again.
+fn at(point: &Point) -> String {
+    format!("wva chaos --everywhere --point {point}")
+}
+
+fn replay_point(point: &Point) -> ExitCode {
+    let (outcome, wrong) = match disturbed(point) {
+        Ok(played) => played,
+        Err(error) => return fail([format!("not played: {error}")]),
+    };
+    let end = wrong.as_ref().map_or_else(
+        || "it came to rest where it does undisturbed".to_owned(),
+        ToString::to_string,
+    );
+    let printed = print(&format!(
+        "point {point}  commit {}\n\n{}\n\n{} events, hash {:016x}: {end}\n",
+        commit::of_this(),
+        outcome.lines.join("\n"),
+        outcome.events,
+        outcome.hash
+    ));
+    if wrong.is_none() {
+        printed
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>) -> ExitCode {

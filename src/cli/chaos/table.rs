@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sim::chaos::{Class, Course, Done, End, Hunt, Scene, Summary, Tally, Walked};
+use crate::sim::chaos::{Broken, Class, Course, Done, End, Hunt, Scene, Summary, Tally, Walked};
 
 /// What became of a planted defect.
 pub(super) fn hunt(hunt: &Hunt) -> String {
@@ -34,10 +34,24 @@ pub(super) fn walked(walked: &Walked) -> String {
     } else {
         ", cut short by a signal"
     };
-    let ends = format!("{scene:<12} {course:<48} {:>5} ends{cut}", walked.ends);
-    let broken = walked.broken.iter();
-    let broken = broken.map(|(probe, violation)| format!("\n  {probe:?}: {violation}"));
-    ends + &broken.collect::<String>()
+    format!("{scene:<12} {course:<48} {:>5} ends{cut}", walked.ends)
+}
+
+/// What was wrong after an end, with the last lines of its trace where there are any, and the command that plays it again.
+pub(super) fn broken(broken: &Broken, commit: &str) -> String {
+    let Broken {
+        point,
+        violation,
+        lines,
+    } = broken;
+    let trace = match lines.join("\n") {
+        none if none.is_empty() => none,
+        lines => format!("\nlast lines of its trace:\n{lines}\n"),
+    };
+    format!(
+        "point {point}  commit {commit}\n{violation}\n{trace}replay:  {}\n",
+        super::at(point)
+    )
 }
 
 /// What came of all of them.
@@ -107,7 +121,11 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
     for done in &summary.failed {
         if let Some((at, violation)) = &done.outcome.violation {
             let at = at.as_secs_f64();
-            lines.push(format!("seed {:<8} {at:>10.3} s  {violation}", done.seed));
+            let seed = done.seed;
+            lines.push(format!("seed {seed:<8} {at:>10.3} s  {violation}"));
+            lines.push(format!(
+                "replay:  wva chaos --scenario {scenario} --replay {seed}"
+            ));
         }
     }
     lines.join("\n") + "\n"
@@ -168,7 +186,7 @@ fn coverage(summary: &Summary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::env::Flaw;
-    use crate::sim::chaos::Process;
+    use crate::sim::chaos::{Point, Process, Violation};
 
     #[test]
     fn a_defect_that_is_left_out_is_told_from_one_that_is_missed() {
@@ -184,6 +202,27 @@ mod tests {
         assert_eq!(
             told(3, End::Left),
             format!("{name}    3 seeds  left out for a signal")
+        );
+    }
+
+    #[test]
+    fn what_is_broken_at_a_point_is_told_with_the_command_that_plays_it() {
+        let point: Point = "Pair/before/7/collector".parse().unwrap();
+        let of = |lines: &[&str]| Broken {
+            point: point.clone(),
+            violation: Violation {
+                invariant: "D2",
+                text: "-".to_owned(),
+            },
+            lines: lines.iter().map(ToString::to_string).collect(),
+        };
+        let head = "point Pair/before/7/collector  commit 0123456789ab\nD2: -\n";
+        let replay = "replay:  wva chaos --everywhere --point Pair/before/7/collector\n";
+        let trace = "\nlast lines of its trace:\none\ntwo\n";
+        assert_eq!(broken(&of(&[]), "0123456789ab"), format!("{head}{replay}"));
+        assert_eq!(
+            broken(&of(&["one", "two"]), "0123456789ab"),
+            format!("{head}{trace}{replay}")
         );
     }
 

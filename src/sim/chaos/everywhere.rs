@@ -11,6 +11,7 @@ use super::fault::Process;
 use super::injector::SATURATION;
 use super::outcome::Outcome;
 use super::plot::{BY_TOKENS, Plot, Probe, plot, sleeper, to_zero};
+use super::point::Point;
 use super::rest::Rest;
 use super::schedule::roles;
 use super::trace::Keep;
@@ -71,11 +72,11 @@ impl Scene {
     }
 
     /// The whole of it, with an end at this point or with none.
-    pub(super) fn play(self, probe: Option<Probe>) -> Option<Outcome> {
+    pub(super) fn play(self, probe: Option<Probe>, keep: Keep) -> Option<Outcome> {
         let mut plot = self.plot()?;
         plot.probe = probe;
         let (_, seed) = SCENARIO;
-        Some(survive(&plot, seed, &plot.schedule(seed), Keep::Tail))
+        Some(survive(&plot, seed, &plot.schedule(seed), keep))
     }
 
     /// Up to here every occasion is a point in any case, and in the first scene and that with two controllers
@@ -106,6 +107,17 @@ pub enum Course {
     Writes(Process),
 }
 
+/// What was wrong after an end.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    /// Where it was.
+    pub point: Point,
+    /// What was wrong.
+    pub violation: Violation,
+    /// The last lines of the trace, where it is the first of its course.
+    pub lines: Vec<String>,
+}
+
 /// What came of a course.
 #[derive(Debug, Clone)]
 pub struct Walked {
@@ -116,7 +128,7 @@ pub struct Walked {
     /// Points at which it was.
     pub ends: u64,
     /// Points after which something was not as it must be.
-    pub broken: Vec<(Probe, Violation)>,
+    pub broken: Vec<Broken>,
     /// Whether these were all of its points.
     pub is_whole: bool,
 }
@@ -198,7 +210,7 @@ pub fn everywhere(
         while let Some((scene, course)) = next() {
             let mut walked = Walked::new((scene, course));
             if let Some(usual) = usual.get(&scene) {
-                let play = |probe| scene.play(Some(probe));
+                let play = |probe| scene.play(Some(probe), Keep::Tail);
                 walk(&mut walked, points, usual, around, play);
             }
             if walked.is_begun() {
@@ -219,16 +231,40 @@ fn undisturbed(around: Around<'_>) -> std::io::Result<BTreeMap<Scene, Rest>> {
         if around.is_enough() {
             break;
         }
-        let Some(outcome) = scene.play(None) else {
-            continue;
-        };
-        if let Some((_, violation)) = outcome.violation {
-            let text = format!("the undisturbed run of {scene:?} is broken itself: {violation}");
-            return Err(std::io::Error::other(text));
+        if let Some(rest) = at_rest(scene)? {
+            usual.insert(scene, rest);
         }
-        usual.insert(scene, outcome.rest);
     }
     Ok(usual)
+}
+
+/// How a scene comes to rest without any end.
+fn at_rest(scene: Scene) -> std::io::Result<Option<Rest>> {
+    let Some(outcome) = scene.play(None, Keep::Tail) else {
+        return Ok(None);
+    };
+    if let Some((_, violation)) = outcome.violation {
+        let text = format!("the undisturbed run of {scene:?} is broken itself: {violation}");
+        return Err(std::io::Error::other(text));
+    }
+    Ok(Some(outcome.rest))
+}
+
+/// Plays a scene with an end at one point, with its whole trace, and says what was wrong after it.
+///
+/// # Errors
+/// When the scene does not hold without any end, or has no such point.
+pub fn disturbed(point: &Point) -> std::io::Result<(Outcome, Option<Violation>)> {
+    let Point { scene, probe } = point;
+    let outcome = scene.play(Some(probe.clone()), Keep::All);
+    if let (Some(usual), Some(outcome)) = (at_rest(*scene)?, outcome)
+        && (outcome.struck || outcome.violation.is_some())
+    {
+        let wrong = wrong(&outcome, &usual);
+        return Ok((outcome, wrong));
+    }
+    let text = format!("{point} never comes; the run ends before");
+    Err(std::io::Error::other(text))
 }
 
 /// What is wrong after an end: an invariant is broken, or it comes to rest otherwise than usual.
@@ -266,9 +302,18 @@ fn walk(
             };
             // Beyond the last occasion nothing ends, and what is wrong then is so without an end.
             let is_beyond = !outcome.struck;
-            if !is_beyond || outcome.violation.is_some() {
-                let wrong = wrong(&outcome, usual);
-                walked.broken.extend(wrong.map(|wrong| (probe, wrong)));
+            if (!is_beyond || outcome.violation.is_some())
+                && let Some(violation) = wrong(&outcome, usual)
+            {
+                let is_first = walked.broken.is_empty();
+                walked.broken.push(Broken {
+                    point: Point {
+                        scene: walked.scene,
+                        probe,
+                    },
+                    violation,
+                    lines: if is_first { outcome.lines } else { Vec::new() },
+                });
             }
             walked.is_whole = is_beyond;
             walked.ends += u64::from(!is_beyond);

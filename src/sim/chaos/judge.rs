@@ -1,4 +1,5 @@
-//! Looks at every process after every event, and remembers the first thing that must not be.
+//! Looks at every process after every write, every plan and every second, and remembers the first thing
+//! that must not be.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -85,7 +85,7 @@ fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
 #[test]
 fn kill_once_everywhere() {
     let variants = plot("probe", 1).unwrap().variants();
-    let usual = Scene::Percentages.play(None).unwrap().rest;
+    let usual = Scene::Percentages.play(None, Keep::Tail).unwrap().rest;
     for (place, role) in schedule::roles(&variants).into_iter().enumerate() {
         let moment = if place % 2 == 1 {
             KillAt::Before(1)
@@ -93,7 +93,7 @@ fn kill_once_everywhere() {
             KillAt::After(2)
         };
         let probe = Probe::Role(role.clone(), moment);
-        let outcome = Scene::Percentages.play(Some(probe)).unwrap();
+        let outcome = Scene::Percentages.play(Some(probe), Keep::Tail).unwrap();
         let lines = outcome.lines.join("\n");
         let wrong = everywhere::wrong(&outcome, &usual);
         assert_eq!(wrong, None, "{role} {moment:?}\n{lines}");
@@ -229,7 +229,7 @@ fn seeds_of_every_run() {
 /// it would have been without that. `wva chaos --everywhere` does so at every write.
 #[test]
 fn crash_at_every_write() {
-    let usual = Scene::Percentages.play(None).unwrap().rest;
+    let usual = Scene::Percentages.play(None, Keep::Tail).unwrap().rest;
     for number in [2, 9, 40] {
         for how in [
             Process::BeforeWrite,
@@ -237,7 +237,9 @@ fn crash_at_every_write() {
             Process::AfterWrite,
         ] {
             let probe = Probe::Write(number, how);
-            let outcome = Scene::Percentages.play(Some(probe.clone())).unwrap();
+            let outcome = Scene::Percentages
+                .play(Some(probe.clone()), Keep::Tail)
+                .unwrap();
             let wrong = everywhere::wrong(&outcome, &usual);
             assert_eq!(wrong, None, "{probe:?}\n{}", outcome.lines.join("\n"));
             assert!(outcome.struck, "{probe:?} never came to pass");

@@ -9,7 +9,7 @@ use crate::kit::{KillAt, Role};
 #[test]
 fn each_scene_comes_to_rest_where_it_does_undisturbed() {
     let rests = Scene::ALL.map(|scene| {
-        let outcome = scene.play(None).unwrap();
+        let outcome = scene.play(None, Keep::Tail).unwrap();
         assert_eq!(outcome.violation, None, "{scene:?}");
         assert!(!outcome.struck);
         outcome.rest
@@ -39,7 +39,7 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
             Probe::Role(Role::RouterScraper, KillAt::Before(2)),
         ),
     ] {
-        let outcome = scene.play(Some(probe.clone())).unwrap();
+        let outcome = scene.play(Some(probe.clone()), Keep::Tail).unwrap();
         assert_eq!(wrong(&outcome, usual), None, "{scene:?} {probe:?}");
         assert!(outcome.struck, "{scene:?} has no {probe:?}");
     }
