@@ -340,16 +340,39 @@ impl Cast {
             Process::Handover => {}
             Process::Restart => self.stop(place, now + BACK).await,
             Process::Rollout => {
-                let seconds = if member.extra.is_empty() { "7s" } else { "" };
-                member.extra.clear();
-                if !seconds.is_empty() {
-                    let name = "GLOBAL_OPT_INTERVAL".to_owned();
-                    member.extra.insert(name, seconds.to_owned());
-                }
+                // Quicker than any other, or slower.
+                let seconds = if member.lives % 2 == 1 { "7s" } else { "50s" };
+                let name = "GLOBAL_OPT_INTERVAL".to_owned();
+                member.extra.insert(name, seconds.to_owned());
                 self.stop(place, now + BACK).await;
             }
         }
         true
+    }
+
+    /// Whether a process runs at a place with settings of its own, and another one with others.
+    pub(super) fn rolls_out(&self, place: usize) -> bool {
+        let running = |member: &&Member| member.running.is_some();
+        let Some(own) = self.members.get(place).filter(running) else {
+            return false;
+        };
+        let mut others = self.members.iter().filter(running);
+        !own.extra.is_empty() && others.any(|other| other.extra != own.extra)
+    }
+
+    /// The settings of a rollout are taken back: the process at a place ends in order, and one comes with
+    /// those of all.
+    pub(super) async fn roll_back(&mut self, place: usize, now: Duration) {
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        if std::mem::take(&mut member.extra).is_empty() {
+            return;
+        }
+        // One that is about to come has them from the start.
+        if member.running.is_some() {
+            self.stop(place, now + BACK).await;
+        }
     }
 
     /// The process at a place does not end at a write any more, unless another fault asks for that.

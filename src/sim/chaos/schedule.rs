@@ -74,8 +74,14 @@ impl Schedule {
                     }
                     // Long enough for several ends at writes.
                     Fault::Controller(_, Process::EveryWrite) => (MINUTE * 2, MINUTE * 8),
+                    // Long enough for decisions of both versions.
+                    Fault::Controller(_, Process::Rollout) => (SECOND * 45, longest),
                     // Long enough for a decision.
                     Fault::Object(..) => (SECOND * 10, longest),
+                    // Long enough for several changes of one object, and for somebody to want a place.
+                    Fault::Api(_, Api::Coalesced(_)) | Fault::Workload(_, Load::Shortage) => {
+                        (MINUTE * 2, longest)
+                    }
                     // Long enough for a start in ten times its time.
                     Fault::Workload(_, Load::SlowStart) => (MINUTE * 12, MINUTE * 22),
                     _ => (SECOND, longest),
@@ -234,7 +240,7 @@ fn api(dice: &mut Dice) -> Api {
         9 => Api::NoBookmarks,
         10 => Api::Doubled,
         11 => Api::Delayed(latency),
-        12 => Api::Coalesced(latency),
+        12 => Api::Coalesced(SECOND * 20),
         13 => Api::StaleList(back),
         14 => Api::Older(back),
         15 => Api::Forbidden,

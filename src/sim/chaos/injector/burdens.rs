@@ -76,8 +76,14 @@ impl Injector {
                 return false;
             }
             Load::Shortage => {
-                // Counts when it ends, if a pod waits by then.
+                // Counts when it ends, if a pod waits by then, as the one that comes for the one that goes.
                 self.cordon(variant, true).await;
+                let evicted = Fault::Evict {
+                    namespace,
+                    deployment: name,
+                    pods: 1,
+                };
+                drop(self.workloads.strike(&evicted).await);
                 return false;
             }
         };

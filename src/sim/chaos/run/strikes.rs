@@ -53,6 +53,7 @@ impl Run<'_> {
                     self.credit(strike, true);
                 }
             }
+            Fault::Controller(place, Process::Rollout) => self.cast.roll_back(*place, now).await,
             Fault::Controller(place, Process::EveryWrite) => {
                 self.ills(*place, |ills| ills.heal(strike.id, now));
                 self.cast.forgive(*place);
@@ -91,6 +92,7 @@ impl Run<'_> {
             }
             // Counted when it ends somebody.
             Fault::Controller(_, Process::Handover) => false,
+            Fault::Controller(place, Process::Rollout) => self.cast.rolls_out(*place),
             // One end is what other faults do.
             Fault::Controller(place, Process::EveryWrite) => self.hits(*place, strike.id) > 1,
             Fault::Api(place, _) | Fault::Prometheus(place, _) | Fault::Controller(place, _) => {
@@ -166,8 +168,8 @@ impl Run<'_> {
                     }
                 }
                 let mut runs = self.cast.strike(*place, *how, now, strike.lasts).await;
-                // Alone there is nobody with other settings.
-                runs &= *how != Process::Rollout || self.cast.members.len() > 1;
+                // Counted when it ends, if somebody has other settings.
+                runs &= *how != Process::Rollout;
                 runs &= *how != Process::Handover;
                 let is_to_come = how.is_at_a_write();
                 if *how == Process::EveryWrite {
