@@ -87,12 +87,14 @@ impl ScaleReader {
 
     /// Targets that variants of this controller name, with the version that they name them in.
     fn named(&self) -> BTreeMap<TargetKey, ScaleKind> {
-        let variants = self.facts.mirrors.variants.all();
-        let ours = variants
-            .into_iter()
-            .filter(|(_, record)| self.facts.mirrors.managed(&record.object.key).is_some());
-        ours.filter_map(|(_, record)| scale_target(&record))
-            .collect()
+        let mirrors = &self.facts.mirrors;
+        let all = mirrors.variants.all().into_iter();
+        // Few name such a kind, and whose a variant is takes longer to say.
+        let named = all.filter_map(|(_, record)| {
+            let target = scale_target(&record)?;
+            mirrors.managed(&record.object.key).map(|_ours| target)
+        });
+        named.collect()
     }
 
     fn begin_round(&mut self, cx: &Context<Message>) {

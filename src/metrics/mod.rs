@@ -335,14 +335,20 @@ impl Metrics {
     /// all the rest.
     pub fn own(&self, pipeline: Visibility) -> Vec<MetricFamily> {
         let mut families = self.process_wide.gather();
-        if pipeline == Visibility::Shown {
-            let _shared = self
-                .exposition
-                .read()
-                .unwrap_or_else(PoisonError::into_inner);
-            families.extend(self.pipeline.gather());
-        }
+        families.extend(self.pipeline(pipeline));
         families
+    }
+
+    /// What the exposition shows of variants and models alone.
+    pub fn pipeline(&self, pipeline: Visibility) -> Vec<MetricFamily> {
+        if pipeline == Visibility::Hidden {
+            return Vec::new();
+        }
+        let _shared = self
+            .exposition
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.pipeline.gather()
     }
 }
 

@@ -16,7 +16,7 @@ use super::check::zero::ZeroPolicies;
 use super::check::{Violation, series};
 use super::fleet::Fleet;
 use super::line::{Listener, is_write};
-use super::seat::{Cluster, Hears, LOOK_EVERY, Seat};
+use super::seat::{Cluster, Hears, KEPT_EVERY, LOOK_EVERY, Seat};
 use super::sleep::{Sleep, Sleeper, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
@@ -30,6 +30,9 @@ mod examine;
 mod leads;
 mod pace;
 mod told;
+
+/// Seconds between two looks at the page of a process.
+const PAGE_EVERY: u64 = 3;
 
 /// How often messages were met, by role and name.
 pub(super) type Met = BTreeMap<&'static str, BTreeMap<String, u64>>;
@@ -198,12 +201,15 @@ impl Judge {
         let seat = Seat::new(door, hears);
         let mut bench = self.bench();
         bench.owners.push((place, owner));
-        bench.seats.insert(place, seat);
+        let before = bench.seats.insert(place, seat);
+        bench.close(before);
     }
 
     /// A process has ended.
     pub(super) fn left(&self, place: usize) {
-        self.bench().seats.remove(&place);
+        let mut bench = self.bench();
+        let seat = bench.seats.remove(&place);
+        bench.close(seat);
     }
 
     /// A process was asked to end.
@@ -326,16 +332,21 @@ impl Judge {
             }
         }
         let mut shown = BTreeMap::new();
-        if now.as_secs().is_multiple_of(3) {
+        let second = now.as_secs();
+        if second.is_multiple_of(PAGE_EVERY) {
             for (place, door) in pages {
-                shown.insert(place, series::read(&door.own_metrics()));
+                let page = if second.is_multiple_of(KEPT_EVERY) {
+                    door.own_metrics()
+                } else {
+                    door.decided_metrics()
+                };
+                shown.insert(place, series::read(&page));
             }
         }
         let found = {
             let mut bench = self.bench();
             let Bench {
                 seats,
-                met,
                 sleep,
                 fleet,
                 lately,
@@ -351,13 +362,6 @@ impl Judge {
             for (place, seat) in seats {
                 let is_free = free.get(*place).copied().unwrap_or(true);
                 let page = shown.get(place);
-                seat.door.census.take_met(|role, name, times| {
-                    let of_role = met.entry(role.label()).or_default();
-                    match of_role.get_mut(name) {
-                        Some(known) => *known += times,
-                        None => drop(of_role.insert(name.to_owned(), times)),
-                    }
-                });
                 let moment = self.0.clock.now();
                 let held = seat.door.census.owner().take_peak();
                 counts.held = counts.held.max(held);
@@ -383,7 +387,12 @@ impl Judge {
 
     /// How often each message was met since this was last asked, by role and name.
     pub(super) fn take_met(&self) -> Met {
-        std::mem::take(&mut self.bench().met)
+        let mut bench = self.bench();
+        let Bench { seats, met, .. } = &mut *bench;
+        for seat in seats.values() {
+            tally(met, seat);
+        }
+        std::mem::take(met)
     }
 
     fn now(&self) -> Duration {
@@ -393,4 +402,24 @@ impl Judge {
     fn bench(&self) -> MutexGuard<'_, Bench> {
         self.0.bench.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Bench {
+    /// Keeps what is counted of a process that is judged no more.
+    fn close(&mut self, seat: Option<Seat>) {
+        if let Some(seat) = seat {
+            tally(&mut self.met, &seat);
+        }
+    }
+}
+
+/// Counts the messages that the roles of a process have met since this was last done.
+fn tally(met: &mut Met, seat: &Seat) {
+    seat.door.census.take_met(|role, name, times| {
+        let of_role = met.entry(role.label()).or_default();
+        match of_role.get_mut(name) {
+            Some(known) => *known += times,
+            None => drop(of_role.insert(name.to_owned(), times)),
+        }
+    });
 }

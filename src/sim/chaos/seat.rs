@@ -59,8 +59,8 @@ const TRIED_AGAIN: Duration = Duration::from_secs(110);
 const KEPT: Duration = Duration::from_mins(1);
 /// Seconds between two looks at everything that is known.
 pub(super) const LOOK_EVERY: u64 = 10;
-/// Seconds between two looks at what is kept.
-const KEPT_EVERY: u64 = 30;
+/// Seconds between two looks at what is kept, and at series that do not change with decisions.
+pub(super) const KEPT_EVERY: u64 = 30;
 
 /// What decisions rest on: where one of these is not watched, the process knows nothing new.
 const FOLLOWED: [&str; 7] = [

@@ -77,6 +77,16 @@ impl Door {
         let visibility = self.routes.visibility(self.facts.clock.now());
         self.facts.series.own(visibility)
     }
+
+    /// The part of that which changes with decisions: what it shows of variants, and how often they broke an
+    /// invariant. It takes a fraction of the time.
+    pub(in crate::sim) fn decided_metrics(&self) -> Vec<MetricFamily> {
+        let visibility = self.routes.visibility(self.facts.clock.now());
+        let series = &self.facts.series;
+        let mut families = series.engine.invariant_violations.collect();
+        families.extend(series.pipeline(visibility));
+        families
+    }
 }
 
 /// Puts a controller together that uses this server and these signals.

@@ -1,6 +1,6 @@
 //! T: actors and their mailboxes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::Violation;
@@ -107,8 +107,10 @@ impl Tree {
         let missed = gap.saturating_sub(LOOK);
         // What changed just before the last look is heard of after it.
         let news = changes + std::mem::replace(&mut self.changes, changes) + variants;
+        let is_supervisor = |one: &&RoleReport| one.role.policy().shape == Shape::Supervisor;
         let lives: BTreeMap<&Role, (u64, bool)> = report
             .iter()
+            .filter(is_supervisor)
             .map(|one| {
                 let moved = self.seen.get(&one.role).map_or(now, |seen| seen.moved);
                 let is_up = one.state == RoleState::Running;
@@ -118,15 +120,17 @@ impl Tree {
             })
             .collect();
         let mut found = Vec::new();
-        let mut next = BTreeMap::new();
         for one in report {
             let parent = one.parent.as_ref().and_then(|parent| lives.get(parent));
             let (parent, supervised) = parent.copied().unwrap_or((0, false));
-            let before = self.seen.remove(&one.role);
-            let per_second = before
-                .as_ref()
-                .map_or(0, |seen| one.handled.saturating_sub(seen.handled));
-            let mut seen = before.unwrap_or_else(|| Seen::first(one, parent, now));
+            if !self.seen.contains_key(&one.role) {
+                let first = Seen::first(one, parent, now);
+                self.seen.insert(one.role.clone(), first);
+            }
+            let Some(seen) = self.seen.get_mut(&one.role) else {
+                continue;
+            };
+            let per_second = one.handled.saturating_sub(seen.handled);
             seen.shift(missed);
             seen.note(one, parent, now);
             let waiting = one.told.saturating_sub(one.handled);
@@ -138,9 +142,11 @@ impl Tree {
                 found.push(Violation::new("T2", text));
             }
             found.extend(seen.judge(one, supervised, now));
-            next.insert(one.role.clone(), seen);
         }
-        self.seen = next;
+        if self.seen.len() > report.len() {
+            let known: BTreeSet<&Role> = report.iter().map(|one| &one.role).collect();
+            self.seen.retain(|role, _| known.contains(role));
+        }
         found
     }
 }
