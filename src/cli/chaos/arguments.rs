@@ -274,10 +274,7 @@ fn number(flag: &'static str, value: String, least: u64, most: u64) -> Result<u6
     number.ok_or_else(|| Unusable::Value {
         flag,
         value,
-        wanted: match most {
-            u64::MAX => format!("a whole number from {least}"),
-            most => format!("a whole number from {least} to {most}"),
-        },
+        wanted: format!("a whole number from {least} to {most}"),
     })
 }
 

@@ -22,7 +22,7 @@ use crate::sim::chaos::{
 
 /// Violations after which a campaign ends.
 const ENOUGH: usize = 20;
-/// Violations that are printed with everything about them.
+/// Violations of which fewer faults are looked for.
 const SHOWN: usize = 3;
 /// Runs that making a schedule smaller may take.
 const REDUCTION: usize = 40;
@@ -96,7 +96,8 @@ impl Progress {
         let watched = std::io::stderr().is_terminal();
         if let Some((at, violation)) = &done.outcome.violation {
             *failed += 1;
-            let (line, at) = (if watched { "\r" } else { "" }, at.as_secs_f64());
+            // In place of the bar, which is longer than some words.
+            let (line, at) = (if watched { "\r\x1b[K" } else { "" }, at.as_secs_f64());
             complain(&format!(
                 "{line}seed {} at {at:.3} s: {violation}\n",
                 done.seed
@@ -107,7 +108,11 @@ impl Progress {
             return;
         }
         *told = Some(real());
-        let share = *played * 30 / self.total.max(1);
+        self.show(*played, *failed, watched);
+    }
+
+    fn show(&self, played: u64, failed: u64, watched: bool) {
+        let share = played * 30 / self.total.max(1);
         let bar: String = (0..30)
             .map(|at| if at < share { '#' } else { '.' })
             .collect();
@@ -143,7 +148,7 @@ fn mutants(
     if let [hunt] = hunts.as_slice()
         && let End::Found(done) = &hunt.end
     {
-        (printed, is_whole) = failure(scenario, Some(hunt.flaw), done, asked);
+        (printed, is_whole) = failure(scenario, Some(hunt.flaw), (done, REDUCTION), asked);
     }
     asked.code(is_whole, printed)
 }
@@ -172,6 +177,8 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize, asked: &Asked) -
         state: Mutex::new((0, 0, None)),
     };
     let total = progress.total;
+    // The first seed may take minutes.
+    progress.show(0, 0, std::io::stderr().is_terminal());
     let played = campaign(scenario, seeds, jobs, (ENOUGH, &asked.enough), |done| {
         asked.note(done.outcome.violation.is_some());
         progress.step(done);
@@ -191,15 +198,21 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize, asked: &Asked) -
         ));
     }
     let mut printed = print(&table::summary(scenario, &summary, took));
-    for done in summary.failed.iter().take(SHOWN) {
-        (printed, _) = failure(scenario, None, done, asked);
+    for (number, done) in summary.failed.iter().enumerate() {
+        let runs = if number < SHOWN { REDUCTION } else { 0 };
+        (printed, _) = failure(scenario, None, (done, runs), asked);
     }
     asked.code(is_whole, printed)
 }
 
-/// Prints everything about a run that broke an invariant, and then looks for fewer faults that do; whether that
-/// was not cut short. It takes long, and what is known already must not be lost when somebody ends it.
-fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done, asked: &Asked) -> (ExitCode, bool) {
+/// Prints everything about a run that broke an invariant, and then looks for fewer faults that do, in so many runs;
+/// whether that was not cut short. It takes long, and what is known already must not be lost when somebody ends it.
+fn failure(
+    scenario: &str,
+    flaw: Option<Flaw>,
+    (done, runs): (&Done, usize),
+    asked: &Asked,
+) -> (ExitCode, bool) {
     let Some(mut plot) = plot(scenario, done.seed) else {
         return (ExitCode::SUCCESS, true);
     };
@@ -215,14 +228,17 @@ fn failure(scenario: &str, flaw: Option<Flaw>, done: &Done, asked: &Asked) -> (E
         return (ExitCode::SUCCESS, true);
     };
     // A reader that is gone is noticed at the last text as well.
-    print(&report.to_string());
+    let printed = print(&report.to_string());
+    if runs == 0 {
+        return (printed, true);
+    }
     if !asked.is_enough() {
         complain(&format!(
-            "seed {}: looks for the fewest faults that break it, in {REDUCTION} runs at most\n",
+            "seed {}: looks for the fewest faults that break it, in {runs} runs at most\n",
             done.seed
         ));
     }
-    let smaller = report.smaller(REDUCTION, &asked.enough);
+    let smaller = report.smaller(runs, &asked.enough);
     (print(&format!("\n{smaller}")), !smaller.is_cut())
 }
 

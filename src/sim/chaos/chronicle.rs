@@ -27,19 +27,44 @@ const FOLLOWED: [&str; 5] = [
     "leaderworkersets.leaderworkerset.x-k8s.io",
 ];
 
+/// Writes of one kind that one process makes within a second and the last lines tell, of as many as there are objects.
+const TOLD: u32 = 5;
+
 impl Trace {
-    /// A process writes something. That who leads renews its lease is no news.
+    /// A process writes something. That who leads renews its lease is no news, nor is that what happens to many
+    /// objects at once happens to another one of them.
     pub(super) fn written(&self, place: usize, sent: &Sent<'_>, leads: bool) {
         let Sent { method, path, body } = *sent;
         let who = format!("c{place}");
         let text = format!("{method:<6} {}", short(path));
         if leads && path.contains("/leases/") {
             self.hum(&who, "renews", &text);
-        } else if path.ends_with("/events") {
-            self.note(&who, "write", &(text + &about(body)));
+            return;
+        }
+        let (kind, text) = if path.ends_with("/events") {
+            let (reason, name) = about(body);
+            (
+                format!("{who} {reason}"),
+                format!("{text} {reason} of {name}"),
+            )
+        } else {
+            (format!("{who} {method} {}", of_kind(path)), text)
+        };
+        if self.counts(&kind) > TOLD {
+            self.hum(&who, "write", &text);
         } else {
             self.note(&who, "write", &text);
         }
+    }
+
+    /// A process reads something, which changes nothing.
+    pub(super) fn read(&self, place: usize, sent: &Sent<'_>, query: &str) {
+        let Sent { method, path, .. } = *sent;
+        self.hum(
+            &format!("c{place}"),
+            "reads",
+            &format!("{method:<6} {path}?{query}"),
+        );
     }
 }
 
@@ -48,19 +73,28 @@ pub(super) fn short(path: &str) -> &str {
     path.rsplit("/namespaces/").next().unwrap_or(path)
 }
 
-/// What an event says of which object.
-fn about(event: &[u8]) -> String {
+/// The same without the name of the object: `llm-d/pods/a/status` is of `pods/status`.
+fn of_kind(path: &str) -> String {
+    let mut parts = short(path).split('/').skip(1);
+    let (plural, name) = (parts.next(), parts.next());
+    let plural = plural.filter(|_| name.is_some()).unwrap_or(path);
+    let parts: Vec<&str> = std::iter::once(plural).chain(parts).collect();
+    parts.join("/")
+}
+
+/// What an event says, and of which object.
+fn about(event: &[u8]) -> (String, String) {
     let event: Value = serde_json::from_slice(event).unwrap_or_default();
     let word = |pointer: &str| {
         let word = event.pointer(pointer).and_then(Value::as_str);
-        word.unwrap_or_default()
+        word.unwrap_or_default().to_owned()
     };
-    format!(" {} of {}", word("/reason"), word("/regarding/name"))
+    (word("/reason"), word("/regarding/name"))
 }
 
 /// Requests of one process that came to nothing. Of equal ones the first, the tenth, the hundredth and so on are
-/// told, so that one that is made again and again does not push everything else out of the trace. Clones share
-/// it.
+/// among the last lines, so that one that is made again and again does not push everything else out of them. Clones
+/// share it.
 #[derive(Debug, Clone)]
 pub(super) struct Misses {
     trace: Trace,
@@ -93,6 +127,8 @@ impl Misses {
         } else if times == 10_u64.pow(times.ilog10()) {
             let text = format!("{text}, for the {times}th time");
             self.trace.note(&self.who, "fails", &text);
+        } else {
+            self.trace.hum(&self.who, "fails", &text);
         }
     }
 
@@ -269,7 +305,62 @@ mod tests {
             "c1 fails GET a: 503 by #7 #8",
             "c1 fails GET b: 409",
         ];
+        assert_eq!(trace.count(), 152);
         assert_eq!(texts(&trace), expected);
+    }
+
+    #[test]
+    fn of_many_objects_that_are_written_at_once_the_first_are_told() {
+        let told = |keep: Keep| {
+            let clock = Clock::at(WallTime(0));
+            let trace = Trace::new(clock.clone(), keep);
+            for number in 0..9 {
+                let path = format!("/apis/x/v1/namespaces/a/variantautoscalings/v{number}/status");
+                let body = format!(r#"{{"reason": "Why", "regarding": {{"name": "v{number}"}}}}"#);
+                let events = "/apis/x/v1/namespaces/a/events";
+                for (method, path, body) in [
+                    (Method::PATCH, path.as_str(), "{}"),
+                    (Method::POST, events, body.as_str()),
+                ] {
+                    let body = body.as_bytes();
+                    let method = &method;
+                    trace.written(0, &Sent { method, path, body }, true);
+                }
+            }
+            let other = Sent {
+                method: &Method::POST,
+                path: "/apis/x/v1/namespaces/a/events",
+                body: br#"{"reason": "Other", "regarding": {"name": "v8"}}"#,
+            };
+            trace.written(0, &other, true);
+            let hash = trace.hash();
+            (texts(&trace), hash)
+        };
+        let (tail, whole) = (told(Keep::Tail), told(Keep::All));
+        let of =
+            |texts: &[String], what: &str| texts.iter().filter(|text| text.contains(what)).count();
+        assert_eq!(of(&whole.0, "PATCH"), 9);
+        assert_eq!(of(&whole.0, "Why"), 9);
+        assert_eq!(of(&tail.0, "PATCH"), 5);
+        assert_eq!(of(&tail.0, "Why"), 5);
+        assert_eq!(tail.0.last().unwrap(), "c0 write POST a/events Other of v8");
+        assert_eq!(tail.1, whole.1);
+    }
+
+    #[test]
+    fn what_is_read_is_in_the_whole_trace_alone() {
+        let told = |keep: Keep| {
+            let trace = Trace::new(Clock::at(WallTime(0)), keep);
+            let sent = Sent {
+                method: &Method::GET,
+                path: "/api/v1/pods",
+                body: b"",
+            };
+            trace.read(2, &sent, "watch=true");
+            texts(&trace)
+        };
+        assert_eq!(told(Keep::Tail), Vec::<String>::new());
+        assert_eq!(told(Keep::All), ["c2 reads GET /api/v1/pods?watch=true"]);
     }
 
     #[test]

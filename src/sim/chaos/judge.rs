@@ -109,8 +109,11 @@ impl Listener for Witness {
     fn called(&self, method: &Method, uri: &Uri, body: &[u8]) {
         let path = uri.path();
         let sent = claims::Sent { method, path, body };
-        self.judge.called(self.place, &self.pod, &sent);
         let query = uri.query().unwrap_or_default();
+        if !is_write(method) {
+            self.judge.0.trace.read(self.place, &sent, query);
+        }
+        self.judge.called(self.place, &self.pod, &sent);
         self.judge.counted(self.place, &sent, query);
     }
 

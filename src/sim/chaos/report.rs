@@ -94,7 +94,7 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-/// The fewest faults that still break the same invariant, as far as the runs tell that were played for it.
+/// The fewest faults that still break the same in the same way, as far as the runs tell that were played for it.
 #[derive(Debug)]
 pub struct Smaller {
     of: usize,
@@ -119,12 +119,12 @@ impl fmt::Display for Smaller {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reduced {
             smallest,
-            is_shown,
+            shown,
             played,
             is_cut,
         } = &self.reduced;
         let (of, runs) = (self.of, self.runs);
-        match (is_cut, is_shown) {
+        match (is_cut, shown.is_some()) {
             (false, _) => writeln!(
                 formatter,
                 "of {of} faults these are enough, as far as {runs} runs tell:"
@@ -146,10 +146,11 @@ impl fmt::Display for Smaller {
             none if none.is_empty() => "none".to_owned(),
             ids => ids,
         };
-        writeln!(
-            formatter,
-            "{smallest}\nsmaller: {} --only {only}",
-            self.replay
-        )
+        write!(formatter, "{smallest}")?;
+        if let Some((at, violation)) = shown {
+            let at = at.as_secs_f64();
+            write!(formatter, "\nthey break, at {at:.3} s:\n{violation}")?;
+        }
+        writeln!(formatter, "\nsmaller: {} --only {only}", self.replay)
     }
 }

@@ -251,6 +251,11 @@ impl<'a> Run<'a> {
     /// Counts the messages that were met, for the faults in force meanwhile: before those change.
     fn cover(&mut self) {
         let met = self.judge.take_met();
+        for (role, messages) in &met {
+            for (message, times) in messages {
+                self.trace.fold(&format!("{role} {message} {times}"));
+            }
+        }
         for fault in self.active.iter().map(|strike| strike.fault.kind()) {
             for (role, messages) in &met {
                 for (message, times) in messages {

@@ -1,6 +1,6 @@
 //! What happened, one dense line per event, and one number for all of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::env::Clock;
@@ -23,6 +23,8 @@ struct Lines {
     /// Whether the last lines are those before what was to be shown.
     is_sealed: bool,
     whole: Option<Vec<String>>,
+    /// How often something has been counted within the second of the number that stands first.
+    lately: (u64, BTreeMap<String, u32>),
 }
 
 /// FNV-1a of nothing.
@@ -53,6 +55,7 @@ impl Trace {
             tail: VecDeque::with_capacity(TAIL),
             is_sealed: false,
             whole: (keep == Keep::All).then(Vec::new),
+            lately: (0, BTreeMap::new()),
         };
         Self {
             clock,
@@ -68,6 +71,26 @@ impl Trace {
     /// The same of what is done again and again as long as nothing happens: the last lines leave it out.
     pub(super) fn hum(&self, who: &str, what: &str, text: &str) {
         self.take_down(who, what, text, false);
+    }
+
+    /// Takes into the hash what no line tells.
+    pub(super) fn fold(&self, text: &str) {
+        let mut lines = self.lines();
+        lines.hash = hashed(lines.hash, text.bytes().chain([0xfe]));
+    }
+
+    /// Counts something; how often it was counted within this second.
+    pub(super) fn counts(&self, what: &str) -> u32 {
+        let second = self.clock.now().monotonic.as_secs();
+        let mut lines = self.lines();
+        let (of, counts) = &mut lines.lately;
+        if *of != second {
+            *of = second;
+            counts.clear();
+        }
+        let times = counts.entry(what.to_owned()).or_default();
+        *times += 1;
+        *times
     }
 
     fn take_down(&self, who: &str, what: &str, text: &str, is_news: bool) {

@@ -15,9 +15,13 @@ use crate::sim::prometheus::Outage;
 
 impl Run<'_> {
     pub(super) async fn heal(&mut self, strike: &Strike) {
+        self.count(strike);
+        self.undo(strike).await;
+    }
+
+    async fn undo(&mut self, strike: &Strike) {
         self.trace
             .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
-        self.count(strike);
         let now = self.now();
         match &strike.fault {
             Fault::Api(_, Api::Compact) | Fault::Object(_, Object::Midway) => {
@@ -224,8 +228,12 @@ impl Run<'_> {
         let Some(door) = self.cast.door(place).cloned() else {
             return false;
         };
-        self.cast.armed.insert(id, Arc::clone(&door));
         let census = &door.census;
+        // One mishap of a role at a time: a second one would count for the first.
+        if awaited(fault).is_some_and(|role| census.is_armed(role)) {
+            return false;
+        }
+        self.cast.armed.insert(id, Arc::clone(&door));
         match fault {
             Actor::Kill(role) => census.kill(role),
             Actor::Storm(role) => {
@@ -308,8 +316,13 @@ impl Run<'_> {
     /// Ends every fault and puts everything back.
     pub(super) async fn calm(&mut self, now: Duration) {
         self.cover();
-        for strike in std::mem::take(&mut self.active) {
-            self.heal(&strike).await;
+        let active = std::mem::take(&mut self.active);
+        // What waits for a role does not count as met when the end of another fault takes it away.
+        for strike in &active {
+            self.count(strike);
+        }
+        for strike in &active {
+            self.undo(strike).await;
         }
         for number in 0..self.plot.variants().len() {
             self.injector.restore(number).await;
