@@ -1,4 +1,4 @@
-//! Looks at every process after every write, every plan and every second, and remembers the first thing
+//! Looks at every request, at every plan, and at everything once a second, and remembers the first thing
 //! that must not be.
 
 use std::collections::BTreeMap;
