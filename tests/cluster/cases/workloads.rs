@@ -65,7 +65,7 @@ async fn loading_time_is_set_per_pod(cx: &Cx) -> Result {
         ..Workload::new("slow", 1)
     };
     let quick = Workload {
-        loading: Duration::from_millis(100),
+        loading: Duration::from_secs(1),
         ..Workload::new("quick", 1)
     };
     cx.namespace.deploy(&slow).await?;
