@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;
+use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 
 use super::WorldError;
