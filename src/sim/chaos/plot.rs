@@ -332,7 +332,8 @@ pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
     config.any(|(_, text)| text.contains(BY_TOKENS))
 }
 
-const INVENTORY: &str = "enableLimiter: true\n";
+/// Within the GPUs that nodes have.
+pub(super) const INVENTORY: &str = "enableLimiter: true\n";
 
 /// With the analyzer of a seed, and for every other seed with a budget of GPUs: a quota, or what there is.
 fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
@@ -401,7 +402,7 @@ impl Plot {
     }
 
     /// Roles that have something to do in this world alone.
-    fn also(&self) -> Vec<Role> {
+    pub(super) fn also(&self) -> Vec<Role> {
         let mut variants = self
             .scenario
             .models
