@@ -29,8 +29,10 @@ use crate::sim::world::controller::{Casting, Door, Signals};
 use crate::sim::world::{Doors, Routers};
 
 mod stage;
+mod versions;
 
 use stage::owned;
+use versions::version;
 
 /// How long a container that has ended waits before it is started again.
 const BACK: Duration = Duration::from_secs(2);
@@ -340,10 +342,12 @@ impl Cast {
             Process::Handover => {}
             Process::Restart => self.stop(place, now + BACK).await,
             Process::Rollout => {
-                // Quicker than any other, or slower.
-                let seconds = if member.lives % 2 == 1 { "7s" } else { "50s" };
-                let name = "GLOBAL_OPT_INTERVAL".to_owned();
-                member.extra.insert(name, seconds.to_owned());
+                let life = format!("rollout/{}/{}", member.pod, member.lives);
+                member.extra.extend(version(self.stage.seed.child(&life)));
+                let words = format!("another version comes: {:?}", member.extra);
+                self.stage
+                    .trace
+                    .note(&format!("c{place}"), "process", &words);
                 self.stop(place, now + BACK).await;
             }
         }

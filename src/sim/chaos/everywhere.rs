@@ -10,13 +10,13 @@ use super::check::Violation;
 use super::fault::Process;
 use super::injector::SATURATION;
 use super::outcome::Outcome;
-use super::plot::{BY_TOKENS, Plot, Probe, plot, sleeper, to_zero};
+use super::plot::{BY_TOKENS, INVENTORY, Plot, Probe, plot, sleeper, to_zero};
 use super::point::Point;
 use super::rest::Rest;
-use super::schedule::roles;
+use super::schedule::roles as roles_of;
 use super::trace::Keep;
 use crate::kit::{KillAt, Role};
-use crate::sim::world::ConfigMap;
+use crate::sim::world::{ConfigMap, Replica};
 
 /// The scenario that all scenes begin with, and its seed.
 const SCENARIO: (&str, u64) = ("probe", 1);
@@ -37,11 +37,19 @@ pub enum Scene {
     Pair,
     /// With a model that goes to zero, is woken, and goes to zero again.
     Zero,
+    /// With fewer GPUs than the load asks for, within which growth is kept, and one variant of groups.
+    Limited,
 }
 
 impl Scene {
     /// Every scene, in order.
-    pub const ALL: [Self; 4] = [Self::Percentages, Self::Tokens, Self::Pair, Self::Zero];
+    pub const ALL: [Self; 5] = [
+        Self::Percentages,
+        Self::Tokens,
+        Self::Pair,
+        Self::Zero,
+        Self::Limited,
+    ];
 
     /// The plot of the scene.
     fn plot(self) -> Option<Plot> {
@@ -50,10 +58,7 @@ impl Scene {
         match self {
             Self::Percentages => {}
             Self::Tokens => {
-                plot.scenario.config.push(ConfigMap {
-                    name: SATURATION,
-                    data: vec![("default", BY_TOKENS.to_owned())],
-                });
+                plot.scenario.config.push(analyzed(BY_TOKENS));
                 plot.stays = FORGOTTEN;
             }
             Self::Pair => plot.controllers = 2,
@@ -67,6 +72,15 @@ impl Scene {
                 plot.sleeper = sleeper(&plot.scenario);
                 plot.stays = FORGOTTEN;
             }
+            Self::Limited => {
+                plot.scenario.config.push(analyzed(INVENTORY));
+                for nodes in &mut plot.scenario.nodes {
+                    nodes.gpus = FEW;
+                }
+                let models = plot.scenario.models.iter_mut();
+                let last = models.filter_map(|model| model.variants.last_mut());
+                last.for_each(|variant| variant.replica = GROUP);
+            }
         }
         Some(plot)
     }
@@ -79,20 +93,36 @@ impl Scene {
         Some(survive(&plot, seed, &plot.schedule(seed), keep))
     }
 
-    /// Up to here every occasion is a point in any case, and in the first scene and that with two controllers
-    /// every write.
+    /// Up to here every occasion of a role is a point in any case.
     fn each(self) -> u64 {
         match self {
             Self::Percentages => 10,
-            Self::Tokens | Self::Pair | Self::Zero => 2,
+            Self::Tokens | Self::Pair | Self::Zero | Self::Limited => 2,
         }
+    }
+}
+
+/// GPUs of the one node where growth is limited: for one replica more of each variant than there are at first.
+const FEW: u32 = 6;
+
+/// Two pods with a GPU each.
+const GROUP: Replica = Replica::Group {
+    workers: 1,
+    gpus: 1,
+};
+
+/// A ConfigMap of analyzers and limiters with this entry for all models.
+fn analyzed(entry: &str) -> ConfigMap {
+    ConfigMap {
+        name: SATURATION,
+        data: vec![("default", entry.to_owned())],
     }
 }
 
 /// Which occasions of a role are points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Points {
-    /// The first ones, and from then on each that is twice as late.
+    /// Of a role the first ones, and from then on each that is twice as late; of writes all.
     Spread,
     /// All of them.
     All,
@@ -170,10 +200,12 @@ impl Around<'_> {
     }
 }
 
-/// Every course of a scene.
+/// Every course of a scene. The end of the root is that of the process, after which another one begins.
 fn courses(scene: Scene) -> Vec<(Scene, Course)> {
-    let variants = scene.plot().map(|plot| plot.variants());
-    let roles = roles(&variants.unwrap_or_default()).into_iter();
+    let of_plot = |plot: Plot| (plot.variants(), plot.also());
+    let (variants, also) = scene.plot().map(of_plot).unwrap_or_default();
+    let roles = [Role::Root].into_iter();
+    let roles = roles.chain(roles_of(&variants)).chain(also);
     let ways = [
         Process::BeforeWrite,
         Process::DuringWrite,
@@ -324,8 +356,7 @@ fn walk(
                 return;
             }
         }
-        let has_each = matches!(walked.scene, Scene::Percentages | Scene::Pair);
-        let is_each = has_each && matches!(walked.course, Course::Writes(_));
+        let is_each = matches!(walked.course, Course::Writes(_));
         number = match points {
             Points::Spread if !is_each && number >= walked.scene.each() => number * 2,
             _ => number + 1,

@@ -220,8 +220,8 @@ pub enum Object {
     MinAboveMax,
     /// Other bounds.
     Bounds(u32, u32),
-    /// A specification that makes no sense.
-    Malformed,
+    /// A specification that makes no sense: the shape of this number.
+    Malformed(u8),
     /// The object is removed, and another one of its name comes.
     Removed,
     /// The same, and history is forgotten before a watch has told of it.
@@ -247,14 +247,18 @@ pub enum Edit {
     Interval(u64),
     /// Other thresholds.
     Thresholds(u64),
-    /// An immutable key.
-    Immutable,
-    /// Text that is no YAML.
-    BrokenYaml,
+    /// A key that is read at start alone: which one, and its value, is drawn from this number.
+    Immutable(u64),
+    /// Text that nobody can read: which one, and where, is drawn from this number.
+    BrokenYaml(u64),
     /// A value that does not parse.
     BadValue,
-    /// The ConfigMaps are deleted.
+    /// The main ConfigMap is deleted.
     Deleted,
+    /// The ConfigMap of analyzers and limiters is deleted.
+    SaturationDeleted,
+    /// A ConfigMap is deleted and at once created again: of those that there are, the one of this number.
+    Recreated(u8),
     /// So many edits, one after another.
     Storm(u64),
     /// The model that may go to zero may not.

@@ -11,9 +11,12 @@ use crate::sim::workloads::object::{Object, path};
 use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
 use crate::sim::world::{Model, Replica, Scenario, Variant};
 
+mod broken;
 mod burdens;
 mod edits;
+mod fixed;
 mod random;
+mod shapes;
 
 /// The ConfigMap of analyzers and limiters.
 pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
@@ -154,7 +157,11 @@ impl Injector {
             Broken::MinAboveMax => {
                 return self.bend(name, &json!({"minReplicas": 5, "maxReplicas": 2}));
             }
-            Broken::Malformed => return self.bend(name, &json!({"scaleTargetRef": 7})),
+            Broken::Malformed(number) => {
+                let original = self.original(model, variant);
+                let spec = original.get("spec").unwrap_or(&Value::Null);
+                return self.bend(name, &shapes::shape(number, spec));
+            }
             Broken::Bounds(min, max) => {
                 let bounds = json!({"minReplicas": min, "maxReplicas": max});
                 self.server.merge(&object, &spec(bounds)).await
@@ -221,7 +228,8 @@ impl Injector {
         let original = self.original(model, variant);
         let mut wanted = original.clone();
         let resource = "variantautoscalings.llmd.ai";
-        if self.server.get(resource, namespace, name).is_some() {
+        if let Some(stored) = self.server.get(resource, namespace, name) {
+            drop_unknown(&stored, &mut wanted);
             if let Some(labels) = labels_of(&mut wanted) {
                 labels
                     .entry(crate::api::INSTANCE_LABEL)
@@ -295,6 +303,17 @@ impl Injector {
                         .await,
                 );
             }
+        }
+    }
+}
+
+/// Takes away what the specification has beyond this one.
+fn drop_unknown(stored: &Value, wanted: &mut Value) {
+    let fields = stored.get("spec").and_then(Value::as_object);
+    let wanted = wanted.get_mut("spec").and_then(Value::as_object_mut);
+    if let (Some(fields), Some(wanted)) = (fields, wanted) {
+        for field in fields.keys() {
+            wanted.entry(field.clone()).or_insert(Value::Null);
         }
     }
 }

@@ -154,7 +154,7 @@ mod tests {
             id,
             at: Duration::from_secs(1),
             lasts: Duration::from_secs(1),
-            fault: Fault::Settings(Edit::Immutable),
+            fault: Fault::Settings(Edit::BadValue),
         };
         Schedule((0..length).map(strike).collect())
     }

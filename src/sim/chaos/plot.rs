@@ -86,7 +86,7 @@ pub const PLOTS: [(&str, &str); 6] = [
     ),
     (
         "crowd",
-        "As brief, with ten thousand objects that come at once and go again.",
+        "As brief, with three minutes of faults, and ten thousand objects that come at once and go after one.",
     ),
     ("quiet", "As storm, without faults."),
     (
@@ -100,7 +100,8 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     let (name, about) = PLOTS.iter().find(|(known, _)| *known == name)?;
     let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
     let (faults_until, climb) = match *name {
-        "brief" | "crowd" => (MINUTE * 14, MINUTE * 8),
+        "brief" => (MINUTE * 14, MINUTE * 8),
+        "crowd" => (MINUTE * 6, MINUTE * 8),
         "probe" => (MINUTE * 3, Duration::ZERO),
         // With the time that everything stays at rest, two hours at least.
         _ => (MINUTE * 107, MINUTE * 10),
@@ -109,6 +110,8 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
     let controllers = match *name {
         "leaders" => 3,
         "probe" => 1,
+        // Each of them has a role for every object.
+        "crowd" => dice.place(2) + 1,
         _ => dice.place(3) + 1,
     };
     let mean = |class| match (*name, class) {
@@ -332,7 +335,8 @@ pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
     config.any(|(_, text)| text.contains(BY_TOKENS))
 }
 
-const INVENTORY: &str = "enableLimiter: true\n";
+/// Within the GPUs that nodes have.
+pub(super) const INVENTORY: &str = "enableLimiter: true\n";
 
 /// With the analyzer of a seed, and for every other seed with a budget of GPUs: a quota, or what there is.
 fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
@@ -401,7 +405,7 @@ impl Plot {
     }
 
     /// Roles that have something to do in this world alone.
-    fn also(&self) -> Vec<Role> {
+    pub(super) fn also(&self) -> Vec<Role> {
         let mut variants = self
             .scenario
             .models
@@ -435,7 +439,7 @@ impl Plot {
         match self.name {
             "crowd" => {
                 let crowd = Fault::Object(0, Object::Crowd(CROWD));
-                drawn.with(MINUTE * 5, MINUTE * 3, crowd)
+                drawn.with(MINUTE * 4, MINUTE, crowd)
             }
             _ => drawn,
         }

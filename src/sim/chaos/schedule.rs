@@ -388,7 +388,7 @@ fn object(dice: &mut Dice) -> Object {
         4 => Object::SecondScaler,
         5 => Object::MinAboveMax,
         6 | 7 => Object::Bounds(least, least.max(small % 3)),
-        8 => Object::Malformed,
+        8 => Object::Malformed(u8::try_from(dice.below(256)).unwrap_or_default()),
         9 | 10 => Object::Removed,
         11 => Object::Renamed,
         12 => Object::Moved,
@@ -417,11 +417,11 @@ const LARGE_CROWDS: [u32; 2] = [1_000, 2_000];
 const CROWDS: [u32; 2] = [40, 80];
 
 fn edit(sleeps: bool, dice: &mut Dice) -> Edit {
-    match dice.below(13) {
+    match dice.below(15) {
         0 | 1 => Edit::Interval(dice.below(20) + 5),
         2 | 3 => Edit::Thresholds(dice.below(60) + 30),
-        4 => Edit::Immutable,
-        5 => Edit::BrokenYaml,
+        4 => Edit::Immutable(dice.below(NUMBERS)),
+        5 => Edit::BrokenYaml(dice.below(NUMBERS)),
         6 if dice.chance(50) => Edit::BadValue,
         6 => Edit::Deleted,
         7 => Edit::Storm(dice.below(40) + 2),
@@ -429,9 +429,14 @@ fn edit(sleeps: bool, dice: &mut Dice) -> Edit {
         8 => Edit::ZeroForbidden,
         9 if dice.chance(50) => Edit::ZeroLater,
         9 => Edit::ZeroDeleted,
-        _ => Edit::Random(dice.below(1_000_000_000)),
+        10 if dice.chance(50) => Edit::SaturationDeleted,
+        10 => Edit::Recreated(u8::try_from(dice.below(256)).unwrap_or_default()),
+        _ => Edit::Random(dice.below(NUMBERS)),
     }
 }
+
+/// Numbers from which edits are drawn.
+const NUMBERS: u64 = 1_000_000_000;
 
 fn load(dice: &mut Dice) -> Load {
     let pods = dice.place(3) + 1;

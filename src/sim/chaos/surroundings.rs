@@ -16,6 +16,7 @@ const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
 /// A variant as the API server stores it.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
+    /// None where the specification makes no sense: what was decided before counts then.
     pub(super) bounds: (Option<u32>, Option<u32>),
     pub(super) desired: Option<u32>,
     pub(super) allows_zero: bool,
@@ -76,7 +77,7 @@ impl Surroundings {
             let key = VariantKey::new(one.namespace(), one.name());
             let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
             let stored = Stored {
-                bounds,
+                bounds: if is_read(&one) { bounds } else { (None, None) },
                 desired: count("/status/desiredOptimizedAlloc/numReplicas"),
                 allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
                 object: one,
@@ -92,4 +93,25 @@ impl Surroundings {
             pods: names(PODS),
         }
     }
+}
+
+/// Whether the specification of a variant makes sense, whether or not what it names exists.
+pub(super) fn is_read(variant: &Object) -> bool {
+    let text = |pointer: &str| variant.at(pointer).as_str();
+    let is_absent_or_text =
+        |pointer: &str| variant.at(pointer).is_null() || text(pointer).is_some();
+    let is_bound = |pointer: &str, least: i64| {
+        let value = variant.at(pointer);
+        let count = value.as_i64();
+        value.is_null() || count.is_some_and(|count| (least..=i32::MAX.into()).contains(&count))
+    };
+    let is_model = |model: &str| !model.is_empty() && !model.chars().any(char::is_control);
+    let is_target = |name: &str| !name.is_empty();
+    text("/spec/modelID").is_some_and(is_model)
+        && text("/spec/scaleTargetRef/name").is_some_and(is_target)
+        && is_absent_or_text("/spec/scaleTargetRef/kind")
+        && is_absent_or_text("/spec/scaleTargetRef/apiVersion")
+        && is_absent_or_text("/spec/variantCost")
+        && is_bound("/spec/minReplicas", 0)
+        && is_bound("/spec/maxReplicas", 1)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::random::{Drawn, Ground, draw};
-use super::{Injector, SATURATION};
+use super::{Injector, SATURATION, broken, fixed};
 use crate::settings::config_maps::ConfigMapNames;
 use crate::sim::chaos::cast::MAIN;
 use crate::sim::chaos::fault::Edit;
@@ -27,11 +27,15 @@ impl Injector {
                 self.set_main("GLOBAL_OPT_INTERVAL", &format!("{seconds}s"))
                     .await
             }
-            Edit::Immutable => self.set_main("WVA_LIMITED_MODE", "true").await,
+            Edit::Immutable(number) => {
+                let (key, value) = fixed::draw(number);
+                self.set_main(key, &value).await
+            }
             Edit::BadValue => self.set_main("GLOBAL_OPT_INTERVAL", "soon").await,
-            Edit::BrokenYaml => {
-                self.set(SATURATION, "default", "kvCacheThreshold: [0.8")
-                    .await
+            Edit::BrokenYaml(number) => {
+                let (is_of_analyzers, (_, text)) = broken::draw(number);
+                let (map, entry) = self.entry(is_of_analyzers);
+                self.set(map, &entry, &text).await
             }
             Edit::Thresholds(percent) => {
                 let text = format!(
@@ -40,6 +44,8 @@ impl Injector {
                 self.set(SATURATION, "default", &text).await
             }
             Edit::Deleted => self.delete(MAIN).await,
+            Edit::SaturationDeleted => self.delete(SATURATION).await,
+            Edit::Recreated(number) => self.recreate(number).await,
             Edit::ZeroDeleted => self.delete(ZERO).await,
             Edit::ZeroForbidden => self.retell_zero("enable_scale_to_zero: false").await,
             Edit::ZeroLater => {
@@ -86,8 +92,50 @@ impl Injector {
     pub(in crate::sim::chaos) fn words(&self, how: Edit) -> Option<String> {
         match how {
             Edit::Random(number) => Some(self.drawn(number).words),
+            Edit::Immutable(number) => {
+                let (key, value) = fixed::draw(number);
+                Some(format!("{MAIN} {key}: {value:?}"))
+            }
+            Edit::BrokenYaml(number) => {
+                let (is_of_analyzers, (what, _)) = broken::draw(number);
+                let (map, entry) = self.entry(is_of_analyzers);
+                Some(format!("{map} {entry}: {what}"))
+            }
+            Edit::Recreated(number) => Some(self.stored_map(number)?.0.to_owned()),
             _ => None,
         }
+    }
+
+    /// An entry that there is in most worlds: of analyzers and limiters, or of scale to zero.
+    fn entry(&self, is_of_analyzers: bool) -> (&'static str, String) {
+        if is_of_analyzers {
+            return (SATURATION, "default".to_owned());
+        }
+        let entries = self.original_map(ZERO).unwrap_or_default();
+        let entry = entries.into_keys().next();
+        (ZERO, entry.unwrap_or_else(|| "default".to_owned()))
+    }
+
+    /// Of the ConfigMaps that are stored the one of this number, and what it holds.
+    fn stored_map(&self, number: u8) -> Option<(&'static str, Value)> {
+        let data = |name| {
+            let map = self.server.get("configmaps.", SYSTEM, name)?;
+            Some((name, map.get("data").cloned().unwrap_or_default()))
+        };
+        let all: Vec<_> = [MAIN, SATURATION, ZERO]
+            .into_iter()
+            .filter_map(data)
+            .collect();
+        let place = usize::from(number).checked_rem(all.len())?;
+        all.into_iter().nth(place)
+    }
+
+    /// Deletes a ConfigMap, and creates it again before anybody has heard of that.
+    async fn recreate(&self, number: u8) -> bool {
+        let Some((map, data)) = self.stored_map(number) else {
+            return false;
+        };
+        self.delete(map).await && self.merge(map, &data, true).await
     }
 
     fn drawn(&self, number: u64) -> Drawn {

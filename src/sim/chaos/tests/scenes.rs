@@ -2,7 +2,7 @@
 
 use super::super::everywhere::wrong;
 use super::super::*;
-use crate::kit::{KillAt, Role};
+use crate::kit::{KillAt, Role, WatchedKind};
 
 /// Without a disturbance each scene comes to rest in its own way, and after one in the same.
 /// `wva chaos --everywhere` ends every role in each of them.
@@ -19,7 +19,7 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
             assert!(rest.unlike(other).is_some());
         }
     }
-    let [_, tokens, pair, zero] = &rests;
+    let [_, tokens, pair, zero, limited] = &rests;
     for (scene, usual, probe) in [
         (
             Scene::Tokens,
@@ -37,6 +37,16 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
             Scene::Zero,
             zero,
             Probe::Role(Role::RouterScraper, KillAt::Before(2)),
+        ),
+        (
+            Scene::Limited,
+            limited,
+            Probe::Role(Role::Watcher(WatchedKind::HoldingPod), KillAt::After(2)),
+        ),
+        (
+            Scene::Limited,
+            limited,
+            Probe::Role(Role::Root, KillAt::Before(40)),
         ),
     ] {
         let outcome = scene.play(Some(probe.clone()), Keep::Tail).unwrap();
