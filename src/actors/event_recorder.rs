@@ -6,6 +6,7 @@ use tracing::Instrument;
 
 use crate::actors::denials::Denials;
 use crate::actors::facts::Facts;
+use crate::actors::flaws;
 use crate::actors::requests::Asker;
 use crate::cluster::event::{self, EventApi, EventError, Occurrence, Posted, Regarding};
 use crate::cluster::permit::WritePermit;
@@ -39,6 +40,8 @@ pub struct EventRecorder {
     posted: BTreeMap<(Regarding, &'static str, String), Posted>,
     /// When its timer rings.
     armed: Option<Moment>,
+    /// Until when the API server has asked to be left alone.
+    spared: Option<Moment>,
     /// What the API server said when it refused an event for lack of a right. That can be told when
     /// it takes one again.
     denied: Option<String>,
@@ -54,6 +57,7 @@ impl EventRecorder {
             api,
             posted: BTreeMap::new(),
             armed: None,
+            spared: None,
             denied: None,
         }
     }
@@ -66,7 +70,13 @@ impl EventRecorder {
         self.facts.permit(now, self.api.timeout)
     }
 
-    async fn deliver(&mut self, now: Moment, occurrence: Occurrence) {
+    /// Until when the API server is left alone, if it is: it has too many requests, whatever they are about.
+    fn spared_until(&self, now: Moment) -> Option<Moment> {
+        self.spared.filter(|until| now.monotonic < until.monotonic)
+    }
+
+    async fn deliver(&mut self, cx: &Context<Message>, occurrence: Occurrence) {
+        let now = cx.now();
         let notice = &occurrence.notice;
         let Some(permit) = self.permit(now, &notice.regarding) else {
             return self.events.count("no-claim");
@@ -85,7 +95,11 @@ impl EventRecorder {
                 }
                 self.posted.insert(identity, posted);
             }
-            Err(error) => self.lost(&occurrence, &error),
+            Err(error) => {
+                let asked = flaws::asked(&self.facts.flaws, error.retry_after());
+                self.spared = self.spared.max(asked.map(|asked| cx.now().later(asked)));
+                self.lost(&occurrence, &error);
+            }
         }
     }
 
@@ -110,6 +124,7 @@ impl EventRecorder {
         let Some(due) = self.events.next_due(now) else {
             return;
         };
+        let due = self.spared_until(now).map_or(due, |until| due.max(until));
         if due == now {
             self.events.ring();
         } else if self.armed.is_none_or(|armed| due < armed || armed <= now) {
@@ -127,8 +142,9 @@ impl Behaviour for EventRecorder {
         cx: &Context<Message>,
         _occasion: Occasion<Message>,
     ) -> Result<(), Trouble> {
-        if let Some(next) = self.events.next(cx.now()) {
-            self.deliver(cx.now(), next).await;
+        let is_spared = self.spared_until(cx.now()).is_some();
+        if !is_spared && let Some(next) = self.events.next(cx.now()) {
+            self.deliver(cx, next).await;
         }
         self.arm(cx);
         Ok(())
@@ -136,7 +152,15 @@ impl Behaviour for EventRecorder {
 
     async fn retire(&mut self, cx: &Context<Message>) {
         while let Some(next) = self.events.last() {
-            self.deliver(cx.now(), next).await;
+            // Nobody waits for it any more, and an end is no reason to overrun a server.
+            if self.spared_until(cx.now()).is_some() {
+                self.events.count("refused");
+            } else {
+                self.deliver(cx, next).await;
+            }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

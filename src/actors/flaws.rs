@@ -173,6 +173,11 @@ pub(super) fn pause(flaws: &Flaws, delay: Duration) -> Duration {
     }
 }
 
+/// For how long a flawed controller leaves the API server alone that asks for so much.
+pub(super) fn asked(flaws: &Flaws, time: Option<Duration>) -> Option<Duration> {
+    time.filter(|_| !flaws.has(Flaw::RetryAfterIgnored))
+}
+
 /// Whether the count moved this way for the sake of load.
 fn is_moved(decision: &Decision, way: Ordering) -> bool {
     let by_rule =

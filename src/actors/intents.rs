@@ -72,15 +72,17 @@ impl<K: Ord + Clone> Intents<K> {
         self.waiting().entry(key).or_insert(intent);
     }
 
-    /// Takes up to `limit` keys that are due.
+    /// Takes up to `limit` keys that are due, those first that nobody has tried yet, then those that have been due for
+    /// longest: where few can be tried at a time, each has its turn.
     pub fn take_due(&self, now: Moment, limit: usize) -> Vec<(K, Intent)> {
         let mut waiting = self.waiting();
-        let due: Vec<_> = waiting
+        let mut due: Vec<_> = waiting
             .iter()
             .filter(|(_, intent)| intent.not_before.is_none_or(|at| at <= now))
-            .take(limit)
-            .map(|(key, intent)| (key.clone(), *intent))
             .collect();
+        due.sort_by_key(|(_, intent)| intent.not_before);
+        let due = due.into_iter().take(limit);
+        let due: Vec<_> = due.map(|(key, intent)| (key.clone(), *intent)).collect();
         for (key, _) in &due {
             waiting.remove(key);
         }
@@ -162,6 +164,17 @@ mod tests {
         assert_eq!(intents.take_due(at(9), 8), []);
         assert_eq!(intents.next_due(), Some(at(10)));
         assert_eq!(intents.take_due(at(10), 8), [("a", later)]);
+
+        let sooner = Intent {
+            failures: 1,
+            not_before: Some(at(5)),
+        };
+        intents.put_back("b", later);
+        intents.put_back("c", sooner);
+        intents.add("d");
+        let turn = intents.take_due(at(10), 2).into_iter();
+        assert_eq!(turn.map(|(key, _)| key).collect::<Vec<_>>(), ["d", "c"]);
+        assert_eq!(intents.take_due(at(10), 2), [("b", later)]);
 
         intents.add("a");
         intents.put_back("a", later);

@@ -260,6 +260,9 @@ impl Behaviour for Leadership {
                 None
             }
         };
+        // Whatever the API server asks for when it refuses: a lease that is not renewed in time is lost, and who leads
+        // next reads everything anew. The requests of a retry period are what every replica costs it at any time, and
+        // they are no more while it refuses them.
         let retry_period = self.generator.shorten(rules.retry_period, SPREAD);
         let next = next_look(retry_period, began, free_at);
         let wait = next.saturating_sub(cx.now().monotonic);

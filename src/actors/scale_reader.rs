@@ -2,7 +2,7 @@
 //! on a schedule, and of one at once when a variant names it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
@@ -21,6 +21,7 @@ use crate::cluster::scale::{
 };
 use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
 use crate::policy::key::TargetKey;
+use crate::policy::moment::Moment;
 use crate::policy::object::SpecReading;
 
 /// From one round to the next, where there are few targets.
@@ -69,6 +70,8 @@ pub struct ScaleReader {
     waiting: VecDeque<TargetKey>,
     /// Resources of kinds, as discovery answered in this round.
     resources: BTreeMap<ScaleKind, Result<ApiResource, Arc<str>>>,
+    /// Until when the API server has asked to be left alone: it has too many requests, whatever they are about.
+    spared: Option<Moment>,
     epoch: u64,
 }
 
@@ -81,6 +84,7 @@ impl ScaleReader {
             connections,
             waiting: VecDeque::new(),
             resources: BTreeMap::new(),
+            spared: None,
             epoch: 0,
         }
     }
@@ -123,33 +127,67 @@ impl ScaleReader {
             .filter(|target| named.contains_key(target))
             .collect();
         for target in &batch {
+            if self.is_spared(cx) {
+                break;
+            }
             // While nobody answers, one wait is enough; what is not known is not read.
             if let Some(kind) = named.get(target)
                 && let Err(error) = self.discover(kind).await
             {
                 self.undiscovered(kind, &error);
+                self.spare(cx, error.retry_after());
                 break;
             }
         }
+        let is_spared = self.is_spared(cx);
+        let asked = OnceLock::new();
         let reads = batch.into_iter().map(|target| {
             let resource = named.get(&target).and_then(|kind| self.resources.get(kind));
             let (api, resource) = (self.api.clone(), resource.cloned());
+            let (flaws, asked) = (&self.facts.flaws, &asked);
             async move {
                 let reading = match resource {
+                    Some(Ok(_)) if is_spared || asked.get().is_some() => return (target, None),
                     Some(Ok(resource)) => api.read(&target, &resource).await,
                     Some(Err(why)) => Ok(ScaleReading::Unscalable(why)),
                     None => return (target, None),
                 };
+                if let Err(error) = &reading
+                    && let Some(time) = flaws::asked(flaws, error.retry_after())
+                {
+                    asked.get_or_init(|| time);
+                }
                 (target, Some(reading))
             }
         });
         let readings: Vec<_> = stream::iter(reads).buffered(WIDTH).collect().await;
+        self.spare(cx, asked.into_inner());
         self.tell(&readings);
+        let is_spared = self.is_spared(cx);
+        if is_spared {
+            let unread = readings.iter().filter(|(_, reading)| reading.is_none());
+            let unread = unread.map(|(target, _)| target.clone());
+            self.waiting.extend(unread);
+        }
         self.publish(cx, &named, readings)?;
-        if !self.waiting.is_empty() {
+        if !is_spared && !self.waiting.is_empty() {
             cx.tell_self(Message::Read);
         }
         Ok(())
+    }
+
+    fn is_spared(&self, cx: &Context<Message>) -> bool {
+        let now = cx.now();
+        self.spared
+            .is_some_and(|until| now.monotonic < until.monotonic)
+    }
+
+    /// Leaves the API server alone for as long as it has asked for, if it has, and goes on then.
+    fn spare(&mut self, cx: &Context<Message>, asked: Option<Duration>) {
+        if let Some(asked) = flaws::asked(&self.facts.flaws, asked) {
+            self.spared = self.spared.max(Some(cx.now().later(asked)));
+            cx.arm(asked, Message::Read);
+        }
     }
 
     /// Asks once a round what a kind is served as.
@@ -271,3 +309,6 @@ impl Behaviour for ScaleReader {
         self.read(cx).await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,6 +74,9 @@ pub struct StatusWriter {
     generator: Generator,
     /// When each object was written last.
     written: BTreeMap<VariantKey, Moment>,
+    /// Until when the API server has asked to be left alone: it has too many requests, whichever objects they are
+    /// about, and a status that was decided meanwhile is one more.
+    spared: Option<Moment>,
     term: u64,
     epoch: u64,
 }
@@ -111,6 +114,7 @@ impl StatusWriter {
             api,
             generator,
             written: BTreeMap::new(),
+            spared: None,
             term: 0,
             epoch: 0,
         }
@@ -130,7 +134,7 @@ impl StatusWriter {
             self.intents.clear();
             self.full_pass();
         }
-        loop {
+        while self.spared_until(cx.now()).is_none() {
             let batch = self.intents.take_due(cx.now(), IN_FLIGHT);
             if batch.is_empty() {
                 break;
@@ -150,10 +154,16 @@ impl StatusWriter {
                 cycle.in_scope(|| self.settle(cx.now(), outcome, key, intent));
             }
         }
-        if let Some(due) = self.intents.next_due() {
+        let spared = self.spared_until(cx.now());
+        if let Some(due) = spared.or_else(|| self.intents.next_due()) {
             self.epoch += 1;
             cx.arm(due.since(cx.now()), Message::Due { epoch: self.epoch });
         }
+    }
+
+    /// Until when the API server is left alone, if it is.
+    fn spared_until(&self, now: Moment) -> Option<Moment> {
+        self.spared.filter(|until| now.monotonic < until.monotonic)
     }
 
     /// The span of the cycle that decided what is written.
@@ -233,6 +243,8 @@ impl StatusWriter {
     }
 
     fn failed(&mut self, now: Moment, error: &StatusError, key: VariantKey, intent: Intent) {
+        let asked = flaws::asked(&self.facts.flaws, error.retry_after());
+        self.spared = self.spared.max(asked.map(|asked| now.later(asked)));
         let failures = intent.failures.saturating_add(1);
         let backoff = RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX));
         let delay = match error {
@@ -242,15 +254,12 @@ impl StatusWriter {
                 return self.await_claim(now, key);
             }
             StatusError::Outdated(_) if failures < 5 => OUTDATED,
-            StatusError::Retry {
-                after: Some(after), ..
-            } => backoff.max(*after),
             _ => backoff,
         };
         self.count("failed");
         self.tell(error);
         let delay = self.generator.jitter(delay, 0.2);
-        let delay = flaws::pause(&self.facts.flaws, delay);
+        let delay = flaws::pause(&self.facts.flaws, delay).max(asked.unwrap_or_default());
         if !matches!(error, StatusError::Outdated(_)) {
             self.settled(key.clone(), None);
             tracing::warn!(variant = %key, %error, failures, retry_in = ?delay, "status not written");

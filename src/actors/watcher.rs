@@ -151,7 +151,11 @@ where
     /// whether they came.
     async fn rest(&mut self, cx: &Context<Message>) -> Result<bool, Trouble> {
         if !self.rests {
-            (self.watch, self.relist) = (None, None);
+            self.relist = None;
+            // It is what knows for how long the API server is to be left alone.
+            if let Some(watch) = &mut self.watch {
+                watch.begin_anew();
+            }
             self.subject.mirror.forget(cx.tenure())?;
             self.rests = true;
         }

@@ -11,6 +11,10 @@ use kube::{Client, Config};
 /// Longest wait for a connection. Requests have shorter deadlines of their own.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The longest time that the API server is left alone when it asks for that: who does not watch decides on what is
+/// old, and who does not write is not heard.
+const LONGEST_ASKED: Duration = Duration::from_secs(30);
+
 /// Where the address and the credentials of the API server come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
@@ -167,7 +171,8 @@ impl RequestError {
         status.code == 403 && !causes.any(|cause| cause.reason == "NamespaceTerminating")
     }
 
-    /// How long the server asked to be left alone.
+    /// How long the server is to be left alone, at the least: as long as it asked for, within limits. What it has too
+    /// much of is requests of ours, so whoever hears this sends it nothing for so long, not this request alone.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(status) => status
@@ -175,7 +180,7 @@ impl RequestError {
                 .as_ref()
                 .map(|details| details.retry_after_seconds)
                 .filter(|seconds| *seconds > 0)
-                .map(|seconds| Duration::from_secs(seconds.into())),
+                .map(|seconds| Duration::from_secs(seconds.into()).min(LONGEST_ASKED)),
             Self::TimedOut { .. } | Self::Transport(_) => None,
         }
     }

@@ -163,6 +163,14 @@ impl EventError {
             Self::Expired | Self::Retry(_) => false,
         }
     }
+
+    /// See [`RequestError::retry_after`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(error) | Self::Retry(error) => error.retry_after(),
+            Self::Expired => None,
+        }
+    }
 }
 
 /// Stores an event, or counts up the `earlier` one of the same kind. An earlier one that the server

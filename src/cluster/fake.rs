@@ -123,3 +123,15 @@ pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
         }),
     )
 }
+
+/// A refusal for so many seconds, as Kubernetes words it.
+pub(crate) fn throttled(seconds: u64) -> Answer {
+    Answer::Json(
+        429,
+        json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 429,
+            "reason": "TooManyRequests", "message": "later",
+            "details": {"retryAfterSeconds": seconds},
+        }),
+    )
+}

@@ -159,6 +159,14 @@ pub enum ReadError {
     Failed(#[from] RequestError),
 }
 
+impl ReadError {
+    /// See [`RequestError::retry_after`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        let (Self::Denied { error, .. } | Self::Failed(error)) = self;
+        error.retry_after()
+    }
+}
+
 fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
     let spec = scale.spec.as_ref().and_then(|spec| spec.replicas);
     let status = scale.status.as_ref();

@@ -99,11 +99,13 @@ pub enum Flaw {
     LeaseDated,
     /// What the scale of a target said when it was found is what it says for ever.
     ScalesKept,
+    /// The API server is not left alone for as long as it asks for.
+    RetryAfterIgnored,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 46] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -149,6 +151,7 @@ impl Flaw {
         Self::ConditionsStick,
         Self::LeaseDated,
         Self::ScalesKept,
+        Self::RetryAfterIgnored,
     ];
 }
 

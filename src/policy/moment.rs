@@ -39,6 +39,18 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// So much later.
+    #[must_use]
+    pub fn later(self, by: Duration) -> Self {
+        let milliseconds = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self {
+            monotonic: self.monotonic.saturating_add(by),
+            wall: WallTime(self.wall.0.saturating_add(milliseconds)),
+        }
+    }
+}
+
 impl WallTime {
     /// Time that has passed since `earlier`; zero if `earlier` lies ahead.
     pub fn since(self, earlier: Self) -> Duration {

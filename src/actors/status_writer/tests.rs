@@ -4,22 +4,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::{Instant, sleep_until};
 
-use super::{Connections, Outcome, StatusWriter};
+use super::{Connections, Message, Outcome, StatusWriter};
 use crate::actors::denials::Denials;
 use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
-use crate::cluster::fake::{Answer, FakeServer};
+use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
 use crate::env::SeedTree;
-use crate::kit::{Doorbell, Role, Tenure};
+use crate::kit::{self, Address, Census, Doorbell, Kit, Role, Tenure};
+use crate::policy::key::VariantKey;
 use crate::policy::record::{Record, Troubles};
 use crate::policy::rival::Standing;
 use crate::policy::units::Replicas;
 
 fn writer(facts: &Facts, server: &FakeServer) -> StatusWriter {
+    with(facts, server, Intents::new(|| {}))
+}
+
+fn with(facts: &Facts, server: &FakeServer, intents: Intents<VariantKey>) -> StatusWriter {
     let events = Events::new(facts.series.process.events_dropped.clone(), || {});
     let connections = Connections {
         settled: Doorbell::new(|| {}),
@@ -31,12 +37,31 @@ fn writer(facts: &Facts, server: &FakeServer) -> StatusWriter {
         timeout: Duration::from_secs(1),
     };
     let generator = SeedTree::new(1).child("status-writer");
-    StatusWriter::new(
-        facts.clone(),
-        Intents::new(|| {}),
-        connections,
-        api,
-        generator,
+    StatusWriter::new(facts.clone(), intents, connections, api, generator)
+}
+
+/// The variant is published in this term.
+fn publish(facts: &Facts, term: u64) {
+    let emitter = Tenure::for_test(Role::Emitter, 1);
+    let troubles = Troubles {
+        quarantine: None,
+        standing: Standing::Alone,
+    };
+    let record = Record::of(&view(1), None, None, troubles, facts.clock.now());
+    let records = &facts.records;
+    records.enter(&emitter, term).unwrap();
+    records
+        .put(&emitter, &key(), Some(Arc::new(record)))
+        .unwrap();
+}
+
+fn accepted() -> Answer {
+    let metadata = json!({"namespace": "ns", "name": "v", "uid": "u", "resourceVersion": "2"});
+    Answer::Json(
+        200,
+        json!({
+            "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "metadata": metadata,
+        }),
     )
 }
 
@@ -45,18 +70,9 @@ fn writer(facts: &Facts, server: &FakeServer) -> StatusWriter {
 #[tokio::test(start_paused = true)]
 async fn a_record_of_an_earlier_term_is_not_stored() {
     let facts = leading(8);
-    let emitter = Tenure::for_test(Role::Emitter, 1);
-    let troubles = Troubles {
-        quarantine: None,
-        standing: Standing::Alone,
-    };
     let now = facts.clock.now();
-    let record = Record::of(&view(1), None, None, troubles, now);
+    publish(&facts, 1);
     let records = &facts.records;
-    records.enter(&emitter, 1).unwrap();
-    records
-        .put(&emitter, &key(), Some(Arc::new(record)))
-        .unwrap();
     assert_eq!(records.desired(&key()), Some(Replicas(3)));
 
     let server = FakeServer::default();
@@ -66,18 +82,58 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
     assert!(matches!(outcome, Outcome::NoClaim), "{outcome:?}");
     assert!(server.asked().is_empty());
 
+    let emitter = Tenure::for_test(Role::Emitter, 1);
     records.enter(&emitter, 3).unwrap();
-    let metadata = json!({"namespace": "ns", "name": "v", "uid": "u", "resourceVersion": "2"});
-    server.then(Answer::Json(
-        200,
-        json!({
-            "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "metadata": metadata,
-        }),
-    ));
+    server.then(accepted());
     let outcome = writer.write(now, &key()).await;
     assert!(
         matches!(outcome, Outcome::Written(_, Some(Replicas(3)))),
         "{outcome:?}"
     );
     assert_eq!(server.asked().len(), 1);
+}
+
+/// The writer at work on one status whose first write is answered like this; how many requests there were just before
+/// and just after each of these seconds. Half a second in, there is something new to store.
+async fn requests(answer: Answer, seconds: &[u64]) -> Vec<(usize, usize)> {
+    let facts = leading(8);
+    publish(&facts, 1);
+    let server = FakeServer::new([answer, accepted(), accepted()]);
+    let address = Address::vacant();
+    let bell = address.clone();
+    let intents = Intents::new(move || bell.hint(Message::Work));
+    let (of_writer, asked, shared) = (facts.clone(), server.clone(), intents.clone());
+    let writer = kit::child(Role::StatusWriter, &address, move |_| {
+        with(&of_writer, &asked, shared.clone())
+    });
+    let kit = Kit {
+        clock: facts.clock.clone(),
+        seed: SeedTree::new(1),
+        census: Census::new(),
+    };
+    let tree = vec![kit::supervisor(Role::Egress, vec![writer])];
+    let task = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+    let began = Instant::now();
+    let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
+    server.is_asked(1).await;
+    at(500).await;
+    intents.add(key());
+    let mut counts = Vec::new();
+    for second in seconds {
+        at(second * 1_000 - 5).await;
+        let before = server.asked().len();
+        at(second * 1_000 + 5).await;
+        counts.push((before, server.asked().len()));
+    }
+    task.abort();
+    counts
+}
+
+/// What is decided meanwhile is no reason to send more to a server that has too much.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_time_is_sent_nothing_for_so_long() {
+    let failed = refusal(500, "InternalError", "no");
+    assert_eq!(requests(failed, &[1, 10]).await, [(2, 2), (2, 2)]);
+    assert_eq!(requests(throttled(10), &[1, 10]).await, [(1, 1), (1, 2)]);
+    assert_eq!(requests(throttled(300), &[29, 30]).await, [(1, 1), (1, 2)]);
 }

@@ -129,8 +129,6 @@ pub enum StatusError {
     Retry {
         /// The object.
         key: VariantKey,
-        /// How long the API server asked to be left alone.
-        after: Option<Duration>,
         /// What happened.
         error: RequestError,
     },
@@ -148,6 +146,14 @@ impl StatusError {
             | Self::Outdated(_)
             | Self::Gone(_)
             | Self::Invalid { .. } => None,
+        }
+    }
+
+    /// See [`RequestError::retry_after`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Retry { error, .. } => error.retry_after(),
+            _ => None,
         }
     }
 }
@@ -341,11 +347,7 @@ impl Writer<'_> {
                 key,
                 text: text(&error),
             },
-            _ => StatusError::Retry {
-                key,
-                after: error.retry_after(),
-                error,
-            },
+            _ => StatusError::Retry { key, error },
         }
     }
 }

@@ -409,7 +409,7 @@ async fn every_refusal_has_its_meaning() {
                 json!({"kind": "Status", "code": 429, "message": "later",
                     "details": {"retryAfterSeconds": 7}}),
             ),
-            |error| matches!(error, StatusError::Retry { after: Some(after), .. } if after.as_secs() == 7),
+            |error| error.retry_after() == Some(Duration::from_secs(7)),
         ),
     ];
     for (answer, expected) in cases {

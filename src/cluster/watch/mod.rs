@@ -30,9 +30,6 @@ const BACKOFF: Backoff = Backoff {
     cap: Duration::from_secs(10),
 };
 
-/// The longest delay that a server is heard when it asks for: who does not watch decides on what is old.
-const LONGEST_ASKED: Duration = Duration::from_secs(30);
-
 /// Delays between questions for a kind that is not served.
 const ABSENCE: Backoff = Backoff {
     base: Duration::from_secs(2),
@@ -116,6 +113,8 @@ pub struct Watch<K> {
     failures: usize,
     absences: usize,
     resume: Option<Instant>,
+    /// Until when the server has asked to be left alone.
+    spared: Option<Instant>,
     relist: Instant,
 }
 
@@ -148,6 +147,7 @@ where
             failures: 0,
             absences: 0,
             resume: None,
+            spared: None,
             relist: Instant::now(),
         }
     }
@@ -173,10 +173,10 @@ where
         }
     }
 
-    /// Begins with a fresh list, at once: what was read until now may be behind.
+    /// Begins with a fresh list, as soon as the server takes requests: what was read until now may be behind.
     pub fn begin_anew(&mut self) {
         self.phase = Phase::Listing { token: None };
-        self.resume = None;
+        self.resume = self.spared;
     }
 
     async fn list(&mut self) -> Option<WatchEvent<K>> {
@@ -355,14 +355,22 @@ where
             }
             _ => None,
         };
-        let delay = BACKOFF.delay(self.failures);
-        let retry_in = self.pause(delay.max(asked.unwrap_or_default().min(LONGEST_ASKED)));
+        let retry_in = self.pause_after(BACKOFF.delay(self.failures), asked.unwrap_or_default());
         WatchEvent::Failed { error, retry_in }
     }
 
     fn pause(&mut self, delay: Duration) -> Duration {
-        let delay = (self.jitter)(delay);
-        self.resume = Some(Instant::now() + delay);
+        self.pause_after(delay, Duration::ZERO)
+    }
+
+    /// Waits for so long, and no less than the server has asked for: where that is the longer of the two, what would
+    /// come too early is as much too late.
+    fn pause_after(&mut self, delay: Duration, asked: Duration) -> Duration {
+        let delay = (self.jitter)(delay.max(asked));
+        let delay = delay.max(asked + asked.saturating_sub(delay));
+        let now = Instant::now();
+        self.spared = Some(now + asked);
+        self.resume = Some(now + delay);
         delay
     }
 }

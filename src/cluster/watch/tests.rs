@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::{Guarded, Watch, WatchEvent, WatchOptions};
-use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 
 fn watch(server: &FakeServer) -> Watch<ConfigMap> {
     let api: Api<Guarded<ConfigMap>> = Api::all(server.client());
@@ -185,14 +185,44 @@ async fn the_delay_grows_while_lists_fail_and_stays_grown_until_the_watch_speaks
 #[tokio::test(start_paused = true)]
 async fn a_server_is_left_alone_for_as_long_as_it_asks_but_not_for_long() {
     for (asked, delay) in [(0, "800ms"), (20, "20s"), (3600, "30s")] {
-        let status = json!({
-            "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 429,
-            "reason": "TooManyRequests", "message": "later", "details": {"retryAfterSeconds": asked},
-        });
-        let server = FakeServer::new([Answer::Json(429, status)]);
+        let server = FakeServer::new([throttled(asked)]);
         let events = next(&mut watch(&server), 1).await;
         let begin = format!("failed, {delay}: ");
         assert!(events[0].starts_with(&begin), "{asked}: {events:?}");
+    }
+}
+
+/// Pauses are drawn from a fifth around what they are about: from one that a server has asked for no less is left.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_be_left_alone_is_not_asked_too_early() {
+    for (share, asked, delay) in [
+        (0.8, 0, "640ms"),
+        (0.8, 20, "24s"),
+        (1.0, 20, "20s"),
+        (1.1, 20, "22s"),
+        (0.9, 3600, "33s"),
+    ] {
+        let server = FakeServer::new([throttled(asked)]);
+        let api: Api<Guarded<ConfigMap>> = Api::all(server.client());
+        let jitter = move |delay: Duration| delay.mul_f64(share);
+        let mut watch = Watch::new(api, WatchOptions::default(), jitter);
+        let events = next(&mut watch, 1).await;
+        let begin = format!("failed, {delay}: ");
+        assert!(events[0].starts_with(&begin), "{share} {asked}: {events:?}");
+    }
+}
+
+/// Who wants a fresh list has it at once, whatever failed before, but not against the will of the server.
+#[tokio::test(start_paused = true)]
+async fn a_fresh_list_waits_for_as_long_as_the_server_has_asked_for() {
+    for (failure, waited) in [(refusal(500, "InternalError", "no"), 0), (throttled(7), 7)] {
+        let server = FakeServer::new([failure, page(&[], "7", "")]);
+        let mut watch = watch(&server);
+        next(&mut watch, 1).await;
+        let failed = Instant::now();
+        watch.begin_anew();
+        assert_eq!(next(&mut watch, 1).await, ["restarted"]);
+        assert_eq!(failed.elapsed(), Duration::from_secs(waited));
     }
 }
 

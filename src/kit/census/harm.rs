@@ -1,5 +1,6 @@
 //! What tests and chaos do to the roles of a process.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use allocations::Owner;
@@ -9,6 +10,11 @@ use crate::kit::chaos::{KillAt, KillHooks, Mishap};
 use crate::kit::role::Role;
 
 impl Census {
+    /// How many lives have begun, of all roles.
+    pub fn lives(&self) -> u64 {
+        self.0.incarnations.load(Ordering::Acquire)
+    }
+
     /// Kills the present life of a role now, with everything below it; `false` if there is none.
     pub fn kill(&self, role: &Role) -> bool {
         let alive = self.table().get(role).is_some_and(|entry| entry.alive);

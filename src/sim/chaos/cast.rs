@@ -111,7 +111,8 @@ pub(super) struct Cast {
     pub(super) members: Vec<Member>,
     /// The processes in which a role was armed, by the number of the fault.
     pub(super) armed: BTreeMap<usize, Arc<Door>>,
-    /// How often budgets had been spent when a storm began, by the number of the fault.
+    /// How often budgets had been spent when a storm began, or counters had fallen when they were reset, by the
+    /// number of the fault.
     pub(super) spent: BTreeMap<usize, u64>,
     /// What processes are to hear of, by the number of the fault that has changed it: a kind, and the
     /// version before.

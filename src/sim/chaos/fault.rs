@@ -148,8 +148,8 @@ pub enum Prom {
     Ghosts,
     /// Labels are called otherwise.
     WrongLabels,
-    /// Values begin at nothing again.
-    Reset,
+    /// Every value is zero.
+    Zeros,
     /// Its clock is ahead.
     Ahead(Duration),
     /// Its clock is behind.
@@ -158,6 +158,8 @@ pub enum Prom {
     Gap,
     /// What is scraped is seen late.
     Lag(Duration),
+    /// All counters that it scrapes of pods begin anew at zero, while their containers live on.
+    Reset,
 }
 
 /// What happens to actors.
@@ -330,7 +332,7 @@ impl Api {
 impl Prom {
     /// Whether what is in use may look by it as if it were not.
     pub(super) fn hides_use(self) -> bool {
-        matches!(self, Self::Partial | Self::Old | Self::Ghosts | Self::Reset)
+        matches!(self, Self::Partial | Self::Old | Self::Ghosts | Self::Zeros)
     }
 }
 

@@ -29,6 +29,7 @@ use crate::sim::world::controller::Door;
 mod examine;
 mod leads;
 mod pace;
+mod spared;
 mod told;
 
 /// Seconds between two looks at the page of a process.
@@ -115,6 +116,11 @@ impl Listener for Witness {
         }
         self.judge.called(self.place, &self.pod, &sent);
         self.judge.counted(self.place, &sent, query);
+        self.judge.spares(self.place, method, uri);
+    }
+
+    fn warded_off(&self, method: &Method, uri: &Uri, time: Duration) {
+        self.judge.warded_off(self.place, (method, uri), time);
     }
 
     fn stored(&self, path: &str) {

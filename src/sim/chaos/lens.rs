@@ -229,7 +229,7 @@ impl Lens {
             }
             Prom::NotANumber => copy(&answer, |time| time, |_| f64::NAN),
             Prom::Infinite => copy(&answer, |time| time, |_| f64::INFINITY),
-            Prom::Reset => copy(
+            Prom::Zeros => copy(
                 &answer,
                 |time| time,
                 |value| if is_time { value } else { 0.0 },

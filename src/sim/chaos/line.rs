@@ -13,10 +13,10 @@ use futures::future::{BoxFuture, Either, select};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
-use serde_json::json;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
+use self::answers::{asks_for, refusal};
 use super::chronicle::{Misses, short};
 use super::fault::{Api, Process};
 use super::ills::Ills;
@@ -25,6 +25,8 @@ use super::stream;
 use super::watches::Watches;
 use crate::sim::apiserver::{ApiServer, Insider, Wire};
 use crate::sim::workloads::object::Object;
+
+mod answers;
 
 /// How often a write that is held looks whether somebody else has the lease.
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,6 +41,9 @@ pub(super) trait Listener: std::fmt::Debug + Send + Sync {
 
     /// A write to this path was carried out.
     fn stored(&self, path: &str);
+
+    /// A request was answered in a way that asks to be left alone for so long.
+    fn warded_off(&self, method: &Method, uri: &Uri, time: Duration);
 
     /// A question is put to Prometheus.
     fn asked(&self);
@@ -206,6 +211,8 @@ impl Line {
             self.listener.called(&method, &uri, &body);
         }
         let request = Request::from_parts(head, Full::new(body));
+        // What is stored when it leaves: it may wait for minutes until it is carried out.
+        let stored = self.stored(&method, uri.path());
         self.life.gate().await;
         let fate = self.fate(&method, &uri);
         if fate.end == Some(Process::BeforeWrite) {
@@ -222,14 +229,16 @@ impl Line {
             std::future::pending::<()>().await;
         }
         if let Some((code, after)) = fate.refuse {
-            return Ok(refusal(code, after));
+            let answer = refusal(code, after);
+            self.arrived(&method, &uri, &answer);
+            return Ok(answer);
         }
         if let Some(later) = self.later(&fate) {
-            tokio::spawn(Owner::NOBODY.does(self.arrive(request, later)));
+            tokio::spawn(Owner::NOBODY.does(self.arrive(request, stored, later)));
             return std::future::pending().await;
         }
         let request = aged(request, fate.version);
-        let answer = self.served(request).await;
+        let answer = self.carried_out(request, stored).await;
         if fate.end == Some(Process::DuringWrite) {
             self.ills.struck();
             self.perish().await;
@@ -239,6 +248,7 @@ impl Line {
         }
         self.life.gate().await;
         self.answered(&asked, answer.status());
+        self.arrived(&method, &uri, &answer);
         if fate.end == Some(Process::AfterWrite) {
             self.ills.struck();
             let life = self.life.clone();
@@ -272,6 +282,14 @@ impl Line {
         answer
     }
 
+    /// An answer arrives at whoever sent the request.
+    fn arrived(&self, method: &Method, uri: &Uri, answer: &Response<Wire>) {
+        let time = asks_for(answer).filter(|_| !self.life.is_dead());
+        if let Some(time) = time {
+            self.listener.warded_off(method, uri, time);
+        }
+    }
+
     /// Tells of an answer that is none.
     fn answered(&self, asked: &str, status: StatusCode) {
         if status == StatusCode::GONE {
@@ -289,20 +307,32 @@ impl Line {
         late.or_else(|| Some(self.clone().lapse(fate.lapse?).boxed()))
     }
 
-    /// A request arrives late, whatever has become of who sent it: it must not undo what was done meanwhile.
-    async fn arrive(self, request: Request<Full<Bytes>>, late: impl Future<Output = ()>) {
-        let path = request.uri().path().to_owned();
-        let sent_at = self.version_of(&path);
+    /// A request arrives late, whatever has become of who sent it.
+    async fn arrive(
+        self,
+        request: Request<Full<Bytes>>,
+        stored: Option<String>,
+        late: impl Future<Output = ()>,
+    ) {
         late.await;
-        let present = self.version_of(&path);
+        self.carried_out(request, stored).await;
+    }
+
+    /// What the server makes of a request that left when this version was stored: it must not undo what was done
+    /// since.
+    async fn carried_out(
+        &self,
+        request: Request<Full<Bytes>>,
+        stored: Option<String>,
+    ) -> Response<Wire> {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let present = self.stored(&method, &path);
         let answer = self.served(request).await;
-        if sent_at.is_some()
-            && present.is_some()
-            && sent_at != present
-            && answer.status().is_success()
-        {
+        let is_late = stored.is_some() && present.is_some() && stored != present;
+        if is_late && answer.status().is_success() {
             self.listener.overwritten(&path);
         }
+        answer
     }
 
     /// Passes when somebody else has the lease, or when the fault ends that waits for it.
@@ -324,7 +354,10 @@ impl Line {
 
     /// The version of the object that a write to this path changes, where it is one of which we keep the
     /// newest: a status, or a lease.
-    fn version_of(&self, path: &str) -> Option<String> {
+    fn stored(&self, method: &Method, path: &str) -> Option<String> {
+        if !is_write(method) {
+            return None;
+        }
         let (_, rest) = path.split_once("/namespaces/")?;
         let mut parts = rest.split('/');
         let (namespace, plural, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -415,33 +448,6 @@ fn aged<B>(mut request: Request<B>, version: Option<u64>) -> Request<B> {
     request
 }
 
-fn refusal(code: u16, after: Option<u64>) -> Response<Wire> {
-    let reason = match code {
-        403 => "Forbidden",
-        409 => "Conflict",
-        429 => "TooManyRequests",
-        504 => "Timeout",
-        503 => "ServiceUnavailable",
-        _ => "InternalError",
-    };
-    let mut status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": "the way to the server is disturbed", "reason": reason, "code": code,
-    });
-    let mut builder = Response::builder()
-        .status(code)
-        .header("content-type", "application/json");
-    if let Some(seconds) = after {
-        builder = builder.header("retry-after", seconds);
-        if let Some(status) = status.as_object_mut() {
-            status.insert("details".to_owned(), json!({"retryAfterSeconds": seconds}));
-        }
-    }
-    let body = |text: String| Full::new(Bytes::from(text)).boxed_unsync();
-    let answer = builder.body(body(status.to_string()));
-    answer.unwrap_or_else(|_header| Response::new(body(String::new())))
-}
-
 impl<B> tower::Service<Request<B>> for Line
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -463,3 +469,6 @@ where
 
 /// Nothing that is never.
 pub(super) type Never = Infallible;
+
+#[cfg(test)]
+mod tests;

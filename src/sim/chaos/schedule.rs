@@ -263,7 +263,7 @@ fn prometheus(dice: &mut Dice) -> Prom {
         .pick(&[401, 403, 429, 500, 503])
         .copied()
         .unwrap_or(503);
-    match dice.below(18) {
+    match dice.below(19) {
         0 => Prom::Down,
         1 => Prom::Status(code),
         2 => Prom::Slow(time.min(SECOND * 20)),
@@ -277,11 +277,12 @@ fn prometheus(dice: &mut Dice) -> Prom {
         10 => Prom::Infinite,
         11 => Prom::Ghosts,
         12 => Prom::WrongLabels,
-        13 => Prom::Reset,
+        13 => Prom::Zeros,
         14 => Prom::Ahead(time),
         15 => Prom::Behind(time),
         16 => Prom::Gap,
-        _ => Prom::Lag(time),
+        17 => Prom::Lag(time),
+        _ => Prom::Reset,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The events of a watch on a way that is disturbed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 
 use allocations::Owner;
@@ -165,33 +165,46 @@ fn without_bookmarks(bytes: &Bytes) -> Bytes {
     Bytes::from(kept)
 }
 
-/// The events without changes that a later change of the same object makes void.
+/// The events as a server that has fallen behind tells them: of what happened to an object one after the other only
+/// what came of it, in the place of the last, so that versions ascend.
 fn coalesced(text: &str) -> Bytes {
-    let identity = |line: &str| -> Option<(String, String)> {
-        let event: Value = serde_json::from_str(line).ok()?;
+    let mut told: Vec<String> = Vec::new();
+    // By object: the place of the event that was told last, and of which type it is.
+    let mut last: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for line in text.lines() {
+        let mut line = format!("{line}\n");
+        let mut event: Value = serde_json::from_str(&line).unwrap_or_default();
         let word = |pointer: &str| Some(event.pointer(pointer)?.as_str()?.to_owned());
-        Some((word("/type")?, word("/object/metadata/uid")?))
-    };
-    let lines: Vec<(&str, Option<(String, String)>)> =
-        text.lines().map(|line| (line, identity(line))).collect();
-    let mut kept = String::new();
-    for (place, (line, identity)) in lines.iter().enumerate() {
-        let next = identity.as_ref().and_then(|(_, uid)| {
-            let later = lines.iter().skip(place + 1);
-            later
-                .filter_map(|(_, other)| other.as_ref())
-                .find(|(_, other)| other == uid)
-        });
-        let is_change = |one: &Option<(String, String)>| {
-            one.as_ref().is_some_and(|(kind, _)| kind == "MODIFIED")
-        };
-        let void = is_change(identity) && next.is_some_and(|(kind, _)| kind == "MODIFIED");
-        if !void {
-            kept.push_str(line);
-            kept.push('\n');
+        let identity = word("/type").zip(word("/object/metadata/uid"));
+        if let Some((mut kind, uid)) = identity {
+            let before = last.get(&uid);
+            let folded = before.and_then(|(place, first)| Some((*place, folded(first, &kind)?)));
+            if let Some((place, told_as)) = folded {
+                told.get_mut(place).into_iter().for_each(String::clear);
+                if kind != told_as
+                    && let Some(known) = event.get_mut("type")
+                {
+                    *known = Value::from(told_as);
+                    line = format!("{event}\n");
+                    told_as.clone_into(&mut kind);
+                }
+            }
+            last.insert(uid, (told.len(), kind));
         }
+        told.push(line);
     }
-    Bytes::from(kept)
+    Bytes::from(told.concat())
+}
+
+/// As what two events of one object are told that are told as one. What came and went again is told as gone, and not
+/// left out: who watches may have it from a list that is newer than where the watch began.
+fn folded(first: &str, then: &str) -> Option<&'static str> {
+    match (first, then) {
+        ("ADDED", "MODIFIED") => Some("ADDED"),
+        ("MODIFIED", "MODIFIED") => Some("MODIFIED"),
+        ("ADDED" | "MODIFIED", "DELETED") => Some("DELETED"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -203,19 +216,54 @@ mod tests {
         serde_json::json!({"type": kind, "object": object}).to_string() + "\n"
     }
 
+    /// What is told of these events.
+    fn told(events: &[String]) -> Vec<String> {
+        let kept = coalesced(&events.concat());
+        let kept = String::from_utf8_lossy(&kept);
+        kept.lines().map(|line| format!("{line}\n")).collect()
+    }
+
     #[test]
-    fn of_several_changes_the_last_is_told() {
-        let told = [
+    fn of_several_changes_what_came_of_them_is_told() {
+        let of = |kinds: &[&str]| -> Vec<String> {
+            let events = kinds.iter().zip(1..);
+            let events: Vec<String> = events.map(|(kind, at)| event(kind, "a", at)).collect();
+            told(&events)
+        };
+        for kinds in [&["ADDED"][..], &["MODIFIED"], &["DELETED"]] {
+            assert_eq!(of(kinds), [event(kinds[0], "a", 1)]);
+        }
+        assert_eq!(of(&["ADDED", "MODIFIED"]), [event("ADDED", "a", 2)]);
+        assert_eq!(of(&["MODIFIED", "MODIFIED"]), [event("MODIFIED", "a", 2)]);
+        assert_eq!(of(&["MODIFIED", "DELETED"]), [event("DELETED", "a", 2)]);
+        assert_eq!(of(&["ADDED", "DELETED"]), [event("DELETED", "a", 2)]);
+        let all = ["ADDED", "MODIFIED", "MODIFIED", "DELETED"];
+        assert_eq!(of(&all[..3]), [event("ADDED", "a", 3)]);
+        assert_eq!(of(&all), [event("DELETED", "a", 4)]);
+        // Of a selection what has left it comes again.
+        let again = ["MODIFIED", "DELETED", "ADDED", "MODIFIED"];
+        let expected = [event("DELETED", "a", 2), event("ADDED", "a", 4)];
+        assert_eq!(of(&again), expected);
+    }
+
+    #[test]
+    fn others_keep_their_events_and_all_their_order() {
+        let events = [
             event("ADDED", "a", 1),
-            event("MODIFIED", "a", 2),
-            event("MODIFIED", "b", 3),
+            event("MODIFIED", "b", 2),
+            event("BOOKMARK", "", 3),
             event("MODIFIED", "a", 4),
-            event("DELETED", "b", 5),
+            event("DELETED", "c", 5),
+            "{\"type\":\"ERROR\"".to_owned() + "\n",
         ];
-        let kept = coalesced(&told.concat());
-        let expected = [&told[0], &told[2], &told[3], &told[4]];
-        let expected: String = expected.into_iter().cloned().collect();
-        assert_eq!(String::from_utf8_lossy(&kept), expected);
+        let expected = [
+            events[1].clone(),
+            events[2].clone(),
+            event("ADDED", "a", 4),
+            events[4].clone(),
+            events[5].clone(),
+        ];
+        assert_eq!(told(&events), expected);
     }
 
     #[test]

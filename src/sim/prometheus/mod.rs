@@ -3,6 +3,7 @@
 //! owns it fetches the pages that are due and says what time it is.
 
 mod client;
+mod counters;
 mod eval;
 mod http;
 mod labels;

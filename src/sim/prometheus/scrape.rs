@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::counters::Counters;
 use super::store::{Point, SeriesId, Store};
 use super::target::Target;
 use crate::signals::exposition::{self as text, Line};
-use crate::sim::exposition::{Family, Kind, Page};
+use crate::sim::exposition::{Family, Kind, Page, Sample};
 use crate::sim::number::length;
 
 /// What came of fetching a page.
@@ -29,6 +30,8 @@ pub(super) struct Scraping {
     shown: Vec<Shown>,
     /// The page behind `shown`, where a simulated server showed one.
     drawn: Option<Drawn>,
+    /// Those of its series that have begun anew while what shows them went on.
+    pub(super) counters: Counters,
     /// The series about the scrapes themselves, in the order of [`Report::values`].
     report: Vec<SeriesId>,
 }
@@ -39,6 +42,8 @@ struct Drawn {
     page: Page,
     /// Which of its samples are stored.
     kept: Vec<bool>,
+    /// Of which kind those are.
+    kinds: Vec<Kind>,
 }
 
 /// A series of a page.
@@ -75,6 +80,7 @@ impl Scraping {
             target,
             shown: Vec::new(),
             drawn: None,
+            counters: Counters::default(),
             report: Vec::new(),
         }
     }
@@ -85,6 +91,18 @@ impl Scraping {
             self.drawn = None;
         }
         self.target = target;
+    }
+
+    /// Lets the counters that it showed last begin anew.
+    pub(super) fn reset(&mut self, store: &Store) {
+        let kinds = self.drawn.iter().flat_map(|drawn| &drawn.kinds);
+        let shown = self.shown.iter().zip(kinds);
+        let counters = shown.filter(|(_, kind)| **kind != Kind::Gauge);
+        for (shown, _) in counters {
+            if let Some(value) = store.last(shown.id) {
+                self.counters.reset(shown.id, value);
+            }
+        }
     }
 
     /// All series that end with the target.
@@ -156,10 +174,13 @@ pub(super) fn take(
 
 impl Drawn {
     fn of(page: &Page, target: &Target) -> Self {
+        let kept = |sample: &Sample| target.keeps(&sample.name);
         Self {
-            kept: page
+            kept: page.samples().map(|sample| kept(&sample)).collect(),
+            kinds: page
                 .samples()
-                .map(|sample| target.keeps(&sample.name))
+                .filter(kept)
+                .map(|sample| sample.kind)
                 .collect(),
             page: page.clone(),
         }
@@ -168,7 +189,12 @@ impl Drawn {
 
 /// Stores a page that shows the same series as the last one, which is most of them. `None`, and
 /// nothing stored, if it does not.
-fn store_values(store: &mut Store, scraping: &Scraping, time: i64, page: &Page) -> Option<Report> {
+fn store_values(
+    store: &mut Store,
+    scraping: &mut Scraping,
+    time: i64,
+    page: &Page,
+) -> Option<Report> {
     let drawn = scraping.drawn.as_ref()?;
     let kept = drawn.kept.iter().filter(|kept| **kept).count();
     let known = scraping.shown.len() == kept
@@ -183,6 +209,7 @@ fn store_values(store: &mut Store, scraping: &Scraping, time: i64, page: &Page) 
         if kept.next() == Some(&true)
             && let Some(shown) = shown.next()
         {
+            let value = scraping.counters.told(shown.id, value);
             store.append(shown.id, Point { time, value });
         }
     });
@@ -235,7 +262,7 @@ fn store_lines(
     for (line, id) in lines.iter().zip(&found) {
         let point = Point {
             time: line.time.unwrap_or(time),
-            value: line.value,
+            value: scraping.counters.told(*id, line.value),
         };
         store.append(*id, point);
     }

@@ -88,6 +88,7 @@ pub struct Prometheus {
     targets: BTreeMap<TargetId, Scraping>,
     farewells: Vec<Farewell>,
     faults: Faults,
+    falls: u64,
     next_target: u64,
     next_sweep: i64,
     /// Expressions that were asked for lately: a controller sends the same ones again and again.
@@ -104,6 +105,7 @@ impl Prometheus {
             targets: BTreeMap::new(),
             farewells: Vec::new(),
             faults: Faults::default(),
+            falls: 0,
             next_target: 0,
             next_sweep: i64::MIN,
             parsed: Mutex::default(),
@@ -201,6 +203,7 @@ impl Prometheus {
                 what,
                 self.settings.sample_limit,
             );
+            self.falls += scraping.counters.take_falls();
         }
     }
 
@@ -261,6 +264,23 @@ impl Prometheus {
     /// Lets nothing be scraped until then: no samples, and no marks of failed scrapes either.
     pub fn set_gap(&mut self, until: Option<WallTime>) {
         self.faults.gap = until.map(|WallTime(until)| until);
+    }
+
+    /// Lets all counters of simulated servers begin anew, each at the first scrape from now on by which that can be
+    /// seen; or lets those be that have not until now.
+    pub fn set_reset(&mut self, begins: bool) {
+        for scraping in self.targets.values_mut() {
+            if begins {
+                scraping.reset(&self.store);
+            } else {
+                scraping.counters.spare();
+            }
+        }
+    }
+
+    /// How many counters have fallen by that so far.
+    pub fn falls(&self) -> u64 {
+        self.falls
     }
 
     /// Lets requests fail, or ends that.

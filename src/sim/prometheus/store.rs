@@ -122,6 +122,12 @@ impl Store {
         self.get(id).is_some()
     }
 
+    /// The newest value of a series, if it is kept and has not ended.
+    pub(super) fn last(&self, id: SeriesId) -> Option<f64> {
+        let last = self.get(id)?.points.back()?;
+        (!is_stale(last.value)).then_some(last.value)
+    }
+
     /// Adds a sample to a series that is kept. A sample that is not newer than the last one is
     /// dropped, as Prometheus does.
     pub(super) fn append(&mut self, id: SeriesId, point: Point) {

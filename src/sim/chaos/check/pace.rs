@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use http::Method;
 use serde_json::Value;
 
+use self::spared::Spared;
 use super::Violation;
 use super::claims::Sent;
 use crate::signals::query::MAX_QUERIES;
 use crate::sim::chaos::line::is_write;
 use crate::sim::world::objects::SYSTEM;
+
+mod spared;
 
 /// Requests are counted for so long, and then from zero: what is kept is of one minute. The bounds follow from what
 /// any minute may have; of a burst across two of these up to twice as much is not told.
@@ -89,6 +93,8 @@ pub(in crate::sim::chaos) struct Pace {
     plans: u64,
     /// The least time between two collections that was in force.
     beat: Option<Duration>,
+    /// What is not to be asked for again yet.
+    spared: Spared,
 }
 
 impl Pace {
@@ -130,6 +136,27 @@ impl Pace {
         }
     }
 
+    /// A request was answered in a way that asks to be left alone for so long, when so many roles had begun.
+    pub(in crate::sim::chaos) fn warded_off(
+        &mut self,
+        request: Request<'_>,
+        time: Duration,
+        lives: u64,
+        now: Duration,
+    ) {
+        self.spared.note(request, time, lives, now);
+    }
+
+    /// A request is sent, when so many roles have begun: too soon, perhaps.
+    pub(in crate::sim::chaos) fn heeds(
+        &mut self,
+        request: Request<'_>,
+        lives: u64,
+        now: Duration,
+    ) -> Option<Violation> {
+        self.spared.judge(request, lives, now)
+    }
+
     /// A write to this path was carried out.
     pub(in crate::sim::chaos) fn stored(&mut self, path: &str, now: Duration) -> Option<Violation> {
         self.turn(now);
@@ -160,6 +187,7 @@ impl Pace {
         if now.saturating_sub(self.began) >= MINUTE {
             *self = Self {
                 began: now,
+                spared: std::mem::take(&mut self.spared),
                 ..Self::default()
             };
         }
@@ -196,6 +224,17 @@ impl Pace {
         *count += 1;
         *count
     }
+}
+
+/// A request to the API server without what is in it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim::chaos) struct Request<'a> {
+    /// How.
+    pub(in crate::sim::chaos) method: &'a Method,
+    /// Where to, without the query.
+    pub(in crate::sim::chaos) path: &'a str,
+    /// The query, or nothing.
+    pub(in crate::sim::chaos) query: &'a str,
 }
 
 /// Whether events are written to this path.
@@ -246,7 +285,6 @@ fn subject(sent: &Sent<'_>) -> (String, u64) {
 
 #[cfg(test)]
 mod tests {
-    use http::Method;
     use serde_json::json;
 
     use super::*;

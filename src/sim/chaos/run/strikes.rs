@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{DATE, Run};
@@ -11,7 +11,7 @@ use crate::policy::moment::WallTime;
 use crate::sim::chaos::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
 use crate::sim::chaos::ills::{Ills, is_younger};
 use crate::sim::chaos::schedule::Strike;
-use crate::sim::prometheus::Outage;
+use crate::sim::prometheus::{Outage, Prometheus};
 
 impl Run<'_> {
     pub(super) async fn heal(&mut self, strike: &Strike) {
@@ -99,6 +99,10 @@ impl Run<'_> {
             Fault::Controller(place, Process::Rollout) => self.cast.rolls_out(*place),
             // One end is what other faults do.
             Fault::Controller(place, Process::EveryWrite) => self.hits(*place, strike.id) > 1,
+            Fault::Prometheus(_, Prom::Reset) => {
+                let fallen = self.prometheus().falls();
+                spent.is_some_and(|before| before < fallen)
+            }
             Fault::Api(place, _) | Fault::Prometheus(place, _) | Fault::Controller(place, _) => {
                 self.hits(*place, strike.id) > 0
             }
@@ -160,6 +164,8 @@ impl Run<'_> {
             }
             Fault::Prometheus(place, fault) => {
                 self.ills(*place, |ills| ills.ail_prometheus(strike.id, *fault));
+                let fallen = self.prometheus().falls();
+                self.cast.spent.insert(strike.id, fallen);
                 self.shake(*fault, strike, true)
             }
             Fault::Actor(place, fault) => self.afflict(strike.id, *place, fault),
@@ -270,6 +276,11 @@ impl Run<'_> {
         }
     }
 
+    fn prometheus(&self) -> MutexGuard<'_, Prometheus> {
+        let prometheus = self.world.prometheus.lock();
+        prometheus.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Faults of Prometheus itself, which everybody sees.
     fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {
         let begun = begins.then_some((strike, fault));
@@ -285,11 +296,7 @@ impl Run<'_> {
             });
             others.next()
         });
-        let mut prometheus = self
-            .world
-            .prometheus
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut prometheus = self.prometheus();
         match fault {
             Prom::Down => {
                 prometheus.set_outage(in_force.map(|_| Outage::Unreachable));
@@ -308,6 +315,13 @@ impl Run<'_> {
                 };
                 prometheus.set_lag(lag);
                 is_seen
+            }
+            // Counted when a counter falls.
+            Prom::Reset => {
+                if begins || in_force.is_none() {
+                    prometheus.set_reset(begins);
+                }
+                false
             }
             _ => false,
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::sim::exposition::{Family, Kind, Page, labels};
+use crate::sim::exposition::{Family, Histogram, Kind, Page, labels};
 
 #[test]
 fn series_end_when_they_leave_the_page_and_when_the_page_fails() {
@@ -92,7 +92,7 @@ fn whose_label_counts_is_a_matter_of_the_target() {
 
 #[test]
 fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
-    let mut buckets = crate::sim::exposition::Histogram::new(vec![0.5, 2.0]);
+    let mut buckets = Histogram::new(vec![0.5, 2.0]);
     buckets.observe(1.0);
     let of = labels([("model_name", "m\"1")]);
     let shown = Page {
@@ -192,4 +192,86 @@ fn scrapes_are_spread_and_missed_ones_are_not_made_up_for() {
     );
     assert_eq!(server.due(seconds(35)), []);
     assert_eq!(server.due(seconds(45)).len(), pods.len());
+}
+
+/// A page of a counter, a histogram that has seen as much in ones, and a gauge.
+fn counted(count: u32) -> Page {
+    let labels = labels([]);
+    let mut histogram = Histogram::new(vec![2.0]);
+    histogram.observe_many(1.0, u64::from(count));
+    let counter = Family::single("x_total", "x", Kind::Counter, &labels, f64::from(count));
+    let gauge = Family::single("y", "y", Kind::Gauge, &labels, f64::from(count));
+    let families = vec![
+        counter,
+        Family::histogram("z", "z", &labels, &histogram),
+        gauge,
+    ];
+    Page { families }
+}
+
+/// What `x_total`, `z_sum` and `y` are stored as, where they show these counts every ten seconds, and how much the
+/// first has grown. `act` is done before a scrape, by its number.
+fn stored(counts: &[u32], act: impl Fn(&mut Prometheus, usize)) -> (Vec<[f64; 3]>, f64) {
+    let (mut server, id) = server(target("a"));
+    let mut shown = Vec::new();
+    let mut at = 0;
+    for (number, count) in counts.iter().enumerate() {
+        act(&mut server, number);
+        at += 10;
+        server.scraped(id, seconds(at), Scraped::Page(&counted(*count)));
+        let value = |name: &str| values(&server, name, at)[0];
+        shown.push([value("x_total"), value("z_sum"), value("y")]);
+    }
+    let grown = values(&server, &format!("increase(x_total[{}s])", at - 10), at);
+    (shown, grown.first().copied().unwrap_or(0.0))
+}
+
+#[test]
+fn counters_begin_anew_and_have_grown_by_as_much() {
+    let counts = [4, 5, 7, 8, 8];
+    let (before, grown) = stored(&counts, |_, _| {});
+    assert_eq!(before, counts.map(|count| [f64::from(count); 3]));
+    let (shown, regrown) = stored(&counts, |server, number| {
+        if number == 2 {
+            server.set_reset(true);
+        }
+        assert_eq!(server.falls(), if number > 2 { 5 } else { 0 });
+    });
+    // A bucket, the next one, sum and count beside the counter. It begins anew after the scrape before.
+    let expected = [
+        [4.0; 3],
+        [5.0; 3],
+        [2.0, 2.0, 7.0],
+        [3.0, 3.0, 8.0],
+        [3.0, 3.0, 8.0],
+    ];
+    assert_eq!(shown, expected);
+    // Three since the second, within three quarters of the range.
+    for grown in [grown, regrown] {
+        assert!((grown - 4.0).abs() < 1e-9, "{grown}");
+    }
+}
+
+#[test]
+fn a_counter_begins_anew_only_where_that_can_be_seen() {
+    let reset = |end: Option<usize>| {
+        move |server: &mut Prometheus, number: usize| {
+            if number == 1 || end == Some(number) {
+                server.set_reset(number == 1);
+            }
+        }
+    };
+    let of_counter = |(shown, _): (Vec<[f64; 3]>, f64)| -> Vec<f64> {
+        shown.into_iter().map(|[counter, ..]| counter).collect()
+    };
+    // It had shown one, and two more came: as much as a counter that only grew.
+    assert_eq!(of_counter(stored(&[1, 3, 4], reset(None))), [1.0, 3.0, 1.0]);
+    assert_eq!(
+        of_counter(stored(&[1, 3, 4], reset(Some(2)))),
+        [1.0, 3.0, 4.0]
+    );
+    assert_eq!(of_counter(stored(&[0, 0, 0], reset(None))), [0.0, 0.0, 0.0]);
+    // The container is restarted as well, and counts to as much as is stored: that would hide what came.
+    assert_eq!(of_counter(stored(&[5, 7, 2], reset(None))), [5.0, 2.0, 4.0]);
+    assert_eq!(of_counter(stored(&[5, 7, 1], reset(None))), [5.0, 2.0, 1.0]);
 }

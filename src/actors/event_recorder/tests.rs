@@ -1,0 +1,104 @@
+//! A server that asks for time is told nothing meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::{EventRecorder, Events, Message};
+use crate::actors::denials::Denials;
+use crate::actors::emitter::tests::leading;
+use crate::cluster::event::{EventApi, Notice, Regarding, Severity};
+use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
+use crate::env::SeedTree;
+use crate::kit::{self, Address, Census, Kit, Role};
+
+fn notice(name: &str) -> Notice {
+    Notice {
+        regarding: Regarding {
+            api_version: Arc::from("v1"),
+            kind: Arc::from("ConfigMap"),
+            namespace: Arc::from("ns"),
+            name: Arc::from(name),
+            uid: Arc::from(name),
+        },
+        severity: Severity::Warning,
+        reason: "Reason",
+        action: "Action",
+        note: "note".to_owned(),
+        cycle: None,
+    }
+}
+
+fn stored() -> Answer {
+    let metadata = json!({"name": "x", "namespace": "ns"});
+    Answer::Json(201, json!({"metadata": metadata, "eventTime": null}))
+}
+
+/// A recorder at work whose first event is answered like this, and another one thrown at the same time; how many
+/// requests there were after each of these times in milliseconds, and after an orderly end, if it comes then.
+async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
+    let facts = leading(1);
+    let server = FakeServer::new([answer, stored()]);
+    let address = Address::vacant();
+    let bell = address.clone();
+    let dropped = facts.series.process.events_dropped.clone();
+    let events = Events::new(dropped, move || bell.hint(Message::Publish));
+    let denials = Denials::for_test(facts.clock.clone(), events.clone());
+    let api = EventApi {
+        client: server.client(),
+        controller: Arc::from("wva"),
+        instance: Arc::from("wva-0"),
+        timeout: Duration::from_secs(1),
+    };
+    let (of_recorder, ring) = (facts.clone(), events.clone());
+    let recorder = kit::child(Role::EventRecorder, &address, move |_| {
+        EventRecorder::new(
+            of_recorder.clone(),
+            ring.clone(),
+            denials.clone(),
+            api.clone(),
+        )
+    });
+    let kit = Kit {
+        clock: facts.clock.clone(),
+        seed: SeedTree::new(1),
+        census: Census::new(),
+    };
+    let tree = vec![kit::supervisor(Role::Egress, vec![recorder])];
+    let (end, ended) = oneshot::channel::<()>();
+    let stop = async move { drop(ended.await) };
+    let task = tokio::spawn(kit::run(kit, tree, stop));
+    for name in ["a", "b"] {
+        events.throw(facts.clock.now(), notice(name));
+    }
+    let mut counts = Vec::new();
+    let mut at = 0;
+    for time in times {
+        sleep(Duration::from_millis(time - at)).await;
+        counts.push(server.asked().len());
+        at = *time;
+    }
+    if ends {
+        drop(end);
+        task.await.unwrap();
+        counts.push(server.asked().len());
+    }
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_wait_for_as_long_as_the_server_has_asked_for() {
+    let failed = || refusal(500, "InternalError", "no");
+    assert_eq!(requests(failed(), &[5], false).await, [2]);
+    assert_eq!(
+        requests(throttled(10), &[5, 9_990, 10_010], false).await,
+        [1, 1, 2]
+    );
+    assert_eq!(requests(throttled(10), &[5, 10_010], true).await, [1, 2, 2]);
+    // At an end they are lost.
+    assert_eq!(requests(failed(), &[5], true).await, [2, 2]);
+    assert_eq!(requests(throttled(10), &[5], true).await, [1, 1]);
+}

@@ -1,0 +1,103 @@
+//! A server that asks for time is asked for no scales meanwhile.
+
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+use super::*;
+use crate::actors::event_recorder::Events;
+use crate::actors::mirrors::tests::list;
+use crate::actors::variants::tests::facts;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
+use crate::env::SeedTree;
+use crate::kit::{self, Address, Census, Kit, Role, WatchedKind};
+
+fn kinds() -> Answer {
+    let named = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
+    let resources = [
+        named("replicasets", "ReplicaSet"),
+        named("replicasets/scale", "Scale"),
+    ];
+    Answer::Json(
+        200,
+        json!({"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": resources}),
+    )
+}
+
+fn scale() -> Answer {
+    Answer::Json(
+        200,
+        json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": {"name": "v", "namespace": "ns", "uid": "u"},
+            "spec": {"replicas": 3}, "status": {"replicas": 3},
+        }),
+    )
+}
+
+/// The reader at work, where a server gives these answers; how many requests there were just before and just after
+/// each of these seconds, and whether the scale is known in the end.
+async fn requests<const N: usize>(
+    answers: [Answer; N],
+    seconds: [u64; 2],
+) -> ([(usize, usize); 2], bool) {
+    let facts = facts();
+    let variant = json!({
+        "metadata": {"namespace": "ns", "name": "v", "uid": "u"},
+        "spec": {
+            "modelID": "m",
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "v"},
+        },
+    });
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&facts.mirrors.variants, kind, [variant]);
+    let server = FakeServer::new(answers);
+    let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+    let connections = Connections {
+        named: Doorbell::new(|| {}),
+        dirty: Doorbell::new(|| {}),
+        denials: Denials::for_test(facts.clock.clone(), events),
+    };
+    let api = ScaleApi {
+        client: server.client(),
+        timeout: Duration::from_secs(1),
+    };
+    let of_reader = facts.clone();
+    let reader = kit::child(Role::ScaleReader, &Address::vacant(), move |_| {
+        ScaleReader::new(of_reader.clone(), api.clone(), connections.clone())
+    });
+    let kit = Kit {
+        clock: facts.clock.clone(),
+        seed: SeedTree::new(1),
+        census: Census::new(),
+    };
+    let tree = vec![kit::supervisor(Role::Ingress, vec![reader])];
+    let task = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+    let began = Instant::now();
+    let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
+    let mut counts = [(0, 0); 2];
+    for (count, second) in counts.iter_mut().zip(seconds) {
+        at(second * 1_000 - 5).await;
+        count.0 = server.asked().len();
+        at(second * 1_000 + 5).await;
+        count.1 = server.asked().len();
+    }
+    task.abort();
+    let known = facts.mirrors.scales.load();
+    let is_found = known
+        .values()
+        .any(|one| matches!(one, ScaleReading::Found(_)));
+    (counts, is_found)
+}
+
+#[tokio::test(start_paused = true)]
+async fn scales_are_read_on_at_the_time_that_the_server_has_asked_for() {
+    // What fails without that is read in the next round.
+    let failed = refusal(503, "ServiceUnavailable", "later");
+    let round = [kinds(), failed, kinds(), scale()];
+    assert_eq!(requests(round, [4, 5]).await, ([(2, 2), (2, 4)], true));
+    let asked = [kinds(), throttled(12), kinds(), scale()];
+    assert_eq!(requests(asked, [5, 12]).await, ([(2, 2), (2, 4)], true));
+    let discovery = [throttled(12), kinds(), scale()];
+    assert_eq!(requests(discovery, [5, 12]).await, ([(1, 1), (1, 3)], true));
+}
