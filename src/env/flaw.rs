@@ -25,7 +25,8 @@ pub enum Flaw {
     DeletionsIgnored,
     /// A timer of an older epoch counts.
     DeadlineUnchecked,
-    /// Replicas that are not ready, or do not report, hold nothing back.
+    /// What holds a variant back for a limited time holds it for none: replicas that are not ready, a count
+    /// that nobody has applied, silence. That of a ready replica goes on to keep counts from falling.
     PendingIgnored,
     /// Bounds are not applied.
     BoundsUndone,
@@ -99,11 +100,19 @@ pub enum Flaw {
     LeaseDated,
     /// What the scale of a target said when it was found is what it says for ever.
     ScalesKept,
+    /// A ready replica that is silent is taken to say what another one of its variant says.
+    SilenceOfSomeIgnored,
+    /// Time in which a process was paused counts as time in which its roles stood still.
+    PauseTakenForHang,
+    /// A process ends when it loses its lease.
+    ExitsWithoutLease,
+    /// Who ends in order keeps its lease.
+    LeaseNotReleased,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 49] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -149,6 +158,10 @@ impl Flaw {
         Self::ConditionsStick,
         Self::LeaseDated,
         Self::ScalesKept,
+        Self::SilenceOfSomeIgnored,
+        Self::PauseTakenForHang,
+        Self::ExitsWithoutLease,
+        Self::LeaseNotReleased,
     ];
 }
 
