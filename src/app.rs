@@ -1,9 +1,11 @@
 //! The whole controller, wired from top to bottom in the order of the tree.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::select;
 use kube::Client;
 
 use crate::actors::denials::Denials;
@@ -15,8 +17,8 @@ use crate::actors::leadership::{Election, Leadership};
 use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
 use crate::actors::subjects::{self, Wiring};
 use crate::actors::{
-    collector, config, emitter, event_recorder, leadership, optimizer, scale_reader, status_writer,
-    variants,
+    collector, config, emitter, event_recorder, flaws, leadership, optimizer, scale_reader,
+    status_writer, variants,
 };
 use crate::cluster::event::{EventApi, Regarding};
 use crate::cluster::lease::{LeaseApi, lease_name};
@@ -130,7 +132,11 @@ impl Controller {
     /// Runs until `shutdown` resolves or the tree gives up.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> ExitReason {
         let tree = self.plant.tree(&self.env, &self.startup);
-        kit::run(self.env.kit, tree, shutdown).await
+        let lost = flaws::has_lost_its_lease(&self.plant.facts);
+        let ends = async {
+            select(pin!(shutdown), pin!(lost)).await;
+        };
+        kit::run(self.env.kit, tree, ends).await
     }
 }
 

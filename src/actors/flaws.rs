@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::actors::facts::Facts;
 use crate::actors::optimizer::Proposal;
+use crate::claim::Hold;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::ScaleReading;
 use crate::cluster::status::StatusPatch;
@@ -16,7 +18,7 @@ use crate::policy::lease::LeaseRecord;
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
 use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot};
+use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
 use crate::settings::{DynamicSettings, TransitionLimits};
@@ -114,7 +116,45 @@ pub(super) fn snapshot(flaws: &Flaws, mut snapshot: ClusterSnapshot) -> ClusterS
             Arc::make_mut(view).desired = None;
         }
     }
+    if flaws.has(Flaw::SilenceOfSomeIgnored) {
+        speak_for_the_silent(&mut snapshot);
+    }
     snapshot
+}
+
+/// Lets ready replicas that do not say how loaded they are say what another one of their variant says.
+fn speak_for_the_silent(snapshot: &mut ClusterSnapshot) {
+    let metrics = Arc::make_mut(&mut snapshot.metrics);
+    for view in snapshot.variants.values() {
+        let Some(samples) = metrics.models.get_mut(&view.model) else {
+            continue;
+        };
+        let ready = view.pods.iter();
+        let ready = ready.filter(|pod| pod.readiness == Readiness::Ready);
+        let (heard, silent): (Vec<_>, Vec<_>) = ready.partition(|pod| {
+            let own = samples.get(&pod.name);
+            own.is_some_and(|own| own.kv_usage.is_some() && own.queue_length.is_some())
+        });
+        let one = heard
+            .first()
+            .and_then(|pod| samples.get(&pod.name).cloned());
+        let Some(one) = one else {
+            continue;
+        };
+        for pod in silent {
+            samples.insert(Arc::clone(&pod.name), one.clone());
+        }
+    }
+}
+
+/// Ready when a flawed controller has led and leads no more, so that it ends.
+pub(crate) async fn has_lost_its_lease(facts: &Facts) {
+    if !facts.flaws.has(Flaw::ExitsWithoutLease) {
+        return std::future::pending().await;
+    }
+    let mut claim = facts.claim.follow();
+    drop(claim.wait_for(|claim| claim.hold != Hold::NotOurs).await);
+    drop(claim.wait_for(|claim| claim.hold == Hold::NotOurs).await);
 }
 
 /// What a flawed controller does with a collection.

@@ -279,6 +279,7 @@ impl Behaviour for Leadership {
             hold: Hold::NotOurs,
         };
         if self.claim.publish(cx.tenure(), ended).is_ok()
+            && !cx.flaws().has(Flaw::LeaseNotReleased)
             && let Err(error) = api.release(rules, cx.now().wall).await
         {
             tracing::warn!(%error, "lease not released; others wait for its duration");

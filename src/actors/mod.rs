@@ -7,7 +7,7 @@ pub mod denials;
 pub mod emitter;
 pub mod event_recorder;
 pub mod facts;
-mod flaws;
+pub(crate) mod flaws;
 pub mod http;
 pub mod intents;
 pub mod leadership;

@@ -25,7 +25,8 @@ pub enum Flaw {
     DeletionsIgnored,
     /// A timer of an older epoch counts.
     DeadlineUnchecked,
-    /// Replicas that are not ready, or do not report, hold nothing back.
+    /// What holds a variant back for a limited time holds it for none: replicas that are not ready, a count
+    /// that nobody has applied, silence. That of a ready replica goes on to keep counts from falling.
     PendingIgnored,
     /// Bounds are not applied.
     BoundsUndone,
@@ -101,11 +102,19 @@ pub enum Flaw {
     ScalesKept,
     /// The API server is not left alone for as long as it asks for.
     RetryAfterIgnored,
+    /// A ready replica that is silent is taken to say what another one of its variant says.
+    SilenceOfSomeIgnored,
+    /// Time in which a process was paused counts as time in which its roles stood still.
+    PauseTakenForHang,
+    /// A process ends when it loses its lease.
+    ExitsWithoutLease,
+    /// Who ends in order keeps its lease.
+    LeaseNotReleased,
 }
 
 impl Flaw {
     /// Every defect, in order.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 50] = [
         Self::PermitUnasked,
         Self::ClaimOverlong,
         Self::LeaseTaken,
@@ -152,6 +161,10 @@ impl Flaw {
         Self::LeaseDated,
         Self::ScalesKept,
         Self::RetryAfterIgnored,
+        Self::SilenceOfSomeIgnored,
+        Self::PauseTakenForHang,
+        Self::ExitsWithoutLease,
+        Self::LeaseNotReleased,
     ];
 }
 

@@ -39,6 +39,8 @@ pub(super) struct KillHooks {
     pending: Mutex<BTreeSet<KillAt>>,
     mishap: Mutex<Option<Mishap>>,
     hangs: AtomicBool,
+    /// How often something was done to the role.
+    harmed: AtomicU64,
     /// How often each message came, by its name, since somebody asked.
     met: Mutex<BTreeMap<String, u64>>,
 }
@@ -126,6 +128,9 @@ impl KillHooks {
         let mishap = self
             .mishap()
             .take_if(|mishap| !matches!(mishap, Mishap::Torn(_)));
+        if mishap.is_some() {
+            self.harm();
+        }
         match mishap {
             Some(Mishap::Panic) => std::panic::resume_unwind(Box::new("a planted panic")),
             Some(Mishap::Hang) => {
@@ -143,6 +148,7 @@ impl KillHooks {
             .mishap()
             .take_if(|mishap| *mishap == Mishap::Torn(done));
         if torn.is_some() {
+            self.harm();
             std::panic::resume_unwind(Box::new("a planted panic between two effects"));
         }
     }
@@ -191,6 +197,20 @@ impl KillHooks {
 
     /// Whether the role dies now; each kill strikes once.
     pub(super) fn strikes(&self, moment: KillAt) -> bool {
-        self.pending().remove(&moment)
+        let strikes = self.pending().remove(&moment);
+        if strikes {
+            self.harm();
+        }
+        strikes
+    }
+
+    /// Something is done to the role.
+    pub(super) fn harm(&self) {
+        self.harmed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often something was.
+    pub(super) fn harmed(&self) -> u64 {
+        self.harmed.load(Ordering::Acquire)
     }
 }

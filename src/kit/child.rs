@@ -15,6 +15,7 @@ use super::life::Life;
 use super::role::{Role, Shape, StopHow};
 use super::root::Kit;
 use super::stall::StallWatch;
+use crate::env::Flaw;
 
 /// How often a supervisor looks for children that stand still.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -122,13 +123,17 @@ impl ChildSpec {
             guard,
         };
         match (self.spawn)(boarding, supervisor.map(|(_, cell)| cell)).await {
-            Ok(cell) => Ok(Live {
-                cell,
-                life,
-                started: kit.clock.now().monotonic,
-                stall: StallWatch::default(),
-                doom: None,
-            }),
+            Ok(cell) => {
+                let started = kit.clock.now().monotonic;
+                Ok(Live {
+                    cell,
+                    life,
+                    started,
+                    swept: started,
+                    stall: StallWatch::default(),
+                    doom: None,
+                })
+            }
             Err(SpawnErr::StartupFailed(why)) => Err(why.to_string()),
             Err(other) => Err(other.to_string()),
         }
@@ -151,6 +156,8 @@ pub(super) struct Live {
     pub(super) life: Arc<Life>,
     /// Monotonic time of its start.
     pub(super) started: Duration,
+    /// When it was last looked at.
+    swept: Duration,
     stall: StallWatch,
     doom: Option<String>,
 }
@@ -165,7 +172,11 @@ impl Live {
         // In this order, so that a message handled in between cannot look as if it were waiting.
         let handled = self.life.handled();
         let told = self.life.told();
-        let still = self.stall.observe(now, told, handled);
+        let mut still = self.stall.observe(now, told, handled);
+        let before = std::mem::replace(&mut self.swept, now);
+        if kit.census.flaws().has(Flaw::PauseTakenForHang) && told > handled {
+            still = still.max(now.saturating_sub(before));
+        }
         if still < limit || self.doom.is_some() {
             return;
         }

@@ -18,6 +18,9 @@ impl Census {
     /// Kills the present life of a role now, with everything below it; `false` if there is none.
     pub fn kill(&self, role: &Role) -> bool {
         let alive = self.table().get(role).is_some_and(|entry| entry.alive);
+        if alive {
+            self.hooks(role).harm();
+        }
         self.fell(role);
         alive
     }
@@ -43,11 +46,23 @@ impl Census {
         self.hooks(role).is_armed()
     }
 
-    /// Whether a role that is judged by its progress has a handler that never ends.
-    pub fn hangs(&self) -> bool {
+    /// Whether a kill or a mishap of any role has yet to come.
+    pub fn is_any_armed(&self) -> bool {
         let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut judged = hooks.iter().filter(|(role, _)| **role != Role::Http);
-        judged.any(|(_, hooks)| hooks.hangs())
+        hooks.values().any(|hooks| hooks.is_armed())
+    }
+
+    /// The roles whose handler never ends, since that was asked for.
+    pub fn hanging(&self) -> Vec<Role> {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let hanging = hooks.iter().filter(|(_, hooks)| hooks.hangs());
+        hanging.map(|(role, _)| role.clone()).collect()
+    }
+
+    /// How often something was done to any role: kills, aborted tasks, panics and hangs.
+    pub fn harmed(&self) -> u64 {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.values().map(|hooks| hooks.harmed()).sum()
     }
 
     /// No kill and no mishap of this role is to come any more.
@@ -67,6 +82,9 @@ impl Census {
         let entry = table.get(role).filter(|entry| entry.alive);
         let task = entry.and_then(|entry| entry.task.clone());
         drop(table);
+        if task.is_some() {
+            self.hooks(role).harm();
+        }
         task.inspect(tokio::task::AbortHandle::abort).is_some()
     }
 

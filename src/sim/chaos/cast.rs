@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::chronicle::Misses;
 use super::fault::Process;
 use super::ills::Ills;
-use super::judge::{Judge, Witness};
+use super::judge::{Farewell, Judge, Witness};
 use super::lens::{Heard, Lens};
 use super::life::Life;
 use super::line::{Line, Listener};
@@ -184,12 +184,14 @@ impl Cast {
                 continue;
             }
             let moment = self.stage.clock.now();
-            let is_alive = running.door.census.alive(moment) == Aliveness::Alive;
-            if is_alive {
+            let census = &running.door.census;
+            let said = census.alive(moment);
+            if said == Aliveness::Alive {
                 member.stuck = None;
             } else if now.saturating_sub(*member.stuck.get_or_insert(now)) >= PROBES {
                 let who = format!("c{place}");
                 self.stage.trace.note(&who, "process", "is stuck");
+                self.stage.judge.stuck(place, census, &said);
                 running.life.end();
             }
         }
@@ -217,10 +219,10 @@ impl Cast {
             "crashed".to_owned()
         } else {
             running.life.end();
-            match (&mut running.task).await {
-                Ok(reason) => format!("{reason:?}"),
-                Err(error) => error.to_string(),
-            }
+            let why = (&mut running.task).await;
+            let why = why.map_err(|error| error.to_string());
+            self.stage.judge.exited(place, &running.door.census, &why);
+            why.map_or_else(|error| error, |reason| format!("{reason:?}"))
         };
         member.back_at.get_or_insert(now + BACK);
         member.thaw_at = None;
@@ -305,8 +307,7 @@ impl Cast {
                 member.running = Some(stage.run(place, controller, door, life));
             }
             Err(error) => {
-                let why = format!("cannot begin: {error}");
-                stage.trace.note(&who, "process", &why);
+                stage.judge.stillborn(place, &error.to_string());
                 member.back_at = Some(now + BACK * 5);
             }
         }
@@ -422,13 +423,25 @@ impl Cast {
         };
         self.stage.judge.leaves(place);
         running.stop.send_replace(true);
-        let ended = timeout(FAREWELL, &mut running.task).await;
-        if ended.is_err() {
-            running.task.abort();
-            self.stage.judge.overdue(place);
+        let judge = &self.stage.judge;
+        match timeout(FAREWELL, &mut running.task).await {
+            Ok(Ok(ExitReason::Shutdown)) => {}
+            Ok(why) => {
+                let why = why.map_err(|error| error.to_string());
+                judge.exited(place, &running.door.census, &why);
+            }
+            Err(_) => {
+                running.task.abort();
+                judge.overdue(place);
+            }
         }
+        let farewell = if running.life.is_dead() {
+            Farewell::CutShort
+        } else {
+            Farewell::Whole
+        };
         running.life.end();
-        self.stage.judge.ended(place, &running.door);
+        judge.ended(place, &running.door, farewell);
         self.gone(place, &running, "asked to");
     }
 

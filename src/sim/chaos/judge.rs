@@ -26,11 +26,14 @@ use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::Door;
 
+mod ends;
 mod examine;
 mod leads;
 mod pace;
 mod spared;
 mod told;
+
+pub(super) use ends::Farewell;
 
 /// Seconds between two looks at the page of a process.
 const PAGE_EVERY: u64 = 3;
@@ -63,6 +66,8 @@ struct Bench {
     policies: ZeroPolicies,
     /// When somebody last led.
     led: Duration,
+    /// When who led has ended in order, with nothing in its way, and nobody has led since.
+    vacant: Option<Duration>,
     /// The model that may go to zero.
     sleep: Option<Sleep>,
     fleet: Fleet,
@@ -221,33 +226,12 @@ impl Judge {
         bench.close(seat);
     }
 
-    /// A process was asked to end.
-    pub(super) fn leaves(&self, place: usize) {
-        if let Some(seat) = self.bench().seats.get_mut(&place) {
-            seat.leaving = true;
-        }
-    }
-
     /// A process stands still, or goes on.
     pub(super) fn paused(&self, place: usize, paused: bool) {
         if let Some(seat) = self.bench().seats.get_mut(&place) {
             seat.paused = paused;
-        }
-    }
-
-    /// T4: an orderly end took too long.
-    pub(super) fn overdue(&self, place: usize) {
-        let text = format!("c{place} did not end within its grace");
-        self.report(Violation::new("T4", text));
-    }
-
-    /// T4: nothing is left after an orderly end.
-    pub(super) fn ended(&self, place: usize, door: &Door) {
-        for one in door.census.report() {
-            if one.state == crate::kit::RoleState::Running {
-                let text = format!("{} of c{place} is left after the end", one.role);
-                self.report(Violation::new("T4", text));
-            }
+            // Who stands still for long enough is ended at once when it goes on.
+            seat.note_hangs();
         }
     }
 
@@ -375,7 +359,7 @@ impl Judge {
                 let held = seat.door.census.owner().take_peak();
                 counts.held = counts.held.max(held);
                 found.extend(seat.holdings.judge(held, most));
-                seat.stand(fleet.gpus.keys());
+                seat.stand(fleet.gpus.keys(), now);
                 let cluster = Cluster {
                     around: &around,
                     content,

@@ -51,17 +51,40 @@ struct Memory {
     ghosts: Known,
 }
 
-/// When the newest sample was taken that an answer told of each pod, and under no name when an answer last
-/// held anything.
+/// What answers told of each pod, and under no name when one last held anything.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<BTreeMap<String, Duration>>>);
+pub(super) struct Heard(Arc<Mutex<BTreeMap<String, News>>>);
+
+/// What was told of a pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct News {
+    /// When the newest sample was taken.
+    pub(super) taken: Duration,
+    /// When an answer last held one, be it an answer that was told before.
+    pub(super) told: Duration,
+}
 
 impl Heard {
     /// When a pod whose name begins like this was last heard of.
     pub(super) fn last(&self, prefix: &str) -> Option<Duration> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pods = table.iter().filter(|(pod, _)| pod.starts_with(prefix));
-        pods.map(|(_, at)| *at).max()
+        pods.map(|(_, news)| news.taken).max()
+    }
+
+    /// What was told of a pod.
+    pub(super) fn of(&self, pod: &str) -> Option<News> {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.get(pod).copied()
+    }
+
+    /// Takes an answer in, of a clock that is ahead by so many seconds; without one it was told before.
+    fn hear(&self, promql: &str, answer: &QueryResult, ahead: Option<f64>, now: Moment) {
+        match ahead {
+            Some(ahead) => self.note(promql, answer, ahead, now),
+            // What was told before was heard then.
+            None => self.note_again(promql, answer, now),
+        }
     }
 
     /// Takes an answer in. `ahead` is by how many seconds the clock behind it is.
@@ -69,20 +92,41 @@ impl Heard {
         let _scope = Owner::NOBODY.enter();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !answer.is_empty() {
-            table.insert(String::new(), now.monotonic);
+            let (taken, told) = (now.monotonic, now.monotonic);
+            table.insert(String::new(), News { taken, told });
         }
-        let times = answer.samples().filter(|_| tells_times(promql));
-        for sample in times.filter(|sample| sample.value.is_finite()) {
-            let pod = sample.labels().find(|(name, _)| &***name == "pod");
+        for (pod, sample) in told(promql, answer) {
             let taken = Duration::try_from_secs_f64(sample.value - ahead).unwrap_or_default();
             let taken = WallTime(i64::try_from(taken.as_millis()).unwrap_or(i64::MAX));
             let at = now.monotonic.saturating_sub(now.wall.since(taken));
-            if let Some((_, pod)) = pod {
-                let newest = table.entry((**pod).to_owned()).or_default();
-                *newest = at.max(*newest);
-            }
+            let news = table.entry(pod.to_owned()).or_default();
+            news.taken = at.max(news.taken);
+            news.told = now.monotonic;
         }
     }
+
+    /// Takes an answer in that was told before: it says nothing new of a pod, but that it is there.
+    fn note_again(&self, promql: &str, answer: &QueryResult, now: Moment) {
+        let _scope = Owner::NOBODY.enter();
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (pod, _) in told(promql, answer) {
+            table.entry(pod.to_owned()).or_default().told = now.monotonic;
+        }
+    }
+}
+
+/// The pods whose times an answer tells.
+fn told<'a>(
+    promql: &str,
+    answer: &'a QueryResult,
+) -> impl Iterator<Item = (&'a str, SampleRef<'a>)> + use<'a> {
+    let are_times = tells_times(promql);
+    let times = answer.samples().filter(move |_| are_times);
+    let times = times.filter(|sample| sample.value.is_finite());
+    times.filter_map(|sample| {
+        let (_, pod) = sample.labels().find(|(name, _)| &***name == "pod")?;
+        Some((&**pod, sample))
+    })
 }
 
 /// What the trace says of a failure: its status, where it has one.
@@ -177,9 +221,9 @@ impl Lens {
             }
         }
         self.life.gate().await;
-        // What was told before was heard then.
-        if of == Of::Now && !is_told_again {
-            self.heard.note(promql, &answer, ahead, self.clock.now());
+        if of == Of::Now {
+            let ahead = (!is_told_again).then_some(ahead);
+            self.heard.hear(promql, &answer, ahead, self.clock.now());
         }
         Ok(answer)
     }
@@ -369,5 +413,57 @@ impl PromApi for Lens {
         deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
         Box::pin(self.ask_within(promql, Of::ThePast, deadline))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Moment {
+        Moment {
+            monotonic: Duration::from_secs(seconds.unsigned_abs()),
+            wall: WallTime(seconds * 1_000),
+        }
+    }
+
+    #[test]
+    fn of_a_pod_is_known_when_it_was_last_told_of_and_how_old_that_was() {
+        let seconds = Duration::from_secs;
+        let heard = Heard::default();
+        let times = "max by (pod) (timestamp(x))";
+        let answer = |pods: &[(&str, f64)]| {
+            let mut answer = QueryResult::default();
+            for (pod, taken) in pods {
+                answer.push([("pod", *pod)], 0.0, *taken);
+            }
+            answer
+        };
+        let news = |taken, told| {
+            let (taken, told) = (seconds(taken), seconds(told));
+            Some(News { taken, told })
+        };
+        heard.note("x", &answer(&[("v-a", 90.0)]), 0.0, at(100));
+        assert_eq!(heard.of("v-a"), None, "no times");
+        heard.note(
+            times,
+            &answer(&[("v-a", 90.0), ("v-b", 95.0)]),
+            0.0,
+            at(100),
+        );
+        assert_eq!(heard.of("v-a"), news(90, 100));
+        assert_eq!(heard.last("v-"), Some(seconds(95)));
+        heard.note(
+            times,
+            &answer(&[("v-a", 128.0), ("v-b", f64::NAN)]),
+            3.0,
+            at(130),
+        );
+        assert_eq!(heard.of("v-a"), news(125, 130));
+        assert_eq!(heard.of("v-b"), news(95, 100), "nothing was said of it");
+        heard.note_again(times, &answer(&[("v-a", 128.0), ("v-b", 95.0)]), at(160));
+        assert_eq!(heard.of("v-a"), news(125, 160));
+        assert_eq!(heard.of("v-b"), news(95, 160));
+        assert_eq!(heard.last("v-"), Some(seconds(125)));
     }
 }

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::check::Violation;
 use super::check::attempts::Attempts;
 use super::check::clocks::{Clocks, Life};
+use super::check::ends::{Ending, Hangs, hung};
+use super::check::hearing::Ready;
 use super::check::holdings::Holdings;
 use super::check::kept::{Kept, Places, outgrown};
 use super::check::known::Content;
@@ -55,6 +57,10 @@ const WATCHED_AGAIN: Duration = Duration::from_mins(6);
 /// How soon a write that failed is tried again: the longest pause, and requests that nobody answers.
 const TRIED_AGAIN: Duration = Duration::from_secs(110);
 
+/// How long something that is in the way of requests matters to a role that is taken for hung: its limit, and the
+/// looks at it.
+const SLOW: Duration = Duration::from_secs(65);
+
 /// How long something may be kept of a variant that is gone.
 const KEPT: Duration = Duration::from_mins(1);
 /// Seconds between two looks at everything that is known.
@@ -90,11 +96,18 @@ pub(super) struct Seat {
     pub(super) spans: Spans,
     pub(super) pace: Pace,
     tree: Tree,
+    hangs: Hangs,
+    /// When something was last wrong with its way to the API server.
+    ailed: Option<Duration>,
+    /// What was true when it was asked to end.
+    pub(super) ending: Option<Ending>,
     versions: Versions,
     kept: Kept,
     pub(super) holdings: Holdings,
     /// The replicas of each variant that existed and were to stay at the last look.
     pub(super) stood: BTreeMap<VariantKey, Replicas>,
+    /// The replicas that it knew to be ready then.
+    pub(super) ready: Ready,
     /// The version of the cluster at the last look.
     version: Option<u64>,
     /// The revisions of mirrors and surroundings at which they were last found equal.
@@ -168,10 +181,14 @@ impl Seat {
             spans: Spans::default(),
             pace: Pace::default(),
             tree: Tree::default(),
+            hangs: Hangs::default(),
+            ailed: None,
+            ending: None,
             versions: Versions::default(),
             kept: Kept::default(),
             holdings: Holdings::default(),
             stood: BTreeMap::new(),
+            ready: Ready::default(),
             version: None,
             agreed: None,
             patience: Patience::default(),
@@ -199,12 +216,33 @@ impl Seat {
         std::mem::take(&mut self.news)
     }
 
-    /// Remembers what exists of these variants, and stays.
-    pub(super) fn stand<'a>(&mut self, variants: impl Iterator<Item = &'a VariantKey>) {
-        let board = &self.door.facts.board;
-        let staying = |key: &VariantKey| Some(board.get(key)?.target.resolved()?.staying());
+    /// Remembers what exists of these variants, and stays, and who is ready.
+    pub(super) fn stand<'a>(
+        &mut self,
+        variants: impl Iterator<Item = &'a VariantKey>,
+        now: Duration,
+    ) {
+        let views = self.door.facts.board.snapshot();
+        let staying = |key: &VariantKey| Some(views.get(key)?.target.resolved()?.staying());
         let stood = variants.filter_map(|key| Some((key.clone(), staying(key)?)));
         self.stood = stood.collect();
+        self.ready.note(&views, now);
+    }
+
+    /// What is true of a process that is asked to end now, while this one has the lease.
+    pub(super) fn ending(&self, holder: Option<String>) -> Ending {
+        let census = &self.door.census;
+        let is_whole = self.tree.is_whole(&census.report()) && census.hanging().is_empty();
+        let is_harmed = census.is_any_armed()
+            || self.ills.awaits_write()
+            || self.ills.awaits_writes()
+            || !self.ills.api().is_empty();
+        let facts = &self.door.facts;
+        let leads = facts.claim.may_write(facts.clock.now());
+        Ending {
+            calm: self.calm().filter(|_| is_whole && !is_harmed),
+            held: holder.filter(|_| leads),
+        }
     }
 
     /// Looks at everything.
@@ -223,6 +261,8 @@ impl Seat {
         let around = cluster.around;
         let report = self.door.census.report();
         self.news.extend(turns(&self.report, &report));
+        let is_slow = |role: &Role| *role == Role::StatusWriter && self.is_slow(now.monotonic);
+        let hung = hung((&self.report, &report), &self.hangs, is_slow);
         self.report = report;
         self.look_around(is_free, now.monotonic);
         let version = self.version.replace(around.version);
@@ -231,6 +271,7 @@ impl Seat {
         let tree = &mut self.tree;
         let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
         found.extend(unplanned(&self.news));
+        found.extend(hung);
         let generation = &self.door.facts.settings.load().generation;
         found.extend(self.generations.judge(generation));
         self.spans.note(&generation.dynamic, now.monotonic);
@@ -286,7 +327,13 @@ impl Seat {
     }
 
     fn look_around(&mut self, is_free: bool, now: Duration) {
-        let is_whole = self.tree.is_whole(&self.report) && !self.door.census.hangs();
+        let mut hanging = self.note_hangs();
+        // Its one handler serves for ever.
+        hanging.retain(|role| *role != Role::Http);
+        let is_whole = self.tree.is_whole(&self.report) && hanging.is_empty();
+        if !is_free {
+            self.ailed = Some(now);
+        }
         let is_told = self.watches.hear(&FOLLOWED);
         let since = |holds: bool, before: Option<Duration>| holds.then(|| before.unwrap_or(now));
         self.calm = since(is_free && is_whole && is_told, self.calm);
@@ -295,6 +342,23 @@ impl Seat {
         self.whole = since(is_whole, self.whole);
         let leads = self.door.facts.claim.may_write(self.door.facts.clock.now());
         self.leads = since(leads, self.leads);
+    }
+
+    /// Remembers which roles hang as was asked for.
+    pub(super) fn note_hangs(&mut self) -> Vec<Role> {
+        let census = &self.door.census;
+        let hanging = census.hanging();
+        if !hanging.is_empty() {
+            self.hangs.note(&census.report(), &hanging);
+        }
+        hanging
+    }
+
+    /// Whether requests may have been slow for as long as a role that does all that is due may take: it goes on
+    /// with what has become due meanwhile.
+    fn is_slow(&self, now: Duration) -> bool {
+        let ailed = self.ailed.map(|at| now.saturating_sub(at));
+        ailed.is_some_and(|ago| ago <= SLOW)
     }
 
     /// What has lasted in calm, while it leads without a break.

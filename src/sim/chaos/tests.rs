@@ -1,5 +1,6 @@
 //! Chaos itself under test. Seeds by the hundred are played by `wva chaos`.
 
+mod planted;
 mod reports;
 mod scenes;
 mod variety;

@@ -4,6 +4,8 @@
 pub(super) mod attempts;
 pub(super) mod claims;
 pub(super) mod clocks;
+pub(super) mod ends;
+pub(super) mod hearing;
 pub(super) mod holdings;
 pub(super) mod kept;
 pub(super) mod known;

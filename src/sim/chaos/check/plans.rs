@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Violation;
+use super::{Violation, hearing};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
 use crate::policy::snapshot::DeclaredBounds;
@@ -62,6 +62,8 @@ pub(in crate::sim::chaos) struct Circumstances<'a> {
     pub(in crate::sim::chaos) silent: Duration,
     /// How old the newest sample of a variant is.
     pub(in crate::sim::chaos) unheard: &'a dyn Fn(&VariantKey) -> Duration,
+    /// A ready replica of a variant of which the collection behind the plan told nothing that is fresh.
+    pub(in crate::sim::chaos) mute: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
     /// How long what it told may be used.
     pub(in crate::sim::chaos) usable: Duration,
     /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
@@ -139,6 +141,7 @@ impl Plans {
         self.last = Some((plan.cycle.0, plan.generation));
         let decisions = plan.decisions.values();
         found.extend(decisions.filter_map(|decision| judged(decision, circumstances)));
+        found.extend(hearing::lowered(plan, circumstances.mute));
         found.extend(self.outside(plan, circumstances));
         if self.term.replace(circumstances.term) != Some(circumstances.term) {
             found.extend(decided_anew(plan, circumstances));

@@ -12,15 +12,20 @@ use crate::policy::snapshot::{DeclaredBounds, ResolvedTarget, TargetView, Varian
 use crate::policy::units::Replicas;
 use crate::settings::Generation;
 use crate::sim::chaos::check::Violation;
+use crate::sim::chaos::check::hearing::Ready;
 use crate::sim::chaos::check::plans::{Circumstances, Inherited};
 use crate::sim::chaos::check::spans::Span;
 use crate::sim::chaos::check::zero::AFTERGLOW;
 use crate::sim::chaos::fleet::Fleet;
+use crate::sim::chaos::lens::Heard;
 use crate::sim::chaos::seat::Seat;
 use crate::sim::chaos::surroundings::Surroundings;
 
 /// How long before the first plan of a term at most its process has read what is stored.
 const READ: Duration = Duration::from_mins(1);
+
+/// How long before the end of a collection its answers arrive at most: as long as a query may take.
+const ASKED: Duration = Duration::from_secs(10);
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -76,11 +81,13 @@ impl Judge {
         let (widest, lag) = behind(seat, plan)?;
         let views = seat.door.facts.board.snapshot();
         let bounds_of = |key: &VariantKey| bounds_of(views.get(key)?);
-        let since_told = |prefix: &str| {
-            let last = seat.heard.last(prefix);
-            now.saturating_sub(last.unwrap_or_default())
-        };
+        let since_told = |prefix: &str| since_told(&seat.heard, prefix, now);
         let unheard = |key: &VariantKey| since_told(&pods_of(&seat.door.facts, key));
+        let fresh = widest.fresh + widest.interval.max(lag);
+        let rests_on = collected(seat, plan);
+        let (heard, ready) = (&seat.heard, &seat.ready);
+        let mute =
+            |key: &VariantKey| mute((heard, ready), views.get(key)?, rests_on?, (fresh, now));
         let (facts, before) = (&seat.door.facts, seat.plans.last_cycle());
         let begins_anew = |key: &VariantKey| begins_anew(facts, before, key);
         let uid_of = |key: &VariantKey| Some(Arc::clone(&facts.mirrors.managed(key)?.object.uid));
@@ -105,8 +112,9 @@ impl Judge {
             generation: in_force.generation.number,
             silent: since_told(""),
             unheard: &unheard,
+            mute: &mute,
             usable: widest.usable,
-            fresh: widest.fresh + widest.interval.max(lag),
+            fresh,
             shortest: seat.spans.shortest_interval(now.saturating_sub(MINUTE)),
             may_be_zero: &may_be_zero,
             may_sleep: &may_sleep,
@@ -184,6 +192,32 @@ fn behind(seat: &Seat, plan: &Plan) -> Option<(Span, Duration)> {
         seat.spans.widest(collected)?,
         made.saturating_sub(collected),
     ))
+}
+
+/// When the collection ended that a plan rests on; `None` where another one has been published since.
+fn collected(seat: &Seat, plan: &Plan) -> Option<Duration> {
+    let collected = seat.door.facts.metrics.load().collected?.monotonic;
+    (collected <= plan.at.monotonic).then_some(collected)
+}
+
+/// How long ago the newest sample was taken that was told of pods whose names begin like this.
+fn since_told(heard: &Heard, prefix: &str, now: Duration) -> Duration {
+    let last = heard.last(prefix);
+    now.saturating_sub(last.unwrap_or_default())
+}
+
+/// A ready replica of a variant of which a collection told nothing, or nothing that is fresh.
+fn mute(
+    (heard, ready): (&Heard, &Ready),
+    view: &VariantView,
+    collected: Duration,
+    (fresh, now): (Duration, Duration),
+) -> Option<Arc<str>> {
+    let is_heard = |pod: &str| {
+        let news = heard.of(pod);
+        news.is_some_and(|news| news.told + ASKED >= collected && news.taken + fresh >= now)
+    };
+    ready.silent(view, is_heard, collected)
 }
 
 /// The GPUs that a plan of these settings keeps within; one of earlier ones is not judged by them.

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use super::Judge;
+use super::ends::QUIET;
+use super::{Bench, Judge};
 use crate::sim::chaos::check::Violation;
 use crate::sim::chaos::seat::Seat;
 
 /// How soon somebody leads once one process can: the lease of whoever held it last ends, which a write that
 /// arrives late may have made longer.
 const LEADERLESS: Duration = Duration::from_mins(3);
+/// How soon somebody leads once a lease is given back: the others look at it every four seconds, and who takes it
+/// reads first what is stored.
+const SUCCEEDED: Duration = Duration::from_secs(10);
 
 impl Judge {
     /// L1: somebody leads, if nothing is in the way of one process. Whose writes are `late`, carried out when
@@ -20,7 +24,17 @@ impl Judge {
         let leads = seats.any(|seat| seat.door.facts.claim.may_write(now));
         if leads || late {
             bench.led = now.monotonic;
+            bench.vacant = None;
             return None;
+        }
+        let vacant = bench.vacant.filter(|at| now.monotonic > *at + SUCCEEDED);
+        if let Some(at) = vacant
+            && let Some(place) = successor(&bench, at)
+            && self.holder().is_none()
+        {
+            let limit = SUCCEEDED.as_secs();
+            let text = format!("nobody has taken over for {limit} s, and c{place} could");
+            return Some(Violation::new("T4", text));
         }
         let could = |seat: &Seat| {
             let since = seat.calm().unwrap_or(now.monotonic);
@@ -31,4 +45,11 @@ impl Judge {
         let text = format!("nobody has led for {limit} s, and c{place} could");
         Some(Violation::new("L1", text))
     }
+}
+
+/// Who could take over since this time, as nothing had been in its way for a while.
+fn successor(bench: &Bench, since: Duration) -> Option<usize> {
+    let could = |seat: &Seat| seat.calm().is_some_and(|calm| calm + QUIET <= since);
+    let (place, _) = bench.seats.iter().find(|(_, seat)| could(seat))?;
+    Some(*place)
 }

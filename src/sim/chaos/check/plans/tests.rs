@@ -36,6 +36,7 @@ fn circumstances(fleet: &BTreeMap<VariantKey, (String, u32)>) -> Circumstances<'
         stored: Inherited::new(),
         silent: Duration::ZERO,
         unheard: &|_| Duration::ZERO,
+        mute: &|_| None,
         usable: Duration::MAX,
         fresh: Duration::MAX,
         shortest: None,
