@@ -8,8 +8,9 @@ use allocations::Owner;
 use super::super::seat::RELISTED;
 use super::Violation;
 
-/// What a process may hold that knows of nothing, in bytes.
-const LEAST: usize = 1 << 20;
+/// What a process may hold that knows of nothing, in bytes: of an entry of settings that nobody can read, which has
+/// 200 kB, there are several copies for a moment.
+const LEAST: usize = 2 << 20;
 /// What it may hold of each variant and pod.
 const EACH: usize = 48 << 10;
 
