@@ -21,7 +21,7 @@ wva chaos: the controller in a simulated cluster in which everything goes wrong
   --mutants         plant one defect after another, and say how many seeds find it
   --mutant NAME     plant this defect alone, and tell all about the run that finds it; also with --replay
   --everywhere      end every role at its first occasions and some later ones, and the process at its
-                    writes, one end in each run, in four scenes
+                    writes, one end in each run, in five scenes
   --every-occasion  with --everywhere: at all occasions and writes, which takes long
   --point POINT     with --everywhere: at this point alone, as a failure prints it, with everything that
                     happens, as in Pair/before/7/collector or Zero/during-write/3
