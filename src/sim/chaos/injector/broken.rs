@@ -60,6 +60,7 @@ mod tests {
 
     use super::*;
     use crate::settings::config_maps::Purpose;
+    use crate::settings::problem::Problem;
     use crate::settings::{Sources, start};
     use crate::sim::world::controller::environment;
 
@@ -77,7 +78,7 @@ mod tests {
         policy.global = Some([("default".to_owned(), text.to_owned())].into());
         let findings = start(&sources).unwrap().findings;
         let problems = findings.problems.iter();
-        problems.map(|problem| problem.purpose()).collect()
+        problems.map(Problem::purpose).collect()
     }
 
     #[test]
