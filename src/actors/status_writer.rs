@@ -27,6 +27,9 @@ use crate::telemetry::in_cycle;
 
 /// Writes in flight.
 const IN_FLIGHT: usize = 8;
+/// For how long one occasion goes on. With what eight writes may take after that, it is well below the limit on
+/// silence.
+const AT_A_TIME: Duration = Duration::from_secs(15);
 /// Delays between attempts at one object.
 const RETRY: Backoff = Backoff {
     base: Duration::from_secs(1),
@@ -127,7 +130,10 @@ impl StatusWriter {
         }
     }
 
+    /// Writes what is due. It goes on with what becomes due meanwhile, but not for so long that it passes for hung:
+    /// where writes are not answered, each takes its time.
     async fn work(&mut self, cx: &Context<Message>) {
+        let began = cx.now();
         let term = self.facts.claim.term();
         if term != self.term {
             self.term = term;
@@ -135,6 +141,10 @@ impl StatusWriter {
             self.full_pass();
         }
         while self.spared_until(cx.now()).is_none() {
+            if cx.now().since(began) >= AT_A_TIME {
+                cx.tell_self(Message::Work);
+                return;
+            }
             let batch = self.intents.take_due(cx.now(), IN_FLIGHT);
             if batch.is_empty() {
                 break;

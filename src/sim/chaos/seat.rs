@@ -57,10 +57,6 @@ const WATCHED_AGAIN: Duration = Duration::from_mins(6);
 /// How soon a write that failed is tried again: the longest pause, and requests that nobody answers.
 const TRIED_AGAIN: Duration = Duration::from_secs(110);
 
-/// How long something that is in the way of requests matters to a role that is taken for hung: its limit, and the
-/// looks at it.
-const SLOW: Duration = Duration::from_secs(65);
-
 /// How long something may be kept of a variant that is gone.
 const KEPT: Duration = Duration::from_mins(1);
 /// Seconds between two looks at everything that is known.
@@ -97,8 +93,6 @@ pub(super) struct Seat {
     pub(super) pace: Pace,
     tree: Tree,
     hangs: Hangs,
-    /// When something was last wrong with its way to the API server.
-    ailed: Option<Duration>,
     /// What was true when it was asked to end.
     pub(super) ending: Option<Ending>,
     versions: Versions,
@@ -182,7 +176,6 @@ impl Seat {
             pace: Pace::default(),
             tree: Tree::default(),
             hangs: Hangs::default(),
-            ailed: None,
             ending: None,
             versions: Versions::default(),
             kept: Kept::default(),
@@ -261,8 +254,7 @@ impl Seat {
         let around = cluster.around;
         let report = self.door.census.report();
         self.news.extend(turns(&self.report, &report));
-        let is_slow = |role: &Role| *role == Role::StatusWriter && self.is_slow(now.monotonic);
-        let hung = hung((&self.report, &report), &self.hangs, is_slow);
+        let hung = hung((&self.report, &report), &self.hangs);
         self.report = report;
         self.look_around(is_free, now.monotonic);
         let version = self.version.replace(around.version);
@@ -331,9 +323,6 @@ impl Seat {
         // Its one handler serves for ever.
         hanging.retain(|role| *role != Role::Http);
         let is_whole = self.tree.is_whole(&self.report) && hanging.is_empty();
-        if !is_free {
-            self.ailed = Some(now);
-        }
         let is_told = self.watches.hear(&FOLLOWED);
         let since = |holds: bool, before: Option<Duration>| holds.then(|| before.unwrap_or(now));
         self.calm = since(is_free && is_whole && is_told, self.calm);
@@ -352,13 +341,6 @@ impl Seat {
             self.hangs.note(&census.report(), &hanging);
         }
         hanging
-    }
-
-    /// Whether requests may have been slow for as long as a role that does all that is due may take: it goes on
-    /// with what has become due meanwhile.
-    fn is_slow(&self, now: Duration) -> bool {
-        let ailed = self.ailed.map(|at| now.saturating_sub(at));
-        ailed.is_some_and(|ago| ago <= SLOW)
     }
 
     /// What has lasted in calm, while it leads without a break.

@@ -205,6 +205,16 @@ fn a_crowd_comes_and_goes() {
     lives_through(&[(100, Fault::Object(0, Object::Crowd(300)))]);
 }
 
+/// Many statuses to be stored, and every write takes two seconds: who writes them went on with one after another for
+/// so long that it was taken for hung.
+#[test]
+fn many_slow_writes_are_no_hang() {
+    lives_through(&[
+        (95, Fault::Api(0, Api::Latency(Duration::from_secs(2)))),
+        (97, Fault::Object(0, Object::Crowd(500))),
+    ]);
+}
+
 /// A replica for which there were no GPUs kept its variant from shrinking for good, and the variant was
 /// taken for one that is under load.
 #[test]

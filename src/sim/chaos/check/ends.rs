@@ -27,11 +27,10 @@ impl Hangs {
 }
 
 /// T1: a life was ended between two looks since it stood still, and nobody had asked for that. It lasts for
-/// several looks until it is. `is_slow` says whose work may rightly take so long.
+/// several looks until it is.
 pub(in crate::sim::chaos) fn hung(
     (before, now): (&[RoleReport], &[RoleReport]),
     hangs: &Hangs,
-    is_slow: impl Fn(&Role) -> bool,
 ) -> Option<Violation> {
     let has_hung = |one: &&RoleReport| {
         let why = one.last_failure.as_deref();
@@ -43,9 +42,7 @@ pub(in crate::sim::chaos) fn hung(
     let one = hung.find(|one| {
         let was = known.get(&one.role);
         was.is_some_and(|was| {
-            was.last_failure != one.last_failure
-                && !hangs.holds(&one.role, was.incarnation)
-                && !is_slow(&one.role)
+            was.last_failure != one.last_failure && !hangs.holds(&one.role, was.incarnation)
         })
     })?;
     let why = one.last_failure.as_deref().unwrap_or_default();
@@ -139,25 +136,24 @@ mod tests {
     fn who_is_ended_for_standing_still_was_made_to_or_has_a_reason() {
         let why = "hung: 1 messages waited for 61 s";
         let role = Role::StatusWriter;
-        let told = |before: Option<&str>, now: &str, hangs: &Hangs, slow: bool| {
+        let told = |before: Option<&str>, now: &str, hangs: &Hangs| {
             let before = [one(role.clone(), 4, before)];
             let now = [one(role.clone(), 5, Some(now))];
-            hung((&before, &now), hangs, |of| slow && *of == role).map(|found| found.to_string())
+            hung((&before, &now), hangs).map(|found| found.to_string())
         };
         let mut hangs = Hangs::default();
-        assert_eq!(told(None, "killed", &hangs, false), None);
+        assert_eq!(told(None, "killed", &hangs), None);
         let text = format!("T1: status-writer stood still by itself: {why}");
-        assert_eq!(told(None, why, &hangs, false), Some(text.clone()));
-        assert_eq!(told(Some("killed"), why, &hangs, false), Some(text.clone()));
-        assert_eq!(told(Some(why), why, &hangs, false), None, "told before");
-        assert_eq!(told(None, why, &hangs, true), None, "much to do");
+        assert_eq!(told(None, why, &hangs), Some(text.clone()));
+        assert_eq!(told(Some("killed"), why, &hangs), Some(text.clone()));
+        assert_eq!(told(Some(why), why, &hangs), None, "told before");
         hangs.note(&[one(role.clone(), 3, None)], std::slice::from_ref(&role));
-        assert_eq!(told(None, why, &hangs, false), Some(text), "another life");
+        assert_eq!(told(None, why, &hangs), Some(text), "another life");
         hangs.note(
             &[one(role.clone(), 4, None)],
             &[Role::Optimizer, role.clone()],
         );
-        assert_eq!(told(None, why, &hangs, false), None);
+        assert_eq!(told(None, why, &hangs), None);
     }
 
     #[test]
