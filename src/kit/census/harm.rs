@@ -59,10 +59,11 @@ impl Census {
         hanging.map(|(role, _)| role.clone()).collect()
     }
 
-    /// How often something was done to any role: kills, aborted tasks, panics and hangs.
-    pub fn harmed(&self) -> u64 {
+    /// How often something was done to this role, and to any: kills, aborted tasks, panics and hangs.
+    pub fn harmed(&self, role: &Role) -> (u64, u64) {
         let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        hooks.values().map(|hooks| hooks.harmed()).sum()
+        let of_role = hooks.get(role).map_or(0, |hooks| hooks.harmed());
+        (of_role, hooks.values().map(|hooks| hooks.harmed()).sum())
     }
 
     /// No kill and no mishap of this role is to come any more.

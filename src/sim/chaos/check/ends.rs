@@ -50,18 +50,20 @@ pub(in crate::sim::chaos) fn hung(
     Some(Violation::new("T1", text))
 }
 
-/// What is wrong with the end of a process that nobody asked to end. It may give up when a role below its root has
-/// ended too often, each time since something was done to it: `harmed` is how often that was.
+/// What is wrong with the end of a process that nobody asked to end. It ends with its root, to which something may
+/// have been done, and may give up when a role below it has ended too often, each time since something was done to
+/// that: how often so to the root, and to any role.
 pub(in crate::sim::chaos) fn unasked(
     why: &Result<ExitReason, String>,
-    harmed: u64,
+    (of_root, of_any): (u64, u64),
 ) -> Option<String> {
     let budget = match Role::Root.policy().children {
         Some(ChildrenPolicy::Restart(policy)) => policy.max_restarts,
         Some(ChildrenPolicy::Quarantine(_)) | None => 0,
     };
-    let is_spent = usize::try_from(harmed).is_ok_and(|harmed| harmed > budget);
+    let is_spent = usize::try_from(of_any).is_ok_and(|harmed| harmed > budget);
     match why {
+        Ok(ExitReason::Failed(_)) if of_root > 0 => None,
         Ok(ExitReason::Failed(why)) if is_spent && why.contains(" ended more than ") => None,
         Ok(reason) => Some(format!("has ended by itself: {reason:?}")),
         Err(why) => Some(format!("has ended by itself: {why}")),
@@ -162,17 +164,18 @@ mod tests {
             let why = "engine ended more than 3 times within 600 s, at last: killed";
             Ok(ExitReason::Failed(why.to_owned()))
         };
-        assert_eq!(unasked(&spent(), 4), None);
-        let text = unasked(&spent(), 3).unwrap();
+        assert_eq!(unasked(&spent(), (0, 4)), None);
+        let text = unasked(&spent(), (0, 3)).unwrap();
         assert!(
             text.starts_with("has ended by itself: Failed(\"engine"),
             "{text}"
         );
         let killed = Ok(ExitReason::Failed("the root was killed".to_owned()));
-        assert!(unasked(&killed, 9).is_some());
-        let shutdown = unasked(&Ok(ExitReason::Shutdown), 9);
+        assert!(unasked(&killed, (0, 9)).is_some());
+        assert_eq!(unasked(&killed, (1, 1)), None);
+        let shutdown = unasked(&Ok(ExitReason::Shutdown), (1, 9));
         assert_eq!(shutdown.as_deref(), Some("has ended by itself: Shutdown"));
-        let panic = unasked(&Err("task 1 panicked".to_owned()), 9);
+        let panic = unasked(&Err("task 1 panicked".to_owned()), (1, 9));
         assert_eq!(
             panic.as_deref(),
             Some("has ended by itself: task 1 panicked")

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Judge;
-use crate::kit::{Aliveness, Census, ExitReason, RoleState};
+use crate::kit::{Aliveness, Census, ExitReason, Role, RoleState};
 use crate::sim::chaos::check::Violation;
 use crate::sim::chaos::check::ends;
 use crate::sim::workloads::object::Object;
@@ -48,7 +48,7 @@ impl Judge {
         census: &Census,
         why: &Result<ExitReason, String>,
     ) {
-        if let Some(text) = ends::unasked(why, census.harmed()) {
+        if let Some(text) = ends::unasked(why, census.harmed(&Role::Root)) {
             self.report(Violation::new("T1", format!("c{place} {text}")));
         }
     }
