@@ -177,7 +177,7 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize, asked: &Asked) -
         state: Mutex::new((0, 0, None)),
     };
     let total = progress.total;
-    // The first seed may take minutes.
+    // The first seed takes its time, of some scenarios the best part of a minute.
     progress.show(0, 0, std::io::stderr().is_terminal());
     let played = campaign(scenario, seeds, jobs, (ENOUGH, &asked.enough), |done| {
         asked.note(done.outcome.violation.is_some());
