@@ -428,6 +428,9 @@ fn detail(why: &Why) -> Option<&'static str> {
         }
         Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
         Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
+        Why::Unserved { because, .. } => detail(because),
+        Why::GrowthWaits { .. } => Some("the load on the newest replica is not known yet"),
+        Why::ReleaseCancelled { .. } => Some("its release is cancelled, since more is needed"),
         Why::Woken { cause, .. } => Some(cause.in_short()),
         Why::WakeRefused {
             obstacle,

@@ -1,9 +1,12 @@
 //! A decision in the making: one resolved variant on its way through the stages.
 
 use std::mem::discriminant;
+use std::time::Duration;
 
 use super::bounds::Bounds;
-use super::plan::{Decision, MetricsState, Outcome, Stage, Step, Transition, VariantFigures, Why};
+use super::plan::{
+    Decision, MetricsState, Outcome, Stage, Step, Transition, VariantFigures, Why, decisive,
+};
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::transition::Transitions;
 use super::units::Replicas;
@@ -21,6 +24,8 @@ pub(super) struct Draft<'a> {
     pub(super) bounds: Bounds,
     pub(super) outcome: Outcome,
     pub(super) metrics: MetricsState,
+    /// How long ago its last replica became ready, where peaks reach back before that.
+    pub(super) landed: Option<Duration>,
     /// Replicas beyond those that exist whose GPUs are taken from the pools already.
     pub(super) reserved: Replicas,
     count: Replicas,
@@ -48,6 +53,7 @@ impl<'a> Draft<'a> {
             bounds,
             outcome: Outcome::Analyzed,
             metrics: MetricsState::Available,
+            landed: None,
             reserved: Replicas::ZERO,
             count: base,
             steps: Vec::with_capacity(USUAL_STEPS),
@@ -105,6 +111,42 @@ impl<'a> Draft<'a> {
         self.scale.current == Replicas::ZERO
             && self.count == Replicas::ZERO
             && self.figures.ready == 0
+    }
+
+    /// Whether load made its count larger than what was published and what exists. A start from zero is
+    /// none.
+    pub(super) fn grows(&self) -> bool {
+        self.count > self.base().max(self.scale.staying()) && self.started() == Replicas::ZERO
+    }
+
+    /// The replicas that it keeps once its release is cancelled; `None` where no release is unapplied.
+    fn unapplied_release(&self) -> Option<Replicas> {
+        let kept = self.bounds.clamp(self.scale.staying()).0;
+        (self.count.max(self.base()) < kept).then_some(kept)
+    }
+
+    /// Keeps the replicas of a release that is published and not applied. Returns whether there was one.
+    pub(super) fn cancel_release(&mut self) -> bool {
+        let Some(kept) = self.unapplied_release() else {
+            return false;
+        };
+        let why = Why::ReleaseCancelled {
+            published: self.base(),
+            current: self.scale.staying(),
+        };
+        self.step(Stage::CancelRelease, kept, why);
+        true
+    }
+
+    /// The step that says most so far, with its stage.
+    pub(super) fn judgement(&self) -> Option<(Stage, &Why)> {
+        decisive(&self.steps).map(|step| (step.stage, &step.why))
+    }
+
+    /// Whether its release was cancelled in this cycle.
+    pub(super) fn has_cancelled_release(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| step.stage == Stage::CancelRelease)
     }
 
     /// Records a stage that keeps the count.

@@ -82,6 +82,20 @@ pub enum Violation {
         /// The variant that should have.
         better: VariantKey,
     },
+    /// A variant was grown while another one of its role is about to lose a replica that serves.
+    #[error(
+        "D10: {key} was grown to {target} while the release of {released} to {kept} is not applied"
+    )]
+    GrownBesideRelease {
+        /// The variant that grew.
+        key: VariantKey,
+        /// Its target.
+        target: Replicas,
+        /// The variant with the release.
+        released: VariantKey,
+        /// The count that it is released to.
+        kept: Replicas,
+    },
 }
 
 impl Violation {
@@ -94,6 +108,7 @@ impl Violation {
             Self::MovedWithoutMetrics { .. } => "D4",
             Self::RecordDiffers { .. } => "D5",
             Self::SecondStep { .. } | Self::WrongChoice { .. } => "D6",
+            Self::GrownBesideRelease { .. } => "D10",
         }
     }
 }
@@ -111,7 +126,9 @@ impl Violation {
 /// - D5 equal snapshots give equal plans: a record repeats the snapshot, and its steps lead from the
 ///   base to the target without a gap;
 /// - D6 under V1 one model, or each role of it, takes one step at a time, with its cheapest eligible
-///   variant upwards, with its dearest downwards.
+///   variant upwards, with its dearest downwards;
+/// - D10 no variant grows by load while a release of the same role is published and not applied, unless
+///   a budget that is shared by priority asks for its GPUs.
 pub fn check_plan(
     snapshot: &ClusterSnapshot,
     settings: &DynamicSettings,
@@ -141,7 +158,8 @@ pub fn check_plan(
         check_bounds(decision, bounds.as_ref())?;
         check_silent(view, decision, listener, bounds.as_ref())?;
     }
-    check_models(snapshot, plan)
+    check_models(snapshot, plan)?;
+    check_releases(snapshot, plan)
 }
 
 fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Option<Bounds> {
@@ -252,6 +270,8 @@ fn check_silent(
         && decision.current == Some(Replicas::ZERO)
         && !listener.has_failed();
     let kept = if wakes { Replicas::ONE } else { base };
+    let cancels = (decision.steps.iter()).find(|step| step.stage == Stage::CancelRelease);
+    let kept = cancels.map_or(kept, |step| step.to);
     let kept = bounds.map_or(kept, |bounds| bounds.clamp(kept).0);
     if heard || target == kept || crossed_zero(decision) {
         Ok(())
@@ -331,6 +351,52 @@ fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), Violation> {
         }),
         None => Ok(()),
     }
+}
+
+/// D10.
+fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violation> {
+    let mut grown: BTreeMap<(&ModelKey, ServingRole), (&VariantKey, Replicas)> = BTreeMap::new();
+    let mut released = Vec::new();
+    for (key, decision) in &plan.decisions {
+        let view = snapshot.variants.get(key);
+        let parts = view.and_then(|view| Some((view.target.resolved()?.staying(), view.base()?)));
+        let (Some((staying, base)), Some(target)) = (parts, decision.target) else {
+            continue;
+        };
+        let role = (&decision.model, decision.role);
+        if target > staying.max(base) && grows_by_load(decision) {
+            grown.insert(role, (key, target));
+        }
+        if base < staying && target < staying && !is_bound(decision) {
+            released.push((role, key, target));
+        }
+    }
+    let broken = released.into_iter().find_map(|(role, released, kept)| {
+        let (key, target) = grown.get(&role)?;
+        Some(Violation::GrownBesideRelease {
+            key: (*key).clone(),
+            target: *target,
+            released: released.clone(),
+            kept,
+        })
+    });
+    broken.map_or(Ok(()), Err)
+}
+
+fn grows_by_load(decision: &Decision) -> bool {
+    let stages = [Stage::Saturation, Stage::Optimizer, Stage::Hybrid];
+    let mut steps = decision.steps.iter();
+    steps.any(|step| stages.contains(&step.stage) && step.to > step.from)
+}
+
+/// Whether something else than load holds a count down: its maximum, or a budget shared by priority.
+fn is_bound(decision: &Decision) -> bool {
+    let mut steps = decision.steps.iter();
+    steps.any(|step| match step.why {
+        Why::CutToMaximum { .. } | Why::BoundsConflict { .. } | Why::Rescaled(_) => true,
+        Why::WithinBounds { max, .. } => max == decision.target,
+        _ => false,
+    })
 }
 
 /// The step that V1 took, if it moved the count.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::backlog::Backlogs;
 use super::combine::{AnalyzerLog, AskedLog};
 use super::key::VariantKey;
 use super::moment::Since;
@@ -54,6 +55,9 @@ pub struct Learned {
     /// Releases that did not last.
     #[serde(default)]
     pub relapses: Relapses,
+    /// Since when requests wait for each model.
+    #[serde(default)]
+    pub backlogs: Backlogs,
     /// When each model was last in use.
     #[serde(default)]
     pub activity: ActivityLog,
@@ -78,6 +82,7 @@ impl Default for Learned {
             analyzers: AnalyzerLog::default(),
             asked: AskedLog::default(),
             relapses: Relapses::default(),
+            backlogs: Backlogs::default(),
             activity: ActivityLog::default(),
             at_zero: BTreeSet::new(),
             wakes: WakeLog::default(),

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::analyzers::{Chair, Subject, Told, approach, load_of, occupancy_of, opinions, told};
+use super::analyzers::{
+    Chair, Subject, Told, approach, load_of, occupancy_of, opinions, told, waiting_of,
+};
+use super::backlog::Waiting;
 use super::capacity::ServingRole;
 use super::combine::{Participation, Sighting};
 use super::group::{Group, group_by_model};
@@ -25,6 +28,8 @@ pub(super) struct Lesson {
     /// Models that analyzers vote on.
     voted: BTreeMap<ModelKey, (Vec<Chair>, Told)>,
     loads: BTreeMap<ModelKey, ModelLoad>,
+    /// What waits for each model, and how many requests each replica may have waiting.
+    waiting: BTreeMap<ModelKey, (Waiting, f64)>,
     postures: BTreeMap<ModelKey, BTreeMap<ServingRole, Posture>>,
     /// Every variant: its model, how long it is kept once started from zero, and whether it is there.
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
@@ -86,6 +91,8 @@ impl Lesson {
                 ModelLoad::default()
             };
             lesson.loads.insert(key.clone(), load);
+            let most = policy.thresholds.queue_length_threshold;
+            (lesson.waiting).insert(key.clone(), (waiting_of(key, subject), most));
             let roles = if group.unseen().is_empty() {
                 postures(subject)
             } else {
@@ -144,6 +151,7 @@ impl Lesson {
         next.tokens = next.tokens.learn(&tokens, now);
         next.queueing = next.queueing.learn(&queueing);
         let exists = |key: &VariantKey| self.variants.contains_key(key);
+        next.backlogs = next.backlogs.learn(&self.waiting, now);
         next.relapses = next.relapses.learn(&self.postures, now).keep(exists);
         self.teach_analyzers(&mut next, now);
         self.teach_use(&mut next, now);

@@ -5,6 +5,7 @@ pub mod accelerator;
 pub mod actuation;
 mod analyzers;
 pub mod attribution;
+pub mod backlog;
 pub mod backoff;
 pub mod bounds;
 pub mod capacity;

@@ -80,13 +80,16 @@ impl Decision {
     /// The step that says most: the last one that changed the count, else the one that judged it. That
     /// a budget was not shared judges nobody.
     pub fn decisive(&self) -> Option<&Step> {
-        let judges =
-            |step: &&Step| step.stage != Stage::Bounds && !matches!(step.why, Why::Withheld(_));
-        self.steps
-            .iter()
-            .rev()
-            .find(|step| step.from != step.to)
-            .or_else(|| self.steps.iter().rev().find(judges))
+        decisive(&self.steps)
+    }
+
+    /// Why the variant does not grow although requests wait for its model; `None` where they do not, or
+    /// it does.
+    pub fn unserved(&self) -> Option<&Why> {
+        self.steps.iter().find_map(|step| match &step.why {
+            Why::Unserved { because, .. } => Some(&**because),
+            _ => None,
+        })
     }
 
     /// Whether it is to be started from zero and may not.
@@ -102,6 +105,15 @@ impl Decision {
             |step| step.why.to_string(),
         )
     }
+}
+
+/// See [`Decision::decisive`].
+pub(super) fn decisive(steps: &[Step]) -> Option<&Step> {
+    let judges =
+        |step: &&Step| step.stage != Stage::Bounds && !matches!(step.why, Why::Withheld(_));
+    let mut latest = steps.iter().rev();
+    let changed = latest.clone().find(|step| step.from != step.to);
+    changed.or_else(|| latest.find(judges))
 }
 
 /// Direction of a decision, as in logs, reasons and the `direction` label.
@@ -193,6 +205,8 @@ pub enum Stage {
     Hybrid,
     /// Releases that did not last before.
     Relapse,
+    /// Releases that are published, not applied, and no longer wanted.
+    CancelRelease,
     /// GPUs and quotas.
     Limit,
     /// The boundary between no replicas and some.
@@ -205,12 +219,13 @@ pub enum Stage {
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Base,
         Self::Saturation,
         Self::Optimizer,
         Self::Hybrid,
         Self::Relapse,
+        Self::CancelRelease,
         Self::Limit,
         Self::Zero,
         Self::SafetyNet,
@@ -225,6 +240,7 @@ impl Stage {
             Self::Optimizer => "optimizer",
             Self::Hybrid => "hybrid",
             Self::Relapse => "relapse",
+            Self::CancelRelease => "cancel-release",
             Self::Limit => "limit",
             Self::Zero => "zero",
             Self::SafetyNet => "safety-net",

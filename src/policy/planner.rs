@@ -1,11 +1,13 @@
 //! The planning cycle: from what is known to one decision per variant.
 
 mod boundary;
+mod cancelled;
 mod hybrid;
 mod limits;
 mod relapsed;
 mod rescaled;
 mod spread;
+mod unserved;
 mod voted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +30,7 @@ use super::plan::{
 };
 use super::safety_net;
 use super::saturation::{self, Analysis, Listener};
-use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
+use super::snapshot::{ClusterSnapshot, ResolvedTarget, TargetView, VariantView};
 use super::startup::{StartOutlook, StartSource};
 use super::transition::Transitions;
 use super::units::Replicas;
@@ -62,7 +64,9 @@ pub fn plan(
     let models: Vec<_> = groups.iter().collect();
     let mut works = spread::map(&models, |(model, group)| cycle.open(model, group));
     let mut pools = limits::apply(&cycle, snapshot, &mut works);
+    cancelled::apply(&mut works);
     boundary::cross(&cycle, &mut works, pools.as_mut());
+    unserved::apply(&cycle, &mut works);
     let mut plan = Plan {
         cycle: snapshot.cycle,
         generation,
@@ -228,9 +232,30 @@ impl<'a> Cycle<'a> {
                     self.now,
                 );
                 let bounds = Bounds::effective(&view.bounds, zero);
-                Draft::new(view, target, figures, transitions, bounds)
+                let landed = self.landed(view, target, limits.pending);
+                Draft {
+                    landed,
+                    ..Draft::new(view, target, figures, transitions, bounds)
+                }
             })
             .collect()
+    }
+
+    /// How long ago the last replica of a variant started, where peaks reach back before that: they may be
+    /// those of the load that it was started for. One that is ready once more, long after its creation, has
+    /// not started.
+    fn landed(
+        &self,
+        view: &VariantView,
+        target: &ResolvedTarget,
+        limit: Duration,
+    ) -> Option<Duration> {
+        let starts = (view.pods.iter())
+            .filter_map(|pod| Some((pod.created, pod.ready_since?)))
+            .filter(|(created, ready)| ready.since(*created) <= limit);
+        let last = starts.map(|(_, ready)| ready).max()?;
+        let ago = self.now.wall.since(last);
+        (!target.is_pending() && ago < self.listener.reach()).then_some(ago)
     }
 
     /// Why a model cannot be analysed; `None` if it can.

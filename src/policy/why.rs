@@ -39,6 +39,13 @@ pub enum Why {
         /// The variant that was grown.
         chosen: VariantKey,
     },
+    /// The model lacks spare capacity by readings that may be older than its newest replica.
+    GrowthWaits {
+        /// The variant of that replica.
+        landed: VariantKey,
+        /// How long ago the replica became ready.
+        ago: Duration,
+    },
     /// At its maximum while the model lacks spare capacity.
     AtMaximum {
         /// The maximum.
@@ -163,6 +170,20 @@ pub enum Why {
         occupancy: f64,
         /// KV caches in use now; `None` if that is not known.
         now: Option<f64>,
+    },
+    /// Its role needs more, and a release of it is published and not applied: the replicas stay.
+    ReleaseCancelled {
+        /// The count published last.
+        published: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+    /// Requests have waited for its model for long, it could grow, and does not.
+    Unserved {
+        /// How long they have.
+        lasts: Duration,
+        /// Why it does not grow.
+        because: Box<Why>,
     },
     /// What GPUs and quotas allowed.
     Limited(WhyLimited),
@@ -335,6 +356,11 @@ impl fmt::Display for Why {
             Self::GrownElsewhere { chosen } => {
                 write!(f, "spare capacity is low: {chosen} grows instead")
             }
+            Self::GrowthWaits { landed, ago } => write!(
+                f,
+                "spare capacity is low by peaks that reach back before the last start: a replica of {landed} is ready for {}s",
+                ago.as_secs()
+            ),
             Self::AtMaximum { max } => write!(f, "spare capacity is low, but the maximum is {max}"),
             Self::Shrunk { left } => write!(f, "the dearest variant shrinks, which leaves {left}"),
             Self::ShrunkElsewhere { chosen } => {
@@ -421,6 +447,15 @@ impl Why {
                 )?;
                 now.map_or(Ok(()), |now| write!(f, ", and {now:.2} are now"))
             }
+            Self::ReleaseCancelled { published, current } => write!(
+                f,
+                "more is needed: the release from {current} to {published} is cancelled before it is applied"
+            ),
+            Self::Unserved { lasts, because } => write!(
+                f,
+                "requests have waited for {}s and nothing grows: {because}",
+                lasts.as_secs()
+            ),
             Self::Zero(why) => write!(f, "{why}"),
             Self::Woken {
                 cause: Cause::MinimumOfOne,

@@ -2,6 +2,7 @@
 
 use super::Subject;
 use super::inputs::ready_pods;
+use crate::policy::backlog::Waiting;
 use crate::policy::key::ModelKey;
 use crate::policy::samples::{PodSamples, Sample};
 use crate::policy::snapshot::SignalName;
@@ -31,6 +32,24 @@ pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelL
         written: total(&|pod| heard.counted(pod, SignalName::GenerationRate, pod.generation_rate)),
         arriving: greater(accepted, sent),
     }
+}
+
+/// Requests that wait in the engines and the router of a model, as far as they say so.
+pub(in crate::policy) fn waiting_of(key: &ModelKey, subject: Subject<'_>) -> Waiting {
+    let listener = subject.listener;
+    let mut waiting = Waiting {
+        requests: listener.queued(key).map_or(0.0, |queue| queue.requests),
+        ready: 0,
+    };
+    for (view, _) in subject.members {
+        for (_, samples) in ready_pods(subject, view) {
+            let queue = samples.and_then(|pod| pod.queue_length);
+            let queue = listener.value(queue, f64::MAX);
+            waiting.requests += queue.map_or(0.0, |(requests, _)| requests);
+            waiting.ready = waiting.ready.saturating_add(1);
+        }
+    }
+    waiting
 }
 
 /// Whether anything is asked of a model: idle where every ready replica, and there is one, says that

@@ -8,7 +8,7 @@ mod selection;
 mod throughput_input;
 
 pub(super) use inputs::{Told, occupancy_of, queued_at, told};
-pub(super) use load::load_of;
+pub(super) use load::{load_of, waiting_of};
 pub(super) use opinions::{Opinions, liveness, opinions};
 pub(super) use selection::{Approach, Chair, approach};
 

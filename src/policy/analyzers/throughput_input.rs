@@ -55,7 +55,8 @@ pub(super) fn variant(
         pending,
         remaining,
         start: start.typical,
-        max_sequences: engine.map(|engine| f64::from(engine.max_num_seqs)),
+        max_sequences: engine
+            .map(|engine| f64::from(engine.max_num_seqs) * f64::from(engine.data_parallel_size)),
         replicas,
     }
 }
@@ -79,6 +80,7 @@ pub(super) fn replica(hearer: &mut Hearer<'_>, samples: Option<&PodSamples>) -> 
         usage: hearer
             .value(samples.kv_usage_now.or(samples.kv_usage), 1.0)
             .or(ranks.usage),
+        running: hearer.amount(samples.running),
         waiting: hearer.amount(samples.queue_length).or(ranks.waiting),
         inter_token_latency: hearer.latency(samples.inter_token_latency),
         time_to_first_token: hearer.latency(samples.time_to_first_token),

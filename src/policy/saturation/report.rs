@@ -13,6 +13,7 @@ use crate::policy::signal::{Failure, FreshnessBands, Signal, StaleBand};
 use crate::policy::snapshot::{
     MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample, SignalName, VariantView,
 };
+use crate::policy::zero::LOOK;
 
 /// Shares of the KV cache.
 const KV_RANGE: RangeInclusive<f64> = 0.0..=1.0;
@@ -102,6 +103,11 @@ impl<'a> Listener<'a> {
             direct: Some(direct),
             ..self
         }
+    }
+
+    /// How far back peaks and rates reach.
+    pub(in crate::policy) fn reach(&self) -> Duration {
+        self.lag.saturating_add(LOOK)
     }
 
     /// Whether a query failed that no model can do without, or nothing was collected at all.

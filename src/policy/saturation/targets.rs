@@ -67,6 +67,9 @@ fn as_published(drafts: &[Draft<'_>], replicas: u32) -> u32 {
 }
 
 fn grow(drafts: &mut [Draft<'_>], analysis: &Analysis) {
+    if cancel_releases(drafts) || awaits_readings(drafts) {
+        return;
+    }
     let spare = analysis.spare;
     let enough = analysis.fits_on(as_published(drafts, analysis.figures.replicas));
     take_step(
@@ -79,6 +82,41 @@ fn grow(drafts: &mut [Draft<'_>], analysis: &Analysis) {
         },
         |chosen| Why::GrownElsewhere { chosen },
     );
+}
+
+/// Keeps what was to be released and is still there. That is the step of the cycle: whether more is
+/// needed beside it shows once the scaler has been asked to keep it.
+fn cancel_releases(drafts: &mut [Draft<'_>]) -> bool {
+    let mut kept = None;
+    for draft in drafts.iter_mut() {
+        if draft.cancel_release() {
+            kept.get_or_insert_with(|| draft.view.key.clone());
+        }
+    }
+    let Some(chosen) = kept else { return false };
+    for draft in drafts {
+        if !draft.has_cancelled_release() {
+            let chosen = chosen.clone();
+            draft.keep(Stage::Saturation, Why::GrownElsewhere { chosen });
+        }
+    }
+    true
+}
+
+/// Waits until peaks tell of the fleet that there is: a queue from before the last start orders nothing
+/// that this start has not ordered.
+fn awaits_readings(drafts: &mut [Draft<'_>]) -> bool {
+    let starts = (drafts.iter()).filter_map(|draft| Some((draft.landed?, draft.view.key.clone())));
+    let Some((ago, landed)) = starts.min() else {
+        return false;
+    };
+    for draft in drafts {
+        let landed = landed.clone();
+        let why = standing(draft).filter(|why| *why != Why::NoReplicas);
+        let why = why.unwrap_or(Why::GrowthWaits { landed, ago });
+        draft.keep(Stage::Saturation, why);
+    }
+    true
 }
 
 fn shrink(drafts: &mut [Draft<'_>], analysis: &Analysis, left: Spare, unseen: &[&VariantKey]) {

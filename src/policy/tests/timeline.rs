@@ -280,3 +280,114 @@ fn a_silent_variant_never_shrinks_limit_or_not() {
     let (_, plan) = broken.plan_after(&learned, at(600));
     expect(&plan, &[("broken", 3), ("v", 3)]);
 }
+
+/// A release that the scaler holds back for its window, with a load that came back meanwhile.
+#[test]
+fn growth_first_cancels_a_release_that_is_not_applied() {
+    let released = |kv| {
+        Variant::new("v")
+            .desired(Some(1))
+            .replicas(2, kv, 0.0)
+            .unapplied_since(at(0))
+    };
+    // While the load stays low, the release stands.
+    expect(&World::of([released(LOW)]).plan(at(30)), &[("v", 1)]);
+    expect(&World::of([released(EVEN)]).plan(at(30)), &[("v", 1)]);
+    let cancelled = World::of([released(HIGH)]).plan(at(30));
+    expect(&cancelled, &[("v", 2)]);
+    assert_eq!(
+        reason(&cancelled, "v"),
+        "more is needed: the release from 2 to 1 is cancelled before it is applied"
+    );
+    // Nothing is in transition then, and the next cycle grows.
+    let kept = World::of([Variant::new("v").desired(Some(2)).replicas(2, HIGH, 0.0)]);
+    expect(&kept.plan(at(60)), &[("v", 3)]);
+}
+
+#[test]
+fn no_variant_grows_before_the_release_of_another_is_cancelled() {
+    let cheap = || Variant::new("cheap").cost("5");
+    let released = |model: &str| {
+        Variant::new("warm")
+            .model(model)
+            .cost("20")
+            .desired(Some(1))
+            .replicas(2, HIGH, 0.0)
+            .unapplied_since(at(0))
+    };
+    let alone = World::of([cheap().replicas(1, HIGH, 0.0), released("n")]);
+    expect(&alone.plan(at(30)), &[("cheap", 2), ("warm", 2)]);
+    let together = World::of([cheap().replicas(1, HIGH, 0.0), released("m")]);
+    expect(&together.plan(at(30)), &[("cheap", 1), ("warm", 2)]);
+    // A maximum that was lowered is no release.
+    let mut capped = released("m").bounds(None, Some(1));
+    capped.view.unapplied_since = None;
+    let bound = World::of([cheap().replicas(1, HIGH, 0.0), capped]);
+    expect(&bound.plan(at(30)), &[("cheap", 2), ("warm", 1)]);
+}
+
+/// Two replicas under a load that a third one was started for, which is ready since `ready`.
+fn landing(began: i64, ready: i64) -> Variant {
+    let mut variant = Variant::new("v").desired(Some(3)).replicas(3, HIGH, 0.0);
+    variant.pods[2].created = created(began);
+    variant.pods[2].ready_since = Some(created(ready));
+    variant
+}
+
+#[test]
+fn peaks_from_before_the_last_start_order_nothing() {
+    let world = World::of([landing(0, 150)]);
+    let early = world.plan(at(209));
+    expect(&early, &[("v", 3)]);
+    assert!(
+        reason(&early, "v").ends_with("a replica of ns/v is ready for 59s"),
+        "{}",
+        reason(&early, "v")
+    );
+    expect(&world.plan(at(210)), &[("v", 4)]);
+
+    // Nor do they where another variant of the model would grow.
+    let beside = World::of([landing(0, 150), Variant::new("w").replicas(1, HIGH, 0.0)]);
+    expect(&beside.plan(at(209)), &[("v", 3), ("w", 1)]);
+
+    // A replica that is ready once more did not start, and while one is on its way another rule holds.
+    expect(&World::of([landing(-600, 150)]).plan(at(160)), &[("v", 4)]);
+    let loading = landing(0, 150).loading(created(140)).pending_since(at(140));
+    let spill = World::of([loading, Variant::new("w").replicas(1, HIGH, 0.0)]);
+    expect(&spill.plan(at(160)), &[("v", 4), ("w", 2)]);
+}
+
+#[test]
+fn who_does_not_grow_while_requests_wait_says_why() {
+    // An idle cache, a queue below its threshold in the mean, and one above it in sum.
+    let loads = [(0.1, 40.0), (0.1, 0.0), (0.1, 0.0), (0.1, 0.0)];
+    let waiting = |max| {
+        World::of([Variant::new("v")
+            .bounds(None, max)
+            .desired(Some(4))
+            .loads(&loads)])
+    };
+    let after = |world: &World, seconds: u64| {
+        let (known, first) = world.plan_after(&Learned::default(), at(0));
+        assert!(!reason(&first, "v").contains("waited"), "{first:#?}");
+        world.plan_after(&known, at(seconds)).1
+    };
+    let unserved = |plan: &Plan| {
+        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
+        decision.unserved().cloned()
+    };
+    let early = after(&waiting(None), 119);
+    assert_eq!(unserved(&early), None);
+    let late = after(&waiting(None), 120);
+    let because = unserved(&late).unwrap();
+    expect(&late, &[("v", 4)]);
+    assert_eq!(
+        reason(&late, "v"),
+        format!("requests have waited for 120s and nothing grows: {because}")
+    );
+    // At its maximum there is nothing to be done, and what grows is on its way.
+    assert_eq!(unserved(&after(&waiting(Some(4)), 120)), None);
+    let mut asked = waiting(None);
+    asked.variants[0] = asked.variants[0].clone().desired(Some(5));
+    assert_eq!(unserved(&after(&asked, 120)), None);
+}

@@ -58,6 +58,7 @@ pub(in crate::policy) struct Pod {
     pub(in crate::policy) name: Arc<str>,
     pub(in crate::policy) readiness: Readiness,
     pub(in crate::policy) created: WallTime,
+    pub(in crate::policy) ready_since: Option<WallTime>,
     pub(in crate::policy) kv: Option<(f64, u64)>,
     pub(in crate::policy) queue: Option<(f64, u64)>,
     /// Whether the pod mirror holds it.
@@ -184,6 +185,7 @@ impl Variant {
             name: format!("{}-{number}", self.view.key.name).into(),
             readiness: Readiness::Ready,
             created: WallTime(START),
+            ready_since: None,
             kv: Some((kv, 0)),
             queue: Some((queue, 0)),
             mirrored: true,
@@ -237,7 +239,7 @@ impl World {
                         name: Arc::clone(&pod.name),
                         readiness: pod.readiness,
                         created: pod.created,
-                        ready_since: None,
+                        ready_since: pod.ready_since,
                         node: None,
                     });
                 }

@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::average::{mean, median};
+use super::average::median;
 use super::input::DecodeReading;
 use super::line::Line;
 use super::model::{Model, SATURATED_USAGE, Source};
 use super::shape::Shape;
-use super::supply::{rate_at, sequences};
+use super::supply::{full_sequences, rate_at};
 use super::window::{Domain, Observation, Proof, Window};
 use crate::policy::moment::Moment;
 
 /// Deviation of the modelled from the observed decode rate that counts as a mismatch.
 const MISMATCH: f64 = 0.15;
-/// KV usage from which on the rates are compared.
+/// Fullness from which on the rates are compared.
 const MISMATCH_USAGE: f64 = 0.30;
 /// Cycles in a row after which the window is thrown away.
 const MISMATCH_CYCLES: u8 = 3;
@@ -48,18 +48,15 @@ pub(super) struct Sight {
     pub(super) shape: Shape,
     /// Whether it has just become another one.
     pub(super) is_new: bool,
+    /// Mean requests of that shape that fill a replica.
+    pub(super) full: Option<f64>,
+    /// Requests that a replica works on at once.
+    pub(super) max_sequences: Option<f64>,
 }
 
 impl DecodeEngine {
-    /// Learns from one cycle; `capacities` are those of all replicas, `readings` of those that have
-    /// served enough.
-    pub(super) fn learn(
-        &mut self,
-        readings: &[DecodeReading],
-        capacities: impl Iterator<Item = f64>,
-        sight: Sight,
-        now: Moment,
-    ) {
+    /// Learns from one cycle; `readings` are of the replicas that have served enough.
+    pub(super) fn learn(&mut self, readings: &[DecodeReading], sight: Sight, now: Moment) {
         if sight.is_new {
             self.window.clear();
             self.mismatches = 0;
@@ -67,7 +64,7 @@ impl DecodeEngine {
         for reading in readings {
             let observation = Observation {
                 at: now,
-                x: reading.usage,
+                x: reading.fullness,
                 latency: reading.latency,
             };
             self.window.observe(observation, Domain::USAGE);
@@ -80,15 +77,15 @@ impl DecodeEngine {
             self.proof = Proof::extend(self.proof, &self.window);
         }
         self.settle(readings, model);
-        self.size(capacities, sight.shape);
-        self.compare(readings, sight.shape, model);
+        self.size(sight.full);
+        self.compare(readings, sight, model);
     }
 
     /// The line of this cycle.
     pub(super) fn model(&self, readings: &[DecodeReading]) -> Model {
         let current: Vec<_> = readings
             .iter()
-            .map(|reading| (reading.usage, reading.latency))
+            .map(|reading| (reading.fullness, reading.latency))
             .collect();
         Model::of(&self.window, &current, self.intercept)
     }
@@ -138,7 +135,7 @@ impl DecodeEngine {
     fn settle(&mut self, readings: &[DecodeReading], model: Model) {
         let is_loaded = readings
             .iter()
-            .any(|reading| reading.usage >= Domain::USAGE.least);
+            .any(|reading| reading.fullness >= Domain::USAGE.least);
         let is_telling = model.source == Source::Fitted || is_loaded;
         if let Some(line) = model.line.filter(|_| is_telling) {
             while self.full_latencies.len() >= SMOOTHED_CYCLES {
@@ -148,18 +145,16 @@ impl DecodeEngine {
         }
     }
 
-    fn size(&mut self, capacities: impl Iterator<Item = f64>, shape: Shape) {
-        let full =
-            mean(capacities.filter_map(|capacity| sequences(SATURATED_USAGE, capacity, shape)));
+    fn size(&mut self, full: Option<f64>) {
         if let Some((full, latency)) = full.zip(self.full_latency()) {
-            self.per_replica = Some(full / latency);
+            self.per_replica = Some(SATURATED_USAGE * full / latency);
         }
     }
 
-    fn compare(&mut self, readings: &[DecodeReading], shape: Shape, model: Model) {
+    fn compare(&mut self, readings: &[DecodeReading], sight: Sight, model: Model) {
         let is_contradicted = model
             .line
-            .is_some_and(|line| readings.iter().any(|one| one.contradicts(shape, line)));
+            .is_some_and(|line| readings.iter().any(|one| one.contradicts(sight, line)));
         self.mismatches = if is_contradicted {
             self.mismatches.saturating_add(1)
         } else {
@@ -175,9 +170,10 @@ impl DecodeEngine {
 }
 
 impl DecodeReading {
-    fn contradicts(&self, shape: Shape, line: Line) -> bool {
-        let modelled = rate_at(self.usage, self.kv_capacity, shape, line);
-        self.usage >= MISMATCH_USAGE
+    fn contradicts(&self, sight: Sight, line: Line) -> bool {
+        let full = full_sequences(self.kv_capacity, sight.shape, sight.max_sequences);
+        let modelled = full.and_then(|full| rate_at(self.fullness, full, line));
+        self.fullness >= MISMATCH_USAGE
             && (modelled.zip(self.decode_rate)).is_some_and(|(modelled, observed)| {
                 (modelled - observed).abs() / observed > MISMATCH
             })
@@ -185,11 +181,6 @@ impl DecodeReading {
 }
 
 /// Tokens per second of a full replica as this cycle's line alone has it.
-pub(super) fn rate_now(
-    model: Model,
-    capacities: impl Iterator<Item = f64>,
-    shape: Shape,
-) -> Option<f64> {
-    let line = model.line?;
-    mean(capacities.filter_map(|capacity| rate_at(SATURATED_USAGE, capacity, shape, line)))
+pub(super) fn rate_now(model: Model, full: Option<f64>) -> Option<f64> {
+    rate_at(SATURATED_USAGE, full?, model.line?)
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::average::mean;
 use super::shape::Shape;
+use super::supply::full_sequences;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::Band;
 use crate::policy::key::VariantKey;
@@ -105,7 +107,7 @@ pub struct VariantInput {
     /// Time that a new replica takes to be ready.
     #[serde(default)]
     pub start: Duration,
-    /// Requests that a replica works on at once; the engine's `max-num-seqs`.
+    /// Requests that a replica works on at once: the engine's `max-num-seqs`, for each of its ranks.
     pub max_sequences: Option<f64>,
     /// Its ready replicas, by pod.
     #[serde(default)]
@@ -124,6 +126,8 @@ pub struct ReplicaInput {
     pub kv_capacity: Option<f64>,
     /// Share of the KV cache in use, 0 to 1.
     pub usage: Option<f64>,
+    /// Requests that the engine works on.
+    pub running: Option<f64>,
     /// Requests that wait in the engine.
     pub waiting: Option<f64>,
     /// Mean time between tokens, in seconds.
@@ -148,7 +152,8 @@ pub struct ReplicaInput {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct DecodeReading {
     pub(super) kv_capacity: f64,
-    pub(super) usage: f64,
+    /// How full it is, 0 to 1.
+    pub(super) fullness: f64,
     pub(super) latency: f64,
     pub(super) shape: Shape,
     pub(super) weight: f64,
@@ -188,17 +193,29 @@ impl ReplicaInput {
             .is_some_and(|waiting| waiting > 0.0 && waiting >= params.queue_threshold)
     }
 
-    /// Whether its KV cache is full and its queue has reached the threshold.
-    pub(super) fn is_full(&self, params: &Params) -> bool {
-        self.usage.is_some_and(|usage| usage >= params.kv_threshold) && self.is_queued(params)
+    /// How full it is, 0 to 1: the larger of the share of its KV cache in use and that of the requests
+    /// that it works on at once. An engine may hold few tokens and yet take no further request. One that
+    /// works on more than `max_sequences` has another limit than the arguments say.
+    fn fullness(&self, max_sequences: Option<f64>) -> Option<f64> {
+        let share = |share: &f64| (0.0..=1.0).contains(share);
+        let usage = self.usage.filter(share)?;
+        let slots = self.running.zip(positive(max_sequences));
+        let slots = slots.map(|(running, most)| running / most).filter(share);
+        Some(slots.map_or(usage, |slots| slots.max(usage)))
+    }
+
+    /// Whether it is full and its queue has reached the threshold.
+    pub(super) fn is_full(&self, max_sequences: Option<f64>, params: &Params) -> bool {
+        let fullness = self.fullness(max_sequences);
+        fullness.is_some_and(|fullness| fullness >= params.kv_threshold) && self.is_queued(params)
     }
 
     /// None where it has not served enough to learn from, as one that warms up.
-    pub(super) fn decode(&self) -> Option<DecodeReading> {
+    pub(super) fn decode(&self, max_sequences: Option<f64>) -> Option<DecodeReading> {
         let one_request = |tokens: &f64| *tokens > 1.0;
         Some(DecodeReading {
             kv_capacity: self.capacity()?,
-            usage: self.usage.filter(|usage| (0.0..=1.0).contains(usage))?,
+            fullness: self.fullness(max_sequences)?,
             latency: positive(self.inter_token_latency)?,
             shape: Shape {
                 input: positive(self.input_tokens).filter(one_request)?,
@@ -243,12 +260,21 @@ impl VariantInput {
         self.replicas.values().filter_map(ReplicaInput::capacity)
     }
 
+    /// Mean requests of a shape that fill a replica; none where no KV capacity is known.
+    pub(super) fn full_sequences(&self, shape: Shape) -> Option<f64> {
+        mean(
+            (self.capacities())
+                .filter_map(|capacity| full_sequences(capacity, shape, self.max_sequences)),
+        )
+    }
+
     /// Readings of a decode variant in one order, whatever the names of the pods.
     pub(super) fn decode(&self) -> Vec<DecodeReading> {
         let replicas = self.replicas.values();
-        let mut readings: Vec<_> = replicas.filter_map(ReplicaInput::decode).collect();
+        let read = |replica: &ReplicaInput| replica.decode(self.max_sequences);
+        let mut readings: Vec<_> = replicas.filter_map(read).collect();
         readings.sort_by(|one, other| {
-            (one.usage.total_cmp(&other.usage))
+            (one.fullness.total_cmp(&other.fullness))
                 .then(one.latency.total_cmp(&other.latency))
                 .then(one.kv_capacity.total_cmp(&other.kv_capacity))
         });
@@ -269,11 +295,11 @@ impl VariantInput {
 impl ModelInput {
     /// Whether any replica that generates tokens is full and queued.
     pub(super) fn is_decode_full(&self) -> bool {
-        self.variants
-            .values()
-            .filter(|variant| variant.role != ServingRole::Prefill)
-            .flat_map(|variant| variant.replicas.values())
-            .any(|replica| replica.is_full(&self.params))
+        let generating = |variant: &&VariantInput| variant.role != ServingRole::Prefill;
+        self.variants.values().filter(generating).any(|variant| {
+            let mut replicas = variant.replicas.values();
+            replicas.any(|replica| replica.is_full(variant.max_sequences, &self.params))
+        })
     }
 }
 

@@ -71,6 +71,13 @@ pub struct Measured {
     pub is_of_other_class: bool,
 }
 
+impl Measured {
+    /// Whether it rests on enough readings of requests like the present ones to order replicas.
+    pub fn is_proven(self) -> bool {
+        !self.is_of_other_class && self.readings >= MIN_READINGS
+    }
+}
+
 impl Rates {
     /// Records a rate for answers of a class.
     pub fn record(&mut self, class: OutputClass, now: Moment, rate: f64) {

@@ -26,10 +26,18 @@ pub fn sequences(usage: f64, kv_capacity: f64, shape: Shape) -> Option<f64> {
     }
 }
 
-/// Tokens per second of a replica at a KV usage, `k * capacity / KVreq / ITL(k)`; none where the
-/// inputs make no rate.
-pub fn rate_at(usage: f64, kv_capacity: f64, shape: Shape, line: Line) -> Option<f64> {
-    quotient(sequences(usage, kv_capacity, shape)?, line.at(usage))
+/// Sequences of a full replica: as many as its KV cache holds, `capacity / KVreq`, and no more than it
+/// works on at once; none where the inputs make no number.
+pub fn full_sequences(kv_capacity: f64, shape: Shape, max_sequences: Option<f64>) -> Option<f64> {
+    let resident = sequences(1.0, kv_capacity, shape)?;
+    let limit = max_sequences.filter(|limit| *limit > 0.0);
+    Some(limit.map_or(resident, |limit| resident.min(limit)))
+}
+
+/// Tokens per second of a replica at a fullness, where `full` sequences fill it: `k * full / ITL(k)`;
+/// none where the inputs make no rate.
+pub fn rate_at(fullness: f64, full: f64, line: Line) -> Option<f64> {
+    quotient(fullness * full, line.at(fullness))
 }
 
 /// What the latency line says about a replica at the usage where the fleet would grow.

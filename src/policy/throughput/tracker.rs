@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::average::mean;
 use super::decode::{DecodeEngine, Sight};
-use super::input::{Params, VariantInput};
+use super::input::{Params, ReplicaInput, VariantInput};
 use super::prefill::PrefillEngine;
-use super::readings::{Measured, Rates};
+use super::readings::{Measured, RATE_WINDOW, Rates};
 use super::shape::Shape;
 use crate::policy::capacity::ServingRole;
 use crate::policy::moment::Moment;
@@ -23,6 +23,9 @@ pub struct Tracker {
     engine: Arc<str>,
     shape: Shape,
     last_observed: Moment,
+    /// Since when every look found a replica with a queue at its threshold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queued_since: Option<Moment>,
     rates: Rates,
     work: Work,
 }
@@ -94,11 +97,20 @@ impl Tracker {
         let sight = Sight {
             shape,
             is_new: known.is_some_and(|before| shape.differs_from(before.shape)),
+            full: input.full_sequences(shape),
+            max_sequences: input.max_sequences,
         };
         if let Work::Decode(engine) = &mut next.work {
-            engine.learn(&readings, input.capacities(), sight, now);
+            engine.learn(&readings, sight, now);
         }
-        let full = input.replicas.values().filter(|one| one.is_full(params));
+        next.queued_since = queued_since(known, input, params, now);
+        // Decode beside prefill counts requests as waiting whose prompts are still read elsewhere.
+        let stands = input.role == ServingRole::Both
+            && (next.queued_since).is_some_and(|since| now.since(since) >= RATE_WINDOW);
+        let is_full = |one: &&ReplicaInput| {
+            one.is_full(input.max_sequences, params) || (stands && one.is_queued(params))
+        };
+        let full = input.replicas.values().filter(is_full);
         if let Some(rate) = mean(full.filter_map(|one| one.decode_rate)) {
             next.rates.record(shape.class(), now, rate);
         }
@@ -146,8 +158,24 @@ impl Tracker {
             engine: Arc::clone(&input.engine),
             shape,
             last_observed: now,
+            queued_since: None,
             rates: known.map_or_else(Rates::default, |known| known.rates.clone()),
             work: known.map_or_else(work, |known| known.work.clone()),
         }
     }
+}
+
+/// Since when a queue stands. A look that is missing ends it: the queue may have gone in between.
+fn queued_since(
+    known: Option<&Tracker>,
+    input: &VariantInput,
+    params: &Params,
+    now: Moment,
+) -> Option<Moment> {
+    let mut replicas = input.replicas.values();
+    if !replicas.any(|one| one.is_queued(params)) {
+        return None;
+    }
+    let before = known.filter(|known| now.since(known.last_observed) <= RATE_WINDOW * 2);
+    Some(before.and_then(|known| known.queued_since).unwrap_or(now))
 }

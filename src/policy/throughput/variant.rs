@@ -8,9 +8,9 @@ use super::input::{DecodeReading, Params, ReplicaInput, VariantInput};
 use super::line::{Fit, Line};
 use super::model::Model;
 use super::prefill::PrefillEngine;
-use super::readings::{MIN_READINGS, Measured};
+use super::readings::Measured;
 use super::shape::Shape;
-use super::supply::{LineCapacity, rate_at};
+use super::supply::{LineCapacity, full_sequences, rate_at};
 use super::tracker::{Tracker, Work};
 use crate::policy::capacity::ServingRole;
 use crate::policy::units::Replicas;
@@ -206,13 +206,18 @@ impl VariantFigures {
         self.observations = engine.observations();
         self.mismatches = engine.mismatches();
         self.full_latency = engine.full_latency();
-        self.rate_now = rate_now(model, input.capacities(), shape);
-        self.per_replica = engine.per_replica();
-        self.is_settled = engine.is_settled();
+        self.rate_now = rate_now(model, input.full_sequences(shape));
+        // An engine whose latency was never seen between idle and full has no line, and may yet have shown
+        // what it does at its best.
+        let measured = (self.measured).filter(|measured| measured.is_proven());
+        let measured = measured.filter(|_| engine.per_replica().is_none());
+        self.per_replica = (engine.per_replica()).or(measured.map(|measured| measured.rate));
+        self.is_settled = engine.is_settled() || measured.is_some();
         let growth_usage = params.kv_threshold * params.band.scale_up;
         self.line_capacity = engine.fitted().and_then(|line| {
             let capacity = mean(input.capacities())?;
-            LineCapacity::of(line, capacity, shape, input.max_sequences, growth_usage)
+            let sequences = input.max_sequences.map(|most| most * growth_usage);
+            LineCapacity::of(line, capacity, shape, sequences, growth_usage)
         });
         let source = RateSource::of_line(engine.is_proven());
         let of_line = (self.line_capacity).map(|line| (line.tokens_per_second, source));
@@ -244,12 +249,12 @@ impl Service {
         length: f64,
     ) -> Option<Self> {
         let measured = measured.map(|measured| {
-            let source = if measured.is_of_other_class {
-                RateSource::OtherClass
-            } else if measured.readings < MIN_READINGS {
-                RateSource::SingleReading
-            } else {
+            let source = if measured.is_proven() {
                 RateSource::Measured
+            } else if measured.is_of_other_class {
+                RateSource::OtherClass
+            } else {
+                RateSource::SingleReading
             };
             (measured.rate, source)
         });
@@ -288,9 +293,10 @@ fn local_demand(
         })
         .or_else(|| {
             let line = line.filter(|_| shape.output > MIN_OUTPUT)?;
-            let rates = readings
-                .iter()
-                .filter_map(|one| rate_at(one.usage, one.kv_capacity, shape, line));
+            let rates = readings.iter().filter_map(|one| {
+                let full = full_sequences(one.kv_capacity, shape, input.max_sequences)?;
+                rate_at(one.fullness, full, line)
+            });
             Some(rates.sum()).map(counted(LocalSource::Occupancy))
         })
 }

@@ -15,7 +15,7 @@ use crate::policy::throughput::line::Line;
 use crate::policy::throughput::model::SATURATED_USAGE;
 use crate::policy::throughput::readings::Readings;
 use crate::policy::throughput::shape::Shape;
-use crate::policy::throughput::supply::{LineCapacity, queue_demand, rate_at};
+use crate::policy::throughput::supply::{LineCapacity, full_sequences, queue_demand, rate_at};
 use crate::policy::throughput::{LearnedThroughput, ModelInput, assess};
 use crate::policy::units::Replicas;
 use crate::policy::whole;
@@ -123,7 +123,8 @@ pub(super) fn answer(given: &Given) -> Value {
             intercept,
         } => {
             let line = Line { slope, intercept };
-            json!({ "rate": rate_at(usage, capacity, shape(input, output), line) })
+            let full = full_sequences(capacity, shape(input, output), None);
+            json!({ "rate": full.and_then(|full| rate_at(usage, full, line)) })
         }
         Given::Line { slope, intercept } => {
             json!({ "valid": u8::from(Line { slope, intercept }.is_valid(SATURATED_USAGE)) })

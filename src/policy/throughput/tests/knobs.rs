@@ -86,7 +86,7 @@ fn the_thresholds_and_the_sequence_limit_price_a_shape() {
     near(price(0.4, None).usage, 0.34, "lower usage");
     near(price(0.1, None).usage, 0.15, "least usage");
     assert!(price(0.8, None).sequences > 150.0);
-    near(price(0.8, Some(32.0)).sequences, 32.0, "limited");
+    near(price(0.8, Some(32.0)).sequences, 0.68 * 32.0, "limited");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod answers;
 mod knobs;
 mod learning;
 mod properties;
+mod sequences;
 mod steady;
 mod vectors;
 

@@ -6,7 +6,7 @@ use super::{BOTH, ENGINE, Story, key, model, replica, variant};
 use crate::policy::combine::{Balance, Band};
 use crate::policy::throughput::hold::hold;
 use crate::policy::throughput::window::WINDOW_SIZE;
-use crate::policy::throughput::{ModelInput, ReplicaInput};
+use crate::policy::throughput::{ModelInput, ReplicaInput, VariantInput};
 use crate::policy::units::Replicas;
 
 /// A story in which one replica was seen full and queued twice.
@@ -95,10 +95,11 @@ proptest! {
     #[test]
     fn any_input_is_survived_and_what_is_learned_stays_bounded(
         cycles in prop::collection::vec(
-            prop::collection::vec(prop::collection::vec(prop::num::f64::ANY, 11), 0..6),
+            prop::collection::vec(prop::collection::vec(prop::num::f64::ANY, 12), 0..6),
             1..40,
         ),
         totals in (prop::num::f64::ANY, prop::num::f64::ANY),
+        most in prop::option::of(prop::num::f64::ANY),
     ) {
         let mut story = Story::default();
         for replicas in &cycles {
@@ -114,10 +115,12 @@ proptest! {
                 arrivals: Some(values[8]),
                 completions: Some(values[9]),
                 decode_rate: Some(values[10]),
+                running: Some(values[11].abs()),
             });
+            let fleet = VariantInput { max_sequences: most, ..variant(replicas) };
             let input = ModelInput {
                 router_queue: Some(totals.1),
-                ..model(totals.0, [(key(), variant(replicas))])
+                ..model(totals.0, [(key(), fleet)])
             };
             let (assessment, report) = story.cycle(&input);
             prop_assert!(assessment.variants.values().all(|one| one.per_replica.is_finite()));

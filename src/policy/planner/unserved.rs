@@ -1,0 +1,32 @@
+//! Models whose requests wait although something could be done about it.
+
+use super::{Cycle, Work};
+use crate::policy::draft::Draft;
+use crate::policy::plan::{Outcome, Why};
+use crate::policy::units::Replicas;
+
+/// Says of every variant that could grow, and does not, that requests wait for its model, and why it
+/// does not: what an analyzer cannot see must not look like balance. A model without replicas has its
+/// own words for what keeps it there.
+pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
+    for work in works {
+        let standing = cycle.learned.backlogs.standing(work.key, cycle.now);
+        let serves = |draft: &Draft<'_>| draft.scale.ready > Replicas::ZERO;
+        let is_coming =
+            |draft: &Draft<'_>| draft.scale.is_pending() || draft.count() > draft.scale.current;
+        let Some(lasts) = standing else { continue };
+        if !work.drafts.iter().any(serves) || work.drafts.iter().any(is_coming) {
+            continue;
+        }
+        for draft in &mut work.drafts {
+            let is_free = draft.bounds.leaves_room_above(draft.count());
+            if !is_free || draft.outcome != Outcome::Analyzed {
+                continue;
+            }
+            if let Some((stage, because)) = draft.judgement() {
+                let because = Box::new(because.clone());
+                draft.keep(stage, Why::Unserved { lasts, because });
+            }
+        }
+    }
+}
