@@ -232,11 +232,9 @@ impl<'a> Cycle<'a> {
                     self.now,
                 );
                 let bounds = Bounds::effective(&view.bounds, zero);
-                let landed = self.landed(view, target, limits.pending);
-                Draft {
-                    landed,
-                    ..Draft::new(view, target, figures, transitions, bounds)
-                }
+                let mut draft = Draft::new(view, target, figures, transitions, bounds);
+                draft.landed = self.landed(view, target, limits.pending);
+                draft
             })
             .collect()
     }

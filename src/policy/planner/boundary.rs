@@ -16,7 +16,8 @@ use crate::policy::plan::{Stage, Why};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
 use crate::policy::zero::{
-    Cause, Obstacle, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule, to_zero, wake,
+    Activity, Cause, Obstacle, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule,
+    to_zero, wake,
 };
 
 /// Wakes models at zero that somebody asks for, the highest priority first, sends idle ones to zero,
@@ -289,6 +290,13 @@ fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let load = load_of(work.key, work.subject(cycle));
     let idle = cycle.learned.activity.idle_for(work.key, cycle.now);
     apply(&mut work.drafts, &to_zero(&rule, &members, &load, idle));
+    let is_leaving = |draft: &Draft<'_>| draft.count() == Replicas::ZERO;
+    if load.activity() == Activity::Busy && work.drafts.iter().all(is_leaving) {
+        // Its last replicas serve somebody again before a scaler took them away.
+        for draft in &mut work.drafts {
+            draft.cancel_release();
+        }
+    }
 }
 
 fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMember> {

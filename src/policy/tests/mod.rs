@@ -13,6 +13,7 @@ mod properties;
 mod records;
 mod reference;
 mod refit;
+mod releases;
 pub(crate) mod starts;
 mod targets;
 mod timeline;
