@@ -25,7 +25,7 @@ use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
     PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, Sample, TargetView,
-    VariantView,
+    Unlabelled, VariantView,
 };
 use wva::policy::units::{Cost, Gpus, Replicas};
 use wva::policy::{check_plan, learn, plan};
@@ -173,6 +173,7 @@ fn snapshot(variants: u32) -> ClusterSnapshot {
         routers: BTreeMap::new(),
         failures: BTreeMap::new(),
         sources: BTreeMap::new(),
+        unlabelled: Unlabelled::default(),
     };
     let mut views = BTreeMap::new();
     for number in 0..variants {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::{Facts, InForce};
 use crate::actors::{collector, optimizer};
-use crate::cluster::event::{Notice as EventNotice, Regarding, Severity};
+use crate::cluster::event::{EventReason, Notice as EventNotice, Regarding, Severity};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::env::Flaw;
@@ -17,9 +17,7 @@ use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
 use crate::settings::generation::{Change, Generation, Transition, start, transition};
 use crate::settings::problem::{Findings, Notice, Problem, Weight};
-use crate::settings::rejection::{
-    REJECTION_LOG, REJECTION_REASON, Rejected, rejection_error, rejection_event,
-};
+use crate::settings::rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 use crate::settings::schema::{self, State};
 use crate::settings::sources::Sources;
 use crate::telemetry::LevelHandle;
@@ -291,7 +289,12 @@ impl Config {
                 .with_label_values(&[key.key])
                 .inc();
         }
-        let event = notice(&object, REJECTION_REASON, "Reject", note);
+        let event = notice(
+            &object,
+            EventReason::ImmutableConfigChangeRejected,
+            "Reject",
+            note,
+        );
         let now = self.facts.clock.now();
         self.connections.events.throw_always(now, event);
     }
@@ -346,7 +349,7 @@ impl Config {
         let before = std::mem::replace(&mut self.facts.told().noted, now_noted);
         for (key, (object, note)) in notes {
             if before.get(&key) != Some(&note) {
-                let event = notice(&object, "InvalidConfigEntry", "Parse", note);
+                let event = notice(&object, EventReason::InvalidConfigEntry, "Parse", note);
                 let now = self.facts.clock.now();
                 self.connections.events.throw_always(now, event);
             }
@@ -387,7 +390,7 @@ fn lines(findings: &Findings) -> impl Iterator<Item = String> {
 
 fn notice(
     object: &ConfigMapObject,
-    reason: &'static str,
+    reason: EventReason,
     action: &'static str,
     note: String,
 ) -> EventNotice {

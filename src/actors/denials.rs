@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::actors::event_recorder::Events;
-use crate::cluster::event::{Notice, Regarding, Severity};
+use crate::cluster::event::{EventReason, Notice, Regarding, Severity};
 use crate::env::Clock;
 
 /// The way to say so. Clones say it in the same place.
@@ -52,7 +52,7 @@ impl Denials {
         let notice = Notice {
             regarding: self.own_pod.clone(),
             severity: Severity::Warning,
-            reason: "PermissionMissing",
+            reason: EventReason::PermissionMissing,
             action,
             note: format!("{error}; grant what the roles in config/rbac grant"),
             cycle: None,

@@ -322,6 +322,10 @@ impl Emitter {
         let quarantine = self.facts.quarantine_of(&view.key);
         let troubles = Troubles {
             quarantine: quarantine.as_deref(),
+            gap: self
+                .plan
+                .as_ref()
+                .and_then(|known| known.gaps.get(&view.key)),
             standing: self.facts.standing(&view.key),
         };
         let record = Record::of(view, plan, previous.as_deref(), troubles, now);

@@ -8,7 +8,9 @@ use crate::actors::denials::Denials;
 use crate::actors::facts::Facts;
 use crate::actors::flaws;
 use crate::actors::requests::Asker;
-use crate::cluster::event::{self, EventApi, EventError, Occurrence, Posted, Regarding};
+use crate::cluster::event::{
+    self, EventApi, EventError, EventReason, Occurrence, Posted, Regarding,
+};
 use crate::cluster::permit::WritePermit;
 use crate::kit::{Behaviour, Context, Occasion, Trouble};
 use crate::policy::moment::Moment;
@@ -37,7 +39,7 @@ pub struct EventRecorder {
     events: Events,
     denials: Denials,
     api: EventApi,
-    posted: BTreeMap<(Regarding, &'static str, String), Posted>,
+    posted: BTreeMap<(Regarding, EventReason, String), Posted>,
     /// When its timer rings.
     armed: Option<Moment>,
     /// Until when the API server has asked to be left alone.
@@ -108,7 +110,7 @@ impl EventRecorder {
         let notice = &occurrence.notice;
         let _cycle = in_cycle(notice.cycle).entered();
         let object = &notice.regarding;
-        tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason, note = notice.note, %error, "event not delivered");
+        tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason.as_str(), note = notice.note, %error, "event not delivered");
         self.facts
             .requests
             .failed(Asker::Events, &error.to_string());

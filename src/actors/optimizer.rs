@@ -10,6 +10,7 @@ use crate::actors::{collector, flaws};
 use crate::env::Flaw;
 use crate::kit::{Address, Context, Duty, Occasion, Slot};
 use crate::policy;
+use crate::policy::metrics_gap::{MetricsGaps, metrics_gaps};
 use crate::policy::moment::Moment;
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::CycleId;
@@ -58,6 +59,8 @@ pub struct Proposal {
     pub term: u64,
     /// The plan.
     pub plan: Arc<Plan>,
+    /// Why it had no metrics of some variants.
+    pub gaps: Arc<MetricsGaps>,
 }
 
 /// The machine behind the role.
@@ -137,8 +140,10 @@ impl Optimizer {
         timer.observe_duration();
         self.planned = Some(now);
         let plan = flaws::plan(&self.facts.flaws, plan);
+        let gaps = Arc::new(metrics_gaps(&snapshot, &plan));
         let plan = Arc::new(plan);
-        let proposal = flaws::published(&self.facts.flaws, Proposal { term, plan });
+        let proposal = Proposal { term, plan, gaps };
+        let proposal = flaws::published(&self.facts.flaws, proposal);
         effects.push(Effect::Publish(proposal));
     }
 

@@ -27,7 +27,7 @@ use crate::api::pod::SlimPod;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::event::{Notice, Regarding, Severity};
+use crate::cluster::event::{EventReason, Notice, Regarding, Severity};
 use crate::cluster::mirror::{Changed, Mirror};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
@@ -457,7 +457,7 @@ fn service_monitor_deleted(gone: &ServiceMonitorObject) -> Notice {
             uid: Arc::clone(&gone.uid),
         },
         severity: Severity::Warning,
-        reason: "ServiceMonitorDeleted",
+        reason: EventReason::ServiceMonitorDeleted,
         action: "Watch",
         note: "Prometheus no longer scrapes the controller, so no scaler can read its decisions; create the ServiceMonitor again".to_owned(),
         cycle: None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::{optimizer, variant};
-use crate::cluster::event::{Notice, Severity};
+use crate::cluster::event::{EventReason, Notice, Severity};
 use crate::kit::{self, Address, ChildSpec, Context, Doorbell, Occasion, Order, Registry, Role};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::Controller;
@@ -99,7 +99,7 @@ impl Variants {
             let notice = Notice {
                 regarding,
                 severity: Severity::Warning,
-                reason: "VariantRefused",
+                reason: EventReason::VariantRefused,
                 action: "Admit",
                 note,
                 cycle: None,
@@ -246,7 +246,7 @@ impl Registry for Variants {
             let notice = Notice {
                 regarding,
                 severity: Severity::Warning,
-                reason: "VariantQuarantined",
+                reason: EventReason::VariantQuarantined,
                 action: "Refresh",
                 note,
                 cycle: None,

@@ -103,4 +103,7 @@ pub struct KedaCondition {
     /// One word why.
     #[serde(default)]
     pub reason: String,
+    /// Why, in words.
+    #[serde(default)]
+    pub message: String,
 }

@@ -1,5 +1,7 @@
 //! Kubernetes events: what people see of us in `kubectl describe` and `kubectl get events`.
 
+mod reason;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
+
+pub use reason::EventReason;
 
 use super::client::{RequestError, within};
 use super::fingerprint::fingerprint;
@@ -90,8 +94,8 @@ pub struct Notice {
     pub regarding: Regarding,
     /// How bad it is.
     pub severity: Severity,
-    /// Why, in one word of at most 128 letters.
-    pub reason: &'static str,
+    /// Why.
+    pub reason: EventReason,
     /// What we did or tried, in one word of at most 128 letters.
     pub action: &'static str,
     /// The whole story; cut at 1 kB.
@@ -254,7 +258,7 @@ fn document(api: &EventApi, occurrence: &Occurrence) -> Event {
     let identity = fingerprint(&[
         &regarding.uid,
         &regarding.kind,
-        notice.reason,
+        notice.reason.as_str(),
         notice.action,
         &notice.note,
         &at.0.to_string(),
@@ -278,7 +282,7 @@ fn document(api: &EventApi, occurrence: &Occurrence) -> Event {
             ..ObjectReference::default()
         }),
         type_: Some(notice.severity.as_str().to_owned()),
-        reason: Some(notice.reason.to_owned()),
+        reason: Some(notice.reason.as_str().to_owned()),
         action: Some(notice.action.to_owned()),
         note: Some(bounded(&notice.note, NOTE_LIMIT)),
         event_time: Some(micro_time(*at)),

@@ -1,15 +1,14 @@
-//! `docs/events.md`: a table of every reason, in both directions equal to the code.
+//! `docs/events.md`: a table of every reason, made from the one enum that events take theirs from.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use super::{check, code, row};
+use crate::cluster::event::EventReason;
 
 const INTRODUCTION: &str = "\
 # Events
 
-<!-- Made from src/docs/events.rs, which is compared with the code. Do not edit: run the tests with UPDATE=1. -->
+<!-- Made from src/docs/events.rs and the reasons in src/cluster/event/reason.rs. Do not edit: run the tests with UPDATE=1. -->
 
 Events are of `events.k8s.io/v1`, on the object that they are about, from
 `llmd.ai/workload-variant-autoscaler`. Of one object and reason at most one a minute is sent. What
@@ -27,69 +26,59 @@ well: its reason is that of the condition, Warning where it fails, Normal where 
 [Operations](operations.md) lists them.
 ";
 
-/// Reason, type, object, occasion.
-const EVENTS: [[&str; 4]; 9] = [
-    [
-        "ScaledUp",
-        "Normal",
-        "VariantAutoscaling",
-        "the published count was raised",
-    ],
-    [
-        "ScaledDown",
-        "Normal",
-        "VariantAutoscaling",
-        "the published count was lowered",
-    ],
-    [
-        "ScaledToZero",
-        "Normal",
-        "VariantAutoscaling",
-        "the published count became 0",
-    ],
-    [
-        "VariantRefused",
-        "Warning",
-        "VariantAutoscaling",
-        "the controller already handles as many variants as it accepts",
-    ],
-    [
-        "VariantQuarantined",
-        "Warning",
-        "VariantAutoscaling",
-        "the handling of the object keeps failing; its count is kept",
-    ],
-    [
-        "NoOtherController",
-        "Normal",
-        "VariantAutoscaling",
-        "a conflict with another controller is over",
-    ],
-    [
-        "PermissionMissing",
-        "Warning",
-        "the controller's pod",
-        "the API server refuses what the shipped roles grant",
-    ],
-    [
-        "ServiceMonitorDeleted",
-        "Warning",
-        "ServiceMonitor",
-        "Prometheus will no longer scrape the controller",
-    ],
-    [
-        "ImmutableConfigChangeRejected",
-        "Warning",
-        "ConfigMap",
-        "an edit needs a restart; the rest of it was applied",
-    ],
-];
+/// Type, object and occasion; `None` where the reason is that of a condition.
+fn described(reason: EventReason) -> Option<[&'static str; 3]> {
+    let variant = "VariantAutoscaling";
+    let described = match reason {
+        EventReason::ScaledUp => ["Normal", variant, "the published count was raised"],
+        EventReason::ScaledDown => ["Normal", variant, "the published count was lowered"],
+        EventReason::ScaledToZero => ["Normal", variant, "the published count became 0"],
+        EventReason::VariantRefused => [
+            "Warning",
+            variant,
+            "the controller already handles as many variants as it accepts",
+        ],
+        EventReason::VariantQuarantined => [
+            "Warning",
+            variant,
+            "the handling of the object keeps failing; its count is kept",
+        ],
+        EventReason::NoOtherController => [
+            "Normal",
+            variant,
+            "a conflict with another controller is over",
+        ],
+        EventReason::PermissionMissing => [
+            "Warning",
+            "the controller's pod",
+            "the API server refuses what the shipped roles grant",
+        ],
+        EventReason::ServiceMonitorDeleted => [
+            "Warning",
+            "ServiceMonitor",
+            "Prometheus will no longer scrape the controller",
+        ],
+        EventReason::ImmutableConfigChangeRejected => [
+            "Warning",
+            "ConfigMap",
+            "an edit needs a restart; the rest of it was applied",
+        ],
+        EventReason::InvalidConfigEntry => [
+            "Warning",
+            "ConfigMap",
+            "a setting or an entry is not accepted; the note names each with its remedy, the rest is applied",
+        ],
+        EventReason::Condition(_) => return None,
+    };
+    Some(described)
+}
 
 fn page() -> String {
     let mut text = INTRODUCTION.to_owned();
-    for [reason, kind, object, occasion] in EVENTS {
+    for reason in EventReason::OWN {
+        let [kind, object, occasion] = described(*reason).unwrap();
         text.push_str(&row(&[
-            code(reason),
+            code(reason.as_str()),
             kind.to_owned(),
             object.to_owned(),
             occasion.to_owned(),
@@ -99,48 +88,16 @@ fn page() -> String {
     text
 }
 
-/// Literals that become the reason of an event.
-fn reasons(folder: &Path, found: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let is_test = path.to_string_lossy().contains("tests");
-        if path.is_dir() {
-            reasons(&path, found);
-        } else if !is_test {
-            let text = fs::read_to_string(&path).unwrap();
-            let code = text
-                .split("#[cfg(test)]\nmod tests {")
-                .next()
-                .unwrap_or_default();
-            for line in code.lines().map(str::trim) {
-                let literal = line
-                    .strip_prefix("reason: \"")
-                    .or_else(|| line.split_once("REASON: &str = \"").map(|(_, rest)| rest))
-                    .or_else(|| {
-                        line.strip_prefix("Action::Scale")
-                            .and_then(|rest| Some(rest.split_once("=> \"")?.1))
-                    });
-                found.extend(literal.and_then(|rest| Some(rest.split_once('"')?.0.to_owned())));
-            }
-        }
-    }
-}
-
 #[test]
 fn the_page_in_the_repository_has_every_reason() {
     check("docs/events.md", &page());
 }
 
 #[test]
-fn every_reason_in_the_code_is_on_the_page_and_no_other() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found = BTreeSet::new();
-    for folder in ["actors", "cluster", "settings"] {
-        reasons(&sources.join(folder), &mut found);
-    }
-    let shown: BTreeSet<String> = EVENTS
-        .iter()
-        .map(|[reason, ..]| (*reason).to_owned())
-        .collect();
-    assert_eq!(found, shown);
+fn every_reason_is_walked_once_and_none_is_that_of_a_condition() {
+    let words: BTreeSet<&str> = EventReason::OWN.iter().map(|one| one.as_str()).collect();
+    assert_eq!(words.len(), EventReason::OWN.len());
+    assert!(words.contains("InvalidConfigEntry"));
+    let own = |reason: &EventReason| described(*reason).is_some();
+    assert!(EventReason::OWN.iter().all(own));
 }

@@ -3,17 +3,18 @@
 
 mod actuation;
 mod conflict;
+mod metrics;
 mod notes;
+mod optimization;
 
 pub use conflict::conflict;
 
 use serde::Serialize;
 
-use super::limit::WhyLimited;
-use super::optimize::WhyShared;
-use super::plan::{Decision, MetricsState, Outcome, Stage, Step, TargetProblem, Why};
-use super::snapshot::{TargetView, VariantView};
-use super::units::Replicas;
+use super::key::{TargetKey, TargetKind};
+use super::metrics_gap::MetricsGap;
+use super::plan::{Decision, MetricsState};
+use super::snapshot::{TargetPast, TargetView, VariantView};
 use super::why::listed;
 
 /// Types of condition.
@@ -100,6 +101,8 @@ pub enum ConditionReason {
     SaturationOnlyMode,
     /// The safety net decided.
     SafetyNetActivated,
+    /// Requests have waited for long, and nothing grows.
+    RequestsWaiting,
     /// Nothing is decided for this variant.
     SkippedProcessing,
     /// No cycle has looked at the variant yet.
@@ -156,6 +159,7 @@ impl ConditionReason {
             Self::NoReplicas => "NoReplicas",
             Self::SaturationOnlyMode => "SaturationOnlyMode",
             Self::SafetyNetActivated => "SafetyNetActivated",
+            Self::RequestsWaiting => "RequestsWaiting",
             Self::SkippedProcessing => "SkippedProcessing",
             Self::AwaitingFirstDecision => "AwaitingFirstDecision",
             Self::ScalerFollows => "ScalerFollows",
@@ -226,15 +230,39 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// The same in the words of before, where only figures of a foreign text differ: an error that
+    /// comes with another time or port in every cycle is not worth a write of the status.
+    #[must_use]
+    pub(super) fn in_words_of(self, previous: &Self) -> Self {
+        let is_same = (self.kind, self.status, self.reason)
+            == (previous.kind, previous.status, previous.reason);
+        let words = |text: &str| -> String {
+            let letters = text.chars().filter(|letter| !letter.is_ascii_digit());
+            letters.collect()
+        };
+        let is_foreign = self.reason == ConditionReason::PrometheusError;
+        if is_foreign && is_same && words(&self.message) == words(&previous.message) {
+            return previous.clone();
+        }
+        self
+    }
+}
+
 /// Every condition of a variant.
 pub type Conditions = [Condition; 5];
 
-/// The conditions of a variant, from its view and the newest decision about it.
-pub fn conditions(view: &VariantView, decision: Option<&Decision>) -> Conditions {
+/// The conditions of a variant, from its view, the newest decision about it, and why that decision
+/// had no metrics, if it had none.
+pub fn conditions(
+    view: &VariantView,
+    decision: Option<&Decision>,
+    gap: Option<&MetricsGap>,
+) -> Conditions {
     let target = target_resolved(view);
-    let metrics = metrics_available(decision);
-    let optimization = optimization_ready(view, decision);
-    let ready = ready(view, decision, &target, &metrics);
+    let metrics = metrics::available(view, decision, gap);
+    let optimization = optimization::ready(view, decision);
+    let ready = ready(view, decision, &target, &metrics, &optimization);
     let actuation = actuation::ready(view, decision);
     [target, metrics, optimization, actuation, ready]
 }
@@ -248,10 +276,15 @@ fn target_resolved(view: &VariantView) -> Condition {
             Reason::TargetFound,
             format!("Scale target {} {} found", target.key.kind, target.key.name),
         ),
-        TargetView::NotFound { target } => (
+        TargetView::NotFound { target, .. } => (
             False,
             Reason::TargetNotFound,
-            format!("Scale target {} {} not found", target.kind, target.name),
+            format!(
+                "Scale target {} {} not found; {}",
+                target.kind,
+                target.name,
+                remedy(target)
+            ),
         ),
         TargetView::Unknown { target } => (
             Unknown,
@@ -280,182 +313,27 @@ fn target_resolved(view: &VariantView) -> Condition {
     Condition::new(ConditionType::TargetResolved, status, reason, message)
 }
 
-fn metrics_available(decision: Option<&Decision>) -> Condition {
-    use ConditionReason as Reason;
-    use ConditionStatus::{False, True, Unknown};
-    let (status, reason, message) = match decision.map(|decision| decision.metrics) {
-        None => (
-            Unknown,
-            Reason::AwaitingFirstDecision,
-            "No planning cycle has looked at this variant yet",
-        ),
-        Some(MetricsState::Available) => (
-            True,
-            Reason::MetricsFound,
-            "Saturation metrics data is available for scaling decisions",
-        ),
-        Some(MetricsState::Missing) => (
-            False,
-            Reason::MetricsMissing,
-            "No saturation metrics available - pods may not be ready or metrics not yet scraped",
-        ),
-        Some(MetricsState::Stale) => (
-            False,
-            Reason::MetricsStale,
-            "Saturation metrics are too old to act on - check that Prometheus still scrapes the pods",
-        ),
-        Some(MetricsState::QueryFailed) => (
-            False,
-            Reason::PrometheusError,
-            "Prometheus did not answer the saturation queries - see the controller's log for the error",
-        ),
-        Some(MetricsState::NoReplicas) => (
-            False,
-            Reason::NoReplicas,
-            "The scale target has no replicas, so there is nothing to measure",
-        ),
-        Some(MetricsState::NotEvaluated) => (
-            Unknown,
-            Reason::SkippedProcessing,
-            "Metrics are not looked at while the scale target is not resolved",
-        ),
-    };
-    Condition::new(ConditionType::MetricsAvailable, status, reason, message)
-}
-
-fn optimization_ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
-    use ConditionReason as Reason;
-    use ConditionStatus::{False, True, Unknown};
-    let (status, reason, mut message) = match decision {
-        None => (
-            Unknown,
-            Reason::AwaitingFirstDecision,
-            "No planning cycle has looked at this variant yet".to_owned(),
-        ),
-        Some(decision) => match decision.outcome {
-            Outcome::Analyzed => (True, Reason::SaturationOnlyMode, saturation_only(decision)),
-            Outcome::SafetyNet if decision.target.is_some() => {
-                (False, Reason::SafetyNetActivated, safety_net(decision))
-            }
-            // Without a count of before, a target that cannot be read leaves nothing to fall back to.
-            Outcome::SafetyNet | Outcome::Unmanaged => (
-                False,
-                Reason::SkippedProcessing,
-                format!("No decision is published: {}", unusable(decision)),
-            ),
-        },
-    };
-    for note in notes::of(view) {
-        message.push_str(". ");
-        message.push_str(&note);
-    }
-    Condition::new(ConditionType::OptimizationReady, status, reason, message)
-}
-
-/// Where analyzers voted, `decision of the analyzers: <action>`; else
-/// `saturation-only decision: <reason> (target: <n> replicas)`, the reason being
-/// `saturation-only mode: <action>` and what holds the variant or bounds it.
-fn saturation_only(decision: &Decision) -> String {
-    let voted = |step: &Step| matches!(step.stage, Stage::Optimizer | Stage::Hybrid);
-    let mode = if decision.steps.iter().any(voted) {
-        "decision of the analyzers"
-    } else {
-        "saturation-only decision: saturation-only mode"
-    };
-    let mut message = format!("{mode}: {}", decision.action());
-    if let Some(detail) = decision.decisive().and_then(|step| detail(&step.why)) {
-        message.push_str(", ");
-        message.push_str(detail);
-    }
-    let expired = |step: &Step| matches!(step.why, Why::TransitionExpired { .. });
-    if decision.steps.iter().any(expired) {
-        message.push_str(", a limit on waiting has passed");
-    }
-    message.push_str(&target_text(decision.target));
-    message
-}
-
-/// `Safety net activated: <what is kept> (target: <n> replicas)`.
-fn safety_net(decision: &Decision) -> String {
-    let kept = match decision.steps.first().map(|step| &step.why) {
-        Some(Why::LastDesired) => "the last desired count is kept",
-        Some(Why::CurrentReplicas) => "the current count is kept",
-        _ => unusable(decision),
-    };
+/// What to do about a target that is not there.
+fn remedy(target: &TargetKey) -> String {
     format!(
-        "Safety net activated: {kept}{}",
-        target_text(decision.target)
+        "create it in namespace {}, or correct spec.scaleTargetRef",
+        target.namespace
     )
 }
 
-fn target_text(target: Option<Replicas>) -> String {
-    target.map_or_else(String::new, |target| {
-        format!(" (target: {target} replicas)")
-    })
-}
-
-fn unusable(decision: &Decision) -> &'static str {
-    let problem = decision.steps.iter().find_map(|step| match step.why {
-        Why::TargetUnusable { problem } => Some(problem),
-        _ => None,
-    });
-    problem.map_or("there is nothing to decide on", TargetProblem::as_str)
-}
-
-/// What a reason adds to the bare action, without its numbers.
-fn detail(why: &Why) -> Option<&'static str> {
-    match why {
-        Why::InTransition { causes } => causes.first().map(|cause| cause.label()),
-        Why::AtMaximum { .. } | Why::CutToMaximum { .. } => Some("the maximum is reached"),
-        Why::AwaitsScaler { .. } => Some("the published count would be enough and is not applied"),
-        Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
-        Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),
-        Why::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),
-        Why::ShrinkOnStale { .. } | Why::ShrinkOnStaleRouter => {
-            Some("metrics are too old to shrink on")
-        }
-        Why::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
-        Why::ShrinkOnSilent { .. } => Some("not every replica reports"),
-        Why::NoView { .. } => Some("a signal is missing that its analyzers need"),
-        Why::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
-        Why::NoReplicas => Some("there are no replicas"),
-        Why::Shared(WhyShared::Limited { .. }) | Why::Limited(WhyLimited::Limited { .. }) => {
-            Some("GPUs or quotas limit growth")
-        }
-        Why::Shared(WhyShared::BudgetUnknown { .. })
-        | Why::Limited(WhyLimited::BudgetUnknown { .. }) => {
-            Some("BudgetUnknown: nobody knows what GPUs allow")
-        }
-        Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
-        Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
-        Why::Unserved { because, .. } => detail(because),
-        Why::GrowthWaits { .. } => Some("the load on the newest replica is not known yet"),
-        Why::ReleaseCancelled { .. } => Some("its release is cancelled, since more is needed"),
-        Why::Woken { cause, .. } => Some(cause.in_short()),
-        Why::WakeRefused {
-            obstacle,
-            cause,
-            by,
-            ..
-        } => Some(obstacle.in_short(*cause, by)),
-        Why::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
-        Why::Zero(_) => Some("the boundary to zero decides"),
-        Why::GrownElsewhere { .. } => Some("another variant of the model grows"),
-        Why::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
-        Why::Optimized(_)
-        | Why::Shared(_)
-        | Why::Limited(_)
-        | Why::Withheld(_)
-        | Why::Arbitrated { .. }
-        | Why::LastDesired
-        | Why::CurrentReplicas
-        | Why::Grown { .. }
-        | Why::Shrunk { .. }
-        | Why::AtFloor { .. }
-        | Why::Steady { .. }
-        | Why::TransitionExpired { .. }
-        | Why::WithinBounds { .. }
-        | Why::TargetUnusable { .. } => None,
+/// The documented words about a target that is gone, and others about one that never was.
+fn absent(target: &TargetKey, past: TargetPast) -> String {
+    let kind = match &target.kind {
+        TargetKind::Deployment => "deployment".to_owned(),
+        other => other.to_string(),
+    };
+    match past {
+        TargetPast::Existed => format!("Target {kind} '{}' no longer exists", target.name),
+        TargetPast::Unseen => format!(
+            "Target {kind} '{}' does not exist; {}",
+            target.name,
+            remedy(target)
+        ),
     }
 }
 
@@ -464,6 +342,7 @@ fn ready(
     decision: Option<&Decision>,
     target: &Condition,
     metrics: &Condition,
+    optimization: &Condition,
 ) -> Condition {
     use ConditionReason as Reason;
     use ConditionStatus::{False, True, Unknown};
@@ -475,17 +354,14 @@ fn ready(
         )
     };
     let (status, reason, message) = match (&view.target, decision) {
-        (TargetView::NotFound { target }, _) => (
-            False,
-            Reason::DeploymentNotFound,
-            format!(
-                "Target {} '{}' no longer exists",
-                target.kind.to_string().to_lowercase(),
-                target.name
-            ),
-        ),
+        (TargetView::NotFound { target, past }, _) => {
+            (False, Reason::DeploymentNotFound, absent(target, *past))
+        }
         (TargetView::Resolved(_), None) => (Unknown, metrics.reason, metrics.message.clone()),
         (TargetView::Resolved(_), Some(decision)) => match decision.metrics {
+            MetricsState::Available if optimization.reason == Reason::RequestsWaiting => {
+                like(optimization)
+            }
             MetricsState::Available | MetricsState::NoReplicas => (
                 True,
                 Reason::VariantReady,

@@ -27,6 +27,7 @@ pub mod lease;
 pub mod ledger;
 mod lesson;
 pub mod limit;
+pub mod metrics_gap;
 pub mod moment;
 pub mod object;
 pub mod optimize;

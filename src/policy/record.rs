@@ -7,6 +7,7 @@ use super::condition::{
     Condition, ConditionReason, ConditionStatus, ConditionType, Conditions, conditions,
 };
 use super::key::VariantKey;
+use super::metrics_gap::MetricsGap;
 use super::moment::{Moment, WallTime};
 use super::plan::{Action, Decision, Plan};
 use super::rival::Standing;
@@ -20,6 +21,8 @@ pub struct Troubles<'a> {
     /// Why the variant's own actor keeps failing, if it does: then the record rests on the last view
     /// that it published.
     pub quarantine: Option<&'a str>,
+    /// Why the newest plan had no metrics of the variant, if it had none.
+    pub gap: Option<&'a MetricsGap>,
     /// How this controller stands towards others.
     pub standing: Standing,
 }
@@ -93,6 +96,7 @@ impl Record {
     ) -> Self {
         let Troubles {
             quarantine,
+            gap,
             standing,
         } = troubles;
         let is_resolved = view.target.resolved().is_some();
@@ -117,7 +121,8 @@ impl Record {
                 allocation(view, values)
             },
             values,
-            conditions: judged(view, decision, quarantine),
+            conditions: judged(view, decision, gap, quarantine)
+                .map(|condition| as_before(condition, previous)),
             standing,
             decided: Decided {
                 cycle: plan.map(|plan| plan.cycle),
@@ -205,8 +210,22 @@ fn takes_gauges_down(target: &TargetView) -> bool {
     )
 }
 
-fn judged(view: &VariantView, decision: Option<&Decision>, quarantine: Option<&str>) -> Conditions {
-    let conditions = conditions(view, decision);
+/// In the words of the previous record, where they mean the same.
+fn as_before(condition: Condition, previous: Option<&Record>) -> Condition {
+    let mut known = previous.into_iter().flat_map(|record| &record.conditions);
+    match known.find(|known| known.kind == condition.kind) {
+        Some(known) => condition.in_words_of(known),
+        None => condition,
+    }
+}
+
+fn judged(
+    view: &VariantView,
+    decision: Option<&Decision>,
+    gap: Option<&MetricsGap>,
+    quarantine: Option<&str>,
+) -> Conditions {
+    let conditions = conditions(view, decision, gap);
     match quarantine {
         Some(why) => conditions.map(|condition| condition.quarantined(why)),
         None => conditions,

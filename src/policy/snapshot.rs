@@ -1,6 +1,6 @@
 //! Everything one decision is made from: sorted values that can be printed, stored and compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -131,6 +131,9 @@ pub enum TargetView {
     NotFound {
         /// The target looked for.
         target: TargetKey,
+        /// Whether it ever was there.
+        #[serde(default)]
+        past: TargetPast,
     },
     /// The mirror of its kind has not been synced yet, or was just found without it.
     Unknown {
@@ -158,6 +161,16 @@ pub enum TargetView {
         /// The field, its value and the remedy.
         why: Arc<str>,
     },
+}
+
+/// Whether a target that is not found was there before, as far as is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TargetPast {
+    /// It was: it is gone.
+    #[default]
+    Existed,
+    /// It was not: it is still to come, or its name is wrong.
+    Unseen,
 }
 
 impl TargetView {
@@ -264,6 +277,44 @@ pub struct MetricsSnapshot {
     pub failures: BTreeMap<SignalName, Arc<str>>,
     /// How many pods each source name supplied, per signal: the resolver's choice.
     pub sources: BTreeMap<SignalName, BTreeMap<Arc<str>, u64>>,
+    /// Models with series that cannot be attributed to a pod.
+    #[serde(default)]
+    pub unlabelled: Unlabelled,
+}
+
+/// Names of models of which series lack a label that says what they are of. At most
+/// [`Unlabelled::MOST`] names in each list, the first ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unlabelled {
+    /// Models with series without a usable namespace.
+    pub without_namespace: BTreeSet<Arc<str>>,
+    /// Models with series without a usable pod, by namespace.
+    pub without_pod: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+}
+
+impl Unlabelled {
+    /// Most names of one list.
+    pub const MOST: usize = 5;
+
+    /// Adds a model with series without a usable namespace.
+    pub fn add_without_namespace(&mut self, model: &Arc<str>) {
+        add_first(&mut self.without_namespace, model);
+    }
+
+    /// Adds a model with series without a usable pod.
+    pub fn add_without_pod(&mut self, namespace: &Arc<str>, model: &Arc<str>) {
+        let models = self.without_pod.entry(Arc::clone(namespace)).or_default();
+        add_first(models, model);
+    }
+}
+
+/// Keeps the first names in their order, so that the order of arrival does not show.
+fn add_first(names: &mut BTreeSet<Arc<str>>, name: &Arc<str>) {
+    names.insert(Arc::clone(name));
+    if names.len() > Unlabelled::MOST {
+        names.pop_last();
+    }
 }
 
 impl MetricsSnapshot {
@@ -279,6 +330,7 @@ impl MetricsSnapshot {
                 .map(|name| (*name, Arc::clone(&why)))
                 .collect(),
             sources: BTreeMap::new(),
+            unlabelled: Unlabelled::default(),
         }
     }
 }

@@ -43,8 +43,17 @@ global ConfigMap is in the system namespace; a namespace's own counts while a va
 the namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
 `wva.llmd.ai/exclude: \"true\"`. An entry that is not accepted is reported and leaves the others in
 force. Service classes are global only; a variant names its class with the label
-`wva.llmd.ai/service-class`. Latency targets are in milliseconds.
+`wva.llmd.ai/service-class`. Latency targets are in milliseconds. Type, default, unit and meaning of each
+field: [thresholds](../saturation-scaling-config.md#fields).
 ";
+
+/// The fields of each policy ConfigMap, by the title of its section.
+const SECTIONS: [(&str, &[Field]); 4] = [
+    ("Saturation", saturation::FIELDS),
+    ("Scale to zero", scale_to_zero::FIELDS),
+    ("Queueing model", queueing_model::FIELDS),
+    ("Service classes", service_class::FIELDS),
+];
 
 /// The whole page.
 pub fn page() -> String {
@@ -62,12 +71,7 @@ pub fn page() -> String {
         }
     }
     text.push_str(ENTRIES);
-    for (title, fields) in [
-        ("Saturation", saturation::FIELDS),
-        ("Scale to zero", scale_to_zero::FIELDS),
-        ("Queueing model", queueing_model::FIELDS),
-        ("Service classes", service_class::FIELDS),
-    ] {
+    for (title, fields) in SECTIONS {
         write!(
             text,
             "\n### {title}\n\n| Field | Other spellings |\n|---|---|\n"
@@ -166,5 +170,74 @@ mod tests {
             }
         }
         assert!(page.contains("`analyzers.scaleUpThreshold`"));
+    }
+
+    /// Paths of fields, in the order of the parser's table.
+    fn paths(parent: &str, fields: &[Field]) -> Vec<String> {
+        let all = fields.iter().flat_map(|field| {
+            let path = format!("{parent}{}", field.name);
+            let below = paths(&format!("{path}."), field.fields);
+            std::iter::once(path).chain(below)
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn the_page_of_thresholds_describes_every_field_that_the_parser_knows_and_no_other() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/saturation-scaling-config.md");
+        let page = std::fs::read_to_string(file).unwrap();
+        for (title, fields) in SECTIONS {
+            let section = page.split(&format!("\n### {title}\n")).nth(1);
+            let section = section.unwrap_or_else(|| panic!("no section {title}"));
+            let section = section.split("\n### ").next().unwrap_or_default();
+            let mut lines = section.lines().filter(|line| line.starts_with('|'));
+            assert_eq!(
+                lines.next(),
+                Some("| Field | Type | Default | Unit | Meaning | Acts |")
+            );
+            let rows: Vec<Vec<&str>> = lines
+                .skip(1)
+                .map(|line| line.split('|').map(str::trim).collect())
+                .collect();
+            for row in &rows {
+                assert_eq!(row.len(), 8, "{title}: {row:?}");
+                let is_complete = [row[2], row[3], row[5], row[6]]
+                    .iter()
+                    .all(|cell| !cell.is_empty());
+                assert!(is_complete, "{title}: {row:?}");
+            }
+            let described: Vec<&str> = rows.iter().map(|row| row[1].trim_matches('`')).collect();
+            assert_eq!(described, paths("", fields), "{title}");
+        }
+    }
+
+    #[test]
+    fn the_documented_defaults_are_the_built_in_ones() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/saturation-scaling-config.md");
+        let page = std::fs::read_to_string(file).unwrap();
+        let default = |field: &str| -> f64 {
+            let start = format!("| `{field}` | ");
+            let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
+            row.split('|')
+                .nth(3)
+                .unwrap()
+                .trim()
+                .trim_matches('`')
+                .parse()
+                .unwrap()
+        };
+        let built_in = saturation::SaturationThresholds::default();
+        let band = saturation::UtilizationBand::default();
+        for (field, value) in [
+            ("kvCacheThreshold", built_in.kv_cache_threshold),
+            ("queueLengthThreshold", built_in.queue_length_threshold),
+            ("kvSpareTrigger", built_in.kv_spare_trigger),
+            ("queueSpareTrigger", built_in.queue_spare_trigger),
+            ("scaleUpThreshold", band.scale_up_threshold),
+            ("scaleDownBoundary", band.scale_down_boundary),
+            ("sloMultiplier", queueing_model::DEFAULT_SLO_MULTIPLIER),
+        ] {
+            assert_eq!(default(field).to_bits(), value.to_bits(), "{field}");
+        }
     }
 }

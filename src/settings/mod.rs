@@ -43,7 +43,7 @@ pub use generation::{Change, Generation, Start, Transition, start, transition};
 pub use locate::{MainLocation, locate_main};
 pub(crate) use nearest::nearest;
 pub use problem::{EntryProblem, Findings, Notice, Problem, SettingError};
-pub use rejection::{REJECTION_LOG, REJECTION_REASON, Rejected, rejection_error, rejection_event};
+pub use rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 pub use saturation::{SaturationLayers, SaturationPolicy, SaturationThresholds};
 pub use scale_to_zero::ScaleToZeroLayers;
 pub use sources::{Flags, GivenFlag, MainConfigMap, PolicySources, Sources};

@@ -87,7 +87,7 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// At most so many letters of a text.
-pub(super) fn bounded(text: &str, most: usize) -> String {
+pub(crate) fn bounded(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((end, _)) => {

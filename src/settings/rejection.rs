@@ -5,9 +5,6 @@ use std::fmt;
 /// What is logged with every rejection.
 pub const REJECTION_LOG: &str = "Attempted to change immutable parameters";
 
-/// Reason of the Warning event on the ConfigMap.
-pub const REJECTION_REASON: &str = "ImmutableConfigChangeRejected";
-
 /// Longest message of an event that the API server stores.
 const MAX_EVENT: usize = 1024;
 

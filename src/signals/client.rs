@@ -308,20 +308,24 @@ fn failed(error: &reqwest::Error) -> QueryError {
     let cause = causes(error);
     let mut source = error.source();
     while let Some(inner) = source {
-        if is_tls(inner) {
-            return QueryError::Tls { cause };
+        match handshake(inner) {
+            Some(rustls::Error::InvalidMessage(_)) => return QueryError::NotTls { cause },
+            Some(_) => return QueryError::Tls { cause },
+            None => {}
         }
         source = inner.source();
     }
     QueryError::Unreachable { cause }
 }
 
-fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+/// The error of the TLS handshake that this one is, or wraps.
+fn handshake<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
     // An I/O error does not list what it wraps among its sources.
-    let wrapped = error
-        .downcast_ref::<std::io::Error>()
-        .and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>() || wrapped.is_some_and(|inner| is_tls(inner))
+    let wrapped = || {
+        let outer = error.downcast_ref::<std::io::Error>()?;
+        handshake(outer.get_ref()?)
+    };
+    error.downcast_ref::<rustls::Error>().or_else(wrapped)
 }
 
 /// An error and all its sources in one line; reqwest's own text stops at "error sending request".

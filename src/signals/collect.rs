@@ -14,7 +14,7 @@ use super::evaluations::Evaluated;
 use super::join::{Answers, Engines, Ignored, Joined, join, ranked};
 use super::promql::Namespace;
 use super::query::{QueryName, Scope};
-use super::reading::{Names, readings};
+use super::reading::{Names, note_unlabelled, readings};
 use super::recipe::Row;
 use super::result::QueryResult;
 use super::routers::{RouterJoined, Routers};
@@ -22,7 +22,7 @@ use super::samples::{rank_slot, router_slot, share_with_ranks, slot};
 use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
 use crate::policy::moment::Moment;
 use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::{MetricsSnapshot, SignalName};
+use crate::policy::snapshot::{MetricsSnapshot, SignalName, Unlabelled};
 use crate::settings::Appetite;
 
 /// What a collection is made with.
@@ -153,6 +153,7 @@ struct Heard {
     routers: Answers,
     ages: Ages,
     names: Names,
+    unlabelled: Unlabelled,
     /// Queries that were sent, and why they brought nothing.
     sent: BTreeMap<QueryName, Option<Arc<str>>>,
 }
@@ -165,6 +166,7 @@ impl Heard {
             routers: Answers::new(),
             ages: Ages::default(),
             names: Names::new(),
+            unlabelled: Unlabelled::default(),
             sent: BTreeMap::new(),
         };
         for (query, result) in results {
@@ -196,9 +198,19 @@ impl Heard {
                 let answer = readings(query, result, &mut self.names, ignored);
                 self.routers.insert(query, answer);
             }
-            QueryName::KvUsage
-            | QueryName::QueueLength
-            | QueryName::EngineState
+            QueryName::KvUsage | QueryName::QueueLength => {
+                let mut left_out = BTreeMap::new();
+                let answer = readings(query, result, &mut self.names, &mut left_out);
+                let labels = [Ignored::Namespace, Ignored::Pod];
+                if labels.iter().any(|label| left_out.contains_key(label)) {
+                    note_unlabelled(query, result, &mut self.names, &mut self.unlabelled);
+                }
+                for (reason, count) in left_out {
+                    *ignored.entry(reason).or_default() += count;
+                }
+                self.engines.insert(query, answer);
+            }
+            QueryName::EngineState
             | QueryName::KvCapacity
             | QueryName::RequestSizes
             | QueryName::EngineRates => {
@@ -268,6 +280,7 @@ impl Collection {
                 routers: BTreeMap::new(),
                 failures: BTreeMap::new(),
                 sources: BTreeMap::new(),
+                unlabelled: Unlabelled::default(),
             },
             report: CollectionReport {
                 queries,
@@ -279,6 +292,7 @@ impl Collection {
         heard.ages.repeated = repeated;
         collection.take_engines(&heard, freshness);
         collection.take_routers(&heard, freshness);
+        collection.snapshot.unlabelled = heard.unlabelled;
         collection
     }
 

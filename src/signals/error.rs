@@ -32,6 +32,14 @@ pub enum QueryError {
         /// What the handshake said.
         cause: String,
     },
+    /// What answered does not speak TLS.
+    #[error(
+        "Prometheus does not answer with TLS ({cause}); if it serves plain HTTP, write http:// in PROMETHEUS_BASE_URL and set PROMETHEUS_ALLOW_HTTP to true"
+    )]
+    NotTls {
+        /// What the handshake said.
+        cause: String,
+    },
     /// A token, key or certificate file cannot be used; it is read again for the next query.
     #[error("{problem}")]
     Credentials {
@@ -114,7 +122,7 @@ impl QueryError {
         match self {
             Self::Unreachable { .. } => "unreachable",
             Self::Timeout { .. } => "timeout",
-            Self::Tls { .. } => "tls",
+            Self::Tls { .. } | Self::NotTls { .. } => "tls",
             Self::Credentials { .. } => "credentials",
             Self::Unauthorized { .. } => "unauthorized",
             Self::Forbidden { .. } => "forbidden",

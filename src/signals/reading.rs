@@ -10,6 +10,7 @@ use super::query::{
     Shape, TARGET_MODEL,
 };
 use super::result::{Interner, QueryResult, SampleRef, Symbol};
+use crate::policy::snapshot::Unlabelled;
 
 /// Longest name of a rank that is believed.
 const MAX_RANK: usize = 63;
@@ -124,6 +125,33 @@ pub(super) fn readings(
         same
     });
     readings
+}
+
+/// Notes the models of series that do not say which pod they are of.
+pub(super) fn note_unlabelled(
+    query: QueryName,
+    result: &QueryResult,
+    names: &mut Names,
+    unlabelled: &mut Unlabelled,
+) {
+    let arms = query.arms();
+    let mut columns = Columns::of(&arms, result);
+    for sample in result.samples() {
+        let Err(lack @ (Ignored::Namespace | Ignored::Pod)) = columns.read(sample, names) else {
+            continue;
+        };
+        let model = columns.own_model(sample, names);
+        let Some(model) = model.and_then(|model| names.get(model)).cloned() else {
+            continue;
+        };
+        if lack == Ignored::Namespace {
+            unlabelled.add_without_namespace(&model);
+        } else if let Some(namespace) = columns.namespace(sample, names)
+            && let Some(namespace) = names.get(namespace)
+        {
+            unlabelled.add_without_pod(namespace, &model);
+        }
+    }
 }
 
 /// The labels of one answer that say what a sample is of.

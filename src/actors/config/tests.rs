@@ -138,7 +138,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
         sleep(A_WHILE).await;
         while let Some(event) = events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();
-            told.push((name, event.reason.to_owned(), event.note));
+            told.push((name, event.reason.as_str().to_owned(), event.note));
         }
     }
     let reports = census.report();

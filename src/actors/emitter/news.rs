@@ -1,7 +1,7 @@
 //! What the emitter says besides the gauges: log lines and Kubernetes events.
 
 use super::{Emitter, labels};
-use crate::cluster::event::{Notice, Severity};
+use crate::cluster::event::{EventReason, Notice, Severity};
 use crate::metrics::Trouble;
 use crate::policy::condition::{self, ConditionStatus, ConditionType};
 use crate::policy::moment::Moment;
@@ -36,7 +36,8 @@ impl Emitter {
             cycle = cycle_of(record),
             "scaling-decision"
         );
-        if let Some(regarding) = self.facts.regarding(&record.key) {
+        let reason = event_reason(action, values.desired);
+        if let Some((regarding, reason)) = self.facts.regarding(&record.key).zip(reason) {
             let note = format!(
                 "Desired replicas {}: {} (cycle {})",
                 values.desired,
@@ -48,7 +49,7 @@ impl Emitter {
                 Notice {
                     regarding,
                     severity: Severity::Normal,
-                    reason: event_reason(action, values.desired),
+                    reason,
                     action: "Scale",
                     note,
                     cycle: record.decided.cycle,
@@ -74,7 +75,7 @@ impl Emitter {
             let notice = Notice {
                 regarding,
                 severity,
-                reason: condition.reason.as_str(),
+                reason: EventReason::Condition(condition.reason),
                 action: condition.kind.as_str(),
                 note: format!("{} (cycle {})", condition.message, cycle_of(record)),
                 cycle: record.decided.cycle,
@@ -94,7 +95,7 @@ impl Emitter {
         let notice = Notice {
             regarding,
             severity: Severity::Normal,
-            reason: "NoOtherController",
+            reason: EventReason::NoOtherController,
             action: ConditionType::ControllerConflict.as_str(),
             note: format!(
                 "No other controller holds or publishes this variant any more (cycle {})",
@@ -139,13 +140,13 @@ fn cycle_of(record: &Record) -> u64 {
     record.decided.cycle.map_or(0, |cycle| cycle.0)
 }
 
-/// How an action is called in events.
-fn event_reason(action: Action, desired: Replicas) -> &'static str {
+/// How an action is called in events; a count that stays is no event.
+fn event_reason(action: Action, desired: Replicas) -> Option<EventReason> {
     match action {
-        Action::ScaleUp => "ScaledUp",
-        Action::ScaleDown if desired == Replicas::ZERO => "ScaledToZero",
-        Action::ScaleDown => "ScaledDown",
-        Action::NoChange => "Unchanged",
+        Action::ScaleUp => Some(EventReason::ScaledUp),
+        Action::ScaleDown if desired == Replicas::ZERO => Some(EventReason::ScaledToZero),
+        Action::ScaleDown => Some(EventReason::ScaledDown),
+        Action::NoChange => None,
     }
 }
 

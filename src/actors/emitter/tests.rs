@@ -78,6 +78,7 @@ fn plan(facts: &Facts, min: u32, cycle: u64) -> Proposal {
     Proposal {
         term: facts.claim.term(),
         plan: Arc::new(plan),
+        gaps: Arc::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus::IntCounterVec;
 
-use crate::cluster::event::{NOTE_LIMIT, Notice, Occurrence, Regarding};
+use crate::cluster::event::{EventReason, NOTE_LIMIT, Notice, Occurrence, Regarding};
 use crate::policy::moment::Moment;
 
 /// Events that may wait; the oldest gives way.
@@ -32,7 +32,7 @@ struct Ring {
 }
 
 /// An object and a reason.
-type Subject = (Regarding, &'static str);
+type Subject = (Regarding, EventReason);
 
 #[derive(Default)]
 struct Waiting {

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::{EventRecorder, Events, Message};
 use crate::actors::denials::Denials;
 use crate::actors::emitter::tests::leading;
-use crate::cluster::event::{EventApi, Notice, Regarding, Severity};
+use crate::cluster::event::{EventApi, EventReason, Notice, Regarding, Severity};
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
 use crate::kit::{self, Address, Census, Kit, Role};
@@ -25,7 +25,7 @@ fn notice(name: &str) -> Notice {
             uid: Arc::from(name),
         },
         severity: Severity::Warning,
-        reason: "Reason",
+        reason: EventReason::InvalidConfigEntry,
         action: "Action",
         note: "note".to_owned(),
         cycle: None,

@@ -45,6 +45,7 @@ fn publish(facts: &Facts, term: u64) {
     let emitter = Tenure::for_test(Role::Emitter, 1);
     let troubles = Troubles {
         quarantine: None,
+        gap: None,
         standing: Standing::Alone,
     };
     let record = Record::of(&view(1), None, None, troubles, facts.clock.now());

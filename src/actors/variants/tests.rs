@@ -10,6 +10,7 @@ use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::event::EventReason;
 use crate::env::Clock;
 use crate::kit::{Address, Doorbell, Order, Registry, Role, Tenure, WatchedKind};
 use crate::metrics::Metrics;
@@ -74,7 +75,7 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     let refusal = events.last().unwrap().notice;
     assert_eq!(
         (refusal.reason, &*refusal.regarding.name),
-        ("VariantRefused", "c")
+        (EventReason::VariantRefused, "c")
     );
     assert!(refusal.note.contains("runs 2 variants"), "{}", refusal.note);
     assert_eq!(runs(registry.order(key("c"))), None, "still no room");

@@ -4,7 +4,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{EventApi, EventError, Notice, Occurrence, Posted, Regarding, Severity, publish};
+use super::{
+    EventApi, EventError, EventReason, Notice, Occurrence, Posted, Regarding, Severity, publish,
+};
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::permit::WritePermit;
 use crate::policy::moment::WallTime;
@@ -34,7 +36,7 @@ fn notice(namespace: &str, note: &str) -> Notice {
             uid: Arc::from("u-1"),
         },
         severity: Severity::Warning,
-        reason: "ImmutableConfigChangeRejected",
+        reason: EventReason::ImmutableConfigChangeRejected,
         action: "Reload",
         note: note.to_owned(),
         cycle: None,

@@ -12,6 +12,7 @@ use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
 };
 use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
+use crate::api::text::bounded;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::actuation::{
     Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Tolerance,
@@ -33,6 +34,11 @@ const PAUSED: [&str; 2] = [
     "autoscaling.keda.sh/paused",
     "autoscaling.keda.sh/paused-replicas",
 ];
+
+/// Longest message of a scaler that is repeated, in bytes.
+const MAX_WORDS: usize = 300;
+/// Longest value of an annotation that is repeated, in bytes.
+const MAX_VALUE: usize = 40;
 
 /// What is kept of a scaler.
 #[derive(Debug, Clone, PartialEq)]
@@ -268,13 +274,19 @@ fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> Activi
     });
     failing.map_or(Activity::Working, |condition| Activity::Failing {
         reason: Arc::from(condition.reason.as_deref().unwrap_or(&condition.type_)),
+        message: own_words(condition.message.as_deref().unwrap_or_default()),
     })
 }
 
 fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> Activity {
-    let is_paused = |name: &&&str| annotation(metadata, name).is_some_and(|value| value != "false");
-    if PAUSED.iter().find(is_paused).is_some() {
-        return Activity::Paused;
+    let paused = PAUSED.iter().find_map(|name| {
+        let value = annotation(metadata, name).filter(|value| *value != "false")?;
+        Some(format!("{name}={:?}", bounded(value, MAX_VALUE)))
+    });
+    if let Some(paused) = paused {
+        return Activity::Paused {
+            annotation: Arc::from(paused),
+        };
     }
     let failing = status.conditions.iter().find(|condition| {
         matches!(
@@ -288,5 +300,11 @@ fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> Activity
         } else {
             condition.reason.as_str()
         }),
+        message: own_words(&condition.message),
     })
+}
+
+/// What a scaler says of itself, as much as there is room for in a condition of ours.
+fn own_words(message: &str) -> Arc<str> {
+    Arc::from(bounded(message, MAX_WORDS))
 }

@@ -32,6 +32,8 @@ pub enum Obstacle {
     Paused {
         /// Kind and name.
         title: String,
+        /// The annotation that says so.
+        annotation: String,
     },
     /// The scaler says that it does not work.
     Failing {
@@ -39,6 +41,8 @@ pub enum Obstacle {
         title: String,
         /// Reason of its condition.
         reason: String,
+        /// Message of its condition; empty where it has none.
+        message: String,
     },
     /// The scaler's minimum hides lower counts.
     Minimum {
@@ -97,11 +101,18 @@ impl Obstacle {
             Self::WrongAim { title, aim } => format!(
                 "{title} aims at {aim}; aim at an AverageValue of 1, so that the count is the number of replicas"
             ),
-            Self::Paused { title } => {
-                format!("{title} is paused; remove its paused annotations")
+            Self::Paused { title, annotation } => {
+                format!("{title} is paused by its annotation {annotation}; remove it")
             }
-            Self::Failing { title, reason } => {
-                format!("{title} does not work ({reason}); see its conditions and events")
+            Self::Failing {
+                title,
+                reason,
+                message,
+            } => {
+                let separator = if message.is_empty() { "" } else { ": " };
+                format!(
+                    "{title} does not work ({reason}{separator}{message}); see its conditions and events"
+                )
             }
             Self::Minimum {
                 title,
@@ -221,10 +232,14 @@ fn failing(scaler: &Scaler) -> Option<Obstacle> {
     let title = scaler.title();
     match &scaler.activity {
         Activity::Working => None,
-        Activity::Paused => Some(Obstacle::Paused { title }),
-        Activity::Failing { reason } => Some(Obstacle::Failing {
+        Activity::Paused { annotation } => Some(Obstacle::Paused {
+            title,
+            annotation: annotation.to_string(),
+        }),
+        Activity::Failing { reason, message } => Some(Obstacle::Failing {
             title,
             reason: reason.to_string(),
+            message: message.to_string(),
         }),
     }
 }

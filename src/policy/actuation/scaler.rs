@@ -136,10 +136,15 @@ pub enum Activity {
     /// As far as it says.
     Working,
     /// It was told to pause.
-    Paused,
+    Paused {
+        /// The annotation that says so, with its value.
+        annotation: Arc<str>,
+    },
     /// It says why it does not.
     Failing {
         /// Reason of its condition.
         reason: Arc<str>,
+        /// Message of its condition; empty where it has none.
+        message: Arc<str>,
     },
 }

@@ -136,19 +136,22 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
     lack(&[
         (
             Scaler {
-                activity: Activity::Paused,
+                activity: Activity::Paused {
+                    annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
+                },
                 ..keda()
             },
-            "ScaledObject s is paused; remove its paused annotations",
+            r#"ScaledObject s is paused by its annotation autoscaling.keda.sh/paused="true"; remove it"#,
         ),
         (
             Scaler {
                 activity: Activity::Failing {
                     reason: "FailedGetExternalMetric".into(),
+                    message: "no metrics returned from external metrics API".into(),
                 },
                 ..native()
             },
-            "HorizontalPodAutoscaler s does not work (FailedGetExternalMetric); see its conditions and events",
+            "HorizontalPodAutoscaler s does not work (FailedGetExternalMetric: no metrics returned from external metrics API); see its conditions and events",
         ),
         (
             Scaler {
@@ -210,6 +213,7 @@ fn none_and_several_are_said_and_what_keda_makes_counts_once() {
     let failing = Scaler {
         activity: Activity::Failing {
             reason: "FailedGetScale".into(),
+            message: "".into(),
         },
         ..made.clone()
     };
@@ -277,7 +281,9 @@ fn the_worst_comes_first() {
     let scaler = Scaler {
         max: Replicas(2),
         min: Replicas(2),
-        activity: Activity::Paused,
+        activity: Activity::Paused {
+            annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
+        },
         ..keda()
     };
     let found = judge(

@@ -18,7 +18,7 @@ use crate::policy::moment::{Moment, WallTime};
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
-    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, VariantView,
+    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, Unlabelled, VariantView,
 };
 use crate::policy::units::Gpus;
 use crate::settings::namespace::check_object_name;
@@ -228,6 +228,7 @@ impl Reader {
             routers: BTreeMap::new(),
             failures: document.collection.failures.clone(),
             sources: BTreeMap::new(),
+            unlabelled: Unlabelled::default(),
         };
         for (index, variant) in document.variants.iter().enumerate() {
             let model = ModelKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.model));

@@ -14,7 +14,7 @@ use crate::policy::moment::Since;
 use crate::policy::object::TargetReference;
 use crate::policy::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
-    ResolvedTarget, TargetView, VariantView,
+    ResolvedTarget, TargetPast, TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Gpus, Replicas};
 use crate::settings::namespace::{check_namespace, check_object_name};
@@ -256,7 +256,10 @@ impl Reader {
         }
         match state {
             TargetState::Resolved => self.resolved(path, target, &variant.target),
-            TargetState::NotFound => TargetView::NotFound { target },
+            TargetState::NotFound => TargetView::NotFound {
+                target,
+                past: TargetPast::Existed,
+            },
             TargetState::Unknown | TargetState::UnsupportedKind => TargetView::Unknown { target },
             TargetState::Contested => TargetView::Contested {
                 target,

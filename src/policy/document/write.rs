@@ -185,7 +185,7 @@ fn target(view: &TargetView) -> TargetDocument {
             lagging: target.generation == GenerationState::Lagging,
             ..keyed(TargetState::Resolved, &target.key)
         },
-        TargetView::NotFound { target } => keyed(TargetState::NotFound, target),
+        TargetView::NotFound { target, .. } => keyed(TargetState::NotFound, target),
         TargetView::Unknown { target } => keyed(TargetState::Unknown, target),
         TargetView::Contested { target, claimants } => TargetDocument {
             claimants: claimants.iter().map(ToString::to_string).collect(),

@@ -1,21 +1,33 @@
 //! Conditions: every state of a variant has its own truthful words.
 
-use super::world::{START, Variant, World, at};
+use std::collections::HashSet;
+
+use super::world::{EVEN, HIGH, LOW, START, Variant, World, at};
 use crate::policy::condition::{Condition, Conditions, conditions};
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
+use crate::policy::metrics_gap::metrics_gaps;
 use crate::policy::moment::WallTime;
-use crate::policy::snapshot::{SignalName, TargetView};
+use crate::policy::snapshot::{SignalName, TargetPast, TargetView};
 
 fn target() -> TargetKey {
     TargetKey::new("ns", TargetKind::Deployment, "d")
 }
 
+fn not_found(past: TargetPast) -> TargetView {
+    TargetView::NotFound {
+        target: target(),
+        past,
+    }
+}
+
 /// The conditions of the only variant of a world after one cycle, as `status/reason: message`.
 fn after_cycle(world: &World) -> [String; 4] {
     let plan = world.plan(at(0));
+    let gaps = metrics_gaps(&world.snapshot(at(0)), &plan);
+    let key = &world.variants[0].view.key;
     let view = &world.variants[0].view;
-    said(&conditions(view, plan.decisions.get(&view.key)))
+    said(&conditions(view, plan.decisions.get(key), gaps.get(key)))
 }
 
 /// All but what is said of scalers, of which these worlds have none.
@@ -35,7 +47,7 @@ fn words(condition: &Condition) -> String {
 #[test]
 fn a_resolved_variant_waits_for_its_first_decision_and_is_ready_after_it() {
     let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
-    let before = said(&conditions(&world.variants[0].view, None));
+    let before = said(&conditions(&world.variants[0].view, None, None));
     let waiting = "Unknown/AwaitingFirstDecision: No planning cycle has looked at this variant yet";
     assert_eq!(
         before,
@@ -51,7 +63,7 @@ fn a_resolved_variant_waits_for_its_first_decision_and_is_ready_after_it() {
         [
             "True/TargetFound: Scale target Deployment d found",
             "True/MetricsFound: Saturation metrics data is available for scaling decisions",
-            "True/SaturationOnlyMode: saturation-only decision: saturation-only mode: scale-up (target: 3 replicas)",
+            "True/SaturationOnlyMode: saturation-only decision: saturation-only mode: scale-up, spare KV cache is below its trigger (target: 3 replicas)",
             "True/VariantReady: Scale target and metrics are there, and a decision is published",
         ]
     );
@@ -64,9 +76,22 @@ fn a_target_that_cannot_be_scaled_says_so_in_its_own_way() {
         .collect();
     for (view, resolved, ready) in [
         (
-            TargetView::NotFound { target: target() },
-            "False/TargetNotFound: Scale target Deployment d not found",
+            not_found(TargetPast::Existed),
+            "False/TargetNotFound: Scale target Deployment d not found; create it in namespace ns, or correct spec.scaleTargetRef",
             "False/DeploymentNotFound: Target deployment 'd' no longer exists",
+        ),
+        (
+            not_found(TargetPast::Unseen),
+            "False/TargetNotFound: Scale target Deployment d not found; create it in namespace ns, or correct spec.scaleTargetRef",
+            "False/DeploymentNotFound: Target deployment 'd' does not exist; create it in namespace ns, or correct spec.scaleTargetRef",
+        ),
+        (
+            TargetView::NotFound {
+                target: TargetKey::new("ns", TargetKind::StatefulSet, "d"),
+                past: TargetPast::Existed,
+            },
+            "False/TargetNotFound: Scale target StatefulSet d not found; create it in namespace ns, or correct spec.scaleTargetRef",
+            "False/DeploymentNotFound: Target StatefulSet 'd' no longer exists",
         ),
         (
             TargetView::Unknown { target: target() },
@@ -138,7 +163,7 @@ fn the_safety_net_says_what_it_keeps_and_why() {
         after_cycle(&World::of([unseen]))[2],
         "False/SkippedProcessing: No decision is published: the scale target has not been seen yet"
     );
-    let gone = Variant::new("d").target(TargetView::NotFound { target: target() });
+    let gone = Variant::new("d").target(not_found(TargetPast::Existed));
     assert_eq!(
         after_cycle(&World::of([gone]))[2],
         "False/SkippedProcessing: No decision is published: the scale target does not exist"
@@ -170,8 +195,74 @@ fn messages_do_not_change_with_measurements_or_time() {
     let world = loading(0.78, 0);
     let (_, later) = world.plan_after(&Learned::default(), at(60));
     let view = &world.variants[0].view;
-    let second = said(&conditions(view, later.decisions.get(&view.key)));
+    let second = said(&conditions(view, later.decisions.get(&view.key), None));
     assert_eq!(first, second);
+}
+
+#[test]
+fn growth_shrinking_and_balance_say_why() {
+    let optimization = |kv: f64, queue: f64| {
+        let variant = Variant::new("d").replicas(2, kv, queue);
+        after_cycle(&World::of([variant.bounds(Some(1), None)]))[2].clone()
+    };
+    let expected = |rest: &str| {
+        format!("True/SaturationOnlyMode: saturation-only decision: saturation-only mode: {rest}")
+    };
+    for (kv, queue, rest) in [
+        (
+            HIGH,
+            0.0,
+            "scale-up, spare KV cache is below its trigger (target: 3 replicas)",
+        ),
+        (
+            EVEN,
+            4.0,
+            "scale-up, spare queue is below its trigger (target: 3 replicas)",
+        ),
+        (
+            HIGH,
+            4.0,
+            "scale-up, spare KV cache and spare queue are below their triggers (target: 3 replicas)",
+        ),
+        (
+            LOW,
+            0.0,
+            "scale-down, fewer replicas carry the load (target: 1 replicas)",
+        ),
+        (
+            EVEN,
+            0.0,
+            "no-change, neither more nor fewer replicas are due (target: 2 replicas)",
+        ),
+    ] {
+        assert_eq!(optimization(kv, queue), expected(rest), "{kv} {queue}");
+    }
+}
+
+#[test]
+fn noise_under_constant_load_writes_no_status() {
+    // Two replicas around the load at which one of them could go, at their minimum of two: the stage
+    // finds balance and a floor in turns.
+    let mut learned = Learned::default();
+    let mut messages = Vec::new();
+    for minute in 0..60_u32 {
+        let noise = f64::from(minute * 7 % 11) / 100.0;
+        let variant = Variant::new("d")
+            .replicas(2, 0.3 + noise, noise)
+            .bounds(Some(2), None)
+            .desired(Some(2));
+        let world = World::of([variant]);
+        let (known, plan) = world.plan_after(&learned, at(u64::from(minute) * 60));
+        learned = known;
+        let view = &world.variants[0].view;
+        let decision = &plan.decisions[&view.key];
+        let kind = std::mem::discriminant(&decision.decisive().unwrap().why);
+        messages.push((kind, said(&conditions(view, Some(decision), None))));
+    }
+    let kinds: HashSet<_> = messages.iter().map(|(kind, _)| *kind).collect();
+    assert!(kinds.len() > 1, "the noise crosses a threshold");
+    messages.dedup_by(|later, earlier| later.1 == earlier.1);
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
 #[test]

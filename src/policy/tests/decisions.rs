@@ -7,7 +7,7 @@ use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::plan::{MetricsState, Outcome, Plan};
 use crate::policy::reuse::Reuse;
-use crate::policy::snapshot::{ClusterSnapshot, SignalName, TargetView};
+use crate::policy::snapshot::{ClusterSnapshot, SignalName, TargetPast, TargetView};
 
 #[test]
 fn nothing_shrinks_on_samples_that_are_old_or_incomplete_but_growth_goes_on() {
@@ -177,7 +177,13 @@ fn a_target_out_of_sight_keeps_its_count_and_keeps_the_model_from_shrinking() {
     assert!(reason(&unknown, "v").ends_with("shrinking waits for ns/odd"));
     let malformed = with(TargetView::Malformed { why: "bad".into() });
     expect(&malformed, &[("odd", 4), ("v", 3)]);
-    expect(&with(TargetView::NotFound { target: name() }), &[("v", 2)]);
+    expect(
+        &with(TargetView::NotFound {
+            target: name(),
+            past: TargetPast::Existed,
+        }),
+        &[("v", 2)],
+    );
     expect(
         &with(TargetView::Contested {
             target: name(),

@@ -7,7 +7,7 @@ use super::properties::NOW;
 use super::world::{Variant, World, at};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::moment::Since;
-use crate::policy::snapshot::{GenerationState, Readiness, SignalName, TargetView};
+use crate::policy::snapshot::{GenerationState, Readiness, SignalName, TargetPast, TargetView};
 
 /// What a pod reports: value and age.
 type Said = Option<(f64, u64)>;
@@ -125,7 +125,10 @@ fn odd_target(variant: Variant, oddity: u32) -> Variant {
     let target = TargetKey::new("ns", TargetKind::Deployment, "d");
     match oddity {
         0 => variant.target(TargetView::Unknown { target }),
-        1 => variant.target(TargetView::NotFound { target }),
+        1 => variant.target(TargetView::NotFound {
+            target,
+            past: TargetPast::Existed,
+        }),
         2 => variant.target(TargetView::Malformed { why: "bad".into() }),
         _ => variant,
     }

@@ -8,6 +8,7 @@ mod first_look;
 pub(super) mod fleet;
 mod from_zero;
 mod losses;
+mod metrics_gaps;
 mod missing;
 mod properties;
 mod records;

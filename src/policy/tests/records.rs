@@ -7,10 +7,11 @@ use crate::policy::actuation::{
 };
 use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Plan};
 use crate::policy::record::{Record, Troubles, Values};
-use crate::policy::snapshot::{Accelerator, CycleId, TargetView};
+use crate::policy::snapshot::{Accelerator, CycleId, SignalName, TargetPast, TargetView};
 use crate::policy::tests::world::{Variant, World, at};
 use crate::policy::units::Replicas;
 
@@ -98,6 +99,7 @@ fn a_target_that_goes_takes_the_values_along_and_one_that_is_out_of_sight_keeps_
 
     let gone = variant.target(TargetView::NotFound {
         target: target_key(),
+        past: TargetPast::Existed,
     });
     let gone = record(&gone, None, Some(&shown), at(2));
     assert_eq!(gone.values, None);
@@ -112,6 +114,7 @@ fn a_target_that_goes_takes_the_values_along_and_one_that_is_out_of_sight_keeps_
 fn a_decision_on_another_state_of_the_target_is_not_used() {
     let missing = Variant::new("a").target(TargetView::NotFound {
         target: target_key(),
+        past: TargetPast::Existed,
     });
     let plan = plan_of(&missing, at(0));
     let found = Variant::new("a").replicas(4, 0.1, 0.0);
@@ -159,11 +162,43 @@ fn a_quarantined_variant_keeps_its_count_and_says_so() {
 }
 
 #[test]
+fn an_error_whose_figures_alone_change_keeps_its_words() {
+    let mut world = World::of([Variant::new("a").replicas(2, 0.1, 0.0)]);
+    world.failed = vec![SignalName::KvUsage];
+    let plan = world.plan(at(0));
+    let after = |previous: Option<&Record>, error: &str| {
+        let gap = MetricsGap::QueryFailed {
+            error: error.into(),
+        };
+        let troubles = Troubles {
+            gap: Some(&gap),
+            ..Troubles::default()
+        };
+        let view = &world.variants[0].view;
+        let record = Record::of(view, Some(&plan), previous, troubles, at(1));
+        let [_, metrics, _, _, ready] = &record.conditions;
+        assert_eq!(metrics.message, ready.message);
+        record
+    };
+    let message = |record: &Record| record.conditions[1].message.clone();
+    let first = after(None, "no answer within 5s");
+    assert_eq!(
+        message(&first),
+        "Prometheus did not answer the saturation queries - no answer within 5s"
+    );
+    let second = after(Some(&first), "no answer within 14s");
+    assert_eq!(message(&second), message(&first));
+    let third = after(Some(&second), "connection refused");
+    assert!(message(&third).ends_with("connection refused"), "{third:?}");
+}
+
+#[test]
 fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
     let before = Variant::new("a").replicas(2, 0.5, 0.0);
     let mut plan = World::of([before.clone()]).plan(at(0));
     let gone = before.clone().target(TargetView::NotFound {
         target: TargetKey::new("ns", TargetKind::Deployment, "a"),
+        past: TargetPast::Existed,
     });
     let back = Variant::new("a").counts(3, 0);
     let desired = |record: &Record| record.values.map(|values| values.desired);

@@ -1,6 +1,7 @@
 //! What happens over time: pods that load, counts that nobody applies, replicas that fall silent.
 
 use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason};
+use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType, conditions};
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
 use crate::policy::plan::{Plan, Why};
@@ -385,6 +386,22 @@ fn who_does_not_grow_while_requests_wait_says_why() {
         reason(&late, "v"),
         format!("requests have waited for 120s and nothing grows: {because}")
     );
+    let snapshot = waiting(None).snapshot(at(120));
+    let shown = |plan: &Plan| {
+        let key = VariantKey::new("ns", "v");
+        let decision = plan.decisions.get(&key);
+        conditions(&snapshot.variants[&key], decision, None)
+            .iter()
+            .filter(|one| one.reason == ConditionReason::RequestsWaiting)
+            .map(|one| (one.kind, one.status, one.message.clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&early), []);
+    let message = "Requests have waited for 2 minutes, and nothing grows: neither more nor fewer \
+                   replicas are due (target: 4 replicas)";
+    let of = |kind| (kind, ConditionStatus::False, message.to_owned());
+    let [optimization, ready] = [ConditionType::OptimizationReady, ConditionType::Ready];
+    assert_eq!(shown(&late), [of(optimization), of(ready)]);
     // At its maximum there is nothing to be done, and what grows is on its way.
     assert_eq!(unserved(&after(&waiting(Some(4)), 120)), None);
     let mut asked = waiting(None);

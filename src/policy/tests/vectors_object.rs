@@ -233,7 +233,7 @@ fn act_series_of_a_decision() {
                 assert_eq!(labels, expected, "{id}");
             }
             if let Some(expected) = expect.metrics_available {
-                let [_, metrics, ..] = conditions(&world.variants[0].view, Some(decision));
+                let [_, metrics, ..] = conditions(&world.variants[0].view, Some(decision), None);
                 assert_eq!(said(&metrics), expected, "{id}");
             }
         },
@@ -289,7 +289,7 @@ fn rcl_an_object_and_its_conditions() {
             let mut state = VariantState::new(object.key.clone(), None);
             if given.target_appears {
                 let view = state.refresh(&facts(&object, Lookup::Missing), at(0)).view;
-                let [resolved, ..] = conditions(&view, None);
+                let [resolved, ..] = conditions(&view, None, None);
                 assert_ne!(resolved.status.as_str(), "True", "{id}: before it appears");
             }
             let view = state
@@ -300,7 +300,7 @@ fn rcl_an_object_and_its_conditions() {
             let snapshot = World::of([variant]).snapshot(at(1));
             let plan = plan(&snapshot, &Learned::default(), &settings(), 1, at(1));
             let decision = &plan.decisions[&object.key];
-            let [resolved, metrics, ..] = conditions(&view, Some(decision));
+            let [resolved, metrics, ..] = conditions(&view, Some(decision), None);
             if let Some(expected) = expect.target_resolved {
                 assert_eq!(said(&resolved), expected, "{id}");
             }

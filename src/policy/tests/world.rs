@@ -13,7 +13,7 @@ use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
     PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, Sample, SignalName,
-    TargetView, VariantView,
+    TargetView, Unlabelled, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::{learn, plan};
@@ -223,6 +223,7 @@ impl World {
             routers: BTreeMap::new(),
             failures: BTreeMap::new(),
             sources: BTreeMap::new(),
+            unlabelled: Unlabelled::default(),
         };
         for signal in &self.failed {
             metrics

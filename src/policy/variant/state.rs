@@ -13,7 +13,7 @@ use crate::policy::object::{
 };
 use crate::policy::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget,
-    TargetView, VariantView,
+    TargetPast, TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
 
@@ -88,6 +88,8 @@ pub struct VariantState {
     target_uid: Option<Arc<str>>,
     search: Search,
     stored: Stored,
+    /// The target that was there last.
+    existed: Option<TargetKey>,
 }
 
 /// Whether the count in the object's status is about the target that is there.
@@ -119,6 +121,14 @@ impl VariantState {
             Some(TargetView::NotFound { .. }) => (Search::Repeated, Stored::Outlived),
             _ => (Search::Idle, Stored::Valid),
         };
+        let existed = match published.as_deref().map(|view| &view.target) {
+            Some(TargetView::Resolved(target)) => Some(target.key.clone()),
+            Some(TargetView::NotFound {
+                target,
+                past: TargetPast::Existed,
+            }) => Some(target.clone()),
+            _ => None,
+        };
         Self {
             key,
             last: published,
@@ -126,6 +136,7 @@ impl VariantState {
             target_uid: None,
             search,
             stored,
+            existed,
         }
     }
 
@@ -221,27 +232,40 @@ impl VariantState {
         match facts.target {
             Lookup::Found(target) if target.lifecycle == Lifecycle::Live => {
                 self.search = Search::Idle;
+                self.existed = Some(key);
                 TargetView::Resolved(scale(target))
             }
-            Lookup::Found(_) | Lookup::Missing => self.missing(key),
+            Lookup::Found(_) | Lookup::Missing => self.missing(key, facts),
             Lookup::Unscalable(why) => unsupported(spec, why),
             // What was concluded from a mirror that was heard of stays until it is heard of again.
-            Lookup::Unheard if self.search == Search::Repeated => {
-                TargetView::NotFound { target: key }
-            }
+            Lookup::Unheard if self.search == Search::Repeated => self.not_found(key, facts),
             Lookup::Unsynced | Lookup::Unheard => TargetView::Unknown { target: key },
         }
     }
 
     /// Not found is said at the second look; see [`SECOND_LOOK`].
-    fn missing(&mut self, target: TargetKey) -> TargetView {
+    fn missing(&mut self, target: TargetKey, facts: &Facts<'_>) -> TargetView {
         match self.search {
             Search::Idle => {
                 self.search = Search::Repeated;
                 TargetView::Unknown { target }
             }
-            Search::Repeated => TargetView::NotFound { target },
+            Search::Repeated => self.not_found(target, facts),
         }
+    }
+
+    /// A count in the status was decided for a target that was there, which a new process
+    /// goes by.
+    fn not_found(&mut self, target: TargetKey, facts: &Facts<'_>) -> TargetView {
+        if self.existed.is_none() && facts.object.stored.desired.is_some() {
+            self.existed = Some(target.clone());
+        }
+        let past = if self.existed.as_ref() == Some(&target) {
+            TargetPast::Existed
+        } else {
+            TargetPast::Unseen
+        };
+        TargetView::NotFound { target, past }
     }
 
     fn stored(&mut self, facts: &Facts<'_>) -> Option<Replicas> {
@@ -358,8 +382,8 @@ pub fn read(object: &VariantObject) -> Result<&VariantSpec, Arc<str>> {
     }
     if spec.target.name.is_empty() {
         return Err(format!(
-            "{key}: spec.scaleTargetRef.name is empty; set it to the name of a Deployment in {}",
-            key.namespace
+            "{key}: spec.scaleTargetRef.name is empty; set it to the name of the {} in {} that serves the model",
+            spec.target.kind, key.namespace
         )
         .into());
     }

@@ -9,6 +9,7 @@ use tokio::time::advance;
 use super::{Gate, Refusal};
 use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
+use crate::cluster::event::EventReason;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::review::Access;
 use crate::env::Clock;
@@ -246,7 +247,7 @@ async fn a_right_that_is_missing_is_named_while_the_other_works() {
     let event = events.last().unwrap().notice;
     assert_eq!(
         (event.reason, event.action),
-        ("PermissionMissing", "Review")
+        (EventReason::PermissionMissing, "Review")
     );
     assert!(event.note.contains(why), "{event:?}");
 

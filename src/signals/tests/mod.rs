@@ -13,4 +13,5 @@ mod routers;
 mod settings;
 mod stub;
 mod tls;
+mod unlabelled;
 mod vectors;

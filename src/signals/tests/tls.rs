@@ -189,3 +189,12 @@ async fn a_server_that_speaks_no_tls_is_told_apart() {
     };
     refused(ask(&client(format!("https://127.0.0.1:{}", server.port), tls)).await);
 }
+
+#[tokio::test]
+async fn a_server_without_tls_is_named_as_one() {
+    let server = FakePrometheus::plain(answering()).await;
+    let url = format!("https://127.0.0.1:{}", server.port);
+    let error = refused(ask(&client(url, TlsSettings::default())).await);
+    assert!(error.contains("PROMETHEUS_ALLOW_HTTP"), "{error}");
+    assert!(!error.contains("PROMETHEUS_CA_CERT_PATH"), "{error}");
+}

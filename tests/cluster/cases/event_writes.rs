@@ -9,7 +9,9 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::json;
 use tokio::time::Instant;
-use wva::cluster::event::{EventApi, Notice, Occurrence, Regarding, Severity, publish};
+use wva::cluster::event::{
+    EventApi, EventReason, Notice, Occurrence, Regarding, Severity, publish,
+};
 use wva::cluster::permit::WritePermit;
 use wva::policy::moment::WallTime;
 
@@ -61,7 +63,7 @@ async fn notice(cx: &Cx, note: &str) -> Result<Notice> {
             uid: Arc::from(object.uid().unwrap_or_default()),
         },
         severity: Severity::Warning,
-        reason: "ImmutableConfigChangeRejected",
+        reason: EventReason::ImmutableConfigChangeRejected,
         action: "Reload",
         note: note.to_owned(),
         cycle: None,

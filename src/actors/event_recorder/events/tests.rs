@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus::{IntCounterVec, Opts};
 
 use super::{Events, NOTES, RING};
-use crate::cluster::event::{NOTE_LIMIT, Notice, Regarding, Severity};
+use crate::cluster::event::{EventReason, NOTE_LIMIT, Notice, Regarding, Severity};
 use crate::policy::moment::{Moment, WallTime};
 
 fn at(seconds: u64) -> Moment {
@@ -15,7 +15,7 @@ fn at(seconds: u64) -> Moment {
     }
 }
 
-fn notice(name: &str, reason: &'static str, note: &str) -> Notice {
+fn notice(name: &str, reason: EventReason, note: &str) -> Notice {
     Notice {
         regarding: Regarding {
             api_version: Arc::from("v1"),
@@ -33,7 +33,7 @@ fn notice(name: &str, reason: &'static str, note: &str) -> Notice {
 }
 
 fn scaled(note: &str) -> Notice {
-    notice("llama", "ScaledUp", note)
+    notice("llama", EventReason::ScaledUp, note)
 }
 
 /// Events, the counter of what is lost, and how often somebody was woken.
@@ -117,8 +117,8 @@ fn what_only_repeats_is_counted() {
 fn other_objects_and_other_reasons_do_not_wait() {
     let (events, _, _) = events();
     events.throw(at(0), scaled("2"));
-    events.throw(at(1), notice("llama", "ScaledDown", "1"));
-    events.throw(at(2), notice("qwen", "ScaledUp", "2"));
+    events.throw(at(1), notice("llama", EventReason::ScaledDown, "1"));
+    events.throw(at(2), notice("qwen", EventReason::ScaledUp, "2"));
     let all = [sent(&events, 2), sent(&events, 2), sent(&events, 2)];
     let wanted = [once("2", 0), once("1", 1), once("2", 2)];
     assert_eq!(all, wanted.map(Some));
@@ -176,14 +176,14 @@ fn a_storm_wakes_once_until_somebody_looks() {
     assert_eq!(woken(), 0);
     for number in 0..3 * RING {
         let name = format!("llama-{number}");
-        events.throw(at(0), notice(&name, "ScaledUp", "1 to 2"));
+        events.throw(at(0), notice(&name, EventReason::ScaledUp, "1 to 2"));
     }
     events.throw_always(at(0), scaled("2 to 3"));
     events.ring();
     assert_eq!(woken(), 1);
 
     assert!(events.next(at(0)).is_some());
-    events.throw(at(0), notice("another", "ScaledUp", "1 to 2"));
+    events.throw(at(0), notice("another", EventReason::ScaledUp, "1 to 2"));
     events.ring();
     assert_eq!(woken(), 2);
 }

@@ -198,14 +198,16 @@ fn a_scaler_that_does_not_work_says_why() {
             "spec": { "scaleTargetRef": { "kind": "Deployment", "name": "d" }, "maxReplicas": 1 },
             "status": { "conditions": [
                 { "type": "ScalingLimited", "status": "False", "reason": "DesiredWithinRange" },
-                { "type": kind, "status": "False", "reason": reason },
+                { "type": kind, "status": "False", "reason": reason, "message": "its own words" },
             ], "desiredReplicas": 0 },
         }));
         (object.scaler.made_for, object.scaler.activity)
     };
-    let failing = |reason: &str| Activity::Failing {
+    let saying = |reason: &str, message: &str| Activity::Failing {
         reason: reason.into(),
+        message: message.into(),
     };
+    let failing = |reason: &str| saying(reason, "its own words");
     let metric = "FailedGetExternalMetric";
     assert_eq!(hpa(None, "ScalingActive", metric), (None, failing(metric)));
     assert_eq!(
@@ -232,9 +234,19 @@ fn a_scaler_that_does_not_work_says_why() {
                        { "type": "Fallback", "status": "Unknown" }]);
     assert_eq!(keda(json!({}), ready.clone()), Activity::Working);
     let paused = json!({ "autoscaling.keda.sh/paused": "true" });
-    assert_eq!(keda(paused, ready), Activity::Paused);
-    let fallback = json!([{ "type": "Fallback", "status": "True", "reason": "FallbackExists" }]);
-    assert_eq!(keda(json!({}), fallback), failing("FallbackExists"));
+    let annotation = r#"autoscaling.keda.sh/paused="true""#.into();
+    assert_eq!(keda(paused, ready), Activity::Paused { annotation });
+    let fallback = json!([{ "type": "Fallback", "status": "True", "reason": "FallbackExists",
+                            "message": "At least one trigger is falling back" }]);
+    assert_eq!(
+        keda(json!({}), fallback),
+        saying("FallbackExists", "At least one trigger is falling back")
+    );
     let broken = json!([{ "type": "Ready", "status": "False" }]);
-    assert_eq!(keda(json!({}), broken), failing("Ready"));
+    assert_eq!(keda(json!({}), broken), saying("Ready", ""));
+    let long = json!([{ "type": "Ready", "status": "False", "message": "x".repeat(1_000) }]);
+    let Activity::Failing { message, .. } = keda(json!({}), long) else {
+        panic!("it does not fail");
+    };
+    assert_eq!(message.len(), 300);
 }
