@@ -353,15 +353,18 @@ fn peaks_from_before_the_last_start_order_nothing() {
 
     // A replica that is ready once more did not start, and while one is on its way another rule holds.
     expect(&World::of([landing(-600, 150)]).plan(at(160)), &[("v", 4)]);
-    let loading = landing(0, 150).loading(created(140)).pending_since(at(140));
+    let loading = landing(0, 150)
+        .desired(Some(4))
+        .loading(created(140))
+        .pending_since(at(140));
     let spill = World::of([loading, Variant::new("w").replicas(1, HIGH, 0.0)]);
     expect(&spill.plan(at(160)), &[("v", 4), ("w", 2)]);
 }
 
 #[test]
 fn who_does_not_grow_while_requests_wait_says_why() {
-    // An idle cache, a queue below its threshold in the mean, and one above it in sum.
-    let loads = [(0.1, 40.0), (0.1, 0.0), (0.1, 0.0), (0.1, 0.0)];
+    // One replica is full and counts no more; the others could not do with one less.
+    let loads = [(0.1, 40.0), (0.1, 1.5), (0.1, 1.5), (0.1, 1.5)];
     let waiting = |max| {
         World::of([Variant::new("v")
             .bounds(None, max)

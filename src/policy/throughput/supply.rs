@@ -37,7 +37,11 @@ pub fn full_sequences(kv_capacity: f64, shape: Shape, max_sequences: Option<f64>
 /// Tokens per second of a replica at a fullness, where `full` sequences fill it: `k * full / ITL(k)`;
 /// none where the inputs make no rate.
 pub fn rate_at(fullness: f64, full: f64, line: Line) -> Option<f64> {
-    quotient(fullness * full, line.at(fullness))
+    if (0.0..=1.0).contains(&fullness) {
+        quotient(fullness * full, line.at(fullness))
+    } else {
+        None
+    }
 }
 
 /// What the latency line says about a replica at the usage where the fleet would grow.
