@@ -7,6 +7,7 @@ use std::path::Path;
 mod crd;
 mod events;
 mod metrics;
+mod queries;
 
 /// Compares a page with its file below the repository, or writes it.
 fn check(file: &str, page: &str) {
