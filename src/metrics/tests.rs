@@ -87,7 +87,9 @@ fn the_build_is_shown_with_its_version() {
     let text = text.exposition(Visibility::Hidden).unwrap();
     let version = env!("CARGO_PKG_VERSION");
     let line = format!("version=\"{version}\"}} 1\n");
-    let shown = text.lines().find(|line| line.starts_with("wva_build_info{"));
+    let shown = text
+        .lines()
+        .find(|line| line.starts_with("wva_build_info{"));
     assert!(text.contains(&line), "{shown:?}");
 }
 
