@@ -9,6 +9,8 @@ COPY tests/allocations tests/allocations
 COPY image/build image/build
 RUN image/build dependencies
 COPY src src
+# The commit that `wva --version` shows beside the version, if it is given.
+ARG WVA_COMMIT
 RUN image/build root /root-of-image
 
 # The C library, certificates, and nothing else.

@@ -18,6 +18,7 @@ pub mod signals;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod telemetry;
+pub mod version;
 
 /// Chaos asks what each controller holds, also where it is played by tests.
 #[cfg(all(test, feature = "sim"))]

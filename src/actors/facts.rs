@@ -23,7 +23,7 @@ use crate::env::Clock;
 #[cfg(feature = "sim")]
 use crate::env::Flaw;
 use crate::env::Flaws;
-use crate::kit::{Cell, Census, WatchedKind};
+use crate::kit::{Cell, Census, RoleTotals, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::actuation::Scalers;
 use crate::policy::document::SnapshotDocument;
@@ -339,35 +339,18 @@ impl Facts {
                 None => drop(ages.remove_label_values(&kind)),
             }
         }
-        let mut roles: BTreeMap<&'static str, (u64, u64, u64)> = BTreeMap::new();
-        for report in census.report() {
-            let sums = roles.entry(report.role.label()).or_default();
-            sums.0 += report.told;
-            sums.1 += report.handled;
-            sums.2 += report.restarts;
+        for (role, totals) in census.totals() {
+            let RoleTotals {
+                sent,
+                handled,
+                restarts,
+            } = totals;
+            let process = &self.series.process;
+            process.show_role(role, [sent, handled, restarts]);
         }
-        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        for (role, (told, handled, restarts)) in roles {
-            self.series
-                .process
-                .actor_told
-                .with_label_values(&[role])
-                .set(count(told));
-            self.series
-                .process
-                .actor_handled
-                .with_label_values(&[role])
-                .set(count(handled));
-            self.series
-                .process
-                .actor_restarts
-                .with_label_values(&[role])
-                .set(count(restarts));
-        }
-        self.series
-            .config
-            .generation
-            .set(count(self.settings.load().generation.number));
+        let number = self.settings.load().generation.number;
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        self.series.config.generation.set(number);
     }
 
     /// What was said about settings last.

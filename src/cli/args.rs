@@ -5,6 +5,8 @@ use crate::settings::schema::{self, Spec};
 use crate::settings::value::Kind;
 use crate::settings::{Flags, GivenFlag, nearest};
 
+use super::usage;
+
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
@@ -34,6 +36,8 @@ pub enum Action {
     PrintConfig(PrintFormat),
     /// Show the help and exit.
     Help,
+    /// Show the version and exit.
+    Version,
 }
 
 /// The form of `--print-config`.
@@ -49,15 +53,10 @@ pub enum PrintFormat {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
     /// No flag has this name.
-    #[error("unknown flag {flag}{}; --help lists all flags", suggestion(.nearest.as_deref()))]
-    UnknownFlag {
-        /// As written, without its value.
-        flag: String,
-        /// The flag that was probably meant, with dashes.
-        nearest: Option<String>,
-    },
+    #[error("{0}")]
+    UnknownFlag(String),
     /// The flag needs a value and none follows.
-    #[error("flag {flag} needs a value; write {flag}=<{kind}>")]
+    #[error("{flag} needs a value; write {flag}=<{kind}>")]
     MissingValue {
         /// The flag.
         flag: String,
@@ -75,10 +74,6 @@ pub enum ArgumentError {
     /// A value of `--print-config`.
     #[error("--print-config={0:?} is not a format; write text or json")]
     Format(String),
-}
-
-fn suggestion(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |flag| format!(", did you mean {flag}?"))
 }
 
 fn after_switch(switch: Option<&str>, argument: &str) -> String {
@@ -108,7 +103,7 @@ where
     while let Some(argument) = rest.next() {
         parser.take(argument, &mut rest);
     }
-    if parser.parsed.action == Action::Help {
+    if matches!(parser.parsed.action, Action::Help | Action::Version) {
         parser.errors.clear();
     }
     (parser.parsed, parser.errors)
@@ -141,12 +136,10 @@ impl Parser {
         };
         match (name, find(name)) {
             ("h" | "help", _) => self.parsed.action = Action::Help,
+            ("version", _) => self.version(),
             ("print-config", _) => self.print_config(value.as_deref()),
             (_, Some((spec, flag))) => self.setting(spec, flag, value, rest),
-            (_, None) => self.errors.push(ArgumentError::UnknownFlag {
-                flag: dashed(name),
-                nearest: nearest_flag(name),
-            }),
+            (_, None) => self.errors.push(ArgumentError::UnknownFlag(unknown(name))),
         }
     }
 
@@ -177,6 +170,12 @@ impl Parser {
         }
     }
 
+    fn version(&mut self) {
+        if self.parsed.action != Action::Help {
+            self.parsed.action = Action::Version;
+        }
+    }
+
     fn print_config(&mut self, format: Option<&str>) {
         let format = match format {
             None | Some("text" | "true") => PrintFormat::Text,
@@ -200,9 +199,12 @@ fn find(name: &str) -> Option<(&'static Spec, &'static str)> {
     })
 }
 
-fn nearest_flag(name: &str) -> Option<String> {
+/// What is wrong with a flag that does not exist.
+fn unknown(name: &str) -> String {
     let known = schema::all().flat_map(|spec| spec.flags.iter().copied());
-    nearest(name, known.chain(["help", "print-config"])).map(dashed)
+    let known = known.chain(["help", "print-config", "version"]);
+    let meant = nearest(name, known).map(dashed);
+    usage::unknown(&dashed(name), meant.as_deref(), "wva controller --help")
 }
 
 fn dashed(name: &str) -> String {
@@ -298,6 +300,8 @@ mod tests {
             Action::PrintConfig(PrintFormat::Json)
         );
         assert_eq!(action(&["--nonsense", "-h"]), Action::Help);
+        assert_eq!(action(&["-h", "--version"]), Action::Help);
+        assert_eq!(action(&["-version", "--print-config"]), Action::Version);
         let arguments = parsed(&["--config-file", "/etc/wva/config.yaml"]).unwrap();
         assert_eq!(arguments.config_file(), Some("/etc/wva/config.yaml"));
         assert_eq!(parsed(&["--config-file="]).unwrap().config_file(), None);
@@ -317,11 +321,12 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "unknown flag --leader-elct, did you mean --leader-elect?; --help lists all flags",
+                "unknown argument \"--leader-elct\", did you mean \"--leader-elect\"?; \
+                 wva controller --help lists them",
                 "unexpected argument \"true\"; flags start with --, and a value is joined to its \
                  switch: --leader-elect=true",
                 "--print-config=\"xml\" is not a format; write text or json",
-                "flag -v needs a value; write -v=<number>",
+                "-v needs a value; write -v=<number>",
             ]
         );
         for argument in ["-", "--", "---v=2", "--=x", "positional"] {

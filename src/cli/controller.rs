@@ -11,24 +11,25 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 use super::args::{self, Action, Arguments, PrintFormat};
-use super::{fail, print, stop};
+use super::{fail, misused, print, print_version, stop};
 use crate::actors::config::log_notice;
 use crate::app::{self, Env, Startup};
 use crate::cluster::client::{Source, connect, within};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{Census, ExitReason, Kit};
 use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
+use crate::settings::generation::Generation;
 use crate::settings::layers::resolve;
 use crate::settings::logging::LogFormat;
-use crate::settings::print::Report;
+use crate::settings::print::{Report, changed};
 use crate::settings::schema;
-use crate::settings::statics::{PrometheusSettings, StaticSettings};
-use crate::settings::{Findings, Sources, Start, locate_main, start};
+use crate::settings::statics::{PrometheusSettings, StaticSettings, contradictions};
+use crate::settings::{Findings, MainConfigMap, Sources, Start, locate_main, start};
 use crate::signals::{
     DEFAULT_RESPONSE_LIMIT, HttpPrometheus, HttpRouters, PlainHttp, PromApi, RouterApi, Secret,
     TlsSettings, TokenSource, Verification,
 };
-use crate::telemetry;
+use crate::{telemetry, version};
 
 /// How long the first look at the ConfigMaps may take.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
@@ -38,21 +39,25 @@ pub fn run(
     arguments: impl Iterator<Item = String>,
     environment: BTreeMap<String, String>,
 ) -> ExitCode {
-    let (arguments, errors) = args::parse(arguments);
-    if arguments.action == Action::Help {
-        return print(&args::help_text());
+    let (arguments, unusable) = args::parse(arguments);
+    match arguments.action {
+        Action::Help => return print(&args::help_text()),
+        Action::Version => return print_version(),
+        Action::Run | Action::PrintConfig(_) => {}
     }
-    let mut errors = texts(&errors);
+    let mut errors = texts(&unusable);
+    // Of the errors those of the command line decide on the exit code.
+    let refuse = if errors.is_empty() { fail } else { misused };
     let (sources, unreadable) = sources(&arguments, environment);
     errors.extend(unreadable);
     let report = Report::new(&resolve(&sources, None), &sources);
     if let Action::PrintConfig(format) = arguments.action {
-        return print_config(report, errors, format);
+        return print_config(report, &sources, errors, format, refuse);
     }
     // Whatever stands in the cluster cannot mend these, and all of them are named at once.
     errors.extend(report.errors);
     if !errors.is_empty() {
-        return fail(errors);
+        return refuse(errors);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -86,9 +91,24 @@ fn sources(
     (sources, error)
 }
 
-fn print_config(mut report: Report, errors: Vec<String>, format: PrintFormat) -> ExitCode {
+/// Shows the settings, and exits as a start with them would.
+fn print_config(
+    mut report: Report,
+    sources: &Sources,
+    errors: Vec<String>,
+    format: PrintFormat,
+    refuse: fn(Vec<String>) -> ExitCode,
+) -> ExitCode {
     report.errors.splice(0..0, errors);
-    let sound = report.errors.is_empty();
+    let refused = refused_at_start(sources);
+    let is_read = sources.main != MainConfigMap::NotRead || sources.config_file.is_some();
+    if !is_read && !refused.is_empty() {
+        report.remarks.push(
+            "the main ConfigMap is not read here; what it sets may lift an error between settings"
+                .to_owned(),
+        );
+    }
+    report.errors.extend(refused);
     let printed = match format {
         PrintFormat::Text => print(&report.to_text()),
         PrintFormat::Json => match report.to_json() {
@@ -96,7 +116,31 @@ fn print_config(mut report: Report, errors: Vec<String>, format: PrintFormat) ->
             Err(error) => fail([error]),
         },
     };
-    if sound { printed } else { ExitCode::FAILURE }
+    if report.errors.is_empty() {
+        printed
+    } else {
+        // The report names them.
+        refuse(Vec::new())
+    }
+}
+
+/// What a start refuses where every single value is accepted: contradictions, and what Prometheus
+/// cannot be reached with.
+fn refused_at_start(sources: &Sources) -> Vec<String> {
+    let contradictions = contradictions(&resolve(sources, None).values);
+    if !contradictions.is_empty() {
+        let mut errors = texts(&contradictions);
+        errors.extend(missing_files(sources));
+        return errors;
+    }
+    let Ok(Start { generation, .. }) = start(sources) else {
+        return Vec::new();
+    };
+    let statics = &generation.statics;
+    match prometheus(statics) {
+        Ok(_) => routers(statics).err().unwrap_or_default(),
+        Err(errors) => texts(&errors),
+    }
 }
 
 async fn serve(fixed: Sources) -> ExitCode {
@@ -129,14 +173,10 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
     };
     let levels = telemetry::install(format, generation.dynamic.log_level.as_str())
         .map_err(|error| vec![error.to_string()])?;
-    tell(&findings);
     let seed = SeedTree::from_entropy();
     let identity = identity(&fixed, &seed);
-    tracing::info!(
-        identity = &*identity,
-        generation = generation.number,
-        "controller starts"
-    );
+    announce(&generation, &identity);
+    tell(&findings);
     let kit = Kit {
         clock: Clock::real(),
         seed,
@@ -156,6 +196,22 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
         findings,
     };
     Ok((env, startup))
+}
+
+/// The first line of the log: what runs, and how it differs from the defaults.
+fn announce(generation: &Generation, identity: &str) {
+    let statics = &generation.statics;
+    let scope = &statics.scope;
+    tracing::info!(
+        version = version::shown(),
+        identity,
+        instance = scope.controller_instance.as_deref().unwrap_or_default(),
+        namespaces = scope.watch_namespace.as_deref().unwrap_or("all"),
+        prometheus = %statics.prometheus.base_url,
+        settings = changed(&generation.values),
+        generation = generation.number,
+        "controller starts"
+    );
 }
 
 /// Files of the connection to Prometheus that are named and not there: what contradicts itself is
@@ -294,4 +350,63 @@ fn prometheus(
 async fn stop_signal() {
     stop::asked().await;
     tracing::info!("asked to stop");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refused_at_start;
+    use crate::settings::Sources;
+
+    fn refused(environment: &[(&str, &str)]) -> Vec<String> {
+        // A second installation is refused, and means that it is there already.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut sources = Sources::default();
+        for (name, text) in environment {
+            let (name, text) = ((*name).to_owned(), (*text).to_owned());
+            sources.environment.insert(name, text);
+        }
+        refused_at_start(&sources)
+    }
+
+    #[test]
+    fn what_a_start_refuses_is_shown_before_it() {
+        let plain = ("PROMETHEUS_BASE_URL", "http://prom:9090");
+        let secure = ("PROMETHEUS_BASE_URL", "https://prom:9090");
+        let allowed = ("PROMETHEUS_ALLOW_HTTP", "true");
+        assert_eq!(refused(&[]), Vec::<String>::new());
+        assert_eq!(refused(&[plain, allowed]), Vec::<String>::new());
+        for (environment, expected) in [
+            (vec![plain], "HTTPS is required"),
+            (
+                vec![plain, allowed, ("PROMETHEUS_BEARER_TOKEN", "t")],
+                "plain http would expose or ignore PROMETHEUS_BEARER_TOKEN",
+            ),
+            (
+                vec![secure, ("PROMETHEUS_CLIENT_KEY_PATH", "/none/key")],
+                "it needs PROMETHEUS_CLIENT_CERT_PATH as well",
+            ),
+            (
+                vec![
+                    secure,
+                    ("LEADER_ELECTION_RENEW_DEADLINE", "1h"),
+                    ("LEADER_ELECT", "true"),
+                ],
+                "the renew deadline must be shorter",
+            ),
+            (
+                vec![secure, ("PROMETHEUS_TOKEN_PATH", "/none/token")],
+                "failed to read the bearer token from /none/token",
+            ),
+            (
+                vec![secure, ("PROMETHEUS_CA_CERT_PATH", "/none/ca")],
+                "CA certificate file not found: /none/ca",
+            ),
+        ] {
+            let errors = refused(&environment);
+            assert!(
+                errors.iter().any(|error| error.contains(expected)),
+                "{environment:?}: {errors:?}"
+            );
+        }
+    }
 }

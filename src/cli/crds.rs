@@ -1,6 +1,26 @@
 //! `wva crds`: the custom resource definitions, ready for `kubectl apply`.
 
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::usage::{Given, read};
+use super::{fail, misused, print};
 use crate::api::variant_autoscaling;
+
+/// Prints the custom resource definition
+#[derive(Debug, Parser)]
+#[command(name = "crds")]
+pub(super) struct Flags;
+
+/// Runs the command.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    match read::<Flags>(arguments).map(|given| (given, text())) {
+        Ok((Given::Help(text), _) | (_, Ok(text))) => print(&text),
+        Ok((_, Err(error))) => fail([error]),
+        Err(error) => misused([error]),
+    }
+}
 
 /// The YAML text of all definitions.
 ///

@@ -8,17 +8,20 @@ use std::process::ExitCode;
 pub mod args;
 #[cfg(feature = "sim")]
 pub mod chaos;
+mod completions;
 pub mod controller;
 pub mod crds;
 #[cfg(feature = "sim")]
 pub mod demo;
-#[cfg(feature = "sim")]
-mod flags;
 pub mod plan;
 mod stop;
+mod usage;
 
 #[cfg(test)]
 mod vectors;
+
+use crate::settings::nearest;
+use crate::version;
 
 const USAGE: &str = "\
 wva: autoscaler for LLM inference on Kubernetes
@@ -29,6 +32,9 @@ commands:
   wva controller --print-config[=json]    show every setting, its value and where it comes from
   wva plan --snapshot FILE                show what the controller would decide, from a file
   wva crds                                print the custom resource definition
+  wva completions SHELL                   print the completion script of bash, zsh or fish
+  wva help COMMAND                        list the flags of a command
+  wva --version                           print the version
 ";
 
 /// Commands that only builds with the embedded world have.
@@ -39,6 +45,9 @@ const USAGE_OF_WORLDS: &str = if cfg!(feature = "sim") {
 } else {
     ""
 };
+
+/// Exit code of a command line or an input that is not accepted.
+const MISUSED: u8 = 2;
 
 /// The name under which the original's image has its program.
 const MANAGER: &str = "manager";
@@ -57,6 +66,26 @@ fn usage() -> String {
     format!("{USAGE}{USAGE_OF_WORLDS}")
 }
 
+/// Words that a command line may begin with.
+const COMMANDS: [&str; 9] = [
+    "controller",
+    "plan",
+    "crds",
+    "completions",
+    "help",
+    "--help",
+    "--version",
+    "demo",
+    "chaos",
+];
+
+/// The last two belong to the embedded world.
+fn commands() -> &'static [&'static str] {
+    let worlds = if cfg!(feature = "sim") { 0 } else { 2 };
+    let own = COMMANDS.len() - worlds;
+    COMMANDS.get(..own).unwrap_or(&COMMANDS)
+}
+
 /// Runs the command that the arguments name.
 pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitCode {
     let mut rest = arguments.iter().cloned();
@@ -67,24 +96,34 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
         Some("demo") => demo::run(rest),
         #[cfg(feature = "sim")]
         Some("chaos") => chaos::run(rest),
-        Some("crds") => match (rest.next(), crds::text()) {
-            (Some(extra), _) => {
-                complain(&format!("wva crds takes no argument, and got {extra:?}\n"));
-                ExitCode::from(2)
+        Some("crds") => crds::run(rest),
+        Some("completions") => completions::run(rest),
+        Some("help") => match rest.next() {
+            Some(command) if command != "help" && !command.starts_with('-') => {
+                run(&[command, "--help".to_owned()], environment)
             }
-            (None, Ok(text)) => print(&text),
-            (None, Err(error)) => fail([error]),
+            _ => print(&usage()),
         },
-        Some("help" | "--help" | "-h") => print(&usage()),
-        Some(other) => {
-            complain(&format!("unknown command {other:?}\n\n{}", usage()));
-            ExitCode::from(2)
-        }
+        Some("--help" | "-h") => print(&usage()),
+        Some("--version" | "-V") => print_version(),
+        Some(other) => misused([unknown(other)]),
         None => {
             complain(&usage());
-            ExitCode::from(2)
+            ExitCode::from(MISUSED)
         }
     }
+}
+
+/// What is wrong with a command that does not exist.
+fn unknown(command: &str) -> String {
+    let meant = nearest(command, commands().iter().copied());
+    let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
+    format!("unknown command {command:?}{meant}; wva --help lists them")
+}
+
+/// Prints the version.
+fn print_version() -> ExitCode {
+    print(&format!("wva {}\n", version::shown()))
 }
 
 /// Writes to standard output.
@@ -103,6 +142,12 @@ fn fail<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Says what is wrong with a command line or an input, one line each.
+fn misused<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
+    fail(errors);
+    ExitCode::from(MISUSED)
+}
+
 /// Writes to standard error; nobody is left to tell if that fails.
 fn complain(text: &str) {
     drop(std::io::stderr().write_all(text.as_bytes()));
@@ -110,7 +155,27 @@ fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::command_line;
+    use super::{COMMANDS, command_line, commands, unknown, usage};
+
+    #[test]
+    fn a_misspelt_command_is_refused_with_the_one_that_was_meant() {
+        assert_eq!(
+            unknown("paln"),
+            "unknown command \"paln\", did you mean \"plan\"?; wva --help lists them"
+        );
+        assert_eq!(
+            unknown("--verson"),
+            "unknown command \"--verson\", did you mean \"--version\"?; wva --help lists them"
+        );
+        assert_eq!(unknown("x"), "unknown command \"x\"; wva --help lists them");
+        assert_eq!(commands(), COMMANDS);
+        for command in commands().iter().filter(|command| **command != "--help") {
+            assert!(
+                usage().contains(&format!("\n  wva {command} ")),
+                "{command}"
+            );
+        }
+    }
 
     #[test]
     fn as_manager_it_is_the_controller() {

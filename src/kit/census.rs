@@ -36,6 +36,8 @@ struct Inner {
     /// forgotten and comes back cannot start below its former lives.
     incarnations: AtomicU64,
     table: Mutex<BTreeMap<Role, Entry>>,
+    /// What roles did that were forgotten. Locked while the table is.
+    forgotten: Mutex<BTreeMap<&'static str, RoleTotals>>,
     /// Lives that have not ended.
     living: watch::Sender<usize>,
     overdue: AtomicU64,
@@ -112,6 +114,25 @@ pub struct RoleReport {
     pub last_failure: Option<String>,
 }
 
+/// What the roles of one label did since the process started. No figure ever falls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RoleTotals {
+    /// Messages sent to them.
+    pub sent: u64,
+    /// Messages that no longer wait.
+    pub handled: u64,
+    /// Lives begun after the first of each role.
+    pub restarts: u64,
+}
+
+impl RoleTotals {
+    fn add(&mut self, sent: u64, handled: u64, restarts: u64) {
+        self.sent = self.sent.saturating_add(sent);
+        self.handled = self.handled.saturating_add(handled);
+        self.restarts = self.restarts.saturating_add(restarts);
+    }
+}
+
 /// Whether the process should be left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Aliveness {
@@ -137,6 +158,18 @@ impl Census {
             .iter()
             .map(|(role, entry)| entry.report(role))
             .collect()
+    }
+
+    /// Totals by label, of the roles that are forgotten as well.
+    pub fn totals(&self) -> BTreeMap<&'static str, RoleTotals> {
+        let table = self.table();
+        let mut totals = self.forgotten().clone();
+        for (role, entry) in table.iter() {
+            let report = entry.report(role);
+            let total = totals.entry(role.label()).or_default();
+            total.add(report.told, report.handled, report.restarts);
+        }
+        totals
     }
 
     /// Whether the process should be left alone; the answer to a liveness probe.
@@ -236,13 +269,29 @@ impl Census {
 
     /// Forgets a role that will not come back.
     pub(super) fn forget(&self, role: &Role) {
-        self.table().remove(role);
+        let mut table = self.table();
+        if let Some(entry) = table.remove(role) {
+            self.remember(role, &entry);
+        }
     }
 
     /// Forgets the children of a keyed supervisor, of which some may not come back.
     pub(super) fn forget_children(&self, parent: &Role) {
-        self.table()
-            .retain(|role, _| role.parent().as_ref() != Some(parent));
+        self.table().retain(|role, entry| {
+            let is_kept = role.parent().as_ref() != Some(parent);
+            if !is_kept {
+                self.remember(role, entry);
+            }
+            is_kept
+        });
+    }
+
+    /// Keeps what a role did that is forgotten. What it did not handle waits no longer.
+    fn remember(&self, role: &Role, entry: &Entry) {
+        let RoleReport { told, restarts, .. } = entry.report(role);
+        let mut forgotten = self.forgotten();
+        let total = forgotten.entry(role.label()).or_default();
+        total.add(told, told, restarts);
     }
 
     /// Kills a role with everything below it, in a fixed order: the deepest first, then as in the
@@ -291,6 +340,13 @@ impl Census {
             .filter(|(_, entry)| entry.alive)
             .map(|(role, _)| role.clone())
             .collect()
+    }
+
+    fn forgotten(&self) -> MutexGuard<'_, BTreeMap<&'static str, RoleTotals>> {
+        self.0
+            .forgotten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<Role, Entry>> {

@@ -30,7 +30,7 @@ pub use address::{Address, Delivery};
 pub use behaviour::{Behaviour, Context, Occasion, Trouble};
 pub use bell::Doorbell;
 pub use cell::{Cell, Follower};
-pub use census::{Aliveness, Census, RoleReport, RoleState};
+pub use census::{Aliveness, Census, RoleReport, RoleState, RoleTotals};
 #[cfg(feature = "sim")]
 pub use chaos::{KillAt, Mishap};
 pub use child::ChildSpec;

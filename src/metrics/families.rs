@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use prometheus::core::Collector;
 use prometheus::proto::MetricType;
@@ -11,6 +12,7 @@ use prometheus::{
 };
 
 use crate::policy::series;
+use crate::version;
 
 const VARIANT: [&str; 3] = ["variant_name", "namespace", "accelerator_type"];
 
@@ -84,16 +86,42 @@ pub struct ProcessSeries {
     pub errors: IntCounterVec,
     /// Age of the last contact of each mirror, in seconds, by `kind`.
     pub mirror_age: GaugeVec,
-    /// Messages told to a role.
-    pub actor_told: IntGaugeVec,
-    /// Messages that a role has handled.
-    pub actor_handled: IntGaugeVec,
-    /// Restarts of a role.
-    pub actor_restarts: IntGaugeVec,
+    /// What roles did: messages sent and handled, restarts.
+    roles: [RoleSeries; 3],
+    /// Held while a total is compared and raised, so that two scrapes do not both add the difference.
+    raising: Mutex<()>,
     /// Events that were dropped because the ring was full or the API server refused them.
     pub events_dropped: IntCounterVec,
     /// Status writes by `result`.
     pub status_writes: IntCounterVec,
+}
+
+/// One total of the roles, under its name and under the one before.
+#[derive(Debug)]
+struct RoleSeries {
+    total: IntCounterVec,
+    former: IntGaugeVec,
+}
+
+impl RoleSeries {
+    fn new(
+        registrar: &Registrar<'_>,
+        [name, former]: [&str; 2],
+        help: &str,
+    ) -> Result<Self, prometheus::Error> {
+        let deprecated = format!("Deprecated, removed in version 0.3.0: use `{name}`.");
+        Ok(Self {
+            total: registrar.int_counters(name, help, &["role"])?,
+            former: registrar.int_gauges(former, &deprecated, &["role"])?,
+        })
+    }
+
+    fn show(&self, role: &str, total: u64) {
+        let counter = self.total.with_label_values(&[role]);
+        counter.inc_by(total.saturating_sub(counter.get()));
+        let shown = i64::try_from(counter.get()).unwrap_or(i64::MAX);
+        self.former.with_label_values(&[role]).set(shown);
+    }
 }
 
 impl VariantSeries {
@@ -260,7 +288,23 @@ impl ConfigSeries {
 }
 
 impl ProcessSeries {
+    /// Shows what a role did since the process started: messages sent and handled, restarts.
+    pub fn show_role(&self, role: &str, totals: [u64; 3]) {
+        let _exclusive = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
+        for (series, total) in self.roles.iter().zip(totals) {
+            series.show(role, total);
+        }
+    }
+
     pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
+        registrar
+            .int_gauges(
+                "wva_build_info",
+                "1, labelled with the version of the program, and its commit where the build states one.",
+                &["version", "commit"],
+            )?
+            .with_label_values(&[version::VERSION, version::COMMIT])
+            .set(1);
         Ok(Self {
             errors: registrar.int_counters(
                 "wva_errors_total",
@@ -272,21 +316,24 @@ impl ProcessSeries {
                 "Time since a watcher last heard from the API server about its kind.",
                 &["kind"],
             )?,
-            actor_told: registrar.int_gauges(
-                "wva_actor_told",
-                "Messages told to a role.",
-                &["role"],
-            )?,
-            actor_handled: registrar.int_gauges(
-                "wva_actor_handled",
-                "Messages handled by a role.",
-                &["role"],
-            )?,
-            actor_restarts: registrar.int_gauges(
-                "wva_actor_restarts",
-                "Restarts of a role.",
-                &["role"],
-            )?,
+            roles: [
+                RoleSeries::new(
+                    registrar,
+                    ["wva_actor_messages_sent_total", "wva_actor_told"],
+                    "Messages sent to a role.",
+                )?,
+                RoleSeries::new(
+                    registrar,
+                    ["wva_actor_messages_handled_total", "wva_actor_handled"],
+                    "Messages that no longer wait for a role: handled, or lost with the life that should have.",
+                )?,
+                RoleSeries::new(
+                    registrar,
+                    ["wva_actor_restarts_total", "wva_actor_restarts"],
+                    "Restarts of a role.",
+                )?,
+            ],
+            raising: Mutex::default(),
             events_dropped: registrar.int_counters(
                 "wva_events_dropped_total",
                 "Kubernetes events that were not delivered.",

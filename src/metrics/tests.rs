@@ -54,6 +54,46 @@ fn a_variant_is_shown_as_the_scalers_read_it_and_hidden_without_the_right_to_wri
 }
 
 #[test]
+fn totals_of_roles_are_counters_and_keep_their_former_names() {
+    let metrics = Metrics::new(None).unwrap();
+    // The figures of an earlier look may come late.
+    for totals in [[7, 5, 1], [9, 9, 2], [8, 6, 1]] {
+        metrics.process.show_role("variant", totals);
+    }
+    let text = metrics.exposition(Visibility::Hidden).unwrap();
+    for (name, former, total) in [
+        ("wva_actor_messages_sent_total", "wva_actor_told", 9),
+        ("wva_actor_messages_handled_total", "wva_actor_handled", 9),
+        ("wva_actor_restarts_total", "wva_actor_restarts", 2),
+    ] {
+        for line in [
+            format!("# TYPE {name} counter\n{name}{{role=\"variant\"}} {total}\n"),
+            format!("# TYPE {former} gauge\n{former}{{role=\"variant\"}} {total}\n"),
+        ] {
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+        let mut families = metrics.families().iter();
+        let former = families.find(|family| family.name == former).unwrap();
+        assert_eq!(
+            former.help,
+            format!("Deprecated, removed in version 0.3.0: use `{name}`.")
+        );
+    }
+}
+
+#[test]
+fn the_build_is_shown_with_its_version() {
+    let text = Metrics::new(None).unwrap();
+    let text = text.exposition(Visibility::Hidden).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    let line = format!("version=\"{version}\"}} 1\n");
+    let shown = text
+        .lines()
+        .find(|line| line.starts_with("wva_build_info{"));
+    assert!(text.contains(&line), "{shown:?}");
+}
+
+#[test]
 fn a_change_of_labels_leaves_one_series_and_a_withdrawal_leaves_none() {
     let metrics = Metrics::new(None).unwrap();
     metrics.expose(&labels("H100"), None, values(1, 1));

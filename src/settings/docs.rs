@@ -19,13 +19,14 @@ A setting is looked for in this order, and the first place that has it wins:
 4. the default
 
 Names are found in any letter case. `wva controller --print-config` shows every setting with its
-value, its source and whether it acts; it needs no cluster.
+value, its source and whether it acts, and what a start refuses, with the exit code of that start. It needs
+no cluster and does not read the main ConfigMap.
 
 Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations need a unit: `90s`,
 `1m30s`, `1.5h`, `2 min`; `M`, months and years are refused.
 
-At start, a value that is not accepted ends the process with exit code 1 and a text that names every
-such key, except a live one in the ConfigMap: it takes the layer below and is reported. While running,
+An unknown or incomplete flag ends the process with exit code 2. At start, a value that is not accepted
+ends it with exit code 1 and a text that names every key with a wrong value, except a live one in the ConfigMap: it takes the layer below and is reported. While running,
 a live value that is not accepted keeps the previous one. An edit of a setting that is not live is
 rejected with the event `ImmutableConfigChangeRejected`; the rest of the same edit is applied.
 

@@ -17,7 +17,9 @@ unit: 90s, 1m30s, 1.5h. Settings marked (live) follow the ConfigMap while runnin
   -h, --help
       Show this text.
   --print-config[=text|json]
-      Show every setting with its value and source, and exit. Needs no cluster.
+      Show every setting with its value and source, and what a start refuses, and exit. Needs no cluster.
+  --version
+      Print the version.
 ";
 
 /// The whole text.

@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::layers::Resolution;
+use super::namespace::shortened;
 use super::problem::{Findings, Layer, SettingError};
 use super::schema::{self, Change};
 use super::sources::{MainConfigMap, Sources};
+use super::values::Values;
 
 /// The report, in the order of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -113,6 +115,16 @@ impl Report {
     }
 }
 
+/// Every value that is not the default, as `KEY=value`; secrets are masked.
+pub fn changed(values: &Values) -> String {
+    let changed = schema::all().filter_map(|spec| {
+        let value = values.get(spec).value;
+        (value != spec.default_value())
+            .then(|| format!("{}={}", spec.name, shortened(&value.to_string())))
+    });
+    changed.collect::<Vec<_>>().join(", ")
+}
+
 fn remarks(findings: &Findings) -> Vec<String> {
     let refused = findings.problems.iter().map(ToString::to_string);
     let notices = findings.notices.iter().map(ToString::to_string);
@@ -162,6 +174,11 @@ mod tests {
         let report = Report::new(&resolve(&sources, None), &sources);
         assert_eq!(report.settings.len(), schema::all().count());
         assert_eq!(report.main_config_map, "not read");
+        assert_eq!(
+            changed(&resolve(&sources, None).values),
+            "PROMETHEUS_BASE_URL=https://****@prom:9090, PROMETHEUS_BEARER_TOKEN=****, \
+             GLOBAL_OPT_INTERVAL=1m30s"
+        );
         let row = |key: &str| report.settings.iter().find(|row| row.key == key).unwrap();
         assert_eq!(row("GLOBAL_OPT_INTERVAL").value, "1m30s");
         assert_eq!(

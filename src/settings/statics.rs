@@ -157,11 +157,7 @@ impl StaticSettings {
     /// # Errors
     /// Every contradiction. An address of Prometheus must be among the values.
     pub(super) fn build(values: &Values) -> Result<Self, Vec<SettingError>> {
-        let mut errors = Vec::new();
-        check_transport(values, &mut errors);
-        check_pairs(values, &mut errors);
-        check_lease(values, &mut errors);
-        check_names(values, &mut errors);
+        let errors = contradictions(values);
         let Some(base_url) = values.url(&schema::PROMETHEUS_BASE_URL) else {
             return Err(errors);
         };
@@ -194,6 +190,16 @@ impl StaticSettings {
             log_format: values.log_format(&schema::LOG_FORMAT),
         })
     }
+}
+
+/// Settings that contradict each other.
+pub fn contradictions(values: &Values) -> Vec<SettingError> {
+    let mut errors = Vec::new();
+    check_transport(values, &mut errors);
+    check_pairs(values, &mut errors);
+    check_lease(values, &mut errors);
+    check_names(values, &mut errors);
+    errors
 }
 
 fn prometheus(values: &Values, base_url: BaseUrl) -> PrometheusSettings {

@@ -16,6 +16,9 @@ pub enum Question {
 }
 
 impl Question {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Any, Self::Several];
+
     /// By the namespace that the series carries: the scraped one's own where the scrape keeps it,
     /// else the one that Prometheus puts aside.
     fn promql(self) -> &'static str {

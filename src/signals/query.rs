@@ -4,12 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::promql::{Aggregation, Namespace, Series, Vector, Window};
+use super::published::Question;
 use super::sources::{ARRIVALS, ENGINE, Formula, ROUTER};
 use crate::policy::signal::FreshnessBands;
 use crate::settings::Appetite;
 
-/// Queries of one collection, at most; two of them ask [who else publishes](super::published).
-pub const MAX_QUERIES: usize = 15;
+/// Queries of one collection, at most: those for signals, and those for
+/// [other publishers](super::published). The documents quote it.
+pub const MAX_QUERIES: usize = QueryName::ALL.len() + Question::ALL.len();
+
+/// Queries for the [history](super::history) of engines, once in the life of a process.
+pub const HISTORY_QUERIES: usize = 1;
 
 /// The label that tells which series an arm of a query stands for.
 pub const SOURCE: &str = "source";

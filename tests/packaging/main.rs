@@ -9,6 +9,7 @@
     reason = "test code"
 )]
 
+mod command_line;
 mod documents;
 mod image;
 mod observability;

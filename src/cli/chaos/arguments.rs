@@ -2,45 +2,78 @@
 
 use std::ops::Range;
 
-use crate::cli::flags::{Flags, Unusable};
+use clap::Parser;
+
+use crate::cli::usage::{Given, Refused, one_of, read};
 use crate::env::Flaw;
 use crate::sim::chaos::{PLOTS, Point, Points};
 
-/// The help.
-pub(super) const USAGE: &str = "\
-wva chaos: the controller in a simulated cluster in which everything goes wrong
-
-  wva chaos [FLAGS]
-
-  --seeds NUMBER    how many seeds to play (default 10)
-  --from SEED       the first of them (default 1)
-  --scenario NAME   what to play (default storm); --list names all
-  --jobs NUMBER     how many at once, each on a thread of its own (default 1)
-  --replay SEED     play one seed, and print everything that happens in it
-  --only IDS        with --replay: these faults of its schedule alone, as in 3,17, or none
-  --mutants         plant one defect after another, and say how many seeds find it
-  --mutant NAME     plant this defect alone, and tell all about the run that finds it; also with --replay
-  --everywhere      end every role at its first occasions and some later ones, and the process at its
-                    writes, one end in each run, in five scenes
-  --every-occasion  with --everywhere: at all occasions and writes, which takes long
-  --point POINT     with --everywhere: at this point alone, as a failure prints it, with everything that
-                    happens, as in Pair/before/7/collector or Zero/during-write/3
-  --list            list the scenarios
-
+const AFTER: &str = "\
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
 is printed with the end of its trace and the fewest faults that still break it.
 Whatever plays more than one run and is asked to end (Ctrl-C, SIGTERM) ends after the runs that are played then,
 and prints what was played by then; asked once more, it ends at once.
 Exit code: 0 where every invariant held, 1 where one was broken, 2 where the arguments are not accepted, 3 where
 nothing was broken and something was left out for a signal. With --mutants and --mutant, 0 where every defect was
-found, 1 where one was not.
-";
+found, 1 where one was not.";
+
+/// Breaks everything around the controller in a simulated cluster, by seed
+#[derive(Debug, Parser)]
+#[command(name = "chaos", after_help = AFTER)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one field a flag; what they mean together is a Command"
+)]
+pub(in crate::cli) struct Flags {
+    /// How many seeds to play [default: 10]
+    #[arg(long, value_name = "NUMBER", value_parser = to_count)]
+    seeds: Option<u64>,
+    /// The first of them [default: 1]
+    #[arg(long, value_name = "SEED", value_parser = to_seed, allow_negative_numbers = true)]
+    from: Option<u64>,
+    /// What to play; --list names all [default: storm]
+    #[arg(long, value_name = "NAME", value_parser = to_scenario)]
+    scenario: Option<&'static str>,
+    /// How many at once, each on a thread of its own [default: 1]
+    #[arg(long, value_name = "NUMBER", value_parser = to_jobs)]
+    jobs: Option<usize>,
+    /// Play one seed, and print everything that happens in it
+    #[arg(long, value_name = "SEED", value_parser = to_seed, allow_negative_numbers = true)]
+    replay: Option<u64>,
+    /// With --replay: these faults of its schedule alone, as in 3,17, or none
+    #[arg(long, value_name = "IDS", value_parser = to_ids)]
+    only: Option<Ids>,
+    /// Plant one defect after another, and say how many seeds find it
+    #[arg(long)]
+    mutants: bool,
+    /// Plant this defect alone, and show all about the run that finds it; also with --replay
+    #[arg(long, value_name = "NAME", value_parser = to_defect)]
+    mutant: Option<Flaw>,
+    /// End every role at its first occasions and some later ones, and the process at its writes, one end in each run,
+    /// in five scenes
+    #[arg(long)]
+    everywhere: bool,
+    /// With --everywhere: at all occasions and writes, which takes long
+    #[arg(long)]
+    every_occasion: bool,
+    /// With --everywhere: at this point alone, as a failure prints it, with everything that happens, as in
+    /// Pair/before/7/collector or Zero/during-write/3
+    #[arg(long, value_name = "POINT", value_parser = to_point)]
+    point: Option<Point>,
+    /// List the scenarios
+    #[arg(long)]
+    list: bool,
+}
+
+/// Numbers of faults.
+#[derive(Debug, Clone)]
+struct Ids(Vec<usize>);
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// Show the help.
-    Help,
+    Help(String),
     /// List the scenarios.
     List,
     /// Play many seeds.
@@ -69,138 +102,107 @@ pub(super) enum Command {
     },
 }
 
-/// Arguments that are not accepted.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
-    /// One of them alone, or two of them together.
-    #[error(transparent)]
-    Unusable(#[from] Unusable),
-    /// Of two values one would be ignored.
-    #[error("{0} is given more than once; give it once")]
-    Twice(String),
+/// A flag that says something about another one, which is not given.
+fn alone(flag: &str, does: &str, needs: &str) -> Refused {
+    Refused(format!("{flag} {does}; name it with {needs}"))
 }
 
-/// Flags that say what is played.
-const PLAYED: [&str; 7] = [
-    "--seeds",
-    "--from",
-    "--scenario",
-    "--replay",
-    "--only",
-    "--mutants",
-    "--mutant",
-];
-
-/// Refuses flags of which one would be ignored.
-fn together(given: &[String]) -> Result<(), Unusable> {
-    let is_given = |flag: &str| given.iter().any(|known| known == flag);
-    if is_given("--list") && given.len() > 1 {
-        return Err(Unusable::Apart {
-            one: "--list",
-            other: "other flags",
-        });
-    }
-    if is_given("--everywhere") && PLAYED.into_iter().any(is_given) {
-        return Err(Unusable::Apart {
-            one: "--everywhere",
-            other: "flags that choose seeds, scenarios or defects",
-        });
-    }
-    if is_given("--point") && ["--every-occasion", "--jobs"].into_iter().any(is_given) {
-        return Err(Unusable::Apart {
-            one: "--point",
-            other: "flags for several points",
-        });
-    }
-    if is_given("--replay") && ["--seeds", "--from", "--jobs"].into_iter().any(is_given) {
-        return Err(Unusable::Apart {
-            one: "--replay",
-            other: "flags for several seeds",
-        });
-    }
-    if is_given("--mutants") && is_given("--replay") {
-        return Err(Unusable::Apart {
-            one: "--mutants",
-            other: "--replay; --mutant NAME plants one defect in a seed",
-        });
-    }
-    if is_given("--mutants") && is_given("--mutant") {
-        return Err(Unusable::Apart {
-            one: "--mutants",
-            other: "--mutant NAME, which plants one defect alone",
-        });
-    }
-    Ok(())
-}
-
-/// What the flags say.
-struct Said {
-    given: Vec<String>,
-    count: u64,
-    from: u64,
-    jobs: u64,
-    scenario: &'static str,
-    replay: Option<u64>,
-    only: Option<Vec<usize>>,
-    mutant: Option<Flaw>,
-    point: Option<Point>,
-}
-
-impl Said {
-    fn has(&self, flag: &str) -> bool {
-        self.given.iter().any(|given| given == flag)
+impl Flags {
+    /// Refuses flags of which one would be ignored.
+    fn check_together(&self) -> Result<(), Refused> {
+        let chooses_seeds = self.seeds.is_some() || self.from.is_some();
+        let has_jobs = self.jobs.is_some();
+        let has_replay = self.replay.is_some();
+        let has_point = self.point.is_some();
+        let is_played = chooses_seeds
+            || has_replay
+            || self.mutants
+            || self.scenario.is_some()
+            || self.only.is_some()
+            || self.mutant.is_some();
+        let has_another = is_played || has_jobs || has_point || self.everywhere;
+        let rules = [
+            (
+                self.list && (has_another || self.every_occasion),
+                "--list",
+                "other flags",
+            ),
+            (
+                self.everywhere && is_played,
+                "--everywhere",
+                "flags that choose seeds, scenarios or defects",
+            ),
+            (
+                has_point && (self.every_occasion || has_jobs),
+                "--point",
+                "flags for several points",
+            ),
+            (
+                has_replay && (chooses_seeds || has_jobs),
+                "--replay",
+                "flags for several seeds",
+            ),
+            (
+                self.mutants && has_replay,
+                "--mutants",
+                "--replay; --mutant NAME plants one defect in a seed",
+            ),
+            (
+                self.mutants && self.mutant.is_some(),
+                "--mutants",
+                "--mutant NAME, which plants one defect alone",
+            ),
+        ];
+        match rules.into_iter().find(|(is_broken, ..)| *is_broken) {
+            Some((_, one, other)) => {
+                Err(Refused(format!("{one} does not go together with {other}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// What is asked for with them.
-    fn command(self) -> Result<Command, Unusable> {
-        let seeds = range(self.from, self.count)?;
-        let jobs = usize::try_from(self.jobs).unwrap_or(1);
-        together(&self.given)?;
-        if self.has("--list") {
+    fn command(self) -> Result<Command, Refused> {
+        let seeds = range(self.from.unwrap_or(1), self.seeds.unwrap_or(10))?;
+        let jobs = self.jobs.unwrap_or(1);
+        let scenario = self.scenario.unwrap_or("storm");
+        self.check_together()?;
+        if self.list {
             return Ok(Command::List);
         }
-        let points = if self.has("--every-occasion") {
-            Points::All
-        } else {
-            Points::Spread
-        };
-        match (self.has("--everywhere"), &self.point) {
-            (true, Some(point)) => return Ok(Command::At(point.clone())),
-            (true, None) => return Ok(Command::Everywhere { points, jobs }),
+        match (self.everywhere, self.point) {
+            (true, Some(point)) => return Ok(Command::At(point)),
+            (true, None) => {
+                let points = if self.every_occasion {
+                    Points::All
+                } else {
+                    Points::Spread
+                };
+                return Ok(Command::Everywhere { points, jobs });
+            }
             (false, Some(_)) => {
-                return Err(Unusable::Alone {
-                    flag: "--point",
-                    does: "says what is ended, and when",
-                    needs: "--everywhere",
-                });
+                let does = "says what is ended, and when";
+                return Err(alone("--point", does, "--everywhere"));
             }
             (false, None) => {}
         }
-        if points == Points::All {
-            return Err(Unusable::Alone {
-                flag: "--every-occasion",
-                does: "says where roles are ended",
-                needs: "--everywhere",
-            });
+        if self.every_occasion {
+            let does = "says where roles are ended";
+            return Err(alone("--every-occasion", does, "--everywhere"));
         }
         let flaws = match self.mutant {
             Some(flaw) => vec![flaw],
-            None if self.has("--mutants") => Flaw::ALL.to_vec(),
+            None if self.mutants => Flaw::ALL.to_vec(),
             None => Vec::new(),
         };
-        let scenario = self.scenario;
         match (self.replay, self.only) {
             (Some(seed), only) => Ok(Command::Replay {
                 scenario,
                 seed,
-                only,
+                only: only.map(|Ids(ids)| ids),
                 flaw: self.mutant,
             }),
-            (None, Some(_)) => Err(Unusable::Alone {
-                flag: "--only",
-                does: "chooses faults of one seed",
-                needs: "--replay",
-            }),
+            (None, Some(_)) => Err(alone("--only", "chooses faults of one seed", "--replay")),
             (None, None) if !flaws.is_empty() => Ok(Command::Mutants {
                 scenario,
                 flaws,
@@ -218,122 +220,78 @@ impl Said {
 
 /// Reads the arguments.
 pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refused> {
-    let mut said = Said {
-        given: Vec::new(),
-        count: 10,
-        from: 1,
-        jobs: 1,
-        scenario: "storm",
-        replay: None,
-        only: None,
-        mutant: None,
-        point: None,
-    };
-    let mut flags = Flags::new("chaos", rest);
-    while let Some(flag) = flags.next()? {
-        if said.has(&flag) {
-            return Err(Refused::Twice(flag));
-        }
-        let mut value = |flag, example| flags.value(flag, example);
-        match &*flag {
-            "--help" | "-h" => return Ok(Command::Help),
-            "--list" | "--mutants" | "--everywhere" | "--every-occasion" => {}
-            "--mutant" => said.mutant = Some(defect(value("--mutant", "SeriesKept")?)?),
-            "--seeds" => said.count = number("--seeds", value("--seeds", "100")?, 1, 10_000_000)?,
-            "--from" => said.from = number("--from", value("--from", "1")?, 0, u64::MAX)?,
-            "--jobs" => said.jobs = number("--jobs", value("--jobs", "2")?, 1, 256)?,
-            "--replay" => {
-                said.replay = Some(number("--replay", value("--replay", "17")?, 0, u64::MAX)?);
-            }
-            "--point" => said.point = Some(point(value("--point", "Pair/before/7/collector")?)?),
-            "--only" => said.only = Some(ids(value("--only", "3,17")?)?),
-            "--scenario" => said.scenario = named(value("--scenario", "storm")?)?,
-            _ => return Err(flags.unknown(flag).into()),
-        }
-        said.given.push(flag);
+    match read::<Flags>(rest)? {
+        Given::Arguments(given) => given.command(),
+        Given::Help(text) => Ok(Command::Help(text)),
     }
-    Ok(said.command()?)
 }
 
 /// So many seeds from this one on.
-fn range(from: u64, count: u64) -> Result<Range<u64>, Unusable> {
+fn range(from: u64, count: u64) -> Result<Range<u64>, Refused> {
     let end = from.checked_add(count);
-    end.map(|end| from..end).ok_or_else(|| Unusable::Value {
-        flag: "--from",
-        value: from.to_string(),
-        wanted: format!(
-            "a whole number up to {}, so that there are {count} seeds",
-            u64::MAX - count
-        ),
+    end.map(|end| from..end).ok_or_else(|| {
+        let most = u64::MAX - count;
+        let wanted = format!("a whole number up to {most}, so that there are {count} seeds");
+        Refused::value("--from", &from.to_string(), &wanted)
     })
 }
 
-fn number(flag: &'static str, value: String, least: u64, most: u64) -> Result<u64, Unusable> {
+fn number(value: &str, least: u64, most: u64) -> Result<u64, String> {
     let number = value.parse().ok();
     let number = number.filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| Unusable::Value {
-        flag,
-        value,
-        wanted: format!("a whole number from {least} to {most}"),
-    })
+    number.ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
-fn ids(value: String) -> Result<Vec<usize>, Unusable> {
+fn to_count(value: &str) -> Result<u64, String> {
+    number(value, 1, 10_000_000)
+}
+
+fn to_seed(value: &str) -> Result<u64, String> {
+    number(value, 0, u64::MAX)
+}
+
+fn to_jobs(value: &str) -> Result<usize, String> {
+    number(value, 1, 256).map(|jobs| usize::try_from(jobs).unwrap_or(1))
+}
+
+fn to_ids(value: &str) -> Result<Ids, &'static str> {
     if value == "none" {
-        return Ok(Vec::new());
+        return Ok(Ids(Vec::new()));
     }
-    let numbers: Result<Vec<usize>, _> = value.split(',').map(str::parse).collect();
-    numbers.map_err(|_parse| Unusable::Value {
-        flag: "--only",
-        value,
-        wanted: "numbers of faults with commas between them, as a failure prints them, or none"
-            .to_owned(),
-    })
+    let ids: Option<Vec<usize>> = value.split(',').map(|id| id.parse().ok()).collect();
+    ids.map(Ids)
+        .ok_or("numbers of faults with commas between them, as a failure prints them, or none")
 }
 
-fn point(value: String) -> Result<Point, Unusable> {
-    value.parse().map_err(|_none| Unusable::Value {
-        flag: "--point",
-        value,
-        wanted: "a point as a failure prints it, such as Pair/before/7/collector".to_owned(),
-    })
+fn to_point(value: &str) -> Result<Point, &'static str> {
+    let wanted = "a point as a failure prints it, such as Pair/before/7/collector";
+    value.parse().ok().ok_or(wanted)
 }
 
-fn named(value: String) -> Result<&'static str, Unusable> {
-    let known = PLOTS.iter().find(|(name, _)| *name == value);
-    known.map(|(name, _)| *name).ok_or_else(|| {
-        let names = PLOTS.map(|(name, _)| name);
-        Unusable::Value {
-            flag: "--scenario",
-            value,
-            wanted: format!("one of {}", names.join(", ")),
-        }
-    })
+fn to_scenario(value: &str) -> Result<&'static str, String> {
+    let names = PLOTS.map(|(name, _)| name);
+    let known = names.into_iter().find(|name| *name == value);
+    known.ok_or_else(|| one_of(&names))
 }
 
-fn defect(value: String) -> Result<Flaw, Unusable> {
-    let known = Flaw::ALL.into_iter();
-    let names = || known.clone().map(|flaw| format!("{flaw:?}"));
-    let found = known.clone().find(|flaw| format!("{flaw:?}") == value);
-    found.ok_or_else(|| Unusable::Value {
-        flag: "--mutant",
-        value,
-        wanted: format!("one of {}", names().collect::<Vec<_>>().join(", ")),
-    })
+fn to_defect(value: &str) -> Result<Flaw, String> {
+    let mut known = Flaw::ALL.into_iter();
+    let found = known.find(|flaw| format!("{flaw:?}") == value);
+    found.ok_or_else(|| one_of(&Flaw::ALL.map(|flaw| format!("{flaw:?}"))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(arguments: &str) -> Result<Command, Refused> {
+    fn parsed(arguments: &str) -> Result<Command, Refused> {
         parse(arguments.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn defaults_and_flags() {
         assert_eq!(
-            read(""),
+            parsed(""),
             Ok(Command::Play {
                 scenario: "storm",
                 seeds: 1..11,
@@ -341,7 +299,7 @@ mod tests {
             })
         );
         assert_eq!(
-            read("--seeds=3 --from 100 --jobs 2 --scenario leaders"),
+            parsed("--seeds=3 --from 100 --jobs 2 --scenario leaders"),
             Ok(Command::Play {
                 scenario: "leaders",
                 seeds: 100..103,
@@ -349,7 +307,7 @@ mod tests {
             })
         );
         assert_eq!(
-            read("--replay 9 --only 3,4"),
+            parsed("--replay 9 --only 3,4"),
             Ok(Command::Replay {
                 scenario: "storm",
                 seed: 9,
@@ -358,7 +316,7 @@ mod tests {
             })
         );
         assert_eq!(
-            read("--replay 9 --only none"),
+            parsed("--replay 9 --only none"),
             Ok(Command::Replay {
                 scenario: "storm",
                 seed: 9,
@@ -367,7 +325,7 @@ mod tests {
             })
         );
         assert_eq!(
-            read("--mutant SeriesKept --seeds 2"),
+            parsed("--mutant SeriesKept --seeds 2"),
             Ok(Command::Mutants {
                 scenario: "storm",
                 flaws: vec![Flaw::SeriesKept],
@@ -376,32 +334,35 @@ mod tests {
             })
         );
         assert_eq!(
-            read("--everywhere --jobs 2"),
+            parsed("--everywhere --jobs 2"),
             Ok(Command::Everywhere {
                 points: Points::Spread,
                 jobs: 2
             })
         );
         assert_eq!(
-            read("--everywhere --every-occasion"),
+            parsed("--everywhere --every-occasion"),
             Ok(Command::Everywhere {
                 points: Points::All,
                 jobs: 1
             })
         );
         assert_eq!(
-            read("--everywhere --point Pair/during-write/9"),
+            parsed("--everywhere --point Pair/during-write/9"),
             Ok(Command::At("Pair/during-write/9".parse().unwrap()))
         );
-        assert_eq!(read("--list"), Ok(Command::List));
-        assert_eq!(read("-h"), Ok(Command::Help));
+        assert_eq!(parsed("--list"), Ok(Command::List));
+        assert!(matches!(parsed("-h"), Ok(Command::Help(_))));
     }
 
     #[test]
     fn what_is_wrong_is_named_with_its_remedy() {
         for (arguments, expected) in [
-            ("--sedes 3", "unknown argument \"--sedes\""),
-            ("--seeds", "--seeds needs a value, such as --seeds 100"),
+            (
+                "--sedes 3",
+                "unknown argument \"--sedes\", did you mean \"--seeds\"?; wva chaos --help",
+            ),
+            ("--seeds", "--seeds needs a value; write --seeds=<NUMBER>"),
             (
                 "--mutants=3",
                 "--mutants takes no value, and has \"3\"; leave",
@@ -442,6 +403,21 @@ mod tests {
         ] {
             assert_refused(arguments, expected);
         }
+    }
+
+    #[test]
+    fn commands_of_the_docs_are_accepted() {
+        let page = include_str!("../../../docs/chaos.md");
+        let commands = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("wva chaos "));
+        let mut seen = 0;
+        for command in commands {
+            let arguments = command.split("  ").next().unwrap_or_default();
+            assert!(parsed(arguments).is_ok(), "{arguments}");
+            seen += 1;
+        }
+        assert!(seen > 8, "only {seen}");
     }
 
     #[test]
@@ -488,7 +464,7 @@ mod tests {
     }
 
     fn assert_refused(arguments: &str, expected: &str) {
-        let error = read(arguments).unwrap_err().to_string();
+        let error = parsed(arguments).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{arguments}: {error}");
     }
 }

@@ -11,9 +11,10 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::arguments::{Command, USAGE};
+use self::arguments::Command;
+pub(super) use self::arguments::Flags;
 use self::signals::Asked;
-use super::{complain, fail, print};
+use super::{complain, fail, misused, print};
 use crate::env::Flaw;
 use crate::sim::chaos::{
     Done, End, Keep, PLOTS, Played, Point, Points, Report, campaign, disturbed, everywhere, hunt,
@@ -32,7 +33,7 @@ const QUIET: Duration = Duration::from_secs(30);
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     match arguments::parse(arguments) {
-        Ok(Command::Help) => print(USAGE),
+        Ok(Command::Help(text)) => print(&text),
         Ok(Command::List) => {
             let lines = PLOTS.map(|(name, about)| format!("{name:<10} {about}\n"));
             print(&lines.concat())
@@ -58,10 +59,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             only,
             flaw,
         }) => replay(scenario, seed, only.as_deref(), flaw),
-        Err(error) => {
-            complain(&format!("error: {error}\n"));
-            ExitCode::from(2)
-        }
+        Err(error) => misused([error]),
     }
 }
 
@@ -283,10 +281,9 @@ fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>)
                 0 => "no faults".to_owned(),
                 count => format!("the faults 0 to {}", count - 1),
             };
-            complain(&format!(
-                "error: --only names fault {unknown}; seed {seed} of {scenario} has {there}\n"
-            ));
-            return ExitCode::from(2);
+            return misused([format!(
+                "--only names fault {unknown}; seed {seed} of {scenario} has {there}"
+            )]);
         }
         schedule = schedule.only(only);
     }

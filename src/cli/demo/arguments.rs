@@ -3,33 +3,49 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::flags::{Flags, Unusable};
+use clap::Parser;
+
+use crate::cli::usage::{Given, Refused, one_of, read};
 use crate::sim::world::pace::Speed;
 use crate::sim::world::{Scenario, scenario, scenarios};
 
-/// The help.
-pub(super) const USAGE: &str = "\
-wva demo: the controller in a simulated cluster, with model servers, users and autoscalers
-
-  wva demo [FLAGS]
-
-  --scenario NAME   what to play (default fleet); --list names all
-  --speed TIMES     virtual time against real time (default 60), or max
-  --seed NUMBER     what chance comes from (default 1); the same seed plays the same way
-  --duration TIME   how long to play, in virtual time, such as 2h or 90m (default: until Ctrl-C)
-  --trace FILE      replay requests from a trace for the first model of the scenario
-  --no-page         no page; without it, its address on loopback is shown
-  --list            list the scenarios
-
-A kubeconfig for the simulated API server is written to a temporary file, whose path is shown.
-Exit code: 0 after a play, 2 where the arguments are not accepted, 1 where it cannot be played.
-";
+/// Plays the controller in a simulated cluster, with model servers, users and autoscalers
+#[derive(Debug, Parser)]
+#[command(
+    name = "demo",
+    args_override_self = true,
+    after_help = "A kubeconfig for the simulated API server is written to a temporary file, whose path is shown.\n\
+                  Exit code: 0 after a play, 2 where the arguments are not accepted, 1 where it cannot be played."
+)]
+pub(in crate::cli) struct Flags {
+    /// What to play; --list names all
+    #[arg(long, value_name = "NAME", default_value = "fleet", value_parser = to_scenario)]
+    scenario: Scenario,
+    /// Virtual time against real time, or max
+    #[arg(long, value_name = "TIMES", default_value = "60", value_parser = to_speed)]
+    speed: Speed,
+    /// What chance comes from; the same seed plays the same way
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = to_seed, allow_negative_numbers = true)]
+    seed: u64,
+    /// How long to play, in virtual time, for example 2h or 90m; without it until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = to_duration)]
+    duration: Option<Duration>,
+    /// Replay requests from a trace for the first model of the scenario
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    trace: Option<PathBuf>,
+    /// No page; without it, its address on loopback is shown
+    #[arg(long)]
+    no_page: bool,
+    /// List the scenarios
+    #[arg(long)]
+    list: bool,
+}
 
 /// What is asked for.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Show the help.
-    Help,
+    Help(String),
     /// List the scenarios.
     List,
     /// Play.
@@ -55,97 +71,75 @@ pub(super) enum Page {
     Off,
 }
 
-/// Reads the arguments.
-pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Unusable> {
-    let mut name = "fleet".to_owned();
-    let mut trace: Option<PathBuf> = None;
-    let (mut pace, mut seed, mut duration) = (Speed::Times(60.0), 1, None);
-    let mut shown = Page::Shown;
-    let mut flags = Flags::new("demo", rest);
-    while let Some(flag) = flags.next()? {
-        match &*flag {
-            "--help" | "-h" => return Ok(Command::Help),
-            "--no-page" => shown = Page::Off,
-            "--list" => return Ok(Command::List),
-            "--scenario" => name = flags.value("--scenario", "fleet")?,
-            "--trace" => trace = Some(flags.value("--trace", "FILE")?.into()),
-            "--speed" => pace = to_speed(flags.value("--speed", "60")?)?,
-            "--seed" => seed = to_seed(flags.value("--seed", "1")?)?,
-            "--duration" => duration = Some(to_duration(flags.value("--duration", "2h")?)?),
-            _ => return Err(flags.unknown(flag)),
-        }
-    }
-    let found = scenario(&name).ok_or_else(|| {
-        let names: Vec<&str> = scenarios().iter().map(|one| one.name).collect();
-        Unusable::Value {
-            flag: "--scenario",
-            value: name,
-            wanted: format!("one of {}", names.join(", ")),
-        }
-    })?;
-    let scenario = match trace {
-        Some(trace) => found.replaying(trace),
-        None => found,
+/// Reads the arguments. The last of several counts.
+pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refused> {
+    let given = match read::<Flags>(rest)? {
+        Given::Arguments(given) if given.list => return Ok(Command::List),
+        Given::Arguments(given) => given,
+        Given::Help(text) => return Ok(Command::Help(text)),
+    };
+    let scenario = match given.trace {
+        Some(trace) => given.scenario.replaying(trace),
+        None => given.scenario,
     };
     Ok(Command::Play(Box::new(Arguments {
         scenario,
-        speed: pace,
-        seed,
-        duration,
-        page: shown,
+        speed: given.speed,
+        seed: given.seed,
+        duration: given.duration,
+        page: if given.no_page {
+            Page::Off
+        } else {
+            Page::Shown
+        },
     })))
 }
 
-fn to_speed(value: String) -> Result<Speed, Unusable> {
+fn to_scenario(name: &str) -> Result<Scenario, String> {
+    scenario(name).ok_or_else(|| {
+        let names: Vec<&str> = scenarios().iter().map(|one| one.name).collect();
+        one_of(&names)
+    })
+}
+
+fn to_speed(value: &str) -> Result<Speed, &'static str> {
     if value == "max" {
         return Ok(Speed::Unbounded);
     }
     let speed: Option<f64> = value.parse().ok();
     let speed = speed.filter(|speed| (0.1..=100_000.0).contains(speed));
-    speed.map(Speed::Times).ok_or_else(|| Unusable::Value {
-        flag: "--speed",
-        value,
-        wanted: "a number from 0.1 to 100000, or max".to_owned(),
-    })
+    let wanted = "a number from 0.1 to 100000, or max";
+    speed.map(Speed::Times).ok_or(wanted)
 }
 
-fn to_seed(value: String) -> Result<u64, Unusable> {
-    let seed = value.parse().ok();
-    seed.ok_or_else(|| Unusable::Value {
-        flag: "--seed",
-        value,
-        wanted: "a whole number from 0".to_owned(),
-    })
+fn to_seed(value: &str) -> Result<u64, &'static str> {
+    value.parse().ok().ok_or("a whole number from 0")
 }
 
-fn to_duration(value: String) -> Result<Duration, Unusable> {
-    let duration = humantime::parse_duration(&value).ok();
+fn to_duration(value: &str) -> Result<Duration, &'static str> {
+    let duration = humantime::parse_duration(value).ok();
     let duration = duration.filter(|duration| !duration.is_zero());
-    duration.ok_or_else(|| Unusable::Value {
-        flag: "--duration",
-        value,
-        wanted: "a time such as 90s, 30m or 2h".to_owned(),
-    })
+    duration.ok_or("a time such as 90s, 30m or 2h")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(arguments: &str) -> Result<Command, Unusable> {
+    fn parsed(arguments: &str) -> Result<Command, Refused> {
         parse(arguments.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn defaults_and_flags() {
-        let Ok(Command::Play(default)) = read("") else {
+        let Ok(Command::Play(default)) = parsed("") else {
             panic!("plays");
         };
         assert_eq!((default.scenario.name, default.seed), ("fleet", 1));
         assert_eq!(default.speed, Speed::Times(60.0));
         assert_eq!((default.duration, default.page), (None, Page::Shown));
         let Ok(Command::Play(other)) =
-            read("--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page")
+            parsed("--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page")
         else {
             panic!("plays");
         };
@@ -155,14 +149,17 @@ mod tests {
         assert_eq!(other.page, Page::Off);
         let load = &other.scenario.models[0].load;
         assert!(format!("{load:?}").contains("f.csv"), "{load:?}");
-        assert!(matches!(read("--list"), Ok(Command::List)));
+        assert!(matches!(parsed("--list"), Ok(Command::List)));
     }
 
     #[test]
     fn what_is_wrong_is_named_with_its_remedy() {
         for (arguments, expected) in [
-            ("--sped 60", "unknown argument \"--sped\""),
-            ("--speed", "--speed needs a value, such as --speed 60"),
+            (
+                "--sped 60",
+                "unknown argument \"--sped\", did you mean \"--speed\"?; wva demo --help",
+            ),
+            ("--speed", "--speed needs a value; write --speed=<TIMES>"),
             ("--speed fast", "--speed is \"fast\"; give a number"),
             ("--speed 0", "--speed is \"0\"; give a number from 0.1"),
             ("--speed nan", "--speed is \"nan\""),
@@ -174,7 +171,7 @@ mod tests {
             ),
             ("--scenario x", "--scenario is \"x\"; give one of fleet, "),
         ] {
-            let error = read(arguments).unwrap_err().to_string();
+            let error = parsed(arguments).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{arguments}: {error}");
         }
     }

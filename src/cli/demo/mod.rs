@@ -1,6 +1,8 @@
 //! `wva demo`: the whole controller in a simulated cluster, in one command.
 
 mod arguments;
+#[cfg(test)]
+mod sample;
 mod view;
 
 use std::io::{IsTerminal, Write as _};
@@ -16,14 +18,15 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::arguments::{Arguments, Command, Page, USAGE};
+pub(super) use self::arguments::Flags;
+use self::arguments::{Arguments, Command, Page};
 use self::view::{Header, Lines};
-use super::{complain, fail, print, stop};
+use super::{fail, misused, print, stop};
 use crate::env::Clock;
 use crate::policy::moment::WallTime;
 use crate::sim::page::{self, Film};
 use crate::sim::world::pace::{Play, Show, Speed};
-use crate::sim::world::{Frame, scenarios};
+use crate::sim::world::{Frame, Scenario, scenarios};
 use crate::sim::{apiserver, socket};
 
 /// Real time between two pictures.
@@ -38,13 +41,10 @@ const LEAVE: &str = "\x1b[?25h\x1b[?7h\x1b[?1049l";
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let arguments = match arguments::parse(arguments) {
-        Ok(Command::Help) => return print(USAGE),
+        Ok(Command::Help(text)) => return print(&text),
         Ok(Command::List) => return print(&list()),
         Ok(Command::Play(arguments)) => *arguments,
-        Err(error) => {
-            complain(&format!("error: {error}\n"));
-            return ExitCode::from(2);
-        }
+        Err(error) => return misused([error]),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -105,6 +105,15 @@ impl Drop for Kubeconfig {
     }
 }
 
+/// What is played.
+fn title(scenario: &Scenario, seed: u64, speed: Speed) -> String {
+    let times = match speed {
+        Speed::Times(times) => format!("×{times}"),
+        Speed::Unbounded => "as fast as possible".to_owned(),
+    };
+    format!("wva demo   {}   seed {seed}   {times}", scenario.name)
+}
+
 async fn play(arguments: Arguments) -> Result<String, String> {
     let began = real();
     let Arguments {
@@ -120,12 +129,8 @@ async fn play(arguments: Arguments) -> Result<String, String> {
         Page::Off => None,
     };
     let kubeconfig = Kubeconfig::write(address)?;
-    let times = match speed {
-        Speed::Times(times) => format!("×{times}"),
-        Speed::Unbounded => "as fast as possible".to_owned(),
-    };
     let header = Header {
-        title: format!("wva demo   {}   seed {seed}   {times}", scenario.name),
+        title: title(&scenario, seed, speed),
         kubeconfig: kubeconfig.0.display().to_string(),
         namespace: scenario.namespace.to_owned(),
         page: stand.as_ref().map(|(_, address)| *address),

@@ -11,19 +11,18 @@ mod note_tests;
 #[cfg(test)]
 mod tests;
 
+use std::io::Read as _;
 use std::process::ExitCode;
 
 use schemars::schema_for;
 
+pub(super) use self::arguments::Flags;
 use self::arguments::{Arguments, Command};
 use self::render::{Outcome, render};
-use super::{complain, print};
-use crate::policy::document::{DocumentError, SnapshotDocument};
+use super::{misused, print};
+use crate::policy::document::{DocumentError, MAX_DOCUMENT, SnapshotDocument};
 use crate::policy::{check_plan, learn, plan};
 use crate::settings::bundle::{Bundle, read_noted};
-
-/// Input that is not accepted.
-const REFUSED: u8 = 2;
 
 /// The generation of settings that come from a file.
 const GENERATION: u64 = 1;
@@ -31,20 +30,15 @@ const GENERATION: u64 = 1;
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let outcome = match arguments::parse(arguments) {
-        Ok(Command::Help) => Ok(arguments::USAGE.to_owned()),
+        Ok(Command::Help(text)) => Ok(text),
         Ok(Command::Schema) => schema().map_err(|error| vec![error.to_string()]),
         Ok(Command::Plan(arguments)) => read(&arguments)
             .and_then(|(snapshot, settings)| answer(&snapshot, &settings, &arguments)),
-        Err(errors) => Err(errors),
+        Err(error) => Err(vec![error.to_string()]),
     };
     match outcome {
         Ok(text) => print(&text),
-        Err(errors) => {
-            for error in errors {
-                complain(&format!("error: {error}\n"));
-            }
-            ExitCode::from(REFUSED)
-        }
+        Err(errors) => misused(errors),
     }
 }
 
@@ -56,12 +50,27 @@ fn schema() -> Result<String, serde_json::Error> {
 
 /// Texts of the two files.
 fn read(arguments: &Arguments) -> Result<(String, String), Vec<String>> {
-    let load = |path: &str| {
-        std::fs::read_to_string(path)
-            .map_err(|error| vec![format!("{path}: {error}; name a file that can be read")])
-    };
     let settings = arguments.settings.as_deref().map(load).transpose()?;
     Ok((load(&arguments.snapshot)?, settings.unwrap_or_default()))
+}
+
+/// The text of a file; of a longer one than any that is read, its beginning.
+fn load(path: &str) -> Result<String, Vec<String>> {
+    let limit = u64::try_from(MAX_DOCUMENT).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path);
+    file.and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
+        .map_err(|error| vec![format!("{path}: {error}; name a file that can be read")])?;
+    let binary = || {
+        vec![format!(
+            "{path}: the file is binary; name one that holds YAML or JSON"
+        )]
+    };
+    let text = String::from_utf8(bytes).map_err(|_no_text| binary())?;
+    if text.contains('\0') {
+        return Err(binary());
+    }
+    Ok(text)
 }
 
 /// Plans and shows the plan.

@@ -1,10 +1,13 @@
 use super::arguments::{Arguments, Command, Detail, Format, parse};
-use super::{answer, schema};
+use super::{answer, read, schema};
+use crate::cli::usage::Refused;
+use crate::docs::check_block;
 use serde_json::Value;
 
+const FILE: &str = "docs/user-guide/plan.md";
 const PAGE: &str = include_str!("../../../docs/user-guide/plan.md");
 
-fn command(arguments: &[&str]) -> Result<Command, Vec<String>> {
+fn command(arguments: &[&str]) -> Result<Command, Refused> {
     parse(arguments.iter().map(|argument| (*argument).to_owned()))
 }
 
@@ -28,19 +31,13 @@ pub(super) fn block(after: &str) -> &'static str {
     rest.split_once("```").unwrap().0
 }
 
-fn lines(text: &str) -> Vec<String> {
-    text.lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
-}
-
 #[test]
-fn the_worked_example_of_the_page_gives_what_the_page_shows() {
+fn the_worked_example_of_the_docs_gives_what_they_show() {
     let (snapshot, settings) = (block("`fleet.yaml`:"), block("`settings.yaml`:"));
     let shown = answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap();
-    assert_eq!(lines(&shown), lines(block("prints:")));
+    check_block(FILE, "prints:", &shown);
     let explained = answer(snapshot, settings, &how(Format::Table, Detail::Everything)).unwrap();
-    assert_eq!(lines(&explained), lines(block("adds the steps:")));
+    check_block(FILE, "adds the steps:", &explained);
 }
 
 #[test]
@@ -254,15 +251,22 @@ fn arguments_are_read_in_every_form() {
         (Format::Yaml, Detail::Everything)
     );
     assert_eq!(command(&["--schema"]), Ok(Command::Schema));
-    assert_eq!(command(&["--help", "--schema"]), Ok(Command::Help));
+    assert!(matches!(
+        command(&["--help", "--schema"]),
+        Ok(Command::Help(_))
+    ));
     for (arguments, said) in [
         (&[][..], "--snapshot is missing"),
         (&["--snapshot"], "needs a value"),
         (&["--snapshot=a", "--format=xml"], "table, json or yaml"),
         (&["--snapshot=a", "--explain=yes"], "takes no value"),
         (&["fleet.yaml"], "unknown argument \"fleet.yaml\""),
+        (
+            &["--snapshto=a"],
+            "unknown argument \"--snapshto\", did you mean \"--snapshot\"?; wva plan --help",
+        ),
     ] {
-        let errors = command(arguments).unwrap_err().join("\n");
+        let errors = command(arguments).unwrap_err().to_string();
         assert!(errors.contains(said), "{arguments:?}: {errors}");
     }
 }
@@ -422,4 +426,58 @@ fn what_cannot_be_is_refused_with_path_and_remedy() {
             "{errors}"
         );
     }
+}
+
+#[test]
+fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
+    let path = |name: &str| {
+        let name = format!("wva-plan-{}-{name}", std::process::id());
+        std::env::temp_dir().join(name)
+    };
+    let secret = "do not quote this";
+    let list = format!("[{secret:?}, {secret:?}]");
+    let cut = [secret.as_bytes(), &[0xff, 0xfe]].concat();
+    let text_and_zero = format!("{secret}\0");
+    for (name, content, said) in [
+        (
+            "text",
+            secret.as_bytes(),
+            "it is a string and not a mapping",
+        ),
+        (
+            "list.json",
+            list.as_bytes(),
+            "it is a list and not a mapping",
+        ),
+        (
+            "elf",
+            &b"\x7fELF\x02\x01\x01\x00\xff\xfe"[..],
+            "the file is binary",
+        ),
+        ("cut", &cut, "the file is binary"),
+        ("zero", text_and_zero.as_bytes(), "the file is binary"),
+        (
+            "other.json",
+            br#"{"kind": "Pod", "spec": "do not quote this"}"#,
+            "unknown field `kind`, expected one of",
+        ),
+    ] {
+        let path = path(name);
+        std::fs::write(&path, content).unwrap();
+        let mut how = how(Format::Table, Detail::Decisions);
+        how.settings = None;
+        how.snapshot = path.display().to_string();
+        let read = read(&how).and_then(|(snapshot, settings)| answer(&snapshot, &settings, &how));
+        std::fs::remove_file(&path).unwrap();
+        let errors = read.unwrap_err().join("\n");
+        assert!(errors.starts_with(&how.snapshot), "{errors}");
+        assert!(errors.contains(said), "{name}: {errors}");
+        assert!(!errors.contains(secret), "{name}: {errors}");
+    }
+    let mut folder = how(Format::Table, Detail::Decisions);
+    folder.settings = None;
+    folder.snapshot = std::env::temp_dir().display().to_string();
+    let errors = read(&folder).unwrap_err().join("\n");
+    let said = format!("{}: Is a directory", folder.snapshot);
+    assert!(errors.starts_with(&said), "{errors}");
 }

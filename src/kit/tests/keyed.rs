@@ -122,6 +122,27 @@ async fn a_change_in_the_instant_of_an_exit_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn totals_do_not_fall_when_a_key_ends() {
+    let (stage, nursery) = raise(2).await;
+    nursery.put(0, Curse::FailOnWake);
+    stage.kill(&variant(0));
+    tokio::time::sleep(secs(2)).await;
+    let label = variant(0).label();
+    let totals = || stage.kit.census.totals()[label];
+    let (before, report) = (totals(), stage.report(&variant(0)));
+    assert!(report.told > 0 && report.restarts > 0, "{report:?}");
+    nursery.delete(0);
+    rest().await;
+    let known = stage.kit.census.report();
+    assert!(known.iter().all(|report| report.role != variant(0)));
+    let after = totals();
+    assert!(after.sent >= before.sent, "{before:?} {after:?}");
+    assert!(after.handled >= before.handled, "{before:?} {after:?}");
+    assert!(after.restarts >= before.restarts, "{before:?} {after:?}");
+    assert_eq!(stage.fall().await, ExitReason::Shutdown);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_ends_is_cleaned_up_and_comes_back_above_its_former_numbers() {
     let (stage, nursery) = raise(2).await;
     let first = stage.report(&variant(0));

@@ -83,6 +83,17 @@ fn lines(faults: &[Fault]) -> String {
     lines.join("\n")
 }
 
+/// The fault of a text that is no snapshot. The content of one that is no mapping is not quoted: it may
+/// be any file.
+fn fault(error: &serde_yaml::Error) -> String {
+    let text = plain_words(&error.to_string());
+    let Some(found) = text.strip_prefix("invalid type: ") else {
+        return text;
+    };
+    let kind = found.split([' ', ',']).next().unwrap_or_default();
+    format!("it is a {kind} and not a mapping; name a file as /debug/snapshot writes it")
+}
+
 impl SnapshotDocument {
     /// Reads YAML or JSON.
     ///
@@ -102,7 +113,7 @@ impl SnapshotDocument {
         }
         // YAML holds nearly all of JSON, and its parser knows the path of what is wrong.
         check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
-        let form = |error: serde_yaml::Error| DocumentError::Form(plain_words(&error.to_string()));
+        let form = |error: serde_yaml::Error| DocumentError::Form(fault(&error));
         let document = serde_yaml::from_str(text).map_err(form)?;
         serde_yaml::from_str::<Distinct>(text).map_err(form)?;
         Ok(document)

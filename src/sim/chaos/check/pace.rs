@@ -10,7 +10,7 @@ use serde_json::Value;
 use self::spared::Spared;
 use super::Violation;
 use super::claims::Sent;
-use crate::signals::query::MAX_QUERIES;
+use crate::signals::query::{HISTORY_QUERIES, MAX_QUERIES};
 use crate::sim::chaos::line::is_write;
 use crate::sim::world::objects::SYSTEM;
 
@@ -177,7 +177,7 @@ impl Pace {
         let beat = self.beat.map_or(beat, |known| known.min(beat));
         self.beat = Some(beat);
         let ticks = MINUTE.as_secs() / beat.as_secs().max(1) + 1;
-        let questions = u64::try_from(MAX_QUERIES).unwrap_or(u64::MAX);
+        let questions = u64::try_from(MAX_QUERIES + HISTORY_QUERIES).unwrap_or(u64::MAX);
         let most = questions * (COLLECTED * ticks + EARLY);
         self.count(What::Question, "Prometheus", most)
     }
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn questions_follow_the_shortest_time_between_collections() {
-        let of_a_collection = u64::try_from(MAX_QUERIES).unwrap();
+        let of_a_collection = u64::try_from(MAX_QUERIES + HISTORY_QUERIES).unwrap();
         for (beats, ticks) in [(&[30][..], 3), (&[30, 10], 7), (&[10, 30], 7), (&[0], 61)] {
             let mut pace = Pace::default();
             let mut count = 0;

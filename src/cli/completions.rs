@@ -1,0 +1,123 @@
+//! `wva completions`: what shells complete, made from the flags that the commands read.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, Command, CommandFactory as _, Parser, ValueEnum, ValueHint};
+use clap_complete::{Shell, generate};
+
+use super::usage::{Given, read};
+use super::{crds, misused, plan, print};
+use crate::settings::schema::{self, Spec};
+use crate::settings::value::Kind;
+
+/// Prints the completion script of a shell
+#[derive(Debug, Parser)]
+#[command(
+    name = "completions",
+    after_help = "bash: source <(wva completions bash)\n\
+                  zsh:  source <(wva completions zsh)\n\
+                  fish: wva completions fish | source"
+)]
+struct Flags {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Known,
+}
+
+/// Shells with a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Known {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    match read::<Flags>(arguments) {
+        Ok(Given::Arguments(given)) => print(&script(given.shell)),
+        Ok(Given::Help(text)) => print(&text),
+        Err(error) => misused([error]),
+    }
+}
+
+fn script(shell: Known) -> String {
+    let shell = match shell {
+        Known::Bash => Shell::Bash,
+        Known::Zsh => Shell::Zsh,
+        Known::Fish => Shell::Fish,
+    };
+    let mut script = Vec::new();
+    generate(shell, &mut tree(), "wva", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Every command with its flags.
+fn tree() -> Command {
+    let tree = Command::new("wva")
+        .version(crate::version::VERSION)
+        .subcommand(controller())
+        .subcommand(plan::Flags::command())
+        .subcommand(crds::Flags::command())
+        .subcommand(Flags::command());
+    #[cfg(feature = "sim")]
+    let tree = tree
+        .subcommand(super::demo::Flags::command())
+        .subcommand(super::chaos::Flags::command());
+    tree
+}
+
+/// The controller, whose flags clap does not read: they have the forms of Go programs.
+fn controller() -> Command {
+    let print_config = Arg::new("print-config")
+        .long("print-config")
+        .help("Show every setting with its value and source, and exit")
+        .num_args(0..=1)
+        .require_equals(true)
+        .value_parser(["text", "json"]);
+    let version = Arg::new("version")
+        .long("version")
+        .help("Print the version")
+        .action(ArgAction::SetTrue);
+    let settings =
+        schema::all().flat_map(|spec| spec.flags.iter().map(move |flag| setting(spec, flag)));
+    Command::new("controller")
+        .about("Runs the controller")
+        .arg(print_config)
+        .arg(version)
+        .args(settings)
+}
+
+fn setting(spec: &'static Spec, flag: &'static str) -> Arg {
+    let mut letters = flag.chars();
+    let arg = match (letters.next(), letters.next()) {
+        (Some(letter), None) => Arg::new(flag).short(letter),
+        _ => Arg::new(flag).long(flag),
+    };
+    let arg = arg.help(spec.meaning);
+    match spec.kind {
+        Kind::Bool => arg.action(ArgAction::SetTrue),
+        Kind::Path => arg.value_hint(ValueHint::FilePath),
+        _ => arg.value_hint(ValueHint::Other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_completes_every_command_and_flag() {
+        tree().debug_assert();
+        for shell in [Known::Bash, Known::Zsh, Known::Fish] {
+            let script = script(shell);
+            for command in tree().get_subcommands() {
+                assert!(script.contains(command.get_name()), "{shell:?}: {command}");
+                for flag in command.get_arguments().filter_map(Arg::get_long) {
+                    let is_there = script.contains(flag);
+                    assert!(is_there, "{shell:?}: {command} --{flag}");
+                }
+            }
+        }
+    }
+}

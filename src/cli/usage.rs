@@ -1,0 +1,112 @@
+//! Command lines that clap reads, with refusals in the words that all commands share.
+
+use std::error::Error as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Parser};
+
+use crate::settings::nearest;
+
+/// What a command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Given<A> {
+    /// To run, with these arguments.
+    Arguments(A),
+    /// The help, which is this text.
+    Help(String),
+}
+
+/// Why a command line is not accepted, with the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Refused(pub(super) String);
+
+impl Refused {
+    /// A value that its flag does not take; `wanted` is what it takes.
+    pub(super) fn value(flag: &str, value: &str, wanted: &str) -> Self {
+        Self(format!("{flag} is {value:?}; give {wanted}"))
+    }
+}
+
+/// Reads the arguments after the command.
+pub(super) fn read<A: Parser>(
+    arguments: impl Iterator<Item = String>,
+) -> Result<Given<A>, Refused> {
+    let command = prepared(A::command());
+    let read = command.clone().try_get_matches_from(arguments);
+    match read.and_then(|mut matches| A::from_arg_matches_mut(&mut matches)) {
+        Ok(arguments) => Ok(Given::Arguments(arguments)),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(Given::Help(error.to_string())),
+        Err(error) => Err(Refused(worded(&error, &command))),
+    }
+}
+
+/// Under its whole name, without the name of the program among the arguments.
+fn prepared(command: Command) -> Command {
+    let name = format!("wva {}", command.get_name());
+    command.no_binary_name(true).bin_name(name)
+}
+
+/// What is wrong with an argument that does not exist; `meant` is the one that was probably meant.
+pub(super) fn unknown(argument: &str, meant: Option<&str>, help: &str) -> String {
+    let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
+    format!("unknown argument {argument:?}{meant}; {help} lists them")
+}
+
+fn worded(error: &clap::Error, command: &Command) -> String {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        _ => String::new(),
+    };
+    let argument = context(ContextKind::InvalidArg);
+    // clap shows an option with the name of its value.
+    let (flag, name) = argument.split_once(' ').unwrap_or((&argument, ""));
+    let value = context(ContextKind::InvalidValue);
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+            let flags: Vec<String> = flags
+                .chain(["help"])
+                .map(|flag| format!("--{flag}"))
+                .collect();
+            let help = format!("wva {} --help", command.get_name());
+            let meant = nearest(&argument, flags.iter().map(String::as_str));
+            unknown(&argument, meant, &help)
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            format!("{flag} needs a value; write {flag}={name}")
+        }
+        ErrorKind::InvalidValue => {
+            let accepted = match error.get(ContextKind::ValidValue) {
+                Some(ContextValue::Strings(values)) => one_of(values),
+                _ => "another one".to_owned(),
+            };
+            Refused::value(flag, &value, &accepted).0
+        }
+        ErrorKind::ValueValidation => {
+            let wanted = error.source().map(ToString::to_string);
+            Refused::value(flag, &value, &wanted.unwrap_or_default()).0
+        }
+        ErrorKind::TooManyValues => {
+            format!("{flag} takes no value, and has {value:?}; leave the value out")
+        }
+        ErrorKind::ArgumentConflict if context(ContextKind::PriorArg) == argument => {
+            format!("{flag} is given more than once; give it once")
+        }
+        ErrorKind::MissingRequiredArgument => format!("{argument} is missing; give it"),
+        _ => error.to_string().trim_end().to_owned(),
+    }
+}
+
+/// `one of a, b or c`.
+pub(super) fn one_of<T: AsRef<str>>(values: &[T]) -> String {
+    match values {
+        [] => String::new(),
+        [only] => only.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("one of {} or {}", first.join(", "), last.as_ref())
+        }
+    }
+}

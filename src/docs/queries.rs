@@ -1,0 +1,50 @@
+//! How many queries a collection takes, wherever a document states it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::settings::Appetite;
+use crate::signals::published::Question;
+use crate::signals::query::{HISTORY_QUERIES, MAX_QUERIES, QueryName};
+
+#[test]
+fn every_document_states_the_same_number_of_queries() {
+    let most = MAX_QUERIES;
+    let rivals = Question::ALL.len();
+    let by_percentages = QueryName::wanted(Appetite::Saturation).count();
+    assert_eq!(HISTORY_QUERIES, 1);
+    let stated = [
+        (
+            "docs/integrations/prometheus.md",
+            format!("for ten thousand, at most {most}."),
+        ),
+        (
+            "docs/differences.md",
+            format!("at most {most} for all models, {by_percentages} of them by percentages"),
+        ),
+        (
+            "docs/differences.md",
+            format!("| QRY-19 | at most {most} queries"),
+        ),
+        (
+            "docs/benchmarks.md",
+            // Without the question that is sent only where two publish.
+            format!(
+                "| at most {most} queries | {},",
+                by_percentages + rivals - 1
+            ),
+        ),
+        (
+            "actors.md",
+            format!(
+                "| queries per collection | {most}, of these {rivals} for who else publishes; \
+                 once in a life one more"
+            ),
+        ),
+    ];
+    for (file, sentence) in stated {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.contains(&sentence), "{file} does not say {sentence:?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! The program as people call it: what it prints, and how it exits.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+fn wva(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut wva = Command::new(env!("CARGO_BIN_EXE_wva"));
+    wva.args(arguments).env_remove("PROMETHEUS_BASE_URL");
+    wva.envs(environment.iter().copied()).output().unwrap()
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let ended = wva(arguments, &[]);
+    assert_eq!(ended.status.code(), Some(0), "{arguments:?}: {ended:?}");
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+#[test]
+fn every_command_refuses_its_arguments_alike() {
+    for (arguments, meant) in [
+        (&["paln"][..], "\"plan\""),
+        (&["help", "crsd"], "\"crds\""),
+        (&["controller", "--leader-elct"], "\"--leader-elect\""),
+        (&["plan", "--snapshto", "x"], "\"--snapshot\""),
+        (&["demo", "--sped=60"], "\"--speed\""),
+        (&["chaos", "--sedes", "3"], "\"--seeds\""),
+        (&["crds", "--hlep"], "\"--help\""),
+        (&["completions", "tcsh"], "one of bash, zsh or fish"),
+        (&["completions"], "is missing"),
+        (&["crds", "all"], "wva crds --help"),
+    ] {
+        let ended = wva(arguments, &[]);
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}");
+        let error = String::from_utf8(ended.stderr).unwrap();
+        assert!(error.starts_with("error: "), "{arguments:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
+        assert!(error.contains(meant), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn version_and_help_are_printed() {
+    let version = concat!("wva ", env!("CARGO_PKG_VERSION"));
+    for arguments in [&["--version"][..], &["-V"], &["controller", "--version"]] {
+        assert!(printed(arguments).starts_with(version), "{arguments:?}");
+    }
+    for command in ["controller", "plan", "crds", "completions", "demo", "chaos"] {
+        let help = printed(&["help", command]);
+        assert_eq!(help, printed(&[command, "--help"]));
+        assert!(help.contains(&format!("wva {command}")), "{help}");
+    }
+    assert_eq!(printed(&["help"]), printed(&["--help"]));
+}
+
+#[test]
+fn print_config_exits_as_the_start_would() {
+    let address = |url| [("PROMETHEUS_BASE_URL", url)];
+    let arguments = ["controller", "--print-config"];
+    let accepted = wva(&arguments, &address("https://prom:9090"));
+    assert_eq!(accepted.status.code(), Some(0), "{accepted:?}");
+    let refused = wva(&arguments, &address("http://prom:9090"));
+    assert_eq!(refused.status.code(), Some(1));
+    let report = String::from_utf8(refused.stdout).unwrap();
+    assert!(report.contains("HTTPS is required"), "{report}");
+    let misused = ["controller", "--print-config", "--no-such"];
+    let misused = wva(&misused, &address("https://prom:9090"));
+    assert_eq!(misused.status.code(), Some(2));
+}
+
+#[test]
+fn bash_reads_its_completions() {
+    let script = printed(&["completions", "bash"]);
+    let mut bash = Command::new("bash");
+    let mut bash = bash.arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = bash.stdin.take().unwrap();
+    input.write_all(script.as_bytes()).unwrap();
+    drop(input);
+    assert!(bash.wait().unwrap().success());
+}
