@@ -196,9 +196,13 @@ impl Collector {
     async fn look_for_rivals(&self) {
         let deadline = self.facts.settings.load().schedule.query_deadline();
         let held = self.facts.held_by_others();
-        let managed = self.facts.board.snapshot().into_keys().collect();
+        let views = self.facts.board.snapshot();
+        let managed = views.keys().cloned().collect();
         let ask = |question| published(&*self.prometheus, question, deadline);
-        let any = future::OptionFuture::from((!held.is_empty()).then(|| ask(Question::Any)));
+        // A scaler that gets no count may be one whose count Prometheus does not have.
+        let asks_for_any =
+            !held.is_empty() || views.values().any(|view| view.scalers.any_failing());
+        let any = future::OptionFuture::from(asks_for_any.then(|| ask(Question::Any)));
         let (several, any) = future::join(ask(Question::Several), any).await;
         let answered = |answer: Result<BTreeSet<VariantKey>, QueryError>| {
             let told = |error: &QueryError| {

@@ -1,7 +1,7 @@
 //! Publishes decisions: gauges, status intents, events, one log line per change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
@@ -12,6 +12,7 @@ use crate::actors::optimizer::Proposal;
 use crate::env::Flaw;
 use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
 use crate::metrics::VariantLabels;
+use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision};
@@ -319,13 +320,17 @@ impl Emitter {
         } else {
             Arc::clone(view)
         };
+        let rivals = self.facts.rivals.read();
+        let exposure = rivals
+            .unwrap_or_else(PoisonError::into_inner)
+            .exposure(&view.key);
         let quarantine = self.facts.quarantine_of(&view.key);
         let troubles = Troubles {
             quarantine: quarantine.as_deref(),
-            gap: self
-                .plan
-                .as_ref()
-                .and_then(|known| known.gaps.get(&view.key)),
+            hints: Hints {
+                gap: (self.plan.as_ref()).and_then(|known| known.gaps.get(&view.key)),
+                exposure,
+            },
             standing: self.facts.standing(&view.key),
         };
         let record = Record::of(view, plan, previous.as_deref(), troubles, now);

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::key::{TargetKey, TargetKind};
 use super::metrics_gap::MetricsGap;
 use super::plan::{Decision, MetricsState};
+use super::rival::Exposure;
 use super::snapshot::{TargetPast, TargetView, VariantView};
 use super::why::listed;
 
@@ -252,18 +253,23 @@ impl Condition {
 /// Every condition of a variant.
 pub type Conditions = [Condition; 5];
 
-/// The conditions of a variant, from its view, the newest decision about it, and why that decision
-/// had no metrics, if it had none.
-pub fn conditions(
-    view: &VariantView,
-    decision: Option<&Decision>,
-    gap: Option<&MetricsGap>,
-) -> Conditions {
+/// What is known of the causes of a trouble.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hints<'a> {
+    /// Why the newest decision had no metrics, if it had none.
+    pub gap: Option<&'a MetricsGap>,
+    /// Whether Prometheus holds the published count.
+    pub exposure: Exposure,
+}
+
+/// The conditions of a variant, from its view, the newest decision about it, and what is known of
+/// causes.
+pub fn conditions(view: &VariantView, decision: Option<&Decision>, hints: Hints<'_>) -> Conditions {
     let target = target_resolved(view);
-    let metrics = metrics::available(view, decision, gap);
+    let metrics = metrics::available(view, decision, hints.gap);
     let optimization = optimization::ready(view, decision);
     let ready = ready(view, decision, &target, &metrics, &optimization);
-    let actuation = actuation::ready(view, decision);
+    let actuation = actuation::ready(view, decision, hints.exposure);
     [target, metrics, optimization, actuation, ready]
 }
 

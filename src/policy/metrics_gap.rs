@@ -33,7 +33,7 @@ pub enum MetricsGap {
         /// Their names.
         models: Arc<[Arc<str>]>,
     },
-    /// Pods of these names report from another namespace, where no variant has such a pod.
+    /// Pods of these names report from another namespace, where no variant owns them.
     OtherNamespace {
         /// The namespaces.
         namespaces: Arc<[Arc<str>]>,

@@ -4,10 +4,9 @@
 use serde::Serialize;
 
 use super::condition::{
-    Condition, ConditionReason, ConditionStatus, ConditionType, Conditions, conditions,
+    Condition, ConditionReason, ConditionStatus, ConditionType, Conditions, Hints, conditions,
 };
 use super::key::VariantKey;
-use super::metrics_gap::MetricsGap;
 use super::moment::{Moment, WallTime};
 use super::plan::{Action, Decision, Plan};
 use super::rival::Standing;
@@ -21,8 +20,8 @@ pub struct Troubles<'a> {
     /// Why the variant's own actor keeps failing, if it does: then the record rests on the last view
     /// that it published.
     pub quarantine: Option<&'a str>,
-    /// Why the newest plan had no metrics of the variant, if it had none.
-    pub gap: Option<&'a MetricsGap>,
+    /// What is known of the causes of other troubles.
+    pub hints: Hints<'a>,
     /// How this controller stands towards others.
     pub standing: Standing,
 }
@@ -96,7 +95,7 @@ impl Record {
     ) -> Self {
         let Troubles {
             quarantine,
-            gap,
+            hints,
             standing,
         } = troubles;
         let is_resolved = view.target.resolved().is_some();
@@ -121,7 +120,7 @@ impl Record {
                 allocation(view, values)
             },
             values,
-            conditions: judged(view, decision, gap, quarantine)
+            conditions: judged(view, decision, hints, quarantine)
                 .map(|condition| as_before(condition, previous)),
             standing,
             decided: Decided {
@@ -222,10 +221,10 @@ fn as_before(condition: Condition, previous: Option<&Record>) -> Condition {
 fn judged(
     view: &VariantView,
     decision: Option<&Decision>,
-    gap: Option<&MetricsGap>,
+    hints: Hints<'_>,
     quarantine: Option<&str>,
 ) -> Conditions {
-    let conditions = conditions(view, decision, gap);
+    let conditions = conditions(view, decision, hints);
     match quarantine {
         Some(why) => conditions.map(|condition| condition.quarantined(why)),
         None => conditions,

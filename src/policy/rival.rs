@@ -49,6 +49,16 @@ pub enum Standing {
     },
 }
 
+/// Whether Prometheus holds the count that is published for a variant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exposure {
+    /// It does, or that is not known.
+    #[default]
+    Assumed,
+    /// It does not, for several collections in a row.
+    Missing,
+}
+
 /// What this controller knows of others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rivals {
@@ -61,6 +71,8 @@ pub struct Rivals {
     taken: BTreeMap<(Arc<str>, VariantKey), WallTime>,
     /// Collections in a row with a second series, by variant.
     doubled: BTreeMap<VariantKey, u32>,
+    /// Collections in a row without any series, by variant of ours.
+    unexposed: BTreeMap<VariantKey, u32>,
 }
 
 impl Rivals {
@@ -97,13 +109,21 @@ impl Rivals {
         }
     }
 
+    /// Whether Prometheus holds a count of a variant, as far as it was asked.
+    pub fn exposure(&self, variant: &VariantKey) -> Exposure {
+        match self.unexposed.get(variant) {
+            Some(streak) if *streak >= CONFIRMATIONS => Exposure::Missing,
+            Some(_) | None => Exposure::Assumed,
+        }
+    }
+
     fn is_retired(&self, owner: &Owner) -> bool {
         let retired = self.retired.get(&owner.manager);
         retired.is_some_and(|written| *written >= owner.written)
     }
 
     /// Takes in what Prometheus shows: variants with more than one series of
-    /// `wva_desired_replicas`, and, while anybody else holds an object, all with any; `None` of either
+    /// `wva_desired_replicas`, and, while anybody else holds an object or a scaler fails, all with any; `None` of either
     /// says nothing, and what was concluded before stays. `held` are the
     /// objects that others hold, by manager, each with the time of its last writing; `managed` are all
     /// of ours.
@@ -126,11 +146,22 @@ impl Rivals {
                 .collect(),
             None => self.doubled.clone(),
         };
+        let unexposed = match exposed {
+            Some(exposed) => managed
+                .difference(exposed)
+                .map(|key| {
+                    let before = self.unexposed.get(key).copied().unwrap_or_default();
+                    (key.clone(), before.saturating_add(1))
+                })
+                .collect(),
+            None => self.unexposed.clone(),
+        };
         let mut taken = self.taken.clone();
         taken.retain(|(_, key), _| managed.contains(key));
         let mut next = Self {
             taken,
             doubled,
+            unexposed,
             ..Self::default()
         };
         for (manager, objects) in held {
@@ -338,5 +369,24 @@ mod tests {
             rivals.standing("wva-b", &key("v"), &owners),
             Standing::Alone
         );
+    }
+
+    #[test]
+    fn a_count_that_prometheus_lacks_is_missing_once_it_lasts() {
+        let managed = keys(&["v", "w"]);
+        let look = |rivals: &Rivals, exposed: Option<&BTreeSet<VariantKey>>| {
+            rivals.observe(None, exposed, &BTreeMap::new(), &managed)
+        };
+        let mut rivals = Rivals::default();
+        for _ in 0..CONFIRMATIONS {
+            assert_eq!(rivals.exposure(&key("v")), Exposure::Assumed);
+            rivals = look(&rivals, Some(&keys(&["w"])));
+            // What was not asked proves nothing.
+            rivals = look(&rivals, None);
+        }
+        assert_eq!(rivals.exposure(&key("v")), Exposure::Missing);
+        assert_eq!(rivals.exposure(&key("w")), Exposure::Assumed);
+        rivals = look(&rivals, Some(&managed));
+        assert_eq!(rivals.exposure(&key("v")), Exposure::Assumed);
     }
 }

@@ -16,6 +16,7 @@ use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
 use crate::env::SeedTree;
 use crate::kit::{self, Address, Census, Doorbell, Kit, Role, Tenure};
+use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::record::{Record, Troubles};
 use crate::policy::rival::Standing;
@@ -45,7 +46,7 @@ fn publish(facts: &Facts, term: u64) {
     let emitter = Tenure::for_test(Role::Emitter, 1);
     let troubles = Troubles {
         quarantine: None,
-        gap: None,
+        hints: Hints::default(),
         standing: Standing::Alone,
     };
     let record = Record::of(&view(1), None, None, troubles, facts.clock.now());

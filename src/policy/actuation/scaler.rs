@@ -36,6 +36,17 @@ pub enum Scalers {
     Known(Arc<[Scaler]>),
 }
 
+impl Scalers {
+    /// Whether one of them says that it does not work.
+    pub fn any_failing(&self) -> bool {
+        let is_failing = |scaler: &Scaler| matches!(scaler.activity, Activity::Failing { .. });
+        match self {
+            Self::Unknown => false,
+            Self::Known(scalers) => scalers.iter().any(is_failing),
+        }
+    }
+}
+
 /// One scaler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scaler {

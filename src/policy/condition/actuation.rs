@@ -3,10 +3,15 @@
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::actuation::{Obstacle, Scalers, judge};
 use crate::policy::plan::Decision;
+use crate::policy::rival::Exposure;
 use crate::policy::snapshot::VariantView;
 
 /// Whether anything follows what is published.
-pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
+pub(super) fn ready(
+    view: &VariantView,
+    decision: Option<&Decision>,
+    exposure: Exposure,
+) -> Condition {
     use ConditionReason as Reason;
     use ConditionStatus::{False, True, Unknown};
     let (status, reason, message) = match (&view.scalers, view.target.resolved()) {
@@ -23,7 +28,11 @@ pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Conditio
         (Scalers::Known(scalers), Some(target)) => {
             let desired = decision.and_then(|decision| decision.target);
             let obstacles = judge(scalers, &view.key, view.bounds, desired);
-            let texts: Vec<String> = obstacles.iter().map(|one| one.text(&view.key)).collect();
+            let mut texts: Vec<String> = obstacles.iter().map(|one| one.text(&view.key)).collect();
+            let is_failing = |one: &Obstacle| matches!(one, Obstacle::Failing { .. });
+            if exposure == Exposure::Missing && obstacles.iter().any(is_failing) {
+                texts.push(UNSCRAPED.to_owned());
+            }
             match obstacles.first() {
                 Some(worst) => (False, obstacle_reason(worst), sentence(&texts)),
                 None => (
@@ -39,6 +48,9 @@ pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Conditio
     };
     Condition::new(ConditionType::ActuationReady, status, reason, message)
 }
+
+/// The likeliest cause where a scaler gets no count that Prometheus should have.
+const UNSCRAPED: &str = "Prometheus has no series wva_desired_replicas of this variant; unless the controller serves external metrics itself, have Prometheus scrape the controller: its ServiceMonitor, the label by which Prometheus selects it, its token and network policies";
 
 /// One text of several, with a capital letter.
 fn sentence(texts: &[String]) -> String {

@@ -1,14 +1,20 @@
 //! Conditions: every state of a variant has its own truthful words.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::world::{EVEN, HIGH, LOW, START, Variant, World, at};
-use crate::policy::condition::{Condition, Conditions, conditions};
+use crate::policy::actuation::{
+    Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Scalers, Tolerance,
+};
+use crate::policy::condition::{Condition, Conditions, Hints, conditions};
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::metrics_gap::metrics_gaps;
 use crate::policy::moment::WallTime;
+use crate::policy::rival::Exposure;
 use crate::policy::snapshot::{SignalName, TargetPast, TargetView};
+use crate::policy::units::Replicas;
 
 fn target() -> TargetKey {
     TargetKey::new("ns", TargetKind::Deployment, "d")
@@ -27,7 +33,11 @@ fn after_cycle(world: &World) -> [String; 4] {
     let gaps = metrics_gaps(&world.snapshot(at(0)), &plan);
     let key = &world.variants[0].view.key;
     let view = &world.variants[0].view;
-    said(&conditions(view, plan.decisions.get(key), gaps.get(key)))
+    let hints = Hints {
+        gap: gaps.get(key),
+        ..Hints::default()
+    };
+    said(&conditions(view, plan.decisions.get(key), hints))
 }
 
 /// All but what is said of scalers, of which these worlds have none.
@@ -47,7 +57,7 @@ fn words(condition: &Condition) -> String {
 #[test]
 fn a_resolved_variant_waits_for_its_first_decision_and_is_ready_after_it() {
     let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
-    let before = said(&conditions(&world.variants[0].view, None, None));
+    let before = said(&conditions(&world.variants[0].view, None, Hints::default()));
     let waiting = "Unknown/AwaitingFirstDecision: No planning cycle has looked at this variant yet";
     assert_eq!(
         before,
@@ -195,7 +205,11 @@ fn messages_do_not_change_with_measurements_or_time() {
     let world = loading(0.78, 0);
     let (_, later) = world.plan_after(&Learned::default(), at(60));
     let view = &world.variants[0].view;
-    let second = said(&conditions(view, later.decisions.get(&view.key), None));
+    let second = said(&conditions(
+        view,
+        later.decisions.get(&view.key),
+        Hints::default(),
+    ));
     assert_eq!(first, second);
 }
 
@@ -257,12 +271,61 @@ fn noise_under_constant_load_writes_no_status() {
         let view = &world.variants[0].view;
         let decision = &plan.decisions[&view.key];
         let kind = std::mem::discriminant(&decision.decisive().unwrap().why);
-        messages.push((kind, said(&conditions(view, Some(decision), None))));
+        messages.push((
+            kind,
+            said(&conditions(view, Some(decision), Hints::default())),
+        ));
     }
     let kinds: HashSet<_> = messages.iter().map(|(kind, _)| *kind).collect();
     assert!(kinds.len() > 1, "the noise crosses a threshold");
     messages.dedup_by(|later, earlier| later.1 == earlier.1);
     assert_eq!(messages.len(), 1, "{messages:?}");
+}
+
+#[test]
+fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
+    let mut view = Variant::new("d").replicas(2, EVEN, 0.0).view;
+    let scaler = |activity: Activity| Scaler {
+        kind: ScalerKind::HorizontalPodAutoscaler,
+        name: "s".into(),
+        made_for: None,
+        min: Replicas(1),
+        max: Replicas(9),
+        tolerance: Tolerance { up: 0.0, down: 0.0 },
+        inputs: vec![Input::Published(Published {
+            variant: Some("d".into()),
+            namespace: Some("ns".into()),
+            aim: Aim::Replicas,
+            absence: Absence::Error,
+        })],
+        activity,
+    };
+    let mut actuation = |activity: Activity, exposure: Exposure| {
+        view.scalers = Scalers::Known(Arc::from([scaler(activity)]));
+        let hints = Hints {
+            exposure,
+            ..Hints::default()
+        };
+        let [_, _, _, actuation, _] = conditions(&view, None, hints);
+        words(&actuation)
+    };
+    let failing = || Activity::Failing {
+        reason: "FailedGetExternalMetric".into(),
+        message: "no metrics returned".into(),
+    };
+    let own = "False/ScalerFailing: HorizontalPodAutoscaler s does not work (FailedGetExternalMetric: no metrics returned); see its conditions and events";
+    assert_eq!(actuation(failing(), Exposure::Assumed), own);
+    let unscraped = actuation(failing(), Exposure::Missing);
+    assert!(
+        unscraped.starts_with(&format!(
+            "{own}. Also Prometheus has no series wva_desired_replicas of this variant; "
+        )),
+        "{unscraped}"
+    );
+    assert_eq!(
+        actuation(Activity::Working, Exposure::Missing),
+        "True/ScalerFollows: A scaler follows for Deployment d"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::policy::actuation::{
     Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Scalers, Tolerance,
 };
-use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType};
+use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType, Hints};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::moment::Moment;
@@ -171,7 +171,10 @@ fn an_error_whose_figures_alone_change_keeps_its_words() {
             error: error.into(),
         };
         let troubles = Troubles {
-            gap: Some(&gap),
+            hints: Hints {
+                gap: Some(&gap),
+                ..Hints::default()
+            },
             ..Troubles::default()
         };
         let view = &world.variants[0].view;

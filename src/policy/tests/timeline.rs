@@ -393,7 +393,7 @@ fn who_does_not_grow_while_requests_wait_says_why() {
     let shown = |plan: &Plan| {
         let key = VariantKey::new("ns", "v");
         let decision = plan.decisions.get(&key);
-        conditions(&snapshot.variants[&key], decision, None)
+        conditions(&snapshot.variants[&key], decision, Hints::default())
             .iter()
             .filter(|one| one.reason == ConditionReason::RequestsWaiting)
             .map(|one| (one.kind, one.status, one.message.clone()))

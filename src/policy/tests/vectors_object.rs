@@ -11,7 +11,7 @@ use super::world::{Variant, World, at, settings};
 use crate::policy::accelerator;
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::capacity::ServingRole;
-use crate::policy::condition::{Condition, conditions};
+use crate::policy::condition::{Condition, Hints, conditions};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::object::{NodeExpression, Placement, SpecReading};
@@ -233,7 +233,8 @@ fn act_series_of_a_decision() {
                 assert_eq!(labels, expected, "{id}");
             }
             if let Some(expected) = expect.metrics_available {
-                let [_, metrics, ..] = conditions(&world.variants[0].view, Some(decision), None);
+                let [_, metrics, ..] =
+                    conditions(&world.variants[0].view, Some(decision), Hints::default());
                 assert_eq!(said(&metrics), expected, "{id}");
             }
         },
@@ -289,7 +290,7 @@ fn rcl_an_object_and_its_conditions() {
             let mut state = VariantState::new(object.key.clone(), None);
             if given.target_appears {
                 let view = state.refresh(&facts(&object, Lookup::Missing), at(0)).view;
-                let [resolved, ..] = conditions(&view, None, None);
+                let [resolved, ..] = conditions(&view, None, Hints::default());
                 assert_ne!(resolved.status.as_str(), "True", "{id}: before it appears");
             }
             let view = state
@@ -300,7 +301,7 @@ fn rcl_an_object_and_its_conditions() {
             let snapshot = World::of([variant]).snapshot(at(1));
             let plan = plan(&snapshot, &Learned::default(), &settings(), 1, at(1));
             let decision = &plan.decisions[&object.key];
-            let [resolved, metrics, ..] = conditions(&view, Some(decision), None);
+            let [resolved, metrics, ..] = conditions(&view, Some(decision), Hints::default());
             if let Some(expected) = expect.target_resolved {
                 assert_eq!(said(&resolved), expected, "{id}");
             }
