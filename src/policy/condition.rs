@@ -406,7 +406,9 @@ fn unusable(decision: &Decision) -> &'static str {
 fn detail(why: &Why) -> Option<&'static str> {
     match why {
         Why::InTransition { causes } => causes.first().map(|cause| cause.label()),
-        Why::AtMaximum { .. } | Why::CutToMaximum { .. } => Some("the maximum is reached"),
+        Why::AtMaximum { .. } | Why::CutToMaximum { .. } | Why::CutToCeiling { .. } => {
+            Some("the maximum is reached")
+        }
         Why::AwaitsScaler { .. } => Some("the published count would be enough and is not applied"),
         Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
         Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),
