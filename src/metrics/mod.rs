@@ -189,6 +189,7 @@ impl Metrics {
                 step.why,
                 Why::AtMaximum { .. }
                     | Why::CutToMaximum { .. }
+                    | Why::CutToCeiling { .. }
                     | Why::Optimized(WhyOptimized::AtMaximum { .. })
             )
         });

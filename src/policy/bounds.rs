@@ -4,6 +4,10 @@ use super::plan::{BoundSource, Why};
 use super::snapshot::DeclaredBounds;
 use super::units::Replicas;
 
+/// Most replicas of any variant, whatever its maximum: the largest signed 32-bit integer. The scale
+/// subresource holds no larger count.
+pub const CEILING: Replicas = Replicas(i32::MAX.unsigned_abs());
+
 /// Whether a model may go to zero replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZeroPolicy {
@@ -50,8 +54,17 @@ impl Bounds {
     }
 
     /// The nearest count within the bounds, and what was done to get there. Where the minimum is
-    /// above the maximum, which the schema refuses, the maximum holds.
+    /// above the maximum, which the schema refuses, the maximum holds. No count exceeds [`CEILING`].
     pub fn clamp(&self, count: Replicas) -> (Replicas, Why) {
+        let (count, why) = self.clamp_declared(count);
+        if count > CEILING {
+            (CEILING, Why::CutToCeiling { ceiling: CEILING })
+        } else {
+            (count, why)
+        }
+    }
+
+    fn clamp_declared(&self, count: Replicas) -> (Replicas, Why) {
         let Self { min, source, max } = *self;
         match max {
             Some(max) if min > max => (max, Why::BoundsConflict { min, max }),
@@ -63,7 +76,7 @@ impl Bounds {
 
     /// Whether one more than `count` is within the maximum.
     pub fn leaves_room_above(&self, count: Replicas) -> bool {
-        self.max.is_none_or(|max| count < max)
+        count < self.max.unwrap_or(CEILING).min(CEILING)
     }
 
     /// The count that load alone never takes a variant below: its minimum, and never less than one.
@@ -74,7 +87,7 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, ZeroPolicy};
+    use super::{Bounds, CEILING, ZeroPolicy};
     use crate::policy::plan::{BoundSource, Why};
     use crate::policy::snapshot::DeclaredBounds;
     use crate::policy::units::Replicas;
@@ -107,6 +120,23 @@ mod tests {
         let explicit = bounds(Some(0), None, ZeroPolicy::Disabled);
         assert_eq!(explicit.clamp(Replicas::ZERO).0, Replicas::ZERO);
         assert_eq!(explicit.floor(), Replicas::ONE);
+    }
+
+    #[test]
+    fn no_count_exceeds_what_a_scale_subresource_holds() {
+        let unbounded = bounds(None, None, ZeroPolicy::Disabled);
+        assert_eq!(unbounded.clamp(CEILING).0, CEILING);
+        assert!(!unbounded.leaves_room_above(CEILING));
+        let beyond = bounds(None, Some(u32::MAX), ZeroPolicy::Disabled);
+        for bounds in [unbounded, beyond] {
+            let (count, why) = bounds.clamp(Replicas(u32::MAX));
+            assert_eq!(count, Replicas(2_147_483_647));
+            assert_eq!(why, Why::CutToCeiling { ceiling: CEILING });
+            assert_eq!(
+                why.to_string(),
+                "cut to 2147483647, the most replicas that a scale subresource holds"
+            );
+        }
     }
 
     #[test]

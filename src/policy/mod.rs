@@ -54,6 +54,7 @@ pub mod startup;
 mod target_problem;
 pub mod throughput;
 pub mod tokens;
+mod total;
 mod transition;
 pub mod units;
 pub mod variant;

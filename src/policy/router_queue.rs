@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::ModelKey;
 use super::moment::Moment;
+use super::units::Replicas;
 
 /// What routers said, by model. A model without an entry was not asked about.
 pub type DirectQueues = BTreeMap<ModelKey, DirectQueue>;
@@ -46,6 +47,26 @@ impl fmt::Display for QueueSource {
             Self::Prometheus => "Prometheus",
             Self::Router => "the router itself",
         })
+    }
+}
+
+/// Requests in a router that raise no count, since no replica of the variant reports.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HeldQueue {
+    /// How many.
+    pub requests: f64,
+    /// Replicas that the variant would grow to for them; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Replicas>,
+}
+
+impl fmt::Display for HeldQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} requests in its router", self.requests)?;
+        match self.needs {
+            Some(needs) => write!(f, ", which need {needs} replicas"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -54,7 +54,10 @@ pub(super) fn hold(drafts: &mut [Draft<'_>], state: MetricsState) {
         } else {
             draft.metrics = state;
             draft.outcome = Outcome::SafetyNet;
-            draft.keep(Stage::SafetyNet, Why::NoUsableMetrics { state });
+            draft.keep(
+                Stage::SafetyNet,
+                Why::NoUsableMetrics { state, queue: None },
+            );
         }
     }
 }

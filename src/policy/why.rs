@@ -12,7 +12,7 @@ use super::key::VariantKey;
 use super::limit::{PoolFigures, WhyLimited, WhyRescaled, Withheld};
 use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
-use super::router_queue::QueueSource;
+use super::router_queue::{HeldQueue, QueueSource};
 use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
 use super::target_problem::TargetProblem;
@@ -120,6 +120,9 @@ pub enum Why {
     NoUsableMetrics {
         /// What is wrong with them.
         state: MetricsState,
+        /// Requests that wait in the router, and raise nothing either.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queue: Option<HeldQueue>,
     },
     /// No analyzer can say what the role of the variant needs.
     NoView {
@@ -139,6 +142,11 @@ pub enum Why {
     CutToMaximum {
         /// The maximum.
         max: Replicas,
+    },
+    /// Cut to the most replicas that a scale subresource holds.
+    CutToCeiling {
+        /// That count.
+        ceiling: Replicas,
     },
     /// The minimum is above the maximum: the maximum holds.
     BoundsConflict {
@@ -408,11 +416,24 @@ impl fmt::Display for Why {
                 f.write_str("limit reached, no longer held back: ")?;
                 listed(f, causes)
             }
-            Self::NoUsableMetrics { state } => write!(f, "{state}: nothing is lowered"),
+            Self::NoUsableMetrics { state, queue: None } => {
+                write!(f, "{state}: nothing is lowered")
+            }
+            Self::NoUsableMetrics {
+                state,
+                queue: Some(queue),
+            } => write!(
+                f,
+                "{state}: nothing is lowered, and nothing grows for {queue}"
+            ),
             Self::RaisedToMinimum { min, source } => {
                 write!(f, "raised to the minimum of {min} ({source})")
             }
             Self::CutToMaximum { max } => write!(f, "cut to the maximum of {max} (maxReplicas)"),
+            Self::CutToCeiling { ceiling } => write!(
+                f,
+                "cut to {ceiling}, the most replicas that a scale subresource holds"
+            ),
             Self::BoundsConflict { min, max } => write!(
                 f,
                 "minReplicas {min} is above maxReplicas {max}: the maximum holds"

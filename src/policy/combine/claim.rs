@@ -1,5 +1,6 @@
 //! What one voter wants of an optimizer.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -33,8 +34,8 @@ pub(super) struct Weighed {
     pub(super) claims: Vec<Claim>,
 }
 
-/// Weighs the voters' amounts in replicas of the variant that covers them most cheaply, once, and
-/// moves each amount beyond the combined vote back to it.
+/// Weighs the voters' amounts in replicas of one variant, the reference, once, and moves each amount
+/// beyond the combined vote back to it.
 pub(super) fn weigh(
     direction: Direction,
     role: ServingRole,
@@ -65,20 +66,27 @@ pub(super) fn weigh(
             claims: scored.into_iter().map(|(_, claim)| claim).collect(),
         };
     };
-    let votes: Vec<Vote> = scored
+    let rated: Vec<(f64, Claim, Option<f64>)> = scored
+        .into_iter()
+        .map(|(score, claim)| {
+            let rate = rate(&claim, &reference, costs);
+            (score, claim, rate)
+        })
+        .collect();
+    let votes: Vec<Vote> = rated
         .iter()
-        .filter_map(|(score, claim)| {
+        .filter_map(|(score, claim, rate)| {
             Some(Vote {
                 analyzer: claim.analyzer,
                 score: *score,
-                replicas: claim.amount / claim.per_replica.get(&reference)?,
+                replicas: claim.amount / (*rate)?,
             })
         })
         .collect();
     let combined = combine_votes(direction, &votes);
-    let claims = scored
+    let claims = rated
         .into_iter()
-        .map(|(_, claim)| limited(direction, claim, &reference, combined))
+        .map(|(_, claim, rate)| limited(direction, claim, rate, combined))
         .collect();
     Weighed {
         votes,
@@ -90,11 +98,11 @@ pub(super) fn weigh(
 fn limited(
     direction: Direction,
     mut claim: Claim,
-    reference: &VariantKey,
+    rate: Option<f64>,
     combined: Option<f64>,
 ) -> Claim {
-    if let (Some(capacity), Some(replicas)) = (claim.per_replica.get(reference), combined) {
-        let voted = replicas * capacity;
+    if let (Some(rate), Some(replicas)) = (rate, combined) {
+        let voted = replicas * rate;
         claim.amount = match direction {
             Direction::Up => claim.amount.min(voted),
             Direction::Down => claim.amount.max(voted),
@@ -103,19 +111,51 @@ fn limited(
     claim
 }
 
-/// The variant that alone would cover all amounts at the least cost; ties by key.
+/// What one replica of the reference means to a claim. A claim that cannot size the reference takes
+/// the variant that serves it at the least cost, for the cost of one replica of the reference: its
+/// vote counts beside the others where no variant is sized by all of them.
+fn rate(claim: &Claim, reference: &VariantKey, costs: &BTreeMap<VariantKey, Cost>) -> Option<f64> {
+    if let Some(capacity) = claim.per_replica.get(reference) {
+        return Some(*capacity);
+    }
+    let unit = costs.get(reference)?.millionths();
+    sized(claim, costs)
+        .map(|(capacity, cost)| {
+            if unit > 0.0 && cost > 0.0 {
+                capacity * unit / cost
+            } else {
+                capacity
+            }
+        })
+        .reduce(f64::max)
+}
+
+/// Capacity and cost of each variant that may change and that a claim can size.
+fn sized<'a>(
+    claim: &'a Claim,
+    costs: &'a BTreeMap<VariantKey, Cost>,
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let cost_of = |key| costs.get(key).map(|cost| cost.millionths());
+    (claim.per_replica.iter()).filter_map(move |(key, capacity)| Some((*capacity, cost_of(key)?)))
+}
+
+/// The variant that alone would cover all amounts at the least cost, of those that the most claims can
+/// size: what a claim cannot size has no price. Ties by key.
 fn reference(scored: &[(f64, Claim)], costs: &BTreeMap<VariantKey, Cost>) -> Option<VariantKey> {
-    costs
-        .iter()
-        .filter_map(|(key, cost)| {
-            let replicas = scored
-                .iter()
-                .filter_map(|(_, claim)| Some(claim.amount / claim.per_replica.get(key)?))
-                .reduce(f64::max)?;
-            Some((key, replicas * cost.millionths()))
+    let priced = costs.iter().filter_map(|(key, cost)| {
+        let replicas: Vec<f64> = scored
+            .iter()
+            .filter_map(|(_, claim)| Some(claim.amount / claim.per_replica.get(key)?))
+            .collect();
+        let most = replicas.iter().copied().reduce(f64::max)?;
+        Some((key, Reverse(replicas.len()), most * cost.millionths()))
+    });
+    priced
+        .min_by(|(one, sizers, cost), (other, other_sizers, other_cost)| {
+            sizers
+                .cmp(other_sizers)
+                .then_with(|| cost.total_cmp(other_cost))
+                .then_with(|| one.cmp(other))
         })
-        .min_by(|(one, cost), (other, other_cost)| {
-            cost.total_cmp(other_cost).then_with(|| one.cmp(other))
-        })
-        .map(|(key, _)| key.clone())
+        .map(|(key, _, _)| key.clone())
 }

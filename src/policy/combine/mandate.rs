@@ -22,7 +22,7 @@ pub enum Mandate {
     Grow {
         /// One for each voter with a view on the role.
         claims: Vec<Claim>,
-        /// The votes, in replicas of the variant that meets them most cheaply.
+        /// The votes, in replicas of one variant.
         votes: Vec<Vote>,
         /// What the votes combine to, not rounded.
         replicas: Option<f64>,

@@ -111,7 +111,9 @@ const BALANCE: &str = "neither more nor fewer replicas are due";
 fn detail(why: &Why) -> Option<&'static str> {
     match why {
         Why::InTransition { causes } => causes.first().map(|cause| cause.label()),
-        Why::AtMaximum { .. } | Why::CutToMaximum { .. } => Some("the maximum is reached"),
+        Why::AtMaximum { .. } | Why::CutToMaximum { .. } | Why::CutToCeiling { .. } => {
+            Some("the maximum is reached")
+        }
         Why::AwaitsScaler { .. } => Some("the published count would be enough and is not applied"),
         Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
         Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),

@@ -181,12 +181,30 @@ impl EngineArgs {
 
     /// What tells engines of different capacity apart: everything above.
     pub fn fingerprint(&self) -> EngineFingerprint {
-        let or_auto = |stated: Option<u32>| stated.unwrap_or(0);
         let text = format!(
-            "{:?}/{:?} memory={} block={} kv={:?} dtype={:?} quantization={:?} tp={} pp={} dp={} \
-             cache={} step={} seqs={} length={} {:?} {:?}",
+            "{:?}/{:?} {} seqs={} length={} {:?} {:?}",
             self.engine,
             self.generation,
+            self.memory(),
+            self.max_num_seqs,
+            self.max_model_len.unwrap_or(0),
+            self.execution,
+            self.prefill,
+        );
+        EngineFingerprint(Arc::from(text))
+    }
+
+    /// What tells engines of different KV caches apart: a variant without replicas takes the capacity
+    /// of one that is equal in this. How many requests run at once, and how long they may be, is left
+    /// out.
+    pub fn likeness(&self) -> EngineFingerprint {
+        EngineFingerprint(Arc::from(format!("{:?} {}", self.engine, self.memory())))
+    }
+
+    /// The arguments that divide the memory of a replica.
+    fn memory(&self) -> String {
+        format!(
+            "memory={} block={} kv={:?} dtype={:?} quantization={:?} tp={} pp={} dp={} cache={} step={}",
             self.gpu_memory_utilization,
             self.block_size,
             self.kv_cache_dtype,
@@ -197,12 +215,7 @@ impl EngineArgs {
             self.data_parallel_size,
             self.kv_capacity().unwrap_or(KvTokens::ZERO).0,
             self.step_budget().0,
-            self.max_num_seqs,
-            or_auto(self.max_model_len),
-            self.execution,
-            self.prefill,
-        );
-        EngineFingerprint(Arc::from(text))
+        )
     }
 }
 

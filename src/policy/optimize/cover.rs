@@ -30,22 +30,13 @@ pub(super) struct Cover {
 }
 
 impl Cover {
-    /// Poses the problem. Of items that are equally good the first comes first.
+    /// Poses the problem. Of items at one price the first comes first.
     pub(super) fn new(claims: Vec<f64>, items: Vec<Item>) -> Self {
-        let alone = |item: &Item| {
-            let replicas = claims
-                .iter()
-                .zip(&item.gains)
-                .filter(|(_, gain)| **gain > 0.0)
-                .map(|(claim, gain)| claim / gain)
-                .fold(0.0, f64::max);
-            item.cost * replicas
-        };
-        let mut ranked: Vec<(f64, usize)> = items
-            .iter()
-            .enumerate()
-            .map(|(position, item)| (alone(item), position))
+        let supplies: Vec<(f64, &[f64])> = (items.iter())
+            .map(|item| (item.cost, item.gains.as_slice()))
             .collect();
+        let mut ranked: Vec<(f64, usize)> =
+            prices(&claims, &supplies).into_iter().zip(0..).collect();
         ranked.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let order = ranked.into_iter().map(|(_, position)| position).collect();
         Self {
@@ -139,6 +130,33 @@ impl Cover {
             .max()
             .map_or(0, |count| count.min(item.room))
     }
+}
+
+/// What it costs to cover every claim with one variant; `supplies` are the cost of one replica of
+/// each, and what it adds to every claim. A claim that a variant cannot serve costs what the cheapest
+/// of the others takes for it.
+pub(super) fn prices(claims: &[f64], supplies: &[(f64, &[f64])]) -> Vec<f64> {
+    let alone = |(index, claim): (usize, &f64), (cost, gains): &(f64, &[f64])| {
+        let gain = gains.get(index).filter(|gain| **gain > 0.0)?;
+        Some(claim / gain * cost)
+    };
+    let least: Vec<f64> = (claims.iter().enumerate())
+        .map(|claim| {
+            let costs = supplies.iter().filter_map(|supply| alone(claim, supply));
+            costs.reduce(f64::min).unwrap_or(0.0)
+        })
+        .collect();
+    let price = |supply: &(f64, &[f64])| {
+        let (mut own, mut others) = (0.0_f64, 0.0_f64);
+        for (claim, least) in claims.iter().enumerate().zip(&least) {
+            match alone(claim, supply) {
+                Some(cost) => own = own.max(cost),
+                None => others = others.max(*least),
+            }
+        }
+        own + others
+    };
+    supplies.iter().map(price).collect()
 }
 
 fn take(left: &mut [f64], item: &Item, count: u32) {

@@ -38,6 +38,22 @@ fn a_search_beats_the_greedy_choice_where_that_overshoots() {
 }
 
 #[test]
+fn a_claim_that_a_variant_cannot_serve_is_not_free() {
+    let both = |cost, gains: [f64; 2]| Item {
+        cost,
+        room: 99,
+        gains: gains.to_vec(),
+    };
+    // The second variant serves both claims: none of the first is needed for the small one.
+    let cover = Cover::new(
+        vec![1.0, 10.0],
+        vec![both(20.0, [100.0, 0.0]), both(10.0, [100.0, 1.0])],
+    );
+    assert_eq!(cover.greedy(), [0, 10]);
+    assert_eq!(cover.cheapest(), [0, 10]);
+}
+
+#[test]
 fn equal_costs_keep_the_greedy_choice() {
     let cover = Cover::new(
         vec![25_000.0],

@@ -13,6 +13,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::candidate::{Candidate, outstanding};
+use super::cover::prices;
 use super::feed::{TOLERANCE, follow, reach, write_fed};
 use crate::policy::capacity::ServingRole;
 use crate::policy::change::Change;
@@ -267,7 +268,8 @@ impl<'a> Need<'a> {
         let bounded = fed.map(|share| follow(claims, share));
         let fed = fed.filter(|_| bounded.as_deref().is_some_and(|bounded| bounded != claims));
         let claims = bounded.as_deref().unwrap_or(claims);
-        let mut takers: Vec<(f64, Taker<'a>)> = contest
+        let claimed: Vec<f64> = claims.iter().map(|claim| claim.amount).collect();
+        let takers: Vec<Taker<'a>> = contest
             .contenders
             .iter()
             .filter(|(_, contender)| contender.candidate.role == role)
@@ -276,23 +278,23 @@ impl<'a> Need<'a> {
                     .iter()
                     .map(|claim| claim.per_replica.get(key).copied().unwrap_or(0.0))
                     .collect();
-                let replicas = claims
-                    .iter()
-                    .zip(&gains)
-                    .filter(|(_, gain)| **gain > 0.0)
-                    .map(|(claim, gain)| claim.amount / gain)
-                    .reduce(f64::max)?;
-                let taker = Taker {
+                gains.iter().any(|gain| *gain > 0.0).then_some(Taker {
                     key,
                     contender,
                     gains,
                     added: 0,
-                };
-                Some((replicas * contender.candidate.cost.millionths(), taker))
+                })
             })
             .collect();
+        let supplies: Vec<(f64, &[f64])> = (takers.iter())
+            .map(|taker| {
+                let cost = taker.contender.candidate.cost.millionths();
+                (cost, taker.gains.as_slice())
+            })
+            .collect();
+        let prices = prices(&claimed, &supplies);
+        let mut takers: Vec<(f64, Taker<'a>)> = prices.into_iter().zip(takers).collect();
         takers.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let claimed: Vec<f64> = claims.iter().map(|claim| claim.amount).collect();
         Self {
             left: claimed.clone(),
             claimed,

@@ -202,15 +202,15 @@ fn release_role(
         Method::LeastCost => shed.dearest(),
         Method::Greedy => shed.greedy(),
     };
-    let spare = Wanted::of(claims);
+    let releasable = Wanted::of(claims);
     for (sized, removed) in variants.iter().zip(&removed) {
         let from = sized.candidate.count;
         let to = from.saturating_sub(Replicas(*removed));
-        let spare = spare.clone();
+        let releasable = releasable.clone();
         let why = if to < from {
-            WhyOptimized::Released { method, spare }
+            WhyOptimized::Released { method, releasable }
         } else {
-            WhyOptimized::Kept { spare }
+            WhyOptimized::Kept { releasable }
         };
         record(allocation, sized.key, from, to, why);
     }

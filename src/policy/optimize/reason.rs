@@ -64,14 +64,14 @@ pub enum WhyOptimized {
     Released {
         /// How variants were chosen.
         method: Method,
-        /// What its role could spare.
-        spare: Vec<Wanted>,
+        /// What its role may lose.
+        releasable: Vec<Wanted>,
     },
     /// Its role could shrink, and this one stays: others save more, it does not fit what may go, it
     /// stands at its minimum, or it is the last of its role.
     Kept {
-        /// What its role could spare.
-        spare: Vec<Wanted>,
+        /// What its role may lose.
+        releasable: Vec<Wanted>,
     },
     /// Another role of the model needs capacity, so nothing of the model shrinks.
     ModelGrows,
@@ -141,11 +141,11 @@ impl fmt::Display for WhyOptimized {
                 method.as_str(),
                 Amounts(required)
             ),
-            Self::Released { method, spare } => write!(
+            Self::Released { method, releasable } => write!(
                 f,
-                "V2 scale-down (optimizer: {}, spare: {})",
+                "V2 scale-down (optimizer: {}, releasable: {})",
                 method.as_str(),
-                Amounts(spare)
+                Amounts(releasable)
             ),
             Self::NotChosen { method } => write!(
                 f,
@@ -162,10 +162,10 @@ impl fmt::Display for WhyOptimized {
             }
             Self::FedByPrefill { reached } => write_fed(f, *reached),
             Self::NotSized => f.write_str("no analyzer knows the capacity of one replica"),
-            Self::Kept { spare } => write!(
+            Self::Kept { releasable } => write!(
                 f,
-                "V2 steady state: {} may be released, but not by this variant",
-                Amounts(spare)
+                "V2 steady state: releasable: {}, but not by this variant",
+                Amounts(releasable)
             ),
             Self::ModelGrows => f.write_str("another role of the model needs capacity"),
             Self::Held { hold } => write!(f, "V2 steady state: {hold}"),

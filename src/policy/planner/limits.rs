@@ -267,8 +267,8 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
                     draft.step(Stage::Optimizer, to, Why::Optimized(kept.why.clone()));
                 }
                 (None, None) => {
-                    let state = draft.metrics;
-                    draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state });
+                    let (state, queue) = (draft.metrics, growth.queue);
+                    draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state, queue });
                 }
             }
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::rescaled::Sharing;
 use super::{Cycle, Work};
-use crate::policy::analyzers::{Chair, Opinions, Told, liveness, load_of, opinions, told};
+use crate::policy::analyzers::{
+    Chair, Opinions, Told, liveness, load_of, opinions, queued_at, told,
+};
 use crate::policy::bounds::Bounds;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::change::Change;
@@ -15,6 +17,7 @@ use crate::policy::key::VariantKey;
 use crate::policy::limit::DemandGap;
 use crate::policy::optimize::{Candidate, Method, WhyOptimized, cost_aware};
 use crate::policy::plan::{MetricsState, MissingSignal, ModelFigures, Stage, Why};
+use crate::policy::router_queue::HeldQueue;
 use crate::policy::safety_net;
 use crate::policy::snapshot::ResolvedTarget;
 use crate::policy::units::{Cost, Replicas};
@@ -25,6 +28,8 @@ use crate::policy::why::LISTED;
 pub(super) struct Growth {
     pub(super) mandates: BTreeMap<ServingRole, Mandate>,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+    /// Requests in the router, which raise no variant of which nothing is heard.
+    pub(super) queue: Option<HeldQueue>,
 }
 
 /// What keeps a voted model from shrinking, whatever the votes say.
@@ -43,6 +48,8 @@ struct Guard {
     unheard: Option<Hold>,
     /// What saturation was not told, by role.
     missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
+    /// Requests in the router, which raise no variant of which nothing is heard.
+    queue: Option<HeldQueue>,
 }
 
 /// The outcome of asking the analyzers of one model.
@@ -80,6 +87,7 @@ pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
         work.growth = Some(Growth {
             mandates: ballot.consensus.roles.clone(),
             candidates: ballot.candidates.clone(),
+            queue: ballot.guard.queue,
         });
     } else {
         ballot.settle(&mut work.drafts);
@@ -99,10 +107,43 @@ pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[C
 fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Result<Ballot, MetricsState> {
     if let Some(state) = deaf(cycle, work) {
         safety_net::hold(&mut work.drafts, state);
+        size_queue(cycle, work, chairs, state);
         return Err(state);
     }
     mark_metrics(cycle, &mut work.drafts);
     Ok(ask(cycle, work, chairs))
+}
+
+/// Names the queue for which a model does not grow since none of its replicas reports, and the
+/// replicas that the queue needs, where the capacity of one is known. The counts stay: what the
+/// replicas hold is not known.
+fn size_queue(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair], state: MetricsState) {
+    let Some(queue) = held_queue(cycle, work).filter(|_| state == MetricsState::Missing) else {
+        return;
+    };
+    let ballot = ask_for(cycle, work, chairs, |_| true);
+    let changes = ballot.changes(Method::LeastCost);
+    let mut grows = false;
+    for draft in &mut work.drafts {
+        let grown = (changes.get(&draft.view.key))
+            .filter(|change| matches!(change.why, WhyOptimized::Grown { .. }));
+        grows |= grown.is_some();
+        if draft.scale.current > Replicas::ZERO {
+            let needs = grown.map(|change| change.to);
+            let queue = Some(HeldQueue { needs, ..queue });
+            draft.keep_still(Stage::SafetyNet, Why::NoUsableMetrics { state, queue });
+        }
+    }
+    if grows {
+        work.figures = Some(ballot.figures());
+    }
+}
+
+/// The requests in the router of a model, if any wait there.
+fn held_queue(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<HeldQueue> {
+    let requests = queued_at(work.key, work.subject(cycle)).filter(|queued| *queued > 0.0)?;
+    let needs = None;
+    Some(HeldQueue { requests, needs })
 }
 
 /// Why nobody can be asked; `None` if somebody can.
@@ -129,12 +170,25 @@ fn is_asked_at_zero(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
     work.drafts.iter().all(is_whole_and_empty) && load.queued.is_some_and(|queued| queued > 0.0)
 }
 
-/// Asks the analyzers of one model and combines what they say.
+/// Asks the analyzers of one model and combines what they say. Variants that are heard may move, and
+/// those without replicas, which have nothing to report.
 pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballot {
+    ask_for(cycle, work, chairs, |draft| {
+        draft.scale.current == Replicas::ZERO || cycle.listener.hears(draft.view)
+    })
+}
+
+/// Asks for the variants that may move.
+fn ask_for(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    chairs: &[Chair],
+    may_move: impl Fn(&Draft<'_>) -> bool,
+) -> Ballot {
     let subject = work.subject(cycle);
     let told = told(work.key, subject, chairs, cycle.settings, &work.policy);
     let opinions = opinions(work.key, chairs, &told, cycle.learned, cycle.now);
-    let candidates = candidates(cycle, work);
+    let candidates = candidates(cycle, work, may_move);
     let costs: BTreeMap<VariantKey, Cost> = candidates
         .iter()
         .map(|(key, candidate)| (key.clone(), candidate.cost))
@@ -148,7 +202,10 @@ pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballo
         .filter(|chair| chair.participation == Participation::Votes)
         .map(|chair| (chair.analyzer, live(work.key, chair.analyzer)))
         .collect();
-    let guard = Guard::of(work, &told, &opinions, &voters);
+    let guard = Guard {
+        queue: held_queue(cycle, work),
+        ..Guard::of(work, &told, &opinions, &voters)
+    };
     Ballot {
         opinions,
         consensus,
@@ -186,12 +243,15 @@ fn unjudged_role(
     roles.into_iter().find(|role| !is_judged(role))
 }
 
-/// Variants that may move: those that are heard, and those without replicas, which have nobody to
-/// be heard of. The others only supply.
-fn candidates(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, Candidate> {
+/// Variants that may move. The others only supply.
+fn candidates(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    may_move: impl Fn(&Draft<'_>) -> bool,
+) -> BTreeMap<VariantKey, Candidate> {
     work.drafts
         .iter()
-        .filter(|draft| draft.scale.current == Replicas::ZERO || cycle.listener.hears(draft.view))
+        .filter(|draft| may_move(draft))
         .map(|draft| {
             let key = &draft.view.key;
             let woken = cycle.woken_floor(work.key, draft.view);
@@ -300,6 +360,7 @@ impl Guard {
             unjudged,
             unheard: voters.iter().find_map(unheard),
             missing: opinions.missing(told),
+            queue: None,
         }
     }
 
@@ -347,8 +408,8 @@ impl Guard {
 /// Takes a change over, unless nobody could tell or something keeps the variant from shrinking.
 fn take(draft: &mut Draft<'_>, change: Option<&Change<WhyOptimized>>, guard: &Guard) {
     let Some(change) = change else {
-        let state = draft.metrics;
-        draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state });
+        let (state, queue) = (draft.metrics, guard.queue);
+        draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state, queue });
         return;
     };
     let role = draft.view.template.role;

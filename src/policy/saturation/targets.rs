@@ -169,7 +169,7 @@ fn standing(draft: &Draft<'_>) -> Option<Why> {
         Some(Why::NoReplicas)
     } else if draft.figures.reporting == 0 {
         let state = draft.metrics;
-        Some(Why::NoUsableMetrics { state })
+        Some(Why::NoUsableMetrics { state, queue: None })
     } else {
         None
     }

@@ -384,6 +384,63 @@ fn a_weighted_vote_is_rounded_once() {
     assert!(is_near(claims[1].amount, 250.0), "{claims:?}");
 }
 
+#[test]
+fn a_voter_counts_where_it_cannot_size_every_variant() {
+    let thousand = [("v", 1_000.0, 1)];
+    let content =
+        |variants: &[(&str, f64, u32)]| seat(AnalyzerName::Saturation, 9.0, 1_000.0, variants);
+    let short = seat(AnalyzerName::Throughput, 1.0, 4_250.0, &thousand);
+    // 0 at weight 9 against 4 at weight 1: 4 - 4 * 8 / 10. Without w the votes are the same, and where
+    // no variant is sized by both, a replica of one counts as a replica of the other at equal costs.
+    for saturation in [
+        content(&[("v", 10_000.0, 1)]),
+        content(&[("v", 10_000.0, 1), ("w", 10_000.0, 1)]),
+        content(&[("w", 10_000.0, 1)]),
+    ] {
+        let Some(Mandate::Grow {
+            claims,
+            votes,
+            replicas,
+        }) = outcome(&[saturation.clone(), short.clone()])
+        else {
+            panic!("it grows");
+        };
+        assert!(
+            is_near(votes[0].replicas, 0.0) && is_near(votes[1].replicas, 4.0),
+            "{saturation:?}: {votes:?}"
+        );
+        assert!(
+            is_near(replicas.unwrap(), 0.8),
+            "{saturation:?}: {replicas:?}"
+        );
+        assert!(is_near(claims[0].amount, 0.0), "{saturation:?}: {claims:?}");
+        assert!(
+            is_near(claims[1].amount, 800.0),
+            "{saturation:?}: {claims:?}"
+        );
+    }
+}
+
+#[test]
+fn a_release_weighs_a_voter_that_cannot_size_every_variant() {
+    let roomy = seat(
+        AnalyzerName::Saturation,
+        9.0,
+        0.0,
+        &[("v", 10_000.0, 4), ("w", 10_000.0, 4)],
+    );
+    let careful = seat(AnalyzerName::Throughput, 1.0, 2_325.0, &[("v", 1_000.0, 4)]);
+    let Some(Mandate::Release {
+        votes, replicas, ..
+    }) = outcome(&[roomy, careful])
+    else {
+        panic!("it shrinks");
+    };
+    // 8 at weight 9 against 1 at weight 1, which is 4 less 2325 / 775: 1 + 7 * 8 / 10.
+    assert_eq!(votes.len(), 2, "{votes:?}");
+    assert!(is_near(replicas.unwrap(), 6.6), "{replicas:?}");
+}
+
 proptest! {
     #[test]
     fn a_combined_vote_lies_within_the_votes(

@@ -149,7 +149,7 @@ fn a_reason_names_the_optimizer_and_the_amount() {
     let allocation = shrinks.allocate(Method::LeastCost);
     assert_eq!(
         allocation.changes[&key("exp")].why.to_string(),
-        "V2 scale-down (optimizer: cost-aware, spare: 25000)"
+        "V2 scale-down (optimizer: cost-aware, releasable: 25000)"
     );
     let grows = round("{ required: { both: 5000 }, variants: { v: [5, 10000, 1] } }");
     assert_eq!(

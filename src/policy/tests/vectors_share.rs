@@ -153,6 +153,41 @@ fn fair_share() {
     );
 }
 
+#[test]
+fn a_share_goes_to_the_variant_that_serves_every_claim() {
+    let given = ModelGiven {
+        priority: 1.0,
+        required: BTreeMap::from([(ServingRole::Both, 1.0)]),
+        variants: BTreeMap::from([
+            (
+                "dear".to_owned(),
+                ("A100".to_owned(), 20, 100.0, 1, 1, ServingRole::Both),
+            ),
+            (
+                "v".to_owned(),
+                ("A100".to_owned(), 10, 100.0, 1, 1, ServingRole::Both),
+            ),
+        ]),
+    };
+    let mut contest = given.contest();
+    let Some(Mandate::Grow { claims, .. }) = contest.mandates.get_mut(&ServingRole::Both) else {
+        panic!("it grows");
+    };
+    claims.push(Claim {
+        analyzer: AnalyzerName::Throughput,
+        amount: 4.0,
+        anticipated: 1.0,
+        per_replica: BTreeMap::from([(key("v"), 1.0)]),
+    });
+    let contests = BTreeMap::from([(ModelKey::new("ns", "m"), contest)]);
+    let free = BTreeMap::from([("A100".to_owned(), 10)]);
+    let changes = share(&contests, &mut pools(Some(&free)));
+    assert_eq!(
+        (changes[&key("v")].to, changes[&key("dear")].to),
+        (Replicas(5), Replicas(1))
+    );
+}
+
 proptest! {
     #[test]
     fn shares_stay_within_the_budget_and_no_model_gets_more_than_it_needs(

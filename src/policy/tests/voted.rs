@@ -103,6 +103,21 @@ fn tokens_decide_where_they_are_selected_and_show_every_figure() {
 }
 
 #[test]
+fn an_idle_model_shows_no_negative_zero() {
+    let idle =
+        "signals: {kvUsage: 0, queueLength: 0, running: 0, arrivalRate: 0, kvCapacity: 16000}";
+    let fields = format!("pods: [{{name: a, {idle}}}, {{name: b, {idle}}}]");
+    let busy = variant("a", &fields, &[]).replace("current: 0", "current: 2");
+    let router = "models: [{namespace: ns, model: m, router: {queueRequests: 0, arrivalRate: 0}}]";
+    let settings = "{saturation: {default: {analyzers: [{name: saturation}, {name: throughput}]}}, queueingModel: {default: {}}}";
+    for variants in [busy, variant("a", "cost: 10", &[])] {
+        let made = planned(&document(&[variants], router), settings);
+        let shown = serde_json::to_string(&made).unwrap();
+        assert!(!shown.contains("-0.0"), "{shown}");
+    }
+}
+
+#[test]
 fn pending_replicas_count_as_supply_and_growth_stops_there() {
     let ready = variant("a", "cost: 10", &[0.6875]);
     let pending = ready.replace("{current: 1}", "{current: 2, ready: 1}");

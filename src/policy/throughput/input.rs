@@ -12,6 +12,7 @@ use super::supply::full_sequences;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::Band;
 use crate::policy::key::VariantKey;
+use crate::policy::total::total;
 use crate::policy::units::Replicas;
 use crate::policy::zero::Activity;
 use crate::settings::saturation::{SaturationPolicy, SaturationThresholds, UtilizationBand};
@@ -252,7 +253,7 @@ impl ReplicaInput {
 impl VariantInput {
     /// Requests that wait in its engines.
     pub(super) fn backlog(&self) -> f64 {
-        self.replicas.values().map(ReplicaInput::backlog).sum()
+        total(self.replicas.values().map(ReplicaInput::backlog))
     }
 
     /// KV capacities of the replicas that have one.

@@ -13,6 +13,7 @@ use super::shape::Shape;
 use super::supply::{LineCapacity, full_sequences, rate_at};
 use super::tracker::{Tracker, Work};
 use crate::policy::capacity::ServingRole;
+use crate::policy::total::total;
 use crate::policy::units::Replicas;
 
 /// Least length of answers, exclusive, from which a demand is estimated by occupancy.
@@ -276,18 +277,18 @@ fn local_demand(
     shape: Shape,
     line: Option<Line>,
 ) -> Option<LocalDemand> {
-    let total = |read: fn(&ReplicaInput) -> Option<f64>| {
+    let sum_of = |read: fn(&ReplicaInput) -> Option<f64>| {
         let rates = input.replicas.values().filter_map(read);
         let sum: f64 = rates.filter(|rate| rate.is_finite()).sum();
         (sum > 0.0).then_some(sum)
     };
     let counted = |source| move |rate: f64| LocalDemand { rate, source };
     let by_requests = |requests: f64| requests * shape.output;
-    total(|replica| replica.arrivals)
+    sum_of(|replica| replica.arrivals)
         .map(by_requests)
         .map(counted(LocalSource::Arrivals))
         .or_else(|| {
-            total(|replica| replica.completions)
+            sum_of(|replica| replica.completions)
                 .map(by_requests)
                 .map(counted(LocalSource::Completions))
         })
@@ -297,6 +298,6 @@ fn local_demand(
                 let full = full_sequences(one.kv_capacity, shape, input.max_sequences)?;
                 rate_at(one.fullness, full, line)
             });
-            Some(rates.sum()).map(counted(LocalSource::Occupancy))
+            Some(total(rates)).map(counted(LocalSource::Occupancy))
         })
 }

@@ -43,6 +43,14 @@ impl EngineKey {
             fingerprint: variant.engine.as_ref().map(EngineArgs::fingerprint),
         }
     }
+
+    /// What engines are compared by whose capacity is taken over; `args` are those of this engine.
+    pub(super) fn likeness(&self, args: Option<&EngineArgs>) -> Self {
+        Self {
+            fingerprint: args.map(EngineArgs::likeness),
+            ..self.clone()
+        }
+    }
 }
 
 /// Length of answers: what an engine holds when it is full depends on it.

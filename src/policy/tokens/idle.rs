@@ -39,7 +39,7 @@ impl IdleFigures {
         let args = variant.engine.as_ref();
         let request = workload.input_tokens.unwrap_or(0.0);
         let answer = workload.output_tokens.unwrap_or(0.0);
-        let compatible = learned.compatible(engine);
+        let compatible = learned.compatible(&engine.likeness(args));
         Self {
             own: record.map(|record| record.capacity),
             derived: derived_from(args, request, answer),

@@ -119,11 +119,11 @@ impl LearnedTokens {
         (record.engine == *engine).then_some(record)
     }
 
-    /// What an engine could hold when one last reported, whatever variant it belonged to. Nothing
-    /// is known of an engine whose arguments are not.
-    pub fn compatible(&self, engine: &EngineKey) -> Option<Exemplar> {
-        engine.fingerprint.as_ref()?;
-        self.engines.get(engine).copied()
+    /// What an engine of this likeness could hold when one last reported,
+    /// whatever variant it belonged to. Nothing is known of an engine whose arguments are not.
+    pub fn compatible(&self, likeness: &EngineKey) -> Option<Exemplar> {
+        likeness.fingerprint.as_ref()?;
+        self.engines.get(likeness).copied()
     }
 
     /// What engines held when their queues were long: the mean of the last readings.
@@ -259,7 +259,8 @@ impl LearnedTokens {
             ranks,
             updated: now,
         };
-        self.exemplify(&figures.engine, exemplar);
+        let likeness = figures.engine.likeness(figures.args.as_ref());
+        self.exemplify(&likeness, exemplar);
         let record = CapacityRecord {
             engine: figures.engine.clone(),
             total,

@@ -12,6 +12,7 @@ use crate::policy::capacity::ServingRole;
 use crate::policy::combine::{Balance, Band};
 use crate::policy::engine_args::KvTokens;
 use crate::policy::key::VariantKey;
+use crate::policy::total::total;
 
 /// Figures of one role, or of a whole model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,7 +138,7 @@ pub(super) fn of_model(
         .values()
         .map(|role| role.held.unwrap_or(role.local))
         .sum();
-    let sum = |part: fn(&Balance) -> f64| roles.values().map(|role| part(&role.balance)).sum();
+    let sum = |part: fn(&Balance) -> f64| total(roles.values().map(|role| part(&role.balance)));
     let balance = Balance::of(
         counted.0 + router.total,
         sum(|balance| balance.supply),

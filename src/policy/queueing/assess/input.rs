@@ -12,6 +12,7 @@ use crate::policy::queueing::observation::Observation;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::Workload;
 use crate::policy::queueing::targets::Latencies;
+use crate::policy::total::total;
 use crate::policy::units::Replicas;
 use crate::policy::zero::Activity;
 use crate::settings::queueing_model::{LatencyTargets, QueueingModelPolicy};
@@ -119,7 +120,7 @@ impl VariantInput {
 
     /// Requests that its replicas are sent.
     pub(super) fn demand(&self) -> RequestRate {
-        RequestRate(self.busy_rates().map(|rate| rate.0).sum())
+        RequestRate(total(self.busy_rates().map(|rate| rate.0)))
     }
 
     /// Replicas that have requests.
