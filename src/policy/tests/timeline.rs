@@ -1,7 +1,9 @@
 //! What happens over time: pods that load, counts that nobody applies, replicas that fall silent.
 
 use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason};
-use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType, conditions};
+use crate::policy::condition::{
+    ConditionReason, ConditionStatus, ConditionType, Hints, conditions,
+};
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
 use crate::policy::plan::{Plan, Why};
