@@ -30,7 +30,7 @@ pub(super) fn available(
             return missing(
                 Reason::MetricsMissing,
                 "No saturation metrics available",
-                because("pods may not be ready or metrics not yet scraped"),
+                &because("pods may not be ready or metrics not yet scraped"),
             );
         }
         Some(MetricsState::Stale) => (
@@ -42,7 +42,7 @@ pub(super) fn available(
             return missing(
                 Reason::PrometheusError,
                 "Prometheus did not answer the saturation queries",
-                because("see the controller's log for the error"),
+                &because("see the controller's log for the error"),
             );
         }
         Some(MetricsState::NoReplicas) => (
@@ -60,7 +60,7 @@ pub(super) fn available(
 }
 
 /// The documented beginning, then cause and remedy.
-fn missing(reason: ConditionReason, what: &str, why: String) -> Condition {
+fn missing(reason: ConditionReason, what: &str, why: &str) -> Condition {
     Condition::new(
         ConditionType::MetricsAvailable,
         ConditionStatus::False,

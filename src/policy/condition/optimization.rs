@@ -188,7 +188,7 @@ fn lacking(trigger: SpareTrigger) -> &'static str {
     match (trigger.kv, trigger.queue) {
         (Some(_), Some(_)) => "spare KV cache and spare queue are below their triggers",
         (None, Some(_)) => "spare queue is below its trigger",
-        (Some(_), None) | (None, None) => "spare KV cache is below its trigger",
+        (Some(_) | None, None) => "spare KV cache is below its trigger",
     }
 }
 
