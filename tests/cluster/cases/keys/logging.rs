@@ -58,6 +58,10 @@ async fn form(cx: &Cx) -> Result {
             !lines.is_empty() && lines.iter().all(|line| is_json(line)),
             "{lines:?}"
         );
+        let first = lines.first().map_or("", String::as_str);
+        for part in ["controller starts", "version", "prometheus", "settings"] {
+            assert!(first.contains(part), "{first}");
+        }
     }
     let lines = log(cx, Some(("LOG_FORMAT", "text"))).await?;
     assert!(lines.iter().any(|line| line.contains("controller starts")));
