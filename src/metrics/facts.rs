@@ -332,7 +332,8 @@ pub(super) fn limiter(decision: &Decision) -> Option<&str> {
             WhyLimited::Limited { by: pools, .. } | WhyLimited::BudgetUnknown { pools, .. },
         ) => pools.first().map(Pool::limiter),
         Why::Shared(WhyShared::Limited { by, .. } | WhyShared::BudgetUnknown { by, .. })
-        | Why::WakeRefused { by, .. } => by.first().map(|pool| &*pool.limiter),
+        | Why::WakeRefused { by, .. }
+        | Why::MinimumAboveGpus { by, .. } => by.first().map(|pool| &*pool.limiter),
         _ => None,
     })
 }

@@ -166,7 +166,7 @@ impl VariantSeries {
             )?,
             limited: registrar.int_gauges(
                 "wva_variant_limited",
-                "1 if GPUs or quotas allowed fewer replicas than the last cycle wanted, else 0.",
+                "1 if GPUs or quotas allowed fewer replicas than the last cycle wanted, or than a minimum, else 0.",
                 &["variant_name", "namespace"],
             )?,
         })

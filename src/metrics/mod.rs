@@ -199,6 +199,7 @@ impl Metrics {
                 || matches!(
                     step.why,
                     Why::Shared(WhyShared::Limited { .. })
+                        | Why::MinimumAboveGpus { .. }
                         | Why::WakeRefused {
                             obstacle: Obstacle::NoGpus | Obstacle::NoGpusForPair,
                             ..

@@ -66,6 +66,9 @@ pub fn plan(
     let mut pools = limits::apply(&cycle, snapshot, &mut works);
     cancelled::apply(&mut works);
     boundary::cross(&cycle, &mut works, pools.as_mut());
+    if let Some(pools) = &pools {
+        limits::mark_minima(&mut works, pools);
+    }
     unserved::apply(&cycle, &mut works);
     let mut plan = Plan {
         cycle: snapshot.cycle,

@@ -195,6 +195,13 @@ pub enum Why {
     },
     /// What GPUs and quotas allowed.
     Limited(WhyLimited),
+    /// Its minimum holds, and its pools hold fewer GPUs.
+    MinimumAboveGpus {
+        /// The minimum.
+        min: Replicas,
+        /// The pools with more in use than they hold.
+        by: Vec<PoolFigures>,
+    },
     /// What the boundary to zero made of it.
     Zero(WhyZero),
     /// Started from zero.
@@ -457,6 +464,11 @@ impl Why {
             Self::Rescaled(why) => write!(f, "{why}"),
             Self::Withheld(why) => write!(f, "{why}"),
             Self::Limited(why) => write!(f, "{why}"),
+            Self::MinimumAboveGpus { min, by } => {
+                write!(f, "the minimum of {min} exceeds its GPUs")?;
+                by.iter()
+                    .try_for_each(|pool| write!(f, "; limited by {pool}"))
+            }
             Self::Relapsed {
                 replicas,
                 occupancy,

@@ -31,7 +31,7 @@ pub use need::{HeadroomShare, Need, by_headroom};
 pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
 pub use pool::{Pool, Room};
 pub use pools::{ManagedUse, Physical, Pools};
-pub use rescale::{BudgetClaim, RescaleSwitches, Rescaled, WhyRescaled, rescale};
+pub use rescale::{BudgetClaim, RescaleSwitches, Rescaled, Turn, WhyRescaled, rescale};
 pub use sharer::{ShareVariant, Sharer};
 pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};
 pub use water::{Bidder, Filled, round_shares, water_fill};

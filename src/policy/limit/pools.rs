@@ -186,6 +186,14 @@ impl Pools {
         }
     }
 
+    /// Returns GPUs to every pool that a variant draws from.
+    pub fn give_back(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
+        for room in self.rooms(namespace, accelerator) {
+            let taken = self.taken.entry(room.pool).or_default();
+            *taken = taken.saturating_sub(gpus);
+        }
+    }
+
     fn levels(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Level> {
         let mut levels = Vec::with_capacity(1 + self.quotas.len());
         levels.extend(self.physical_level(accelerator));

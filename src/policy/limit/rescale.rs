@@ -15,7 +15,7 @@ use super::sharer::Sharer;
 use super::water::{Bidder, water_fill};
 use crate::policy::change::Change;
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::units::Gpus;
+use crate::policy::units::{Gpus, Replicas};
 
 /// Whose budgets are shared by priority (`enableRescale`). A namespace is asked for itself and
 /// inherits nothing from the cluster.
@@ -137,17 +137,46 @@ type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<Pool>);
 /// The models of one group.
 type Members<'a> = BTreeMap<&'a ModelKey, &'a Sharer>;
 
+/// The next models to take their shares of a budget.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'a> {
+    /// Their priority.
+    pub priority: f64,
+    /// The pools that they draw from.
+    pub pools: &'a BTreeSet<Pool>,
+    /// What sharing led to before.
+    changes: &'a BTreeMap<VariantKey, Change<WhyRescaled>>,
+}
+
+impl Turn<'_> {
+    /// The counts that sharing led to before.
+    pub fn counts(&self) -> BTreeMap<VariantKey, Replicas> {
+        let changes = self.changes.iter();
+        (changes.map(|(key, change)| (key.clone(), change.to))).collect()
+    }
+}
+
 /// Shares every contended budget whose switch is on. A budget that is unknown, unlimited or overdrawn
 /// is left alone, as is a model on several accelerators.
+///
+/// `start` starts models from zero that come before the models of a turn, takes their GPUs, and returns the
+/// variants that were started. Each counts as a replica that exists.
 pub fn rescale(
     models: &BTreeMap<ModelKey, Sharer>,
     switches: &RescaleSwitches,
     pools: &mut Pools,
+    mut start: impl FnMut(&Turn<'_>, &mut Pools) -> Vec<VariantKey>,
 ) -> Rescaled {
     let groups = groups(models, switches, pools);
     let mut rescaled = Rescaled::default();
-    for members in groups.values() {
-        serve(members, pools, &mut rescaled);
+    let mut started = BTreeSet::new();
+    for ((_, _, drawn), members) in &groups {
+        let serving = Serving {
+            members,
+            drawn,
+            started: &mut started,
+        };
+        serving.run(pools, &mut start, &mut rescaled);
     }
     rescaled
 }
@@ -201,42 +230,66 @@ impl RescaleSwitches {
     }
 }
 
-fn serve(members: &Members<'_>, pools: &mut Pools, rescaled: &mut Rescaled) {
-    let Some(budget) = contended_budget(members, pools) else {
-        return;
-    };
-    let bidders: BTreeMap<&ModelKey, Bidder> = members
-        .iter()
-        .map(|(key, model)| (*key, model.bidder(budget)))
-        .collect();
-    let filled = water_fill(budget, &bidders);
-    let mut ordered: Vec<(&ModelKey, &Sharer)> =
-        members.iter().map(|(key, model)| (*key, *model)).collect();
-    ordered.sort_by(|one, other| {
-        (other.1.priority.total_cmp(&one.1.priority)).then_with(|| one.0.cmp(other.0))
-    });
-    for (key, model) in ordered {
-        let share = filled.shares.get(key).copied().unwrap_or_default();
-        for (role, share) in model.split(share) {
-            rescaled
-                .changes
-                .extend(model.settle(key, role, share, pools));
-        }
-        if let Some(bidder) = bidders.get(key) {
-            let claim = BudgetClaim {
-                budget,
-                held: model.held(None),
-                wanted: model.wanted(),
-                floor: bidder.floor,
-                cap: bidder.cap,
-                weight: bidder.weight,
-                share,
+/// One group on its way to its shares.
+struct Serving<'a> {
+    members: &'a Members<'a>,
+    drawn: &'a BTreeSet<Pool>,
+    started: &'a mut BTreeSet<VariantKey>,
+}
+
+impl Serving<'_> {
+    fn run(
+        self,
+        pools: &mut Pools,
+        start: &mut impl FnMut(&Turn<'_>, &mut Pools) -> Vec<VariantKey>,
+        rescaled: &mut Rescaled,
+    ) {
+        let standing: Vec<(&ModelKey, Sharer)> = (self.members.iter())
+            .map(|(key, model)| (*key, model.with_started(self.started)))
+            .collect();
+        let members: Members<'_> = standing.iter().map(|(key, model)| (*key, model)).collect();
+        let Some(budget) = contended_budget(&members, pools) else {
+            return;
+        };
+        let bidders: BTreeMap<&ModelKey, Bidder> = members
+            .iter()
+            .map(|(key, model)| (*key, model.bidder(budget)))
+            .collect();
+        let filled = water_fill(budget, &bidders);
+        let mut ordered: Vec<(&ModelKey, &Sharer)> =
+            members.iter().map(|(key, model)| (*key, *model)).collect();
+        ordered.sort_by(|one, other| {
+            (other.1.priority.total_cmp(&one.1.priority)).then_with(|| one.0.cmp(other.0))
+        });
+        for (key, model) in ordered {
+            let turn = Turn {
+                priority: model.priority,
+                pools: self.drawn,
+                changes: &rescaled.changes,
             };
-            rescaled.claims.insert(key.clone(), claim);
-        }
-        rescaled.handled.insert(key.clone());
-        if filled.is_conflict {
-            rescaled.conflicts.insert(key.clone());
+            self.started.extend(start(&turn, pools));
+            let share = filled.shares.get(key).copied().unwrap_or_default();
+            let now = model.with_started(self.started);
+            for (role, share) in now.split(share) {
+                let changes = now.settle(key, role, share, pools);
+                rescaled.changes.extend(changes);
+            }
+            if let Some(bidder) = bidders.get(key) {
+                let claim = BudgetClaim {
+                    budget,
+                    held: model.held(None),
+                    wanted: model.wanted(),
+                    floor: bidder.floor,
+                    cap: bidder.cap,
+                    weight: bidder.weight,
+                    share,
+                };
+                rescaled.claims.insert(key.clone(), claim);
+            }
+            rescaled.handled.insert(key.clone());
+            if filled.is_conflict {
+                rescaled.conflicts.insert(key.clone());
+            }
         }
     }
 }

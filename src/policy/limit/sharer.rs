@@ -65,6 +65,18 @@ impl Sharer {
         self
     }
 
+    /// The same with a replica of each variant that was started from zero.
+    #[must_use]
+    pub(super) fn with_started(&self, started: &BTreeSet<VariantKey>) -> Self {
+        let mut model = self.clone();
+        for (key, variant) in &mut model.variants {
+            if started.contains(key) {
+                variant.current = variant.current.max(Replicas::ONE);
+            }
+        }
+        model
+    }
+
     /// The variants of a role, or all.
     fn of(&self, role: Option<ServingRole>) -> impl Iterator<Item = (&VariantKey, &ShareVariant)> {
         self.variants

@@ -255,11 +255,32 @@ impl<'a> Work<'a> {
         self.priority * gpus.sum::<f64>()
     }
 
-    /// Serves a share of what every role still needs; what one role cannot take goes to no other.
+    /// Serves a share of what every role still needs; what one role cannot take goes to no other. Replicas
+    /// go one by one to the role that lacks most of its need, so that a pool that is too small for all
+    /// roles is split by need.
     fn serve(&mut self, share: f64, pools: &mut Pools) -> Gpus {
-        self.needs
-            .iter_mut()
-            .fold(Gpus::ZERO, |sum, need| sum.plus(need.serve(share, pools)))
+        if let [need] = self.needs.as_mut_slice() {
+            let goals = need.goals(share);
+            return need.serve(&goals, u32::MAX, pools);
+        }
+        let mut open: Vec<(Vec<f64>, Vec<f64>, &mut Need<'a>)> = (self.needs.iter_mut())
+            .map(|need| (need.goals(share), need.left.clone(), need))
+            .collect();
+        let mut granted = Gpus::ZERO;
+        loop {
+            let lacks = (open.iter()).map(|(goals, from, need)| need.lack(goals, from));
+            // The first one of equal ones.
+            let most = (lacks.enumerate().rev()).max_by(|one, other| one.1.total_cmp(&other.1));
+            let Some((index, _)) = most else {
+                return granted;
+            };
+            let served = (open.get_mut(index))
+                .map_or(Gpus::ZERO, |(goals, _, need)| need.serve(goals, 1, pools));
+            granted = granted.plus(served);
+            if served == Gpus::ZERO {
+                open.remove(index);
+            }
+        }
     }
 }
 
@@ -327,12 +348,27 @@ impl<'a> Need<'a> {
         reach(claims, &rooms)
     }
 
-    fn serve(&mut self, share: f64, pools: &mut Pools) -> Gpus {
-        let goals: Vec<f64> = self.left.iter().map(|left| left * (1.0 - share)).collect();
+    /// What every claim is served down to by a share of it.
+    fn goals(&self, share: f64) -> Vec<f64> {
+        self.left.iter().map(|left| left * (1.0 - share)).collect()
+    }
+
+    /// The largest part of a claim on its way from where it was to its goal that is not served yet.
+    fn lack(&self, goals: &[f64], from: &[f64]) -> f64 {
+        (self.left.iter().zip(goals).zip(from))
+            .filter(|((_, goal), from)| *from > *goal)
+            .map(|((left, goal), from)| (left - goal) / (from - goal))
+            .fold(0.0, f64::max)
+    }
+
+    /// Serves claims down to their goals with as many replicas at most.
+    fn serve(&mut self, goals: &[f64], most: u32, pools: &mut Pools) -> Gpus {
         let mut granted = Gpus::ZERO;
+        let mut rest = most;
         for taker in &mut self.takers {
-            let wanted = wanted(&self.left, &goals, &self.claimed, &taker.gains);
-            let count = taker.take(wanted, pools);
+            let wanted = wanted(&self.left, goals, &self.claimed, &taker.gains);
+            let count = taker.take(wanted.min(rest), pools);
+            rest = rest.saturating_sub(count);
             for (left, gain) in self.left.iter_mut().zip(&taker.gains) {
                 *left = (*left - gain * f64::from(count)).max(0.0);
             }

@@ -189,7 +189,6 @@ pub(super) fn start(
     let Some(wake) = judge(cycle, work, pools.as_deref()) else {
         return Start::NotDue;
     };
-    let source = cycle.listener.queued(work.key).map(|queue| queue.source);
     match wake {
         Wake::Start { .. } | Wake::NoServingSet { .. } if is_on_its_way(work) => Start::Made,
         Wake::Start {
@@ -197,11 +196,7 @@ pub(super) fn start(
             next,
             cause,
         } => {
-            let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == variant);
-            if let Some(draft) = chosen {
-                let source = source.filter(|_| matches!(cause, Cause::Queued(_)));
-                draft.step(Stage::Zero, Replicas::ONE, Why::Woken { cause, source });
-            }
+            begin(cycle, work, &variant, cause);
             if let Some(pools) = &mut pools {
                 for key in [Some(variant), next].into_iter().flatten() {
                     take_one(work, &key, pools);
@@ -219,6 +214,29 @@ pub(super) fn start(
         }
         Wake::Serving | Wake::NotWanted | Wake::AwaitDecode { .. } => Start::NotDue,
     }
+}
+
+fn begin(cycle: &Cycle<'_>, work: &mut Work<'_>, variant: &VariantKey, cause: Cause) {
+    let source = cycle.listener.queued(work.key).map(|queue| queue.source);
+    let source = source.filter(|_| matches!(cause, Cause::Queued(_)));
+    let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == *variant);
+    if let Some(draft) = chosen {
+        draft.step(Stage::Zero, Replicas::ONE, Why::Woken { cause, source });
+    }
+}
+
+/// Starts the next variant of a model if its GPUs are free, and returns it. A refusal is not final before all
+/// growth is served, so it leaves no record.
+pub(super) fn start_if_free(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    pools: &mut Pools,
+) -> Option<VariantKey> {
+    let wake = judge(cycle, work, Some(pools));
+    let Some(Wake::Start { variant, .. }) = wake.filter(|_| !is_on_its_way(work)) else {
+        return None;
+    };
+    (start(cycle, work, Some(pools)) == Start::Made).then_some(variant)
 }
 
 /// Whether the next start of a model was ordered already: of what serves, or of the prefill of a decode that

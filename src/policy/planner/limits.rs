@@ -10,7 +10,7 @@ use crate::policy::change::Change;
 use crate::policy::draft::Draft;
 use crate::policy::key::{ModelKey, TargetKind, VariantKey};
 use crate::policy::limit::{
-    GpuPod, GrowthRequest, ManagedUse, Physical, Pool, PoolFigures, Pools, allocate,
+    Budget, GpuPod, GrowthRequest, ManagedUse, Physical, Pool, PoolFigures, Pools, allocate,
 };
 use crate::policy::optimize::{Contender, Contest, Method, WhyShared, cost_aware, share};
 use crate::policy::plan::{Stage, Why};
@@ -24,7 +24,7 @@ use crate::policy::units::{Gpus, Replicas};
 ///
 /// First come replicas that nobody decides on any more: those published and those of minima. Then
 /// models at zero that somebody asks for, or that must not be there, are started, each before the
-/// growth of models that are not of higher priority.
+/// growth of models that are not of higher priority, whether a budget is shared by priority or not.
 pub(super) fn apply(
     cycle: &Cycle<'_>,
     snapshot: &ClusterSnapshot,
@@ -38,12 +38,14 @@ pub(super) fn apply(
     for work in works.iter_mut() {
         reserve(work, &mut pools);
     }
+    aside_minima(works, &BTreeMap::new(), &mut pools, |works, pools| {
+        for work in works {
+            boundary::hold_for_pair(cycle, work, pools);
+        }
+    });
     share_budgets(cycle, works, &mut pools);
     for work in works.iter_mut() {
         reserve_owed(work, &mut pools);
-    }
-    for work in works.iter_mut() {
-        boundary::hold_for_pair(cycle, work, &mut pools);
     }
     for index in boundary::asked_at_zero(cycle, works) {
         let priority = works
@@ -72,18 +74,72 @@ fn is_preceded(works: &[Work<'_>], index: usize, pools: &Pools) -> bool {
     let Some(starting) = works.get(index) else {
         return false;
     };
-    let drawn = |work: &Work<'_>| -> BTreeSet<Pool> {
-        (work.drafts.iter())
-            .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
-            .map(|room| room.pool)
-            .collect()
-    };
-    let own = drawn(starting);
+    let own = drawn(starting, pools);
     works.iter().any(|work| {
         work.policy.priority > starting.policy.priority
             && (work.growth.is_some() || requests(work).next().is_some())
-            && !own.is_disjoint(&drawn(work))
+            && !own.is_disjoint(&drawn(work, pools))
     })
+}
+
+/// The pools that the variants of a model draw from.
+pub(super) fn drawn(work: &Work<'_>, pools: &Pools) -> BTreeSet<Pool> {
+    (work.drafts.iter())
+        .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
+        .map(|room| room.pool)
+        .collect()
+}
+
+/// Acts on pools without the GPUs of minima that are not taken yet, as they are of models that share a budget
+/// by priority. `counts` are the counts that sharing led to so far.
+pub(super) fn aside_minima<T>(
+    works: &mut [Work<'_>],
+    counts: &BTreeMap<VariantKey, Replicas>,
+    pools: &mut Pools,
+    act: impl FnOnce(&mut [Work<'_>], &mut Pools) -> T,
+) -> T {
+    let drafts = works.iter().flat_map(|work| &work.drafts);
+    let minima: Vec<(Arc<str>, Accelerator, Gpus)> = drafts
+        .filter_map(|draft| {
+            let key = &draft.view.key;
+            let taken = draft.scale.staying().0.saturating_add(draft.reserved.0);
+            let has = counts.get(key).copied().unwrap_or_default();
+            let (least, _) = draft.bounds.clamp(Replicas::ZERO);
+            let more = least.saturating_sub(has.max(Replicas(taken)));
+            let owed = gpus(draft).at_least_one().times(more);
+            let place = || (Arc::clone(&key.namespace), draft.view.accelerator.clone());
+            (owed > Gpus::ZERO)
+                .then(place)
+                .map(|(namespace, accelerator)| (namespace, accelerator, owed))
+        })
+        .collect();
+    for (namespace, accelerator, owed) in &minima {
+        pools.take(namespace, accelerator, *owed);
+    }
+    let done = act(works, pools);
+    for (namespace, accelerator, owed) in &minima {
+        pools.give_back(namespace, accelerator, *owed);
+    }
+    done
+}
+
+/// Marks variants whose minimum lacks replicas while more is in use of a pool than it holds: a minimum holds
+/// against GPUs, and its pods wait for them.
+pub(super) fn mark_minima(works: &mut [Work<'_>], pools: &Pools) {
+    for draft in works.iter_mut().flat_map(|work| &mut work.drafts) {
+        let (min, _) = draft.bounds.clamp(Replicas::ZERO);
+        let (count, _) = draft.bounds.clamp(draft.count());
+        if count != min || draft.scale.ready >= min {
+            continue;
+        }
+        let all = pools.figures(&draft.view.key.namespace, &draft.view.accelerator);
+        let is_over =
+            |pool: &PoolFigures| matches!(pool.limit, Budget::Finite(cap) if pool.used > cap);
+        let by: Vec<PoolFigures> = all.into_iter().filter(is_over).collect();
+        if !by.is_empty() {
+            draft.keep(Stage::Limit, Why::MinimumAboveGpus { min, by });
+        }
+    }
 }
 
 /// What every pool that a variant draws from holds in the end.

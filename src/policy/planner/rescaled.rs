@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::limits::{aside_minima, drawn};
 use super::voted::Ballot;
-use super::{Cycle, Work};
+use super::{Cycle, Work, boundary};
 use crate::policy::analyzers::Chair;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::{Anchor, Hold};
 use crate::policy::draft::Draft;
-use crate::policy::key::ModelKey;
+use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{
-    DemandGap, Need, Pool, Pools, RescaleSwitches, ShareVariant, Sharer, WhyRescaled, Withheld,
-    by_headroom, rescale,
+    DemandGap, Need, Pool, Pools, RescaleSwitches, ShareVariant, Sharer, Turn, WhyRescaled,
+    Withheld, by_headroom, rescale,
 };
 use crate::policy::plan::{MetricsState, Stage, Why};
 use crate::policy::units::Replicas;
@@ -138,12 +139,6 @@ impl Share {
 /// Leaves budgets alone that a model holds GPUs of whose demand is not known in full: nobody gives
 /// replicas up for what is not known. Every model that draws from one says so.
 pub(super) fn withdraw(works: &mut [Work<'_>], pools: &Pools) {
-    let drawn = |work: &Work<'_>| -> BTreeSet<Pool> {
-        (work.drafts.iter())
-            .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
-            .map(|room| room.pool)
-            .collect()
-    };
     let holds = |draft: &Draft<'_>| draft.scale.current > Replicas::ZERO;
     let withholds = |work: &Work<'_>| match &work.sharing {
         Sharing::Unknown(gap) if work.drafts.iter().any(holds) => Some(Arc::new(Withheld {
@@ -155,14 +150,14 @@ pub(super) fn withdraw(works: &mut [Work<'_>], pools: &Pools) {
     let mut unheard: BTreeMap<Pool, Arc<Withheld>> = BTreeMap::new();
     for work in works.iter() {
         if let Some(withheld) = withholds(work) {
-            for pool in drawn(work) {
+            for pool in drawn(work, pools) {
                 (unheard.entry(pool)).or_insert_with(|| Arc::clone(&withheld));
             }
         }
     }
     for work in works {
         let first = || {
-            let pools = drawn(work);
+            let pools = drawn(work, pools);
             let all = pools.iter().filter_map(|pool| unheard.get(pool));
             all.min_by(|one, other| one.model.cmp(&other.model))
         };
@@ -199,7 +194,8 @@ fn shared_part(draft: &Draft<'_>) -> ShareVariant {
 }
 
 /// Shares every contended budget whose switch is on, and says how each would be shared by headroom.
-/// Models that are served here claim nothing else.
+/// Models that are served here claim nothing else. Starts from zero take what is free before models
+/// that are not of higher priority take their shares.
 pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
     let asked: BTreeMap<ModelKey, Share> = works
         .iter_mut()
@@ -215,7 +211,10 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
         .collect();
     let sharers = in_one_unit(asked);
     let mut headroom = by_headroom(&sharers, &needs, &switches, pools);
-    let rescaled = rescale(&sharers, &switches, pools);
+    let mut starts = Starts::of(cycle, works, pools);
+    let rescaled = rescale(&sharers, &switches, pools, |turn, pools| {
+        starts.serve(cycle, works, turn, pools)
+    });
     for work in works {
         if let Some(figures) = &mut work.figures {
             figures.headroom = headroom.remove(work.key).unwrap_or_default();
@@ -240,6 +239,48 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
                 draft.step(Stage::Optimizer, to, Why::Rescaled(change.why));
             }
         }
+    }
+}
+
+/// Models that something may be started of, the highest priority first, each with the pools that it draws
+/// from.
+struct Starts(Vec<(usize, f64, BTreeSet<Pool>)>);
+
+impl Starts {
+    fn of(cycle: &Cycle<'_>, works: &[Work<'_>], pools: &Pools) -> Self {
+        let asked = boundary::asked_at_zero(cycle, works).into_iter();
+        let placed = asked.filter_map(|index| {
+            let work = works.get(index)?;
+            Some((index, work.policy.priority, drawn(work, pools)))
+        });
+        Self(placed.collect())
+    }
+
+    /// Starts what comes before the growth of a model, each once, and returns it.
+    fn serve(
+        &mut self,
+        cycle: &Cycle<'_>,
+        works: &mut [Work<'_>],
+        turn: &Turn<'_>,
+        pools: &mut Pools,
+    ) -> Vec<VariantKey> {
+        let is_due = |start: &(usize, f64, BTreeSet<Pool>)| {
+            let (_, priority, drawn) = start;
+            *priority >= turn.priority && !drawn.is_disjoint(turn.pools)
+        };
+        let (due, later) = std::mem::take(&mut self.0).into_iter().partition(is_due);
+        self.0 = later;
+        let due: Vec<(usize, f64, BTreeSet<Pool>)> = due;
+        if due.is_empty() {
+            return Vec::new();
+        }
+        aside_minima(works, &turn.counts(), pools, |works, pools| {
+            let due = due.into_iter();
+            due.filter_map(|(index, ..)| {
+                boundary::start_if_free(cycle, works.get_mut(index)?, pools)
+            })
+            .collect()
+        })
     }
 }
 

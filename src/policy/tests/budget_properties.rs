@@ -2,9 +2,11 @@
 //! namespaces, by any accelerator.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
+use super::voted::planned;
 use super::voted_properties::{at, bounds_of, decide, fleet, settings, standing};
 use crate::policy::document::{InventoryDocument, Situation, SnapshotDocument, TypeDocument};
 use crate::policy::learned::Learned;
@@ -206,6 +208,55 @@ fn says_unknown(decision: &Decision) -> bool {
     steps.any(|step| step.why.to_string().contains("BudgetUnknown"))
 }
 
+/// Variants of a model at zero that requests wait for: of roles, of two types, or of one.
+const ASLEEP: [(&[(&str, &str, &str)], u32); 3] = [
+    (&[("d", "decode", "H100"), ("p", "prefill", "H100")], 2),
+    (&[("x", "both", "H100"), ("y", "both", "L40S")], 1),
+    (&[("x", "both", "H100")], 1),
+];
+
+/// Two busy models on H100 with the number of their replicas, and a model at zero.
+fn busy_and_asleep(
+    busy: [u32; 2],
+    free: u32,
+    asleep: &[(&str, &str, &str)],
+    queued: [u32; 3],
+) -> String {
+    let signals =
+        "{kvUsage: 0.8, queueLength: 0, kvCapacity: 1250, inputTokens: 100, outputTokens: 0}";
+    let mut variants = String::new();
+    for (name, count) in ["a", "c"].into_iter().zip(busy) {
+        let pods: Vec<String> = (0..count)
+            .map(|number| format!("{{name: {name}{number}, age: 2h, signals: {signals}}}"))
+            .collect();
+        writeln!(
+            variants,
+            "- {{namespace: ns, name: {name}, model: {name}, accelerator: H100, bounds: {{min: 0}}, desired: {count}, target: {{current: {count}}}, pods: [{}]}}",
+            pods.join(", ")
+        )
+        .unwrap();
+    }
+    for (name, role, kind) in asleep {
+        writeln!(
+            variants,
+            "- {{namespace: ns, name: {name}, model: b, role: {role}, accelerator: {kind}, bounds: {{min: 0}}, desired: 0, target: {{current: 0}}}}"
+        )
+        .unwrap();
+    }
+    let routers: Vec<String> = (["a", "c", "b"].into_iter().zip(queued))
+        .map(|(model, queued)| {
+            let bytes = queued * 400;
+            format!("{{namespace: ns, model: {model}, router: {{queueRequests: {queued}, queueBytes: {bytes}}}}}")
+        })
+        .collect();
+    let used: u32 = busy.iter().sum();
+    let total = used + free;
+    format!(
+        "version: 1\nvariants:\n{variants}models: [{}]\ninventory: {{types: {{H100: {{total: {total}, used: {used}}}, L40S: {{total: 0, used: 0}}}}}}\n",
+        routers.join(", ")
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -279,5 +330,39 @@ proptest! {
                 prop_assert!(target >= wish.min(kept), "{}: {:?}", key, decision.steps);
             }
         }
+    }
+
+    #[test]
+    fn no_start_that_fits_is_refused_for_growth_of_no_more_priority(
+        busy in prop::array::uniform2(1..6_u32),
+        queued in prop::array::uniform3(1..60_u32),
+        priorities in prop::array::uniform3(1..4_u32),
+        free in 0..5_u32,
+        (asleep, takes) in prop::sample::select(ASLEEP.to_vec()),
+        rescales in any::<bool>(),
+    ) {
+        let [a, c, b] = priorities;
+        let settings = format!(
+            "saturation: {{default: {{analyzerName: saturation, enableLimiter: true, enableRescale: {rescales}}}, a: {{modelId: a, namespace: ns, priority: {a}}}, b: {{modelId: b, namespace: ns, priority: {b}}}, c: {{modelId: c, namespace: ns, priority: {c}}}}}"
+        );
+        let made = planned(&busy_and_asleep(busy, free, asleep, queued), &settings);
+        let of_model = |model: &'static str| {
+            (made.decisions.values()).filter(move |decision| *decision.model.model == *model)
+        };
+        let grown = |model| {
+            let each = of_model(model)
+                .map(|one| one.target.unwrap().saturating_sub(one.current.unwrap()).0);
+            each.sum::<u32>()
+        };
+        let before: u32 = [("a", a), ("c", c)].into_iter()
+            .filter(|(_, priority)| *priority > b)
+            .map(|(model, _)| grown(model))
+            .sum();
+        let after = grown("a") + grown("c") - before;
+        let is_refused = grown("b") == 0;
+        prop_assert!(
+            !is_refused || after == 0 || before + takes > free,
+            "{} free, {} before, {} after: {:#?}", free, before, after, made.decisions
+        );
     }
 }

@@ -88,6 +88,7 @@ pub(super) fn judge_limiters(
                 other.unwrap_or_default()
             )),
         }
+        judge_accelerators(&place, &document, faults);
         if let Some(scope) = judge_scope(&place, &document, faults) {
             limiters.push(Limiter {
                 name,
@@ -99,24 +100,37 @@ pub(super) fn judge_limiters(
     limiters
 }
 
+/// Names every quota without an accelerator type or outside its range, whatever the scope.
+fn judge_accelerators(place: &str, document: &LimiterDocument, faults: &mut Vec<String>) {
+    let cluster = (document.quotas.iter()).map(|quotas| (place.to_owned(), quotas));
+    let namespaces = (document.namespace_quotas.iter().flatten())
+        .map(|(name, quotas)| (format!("{place}.namespaceQuotas.{name}"), quotas));
+    for (place, quotas) in cluster.chain(namespaces) {
+        for (accelerator, number) in quotas {
+            if accelerator.trim().is_empty() {
+                faults.push(format!(
+                    "{place}: quota of {accelerator:?} needs an accelerator type: write one, for example \
+                     H100"
+                ));
+            }
+            if quota(*number).is_none() {
+                faults.push(format!(
+                    "{place}: quota of {accelerator:?} must be -1 (unlimited) or 0 to {MAX_QUOTA}, \
+                     got {number}"
+                ));
+            }
+        }
+    }
+}
+
 fn judge_scope(
     place: &str,
     document: &LimiterDocument,
     faults: &mut Vec<String>,
 ) -> Option<LimiterScope> {
-    let mut read = |place: &str, quotas: &BTreeMap<String, i64>| -> Quotas {
-        quotas
-            .iter()
-            .filter_map(|(accelerator, number)| {
-                let quota = quota(*number);
-                if quota.is_none() {
-                    faults.push(format!(
-                        "{place}: quota of {accelerator:?} must be -1 (unlimited) or 0 to \
-                         {MAX_QUOTA}, got {number}"
-                    ));
-                }
-                Some((accelerator.clone(), quota?))
-            })
+    let read = |quotas: &BTreeMap<String, i64>| -> Quotas {
+        (quotas.iter())
+            .filter_map(|(accelerator, number)| Some((accelerator.clone(), quota(*number)?)))
             .collect()
     };
     match (
@@ -124,16 +138,11 @@ fn judge_scope(
         &document.quotas,
         &document.namespace_quotas,
     ) {
-        (Some("cluster"), Some(quotas), None) => Some(LimiterScope::Cluster(read(place, quotas))),
+        (Some("cluster"), Some(quotas), None) => Some(LimiterScope::Cluster(read(quotas))),
         (Some("namespace"), None, Some(namespaces)) => Some(LimiterScope::Namespaces(
             namespaces
                 .iter()
-                .map(|(name, quotas)| {
-                    (
-                        name.clone(),
-                        read(&format!("{place}.namespaceQuotas.{name}"), quotas),
-                    )
-                })
+                .map(|(name, quotas)| (name.clone(), read(quotas)))
                 .collect(),
         )),
         (Some("cluster"), _, _) => {

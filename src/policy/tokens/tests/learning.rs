@@ -126,7 +126,7 @@ fn a_record_is_forgotten_with_its_variant_or_after_a_week() {
 fn a_record_of_another_engine_is_not_used() {
     let mut fleet = Fleet::default();
     see(&mut fleet, FULL);
-    let changed = "{ variants: { v: { args: [--max-num-seqs=64], instances: { a: { total: 0, kv: 0.5, waiting: 0 } } } } }";
+    let changed = "{ variants: { v: { args: [--block-size=32], instances: { a: { total: 0, kv: 0.5, waiting: 0 } } } } }";
     let figures = see(&mut fleet, changed);
     assert_eq!(
         (&figures["v.silent"], &figures["v.per_instance"]),
