@@ -14,6 +14,15 @@ use super::units::Replicas;
 /// Stages of an ordinary decision: base, analysis, expired limits, bounds.
 const USUAL_STEPS: usize = 4;
 
+/// Which replicas of a variant started within the time that peaks reach back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Landing {
+    /// How long ago the last one became ready, if any did.
+    pub(super) last: Option<Duration>,
+    /// Whether a ready replica is older than that time.
+    pub(super) has_older: bool,
+}
+
 /// One resolved variant and what has been decided about it so far.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
@@ -24,8 +33,8 @@ pub(super) struct Draft<'a> {
     pub(super) bounds: Bounds,
     pub(super) outcome: Outcome,
     pub(super) metrics: MetricsState,
-    /// How long ago its last replica became ready, where peaks reach back before that.
-    pub(super) landed: Option<Duration>,
+    /// Its replicas that started within the time that peaks reach back.
+    pub(super) landing: Landing,
     /// Replicas beyond those that exist whose GPUs are taken from the pools already.
     pub(super) reserved: Replicas,
     count: Replicas,
@@ -53,7 +62,7 @@ impl<'a> Draft<'a> {
             bounds,
             outcome: Outcome::Analyzed,
             metrics: MetricsState::Available,
-            landed: None,
+            landing: Landing::default(),
             reserved: Replicas::ZERO,
             count: base,
             steps: Vec::with_capacity(USUAL_STEPS),

@@ -18,7 +18,7 @@ use rescaled::Sharing;
 use super::analyzers::{Approach, Subject, approach};
 use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
-use super::draft::Draft;
+use super::draft::{Draft, Landing};
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
@@ -30,7 +30,7 @@ use super::plan::{
 };
 use super::safety_net;
 use super::saturation::{self, Analysis, Listener};
-use super::snapshot::{ClusterSnapshot, ResolvedTarget, TargetView, VariantView};
+use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{StartOutlook, StartSource};
 use super::transition::Transitions;
 use super::units::Replicas;
@@ -236,27 +236,31 @@ impl<'a> Cycle<'a> {
                 );
                 let bounds = Bounds::effective(&view.bounds, zero);
                 let mut draft = Draft::new(view, target, figures, transitions, bounds);
-                draft.landed = self.landed(view, target, limits.pending);
+                draft.landing = self.landing(view, target, limits.pending);
                 draft
             })
             .collect()
     }
 
-    /// How long ago the last replica of a variant started, where peaks reach back before that: they may be
-    /// those of the load that it was started for. One that is ready once more, long after its creation, has
-    /// not started.
-    fn landed(
-        &self,
-        view: &VariantView,
-        target: &ResolvedTarget,
-        limit: Duration,
-    ) -> Option<Duration> {
-        let starts = (view.pods.iter())
-            .filter_map(|pod| Some((pod.created, pod.ready_since?)))
-            .filter(|(created, ready)| ready.since(*created) <= limit);
-        let last = starts.map(|(_, ready)| ready).max()?;
-        let ago = self.now.wall.since(last);
-        (!target.is_pending() && ago < self.listener.reach()).then_some(ago)
+    /// The replicas of a variant that started within the time that peaks reach back: older replicas may
+    /// show the load that these were started for. A replica that is ready once more, long after its
+    /// creation, has not started, and while one is on its way another rule holds.
+    fn landing(&self, view: &VariantView, target: &ResolvedTarget, limit: Duration) -> Landing {
+        let reach = self.listener.reach();
+        let mut landing = Landing::default();
+        let ready = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::Ready);
+        for pod in ready {
+            let starts = (pod.ready_since).filter(|ready| ready.since(pod.created) <= limit);
+            let ago = starts.map(|ready| self.now.wall.since(ready));
+            match ago.filter(|ago| *ago < reach) {
+                Some(ago) => landing.last = Some(landing.last.map_or(ago, |last| last.min(ago))),
+                None => landing.has_older = true,
+            }
+        }
+        if target.is_pending() {
+            landing.last = None;
+        }
+        landing
     }
 
     /// Why a model cannot be analysed; `None` if it can.

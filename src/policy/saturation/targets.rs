@@ -103,13 +103,17 @@ fn cancel_releases(drafts: &mut [Draft<'_>]) -> bool {
     true
 }
 
-/// Waits until peaks tell of the fleet that there is: a queue from before the last start orders nothing
-/// that this start has not ordered.
+/// Waits until peaks are those of the fleet that there is: a queue from before the last start orders
+/// nothing that this start has not ordered. A fleet without an older replica has no such queue.
 fn awaits_readings(drafts: &mut [Draft<'_>]) -> bool {
-    let starts = (drafts.iter()).filter_map(|draft| Some((draft.landed?, draft.view.key.clone())));
+    let starts = drafts.iter();
+    let starts = starts.filter_map(|draft| Some((draft.landing.last?, draft.view.key.clone())));
     let Some((ago, landed)) = starts.min() else {
         return false;
     };
+    if !drafts.iter().any(|draft| draft.landing.has_older) {
+        return false;
+    }
     for draft in drafts {
         let landed = landed.clone();
         let why = standing(draft).filter(|why| *why != Why::NoReplicas);

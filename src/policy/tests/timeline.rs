@@ -353,6 +353,13 @@ fn peaks_from_before_the_last_start_order_nothing() {
     let beside = World::of([landing(0, 150), Variant::new("w").replicas(1, HIGH, 0.0)]);
     expect(&beside.plan(at(209)), &[("v", 3), ("w", 1)]);
 
+    // A fleet that is new as a whole has no older peaks.
+    let mut first = landing(0, 150);
+    for pod in &mut first.pods {
+        pod.ready_since = Some(created(150));
+    }
+    expect(&World::of([first]).plan(at(160)), &[("v", 4)]);
+
     // A replica that is ready once more did not start, and while one is on its way another rule holds.
     expect(&World::of([landing(-600, 150)]).plan(at(160)), &[("v", 4)]);
     let loading = landing(0, 150)
