@@ -111,6 +111,7 @@ pub struct World {
     controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
     pub(in crate::sim) workloads: Workloads,
     pub(in crate::sim) routers: Routers,
+    doors: Doors,
     tasks: JoinSet<std::convert::Infallible>,
 }
 
@@ -213,7 +214,7 @@ impl World {
             workloads: workloads.clone(),
             prometheus: Arc::clone(&prometheus),
             plans: plans.follow(),
-            doors,
+            doors: doors.clone(),
             services,
             questions,
             recorder,
@@ -244,6 +245,7 @@ impl World {
             controller,
             workloads,
             routers,
+            doors,
             tasks,
         })
     }
@@ -257,6 +259,11 @@ impl World {
     pub fn plan(&self) -> Option<Arc<Plan>> {
         let last = Option::clone(&self.plans.load());
         last.map(|last| last.plan)
+    }
+
+    /// Returns the controller's `/metrics` page; `None` where the world has no controller of its own.
+    pub async fn metrics(&self) -> Option<String> {
+        self.doors.metrics(controller::POD).await
     }
 
     /// The last frame.

@@ -1,0 +1,60 @@
+//! Goldens: decisions, metrics, statuses and printed settings as text files in this folder. A change of
+//! behaviour changes a file, and the diff of the file shows it.
+//!
+//! `UPDATE=1 cargo test --test golden` writes every file anew. Without it a difference fails the test
+//! and prints an excerpt.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `vectors.txt` | the plan of each whole snapshot of `tests/vectors` |
+//! | `fleets.txt` | decisions of generated fleets, with their reasons |
+//! | `targets.txt` | targets of the same fleets under every settings text |
+//! | `settings.txt` | `wva controller --print-config` |
+//! | `scene-*.txt` | metrics and statuses of scenes of the embedded world |
+//! | `chaos.txt` | hashes of traces of chaos |
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod chaos;
+mod decisions;
+mod diff;
+mod fleets;
+mod page;
+mod scenes;
+mod settings;
+mod vectors;
+
+use std::fs;
+use std::path::PathBuf;
+
+/// The command that writes the files.
+const UPDATE: &str = "UPDATE=1 cargo test --test golden";
+
+/// Compares a file of this folder with a text, or writes it.
+fn is_golden(name: &str, text: &str) {
+    is_golden_with(name, text, String::new);
+}
+
+/// The same with a hint below the excerpt of a difference.
+fn is_golden_with(name: &str, text: &str, hint: impl FnOnce() -> String) {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let path = folder.join(name);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, text).unwrap();
+        return;
+    }
+    let stored = fs::read_to_string(&path).unwrap_or_default();
+    if stored != text {
+        panic!(
+            "tests/golden/{name} differs; if the change is meant, `{UPDATE}` writes it\n{}\n{}",
+            diff::excerpt(&stored, text),
+            hint()
+        );
+    }
+}
