@@ -50,11 +50,10 @@ fn is_golden_with(name: &str, text: &str, hint: impl FnOnce() -> String) {
         return;
     }
     let stored = fs::read_to_string(&path).unwrap_or_default();
-    if stored != text {
-        panic!(
-            "tests/golden/{name} differs; if the change is meant, `{UPDATE}` writes it\n{}\n{}",
-            diff::excerpt(&stored, text),
-            hint()
-        );
-    }
+    assert!(
+        stored == text,
+        "tests/golden/{name} differs; if the change is meant, `{UPDATE}` writes it\n{}\n{}",
+        diff::excerpt(&stored, text),
+        hint()
+    );
 }

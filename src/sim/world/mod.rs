@@ -188,8 +188,7 @@ impl World {
         let is_staffed = staff.is_some();
         let doors = staff.unwrap_or_default();
         // Without one of its own the world hears of no plan.
-        let mut plans = Cell::new(None);
-        let mut own = None;
+        let (mut plans, mut own) = (Cell::new(None), None);
         if !is_staffed {
             let signals = Signals {
                 prometheus: Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone())),
