@@ -11,7 +11,6 @@
 //! | `targets.txt` | targets of the same fleets under every settings text |
 //! | `settings.txt` | `wva controller --print-config` |
 //! | `scene-*.txt` | metrics and statuses of scenes of the embedded world |
-//! | `chaos.txt` | hashes of traces of chaos |
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +20,6 @@
     reason = "test code"
 )]
 
-mod chaos;
 mod decisions;
 mod diff;
 mod fleets;

@@ -106,8 +106,8 @@ impl Drop for Kubeconfig {
 }
 
 /// What is played.
-fn title(scenario: &Scenario, seed: u64, speed: Speed) -> String {
-    let times = match speed {
+fn title(scenario: &Scenario, seed: u64, pace: Speed) -> String {
+    let times = match pace {
         Speed::Times(times) => format!("×{times}"),
         Speed::Unbounded => "as fast as possible".to_owned(),
     };

@@ -123,18 +123,18 @@ fn size_queue(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair], state: M
     };
     let ballot = ask_for(cycle, work, chairs, |_| true);
     let changes = ballot.changes(Method::LeastCost);
-    let mut grows = false;
+    let mut is_sized = false;
     for draft in &mut work.drafts {
         let grown = (changes.get(&draft.view.key))
             .filter(|change| matches!(change.why, WhyOptimized::Grown { .. }));
-        grows |= grown.is_some();
+        is_sized |= grown.is_some();
         if draft.scale.current > Replicas::ZERO {
             let needs = grown.map(|change| change.to);
             let queue = Some(HeldQueue { needs, ..queue });
             draft.keep_still(Stage::SafetyNet, Why::NoUsableMetrics { state, queue });
         }
     }
-    if grows {
+    if is_sized {
         work.figures = Some(ballot.figures());
     }
 }

@@ -212,7 +212,7 @@ impl VariantFigures {
         // what it does at its best.
         let measured = (self.measured).filter(|measured| measured.is_proven());
         let measured = measured.filter(|_| engine.per_replica().is_none());
-        self.per_replica = (engine.per_replica()).or(measured.map(|measured| measured.rate));
+        self.per_replica = (engine.per_replica()).or_else(|| Some(measured?.rate));
         self.is_settled = engine.is_settled() || measured.is_some();
         let growth_usage = params.kv_threshold * params.band.scale_up;
         self.line_capacity = engine.fitted().and_then(|line| {

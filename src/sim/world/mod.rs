@@ -227,12 +227,9 @@ impl World {
         tasks.spawn(ground.run());
         tasks.spawn(autoscalers.run());
         let (stop, mut stopped) = watch::channel(false);
-        let controller = own.map(|controller| {
-            tokio::spawn(controller.run(async move {
-                // An error means that the world is gone, which is as good a reason.
-                drop(stopped.wait_for(|stop| *stop).await);
-            }))
-        });
+        // An error means that the world is gone, which is as good a reason to stop.
+        let stopped = async move { drop(stopped.wait_for(|stop| *stop).await) };
+        let controller = own.map(|controller| tokio::spawn(controller.run(stopped)));
         Ok(Self {
             server,
             prometheus,
