@@ -208,8 +208,12 @@ fn says_unknown(decision: &Decision) -> bool {
     steps.any(|step| step.why.to_string().contains("BudgetUnknown"))
 }
 
-/// Variants of a model at zero that requests wait for: of roles, of two types, or of one.
-const ASLEEP: [(&[(&str, &str, &str)], u32); 3] = [
+/// Name, role and accelerator of variants.
+type Variants = &'static [(&'static str, &'static str, &'static str)];
+
+/// Variants of a model at zero that requests wait for: of roles, of two types, or of one; and the GPUs that
+/// its start takes.
+const ASLEEP: [(Variants, u32); 3] = [
     (&[("d", "decode", "H100"), ("p", "prefill", "H100")], 2),
     (&[("x", "both", "H100"), ("y", "both", "L40S")], 1),
     (&[("x", "both", "H100")], 1),
