@@ -17,6 +17,9 @@ pub(in crate::policy) struct Analysis {
     thresholds: SaturationThresholds,
     /// What all replicas that report hold together.
     load: Sums,
+    /// Spare capacity of the replicas that started within the time that peaks reach back, which report
+    /// nothing older than themselves; `None` where none of them reports.
+    pub(in crate::policy) newest: Option<Spare>,
 }
 
 impl Analysis {
@@ -71,6 +74,24 @@ impl Sums {
     }
 }
 
+/// Figures of the replicas that started within the time that peaks reach back.
+#[derive(Debug, Default)]
+struct Newest {
+    figures: VariantFigures,
+    sums: Sums,
+}
+
+impl Newest {
+    fn add(&mut self, load: Load, pod: &Arc<str>, thresholds: &SaturationThresholds) {
+        add(&mut self.figures, &mut self.sums, load, pod, thresholds);
+    }
+
+    fn spare(&self, thresholds: &SaturationThresholds) -> Option<Spare> {
+        let (kv, queue) = self.sums.means(self.figures.non_saturated);
+        (self.figures.reporting > 0).then(|| compare(kv, queue, thresholds))
+    }
+}
+
 /// Measures one model over the ready pods of its variants, and each variant by itself, in the order
 /// in which they are given.
 pub(in crate::policy) fn analyze(
@@ -80,9 +101,10 @@ pub(in crate::policy) fn analyze(
 ) -> (Analysis, Vec<VariantFigures>) {
     let mut figures = SaturationFigures::default();
     let (mut sums, mut load) = (Sums::default(), Sums::default());
+    let mut newest = Newest::default();
     let mut variants = Vec::with_capacity(members.len());
     for view in members {
-        let (variant, own) = measure(view, listener, thresholds, &mut load);
+        let (variant, own) = measure(view, listener, thresholds, (&mut load, &mut newest));
         figures.replicas += variant.reporting;
         figures.non_saturated += variant.non_saturated;
         figures.stale += variant.stale;
@@ -100,6 +122,7 @@ pub(in crate::policy) fn analyze(
         spare,
         thresholds: *thresholds,
         load,
+        newest: newest.spare(thresholds),
     };
     let after_shrink = analysis.after_shrink(figures.non_saturated);
     analysis.figures.scale_down_safe = after_shrink.is_some_and(Spare::is_sufficient);
@@ -110,7 +133,7 @@ fn measure(
     view: &VariantView,
     listener: Listener<'_>,
     thresholds: &SaturationThresholds,
-    all: &mut Sums,
+    (all, newest): (&mut Sums, &mut Newest),
 ) -> (VariantFigures, Sums) {
     let mut figures = VariantFigures::default();
     // What is left below the thresholds, over the non-saturated.
@@ -121,6 +144,9 @@ fn measure(
             Report::Usable(load) => {
                 all.kv += load.kv.unwrap_or(0.0);
                 all.queue += load.queue.unwrap_or(0.0);
+                if listener.is_newest(pod) {
+                    newest.add(load, &pod.name, thresholds);
+                }
                 add(&mut figures, &mut sums, load, &pod.name, thresholds);
             }
             Report::Outdated => figures.outdated += 1,

@@ -110,6 +110,12 @@ impl<'a> Listener<'a> {
         self.lag.saturating_add(LOOK)
     }
 
+    /// Whether a replica has been ready for less time than peaks reach back.
+    pub(super) fn is_newest(&self, pod: &PodView) -> bool {
+        let ready = pod.ready_since;
+        ready.is_some_and(|ready| self.now.wall.since(ready) < self.reach())
+    }
+
     /// Whether a query failed that no model can do without, or nothing was collected at all.
     pub(in crate::policy) fn has_failed(&self) -> bool {
         self.collection == Collection::Failed

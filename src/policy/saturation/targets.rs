@@ -67,7 +67,7 @@ fn as_published(drafts: &[Draft<'_>], replicas: u32) -> u32 {
 }
 
 fn grow(drafts: &mut [Draft<'_>], analysis: &Analysis) {
-    if cancel_releases(drafts) || awaits_readings(drafts) {
+    if cancel_releases(drafts) || awaits_readings(drafts, analysis) {
         return;
     }
     let spare = analysis.spare;
@@ -104,8 +104,12 @@ fn cancel_releases(drafts: &mut [Draft<'_>]) -> bool {
 }
 
 /// Waits until peaks are those of the fleet that there is: a queue from before the last start orders
-/// nothing that this start has not ordered. A fleet without an older replica has no such queue.
-fn awaits_readings(drafts: &mut [Draft<'_>]) -> bool {
+/// nothing that this start has not ordered. A fleet without an older replica has no such queue, and where
+/// the newest replicas are short of capacity, too, that is the load of now.
+fn awaits_readings(drafts: &mut [Draft<'_>], analysis: &Analysis) -> bool {
+    if (analysis.newest).is_some_and(|newest| !newest.is_sufficient()) {
+        return false;
+    }
     let starts = drafts.iter();
     let starts = starts.filter_map(|draft| Some((draft.landing.last?, draft.view.key.clone())));
     let Some((ago, landed)) = starts.min() else {

@@ -329,9 +329,11 @@ fn no_variant_grows_before_the_release_of_another_is_cancelled() {
     expect(&bound.plan(at(30)), &[("cheap", 2), ("warm", 1)]);
 }
 
-/// Two replicas under a load that a third one was started for, which is ready since `ready`.
+/// Two replicas under a load that a third one was started for, which is ready since `ready` and has
+/// hardly any yet.
 fn landing(began: i64, ready: i64) -> Variant {
-    let mut variant = Variant::new("v").desired(Some(3)).replicas(3, HIGH, 0.0);
+    let loads = [(0.79, 4.0), (0.79, 4.0), (0.2, 1.0)];
+    let mut variant = Variant::new("v").desired(Some(3)).loads(&loads);
     variant.pods[2].created = created(began);
     variant.pods[2].ready_since = Some(created(ready));
     variant
@@ -352,6 +354,11 @@ fn peaks_from_before_the_last_start_order_nothing() {
     // Nor do they where another variant of the model would grow.
     let beside = World::of([landing(0, 150), Variant::new("w").replicas(1, HIGH, 0.0)]);
     expect(&beside.plan(at(209)), &[("v", 3), ("w", 1)]);
+
+    // Where the new replica is short of capacity as well, that is the load of now.
+    let mut short = landing(0, 150);
+    short.pods[2].kv = Some((HIGH, 0));
+    expect(&World::of([short]).plan(at(160)), &[("v", 4)]);
 
     // A fleet that is new as a whole has no older peaks.
     let mut first = landing(0, 150);
