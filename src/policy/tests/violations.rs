@@ -153,3 +153,32 @@ fn d6_one_step_and_the_right_one() {
         "D6: ns/cheap takes the step of m|ns, and ns/dear was eligible at a better cost"
     );
 }
+
+#[test]
+fn d10_growth_beside_a_release_that_is_not_applied() {
+    let world = World::of([
+        Variant::new("cheap").cost("5").replicas(2, 0.5, 1.0),
+        Variant::new("warm")
+            .cost("20")
+            .desired(Some(1))
+            .replicas(2, 0.5, 1.0)
+            .unapplied_since(at(0)),
+    ]);
+    let grow = |stage| {
+        move |plan: &mut Plan| {
+            let cheap = decision(plan, "cheap");
+            move_to(cheap, 3);
+            cheap.steps[0].stage = stage;
+        }
+    };
+    let found = spoiled(&world, grow(Stage::Optimizer));
+    assert_eq!(
+        found.to_string(),
+        "D10: ns/cheap was grown to 3 while the release of ns/warm to 1 is not applied"
+    );
+    // A minimum asks for its replicas whatever else is on its way.
+    let snapshot = world.snapshot(at(0));
+    let mut plan = world.plan(at(0));
+    grow(Stage::Zero)(&mut plan);
+    assert_eq!(check_plan(&snapshot, &settings(), &plan), Ok(()));
+}
