@@ -41,7 +41,6 @@ async fn ends_when_told_to(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// The process ends by itself, with exit code 1; its last lines.
 /// Awaits the end of a process with an exit code, and returns what it wrote last.
 async fn gives_up(controller: Controller, code: i32) -> Result<String> {
     eventually("the process has ended", SOON, async || {
