@@ -194,7 +194,7 @@ impl EngineArgs {
         EngineFingerprint(Arc::from(text))
     }
 
-    /// What tells engines of different KV caches apart: a variant without replicas takes the capacity
+    /// What distinguishes engines of different KV caches: a variant without replicas takes the capacity
     /// of one that is equal in this. How many requests run at once, and how long they may be, is left
     /// out.
     pub fn likeness(&self) -> EngineFingerprint {

@@ -310,7 +310,7 @@ fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     apply(&mut work.drafts, &to_zero(&rule, &members, &load, idle));
     let is_leaving = |draft: &Draft<'_>| draft.count() == Replicas::ZERO;
     if load.activity() == Activity::Busy && work.drafts.iter().all(is_leaving) {
-        // Its last replicas serve somebody again before a scaler took them away.
+        // Requests came back before a scaler removed the last replicas.
         for draft in &mut work.drafts {
             draft.cancel_release();
         }

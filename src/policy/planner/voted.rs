@@ -28,7 +28,7 @@ use crate::policy::why::LISTED;
 pub(super) struct Growth {
     pub(super) mandates: BTreeMap<ServingRole, Mandate>,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
-    /// Requests in the router, which raise no variant of which nothing is heard.
+    /// Requests in the router, which raise no variant without a report.
     pub(super) queue: Option<HeldQueue>,
 }
 
@@ -48,7 +48,7 @@ struct Guard {
     unheard: Option<Hold>,
     /// What saturation was not told, by role.
     missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
-    /// Requests in the router, which raise no variant of which nothing is heard.
+    /// Requests in the router, which raise no variant without a report.
     queue: Option<HeldQueue>,
 }
 
@@ -170,7 +170,7 @@ fn is_asked_at_zero(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
     work.drafts.iter().all(is_whole_and_empty) && load.queued.is_some_and(|queued| queued > 0.0)
 }
 
-/// Asks the analyzers of one model and combines what they say. Variants that are heard may move, and
+/// Asks the analyzers of one model and combines what they say. Variants that report may move, and
 /// those without replicas, which have nothing to report.
 pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballot {
     ask_for(cycle, work, chairs, |draft| {
