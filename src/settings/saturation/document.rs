@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_yaml::Value;
 
 use crate::settings::yaml::Field;
 
@@ -99,8 +100,9 @@ pub(super) struct LimiterDocument {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) scope: Option<String>,
-    pub(super) quotas: Option<BTreeMap<String, i64>>,
-    pub(super) namespace_quotas: Option<BTreeMap<String, BTreeMap<String, i64>>>,
+    /// Of any type, so that one that is no number is named with the other faults of the entry.
+    pub(super) quotas: Option<BTreeMap<String, Value>>,
+    pub(super) namespace_quotas: Option<BTreeMap<String, BTreeMap<String, Value>>>,
     pub(super) exclude: Option<Vec<String>>,
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_yaml::Value;
+
 use super::document::LimiterDocument;
 use crate::settings::namespace::shortened;
 
@@ -106,17 +108,18 @@ fn judge_accelerators(place: &str, document: &LimiterDocument, faults: &mut Vec<
     let namespaces = (document.namespace_quotas.iter().flatten())
         .map(|(name, quotas)| (format!("{place}.namespaceQuotas.{name}"), quotas));
     for (place, quotas) in cluster.chain(namespaces) {
-        for (accelerator, number) in quotas {
+        for (accelerator, value) in quotas {
             if accelerator.trim().is_empty() {
                 faults.push(format!(
                     "{place}: quota of {accelerator:?} needs an accelerator type: write one, for example \
                      H100"
                 ));
             }
-            if quota(*number).is_none() {
+            if quota(value).is_none() {
                 faults.push(format!(
                     "{place}: quota of {accelerator:?} must be -1 (unlimited) or 0 to {MAX_QUOTA}, \
-                     got {number}"
+                     got {}",
+                    refused(value)
                 ));
             }
         }
@@ -128,9 +131,9 @@ fn judge_scope(
     document: &LimiterDocument,
     faults: &mut Vec<String>,
 ) -> Option<LimiterScope> {
-    let read = |quotas: &BTreeMap<String, i64>| -> Quotas {
+    let read = |quotas: &BTreeMap<String, Value>| -> Quotas {
         (quotas.iter())
-            .filter_map(|(accelerator, number)| Some((accelerator.clone(), quota(*number)?)))
+            .filter_map(|(accelerator, value)| Some((accelerator.clone(), quota(value)?)))
             .collect()
     };
     match (
@@ -167,10 +170,24 @@ fn judge_scope(
     }
 }
 
-fn quota(number: i64) -> Option<Quota> {
-    match number {
+fn quota(value: &Value) -> Option<Quota> {
+    match value.as_i64()? {
         -1 => Some(Quota::Unlimited),
-        0..=MAX_QUOTA => u32::try_from(number).ok().map(Quota::AtMost),
+        number @ 0..=MAX_QUOTA => u32::try_from(number).ok().map(Quota::AtMost),
         _ => None,
     }
+}
+
+/// A quota that is not accepted, with the remedy where it is no whole number.
+fn refused(value: &Value) -> String {
+    let given = match value {
+        Value::Number(number) if !number.is_f64() => return number.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(switch) => switch.to_string(),
+        Value::String(text) => format!("{:?}", shortened(text)),
+        Value::Null => "nothing".to_owned(),
+        Value::Sequence(_) => "a list".to_owned(),
+        Value::Mapping(_) | Value::Tagged(_) => "a mapping".to_owned(),
+    };
+    format!("{given}: write a whole number without quotes")
 }
