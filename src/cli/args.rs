@@ -3,7 +3,7 @@
 pub use crate::settings::help::help as help_text;
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::Kind;
-use crate::settings::{Flags, GivenFlag, nearest};
+use crate::settings::{Flags, GivenFlag};
 
 use super::usage;
 
@@ -52,9 +52,9 @@ pub enum PrintFormat {
 /// An argument that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    /// No flag has this name.
+    /// No flag has this name, or it is no flag at all.
     #[error("{0}")]
-    UnknownFlag(String),
+    Unknown(String),
     /// The flag needs a value and none follows.
     #[error("{flag} needs a value; write {flag}=<{kind}>")]
     MissingValue {
@@ -63,27 +63,14 @@ pub enum ArgumentError {
         /// What it takes.
         kind: &'static str,
     },
-    /// Something that is no flag.
-    #[error("unexpected argument {argument:?}; flags start with --{}", after_switch(.after.as_deref(), .argument))]
-    Unexpected {
-        /// As written.
-        argument: String,
-        /// The switch before it, if it looks like its value.
-        after: Option<String>,
-    },
     /// A value of `--print-config`.
     #[error("--print-config={0:?} is not a format; write text or json")]
     Format(String),
 }
 
-fn after_switch(switch: Option<&str>, argument: &str) -> String {
-    switch.map_or_else(String::new, |switch| {
-        format!(", and a value is joined to its switch: {switch}={argument}")
-    })
-}
-
 /// Reads the arguments after the command. One dash is as good as two; a value follows after `=` or
-/// as the next argument; switches take a value after `=` only. The last of several counts.
+/// as the next argument; switches take a value after `=` only. The last of several counts, as in Go: what
+/// is appended to the arguments of a manifest overrides them.
 ///
 /// What is accepted comes with every argument that is not: the rest of the settings is judged all
 /// the same, so that all errors are seen at once.
@@ -124,10 +111,11 @@ impl Parser {
             .or_else(|| argument.strip_prefix('-'))
             .filter(|body| !body.is_empty() && !body.starts_with(['-', '=']))
         else {
-            self.errors.push(ArgumentError::Unexpected {
-                argument,
-                after: before,
+            let joined = before.map_or_else(String::new, |switch| {
+                format!(", and a value is joined to its switch: {switch}={argument}")
             });
+            let text = [unknown(&argument), joined].concat();
+            self.errors.push(ArgumentError::Unknown(text));
             return;
         };
         let (name, value) = match body.split_once('=') {
@@ -139,7 +127,10 @@ impl Parser {
             ("version", _) => self.version(),
             ("print-config", _) => self.print_config(value.as_deref()),
             (_, Some((spec, flag))) => self.setting(spec, flag, value, rest),
-            (_, None) => self.errors.push(ArgumentError::UnknownFlag(unknown(name))),
+            (_, None) => {
+                let text = unknown(&dashed(name));
+                self.errors.push(ArgumentError::Unknown(text));
+            }
         }
     }
 
@@ -199,15 +190,15 @@ fn find(name: &str) -> Option<(&'static Spec, &'static str)> {
     })
 }
 
-/// What is wrong with a flag that does not exist.
-fn unknown(name: &str) -> String {
+/// What is wrong with an argument that is none of the flags.
+fn unknown(argument: &str) -> String {
     let known = schema::all().flat_map(|spec| spec.flags.iter().copied());
     let known = known.chain(["help", "print-config", "version"]);
-    let meant = nearest(name, known).map(dashed);
-    usage::unknown(&dashed(name), meant.as_deref(), "wva controller --help")
+    usage::unknown(argument, known, "wva controller --help")
 }
 
-fn dashed(name: &str) -> String {
+/// A flag as people write it: one letter has one dash.
+pub(super) fn dashed(name: &str) -> String {
     if name.len() == 1 {
         format!("-{name}")
     } else {
@@ -323,8 +314,8 @@ mod tests {
             [
                 "unknown argument \"--leader-elct\", did you mean \"--leader-elect\"?; \
                  wva controller --help lists them",
-                "unexpected argument \"true\"; flags start with --, and a value is joined to its \
-                 switch: --leader-elect=true",
+                "unknown argument \"true\"; wva controller --help lists them, and a value is joined \
+                 to its switch: --leader-elect=true",
                 "--print-config=\"xml\" is not a format; write text or json",
                 "-v needs a value; write -v=<number>",
             ]

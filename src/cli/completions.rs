@@ -104,6 +104,7 @@ fn setting(spec: &'static Spec, flag: &'static str) -> Arg {
 
 #[cfg(test)]
 mod tests {
+    use super::super::usage::unknown;
     use super::*;
 
     #[test]
@@ -117,6 +118,18 @@ mod tests {
                     let is_there = script.contains(flag);
                     assert!(is_there, "{shell:?}: {command} --{flag}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn half_a_flag_of_any_command_brings_a_suggestion() {
+        for command in tree().get_subcommands() {
+            let flags: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
+            for flag in &flags {
+                let half = format!("--{}", &flag[..flag.len() / 2]);
+                let said = unknown(&half, flags.iter().copied(), "wva --help");
+                assert!(said.contains("did you mean"), "{command}: {said}");
             }
         }
     }

@@ -98,11 +98,13 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
         Some("chaos") => chaos::run(rest),
         Some("crds") => crds::run(rest),
         Some("completions") => completions::run(rest),
-        Some("help") => match rest.next() {
-            Some(command) if command != "help" && !command.starts_with('-') => {
-                run(&[command, "--help".to_owned()], environment)
+        Some("help") => match (rest.next().as_deref(), rest.next()) {
+            (_, Some(extra)) => {
+                let none = std::iter::empty::<&str>();
+                misused([usage::unknown(&extra, none, "wva --help")])
             }
-            _ => print(&usage()),
+            (None | Some("help" | "--help" | "-h"), None) => print(&usage()),
+            (Some(command), None) => run(&[command.to_owned(), "--help".to_owned()], environment),
         },
         Some("--help" | "-h") => print(&usage()),
         Some("--version" | "-V") => print_version(),

@@ -4,8 +4,13 @@ use std::error::Error as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Parser};
+use strsim::jaro;
 
-use crate::settings::nearest;
+use super::args::dashed;
+
+/// Likeness from 0 to 1 above which a flag is suggested. Above 0.7, as clap has it, `--verbose` is like
+/// `--version`.
+const ALIKE: f64 = 0.75;
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,9 +52,22 @@ fn prepared(command: Command) -> Command {
     command.no_binary_name(true).bin_name(name)
 }
 
-/// What is wrong with an argument that does not exist; `meant` is the one that was probably meant.
-pub(super) fn unknown(argument: &str, meant: Option<&str>, help: &str) -> String {
-    let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
+/// What is wrong with an argument that does not exist, with the one of the `known` flags, given without
+/// their dashes, that is most like it.
+pub(super) fn unknown<'a>(
+    argument: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    help: &str,
+) -> String {
+    let word = argument.trim_start_matches('-').to_ascii_lowercase();
+    let meant = known
+        .into_iter()
+        .map(|flag| (jaro(&word, flag), flag))
+        .filter(|(likeness, _)| *likeness > ALIKE)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let meant = meant.map_or_else(String::new, |(_, flag)| {
+        format!(", did you mean {:?}?", dashed(flag))
+    });
     format!("unknown argument {argument:?}{meant}; {help} lists them")
 }
 
@@ -66,13 +84,8 @@ fn worded(error: &clap::Error, command: &Command) -> String {
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);
-            let flags: Vec<String> = flags
-                .chain(["help"])
-                .map(|flag| format!("--{flag}"))
-                .collect();
             let help = format!("wva {} --help", command.get_name());
-            let meant = nearest(&argument, flags.iter().map(String::as_str));
-            unknown(&argument, meant, &help)
+            unknown(&argument, flags.chain(["help"]), &help)
         }
         ErrorKind::InvalidValue if value.is_empty() => {
             format!("{flag} needs a value; write {flag}={name}")

@@ -28,6 +28,13 @@ fn every_command_refuses_its_arguments_alike() {
         (&["completions", "tcsh"], "one of bash, zsh or fish"),
         (&["completions"], "is missing"),
         (&["crds", "all"], "wva crds --help"),
+        (&["chaos", "--sed", "3"], "\"--seeds\""),
+        (&["plan", "--snap", "x"], "\"--snapshot\""),
+        (&["controller", "--watch-ns=x"], "\"--watch-namespace\""),
+        (&["plan", "extra"], "unknown argument \"extra\"; wva plan "),
+        (&["controller", "extra"], "unknown argument \"extra\"; wva "),
+        (&["help", "plan", "extra"], "unknown argument \"extra\"; "),
+        (&["help", "--hlep"], "\"--help\""),
     ] {
         let ended = wva(arguments, &[]);
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}");
