@@ -35,6 +35,8 @@ fn every_command_refuses_its_arguments_alike() {
         (&["controller", "extra"], "unknown argument \"extra\"; wva "),
         (&["help", "plan", "extra"], "unknown argument \"extra\"; "),
         (&["help", "--hlep"], "\"--help\""),
+        (&["plan", "--snapshot=x", "--snapshot=y"], "more than once"),
+        (&["demo", "--list", "--list"], "more than once"),
     ] {
         let ended = wva(arguments, &[]);
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}");

@@ -13,7 +13,6 @@ use crate::sim::world::{Scenario, scenario, scenarios};
 #[derive(Debug, Parser)]
 #[command(
     name = "demo",
-    args_override_self = true,
     after_help = "A kubeconfig for the simulated API server is written to a temporary file, whose path is shown.\n\
                   Exit code: 0 after a play, 2 where the arguments are not accepted, 1 where it cannot be played."
 )]
@@ -71,7 +70,7 @@ pub(super) enum Page {
     Off,
 }
 
-/// Reads the arguments. The last of several counts.
+/// Reads the arguments.
 pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refused> {
     let given = match read::<Flags>(rest)? {
         Given::Arguments(given) if given.list => return Ok(Command::List),
@@ -170,6 +169,7 @@ mod tests {
                 "--no-page takes no value, and has \"yes\"; leave",
             ),
             ("--scenario x", "--scenario is \"x\"; give one of fleet, "),
+            ("--seed 1 --seed 2", "--seed is given more than once; give"),
         ] {
             let error = parsed(arguments).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{arguments}: {error}");

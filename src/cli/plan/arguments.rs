@@ -45,7 +45,6 @@ pub(super) enum Detail {
 #[derive(Debug, Parser)]
 #[command(
     name = "plan",
-    args_override_self = true,
     after_help = "Exit code: 0 with a plan, 2 where the input is not accepted."
 )]
 pub(in crate::cli) struct Flags {
@@ -67,7 +66,7 @@ pub(in crate::cli) struct Flags {
     schema: bool,
 }
 
-/// Reads the arguments after the command. The last of several counts.
+/// Reads the arguments after the command.
 ///
 /// # Errors
 /// The first argument that is not accepted, with the remedy.

@@ -261,6 +261,7 @@ fn arguments_are_read_in_every_form() {
         (&["--snapshot=a", "--format=xml"], "table, json or yaml"),
         (&["--snapshot=a", "--explain=yes"], "takes no value"),
         (&["fleet.yaml"], "unknown argument \"fleet.yaml\""),
+        (&["--snapshot=a", "--snapshot=b"], "given more than once"),
         (
             &["--snapshto=a"],
             "unknown argument \"--snapshto\", did you mean \"--snapshot\"?; wva plan --help",
