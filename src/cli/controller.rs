@@ -22,8 +22,9 @@ use crate::settings::generation::Generation;
 use crate::settings::layers::resolve;
 use crate::settings::logging::LogFormat;
 use crate::settings::print::{Report, changed};
+use crate::settings::problem::Layer;
 use crate::settings::schema;
-use crate::settings::statics::{PrometheusSettings, StaticSettings, contradictions};
+use crate::settings::statics::{PrometheusSettings, StaticSettings};
 use crate::settings::{Findings, MainConfigMap, Sources, Start, locate_main, start};
 use crate::signals::{
     DEFAULT_RESPONSE_LIMIT, HttpPrometheus, HttpRouters, PlainHttp, PromApi, RouterApi, Secret,
@@ -46,11 +47,14 @@ pub fn run(
         Action::Run | Action::PrintConfig(_) => {}
     }
     let mut errors = texts(&unusable);
-    // Of the errors those of the command line decide on the exit code.
-    let refuse = if errors.is_empty() { fail } else { misused };
     let (sources, unreadable) = sources(&arguments, environment);
     errors.extend(unreadable);
-    let report = Report::new(&resolve(&sources, None), &sources);
+    let resolution = resolve(&sources, None);
+    let mut refused = resolution.fatal.iter();
+    let is_misused = !unusable.is_empty() || refused.any(|error| error.origin.layer == Layer::Flag);
+    // Of the errors those of the command line decide on the exit code.
+    let refuse = if is_misused { misused } else { fail };
+    let report = Report::new(&resolution, &sources);
     if let Action::PrintConfig(format) = arguments.action {
         return print_config(report, &sources, errors, format, refuse);
     }
@@ -99,12 +103,14 @@ fn print_config(
     format: PrintFormat,
     refuse: fn(Vec<String>) -> ExitCode,
 ) -> ExitCode {
+    let mut refused = refused_at_start(sources);
+    refused.retain(|error| !report.errors.contains(error));
     report.errors.splice(0..0, errors);
-    let refused = refused_at_start(sources);
     let is_read = sources.main != MainConfigMap::NotRead || sources.config_file.is_some();
     if !is_read && !refused.is_empty() {
         report.remarks.push(
-            "the main ConfigMap is not read here; what it sets may lift an error between settings"
+            "the main ConfigMap is not read here; what it sets may lift an error between settings, \
+             and what is missing may be there"
                 .to_owned(),
         );
     }
@@ -124,23 +130,27 @@ fn print_config(
     }
 }
 
-/// What a start refuses where every single value is accepted: contradictions, and what Prometheus
-/// cannot be reached with.
+/// What a start with these sources alone refuses: values that are wrong or missing, contradictions, and
+/// what Prometheus cannot be reached with.
 fn refused_at_start(sources: &Sources) -> Vec<String> {
-    let contradictions = contradictions(&resolve(sources, None).values);
-    if !contradictions.is_empty() {
-        let mut errors = texts(&contradictions);
-        errors.extend(missing_files(sources));
-        return errors;
-    }
-    let Ok(Start { generation, .. }) = start(sources) else {
-        return Vec::new();
+    let Start { generation, .. } = match started(sources) {
+        Ok(started) => started,
+        Err(errors) => return errors,
     };
     let statics = &generation.statics;
     match prometheus(statics) {
         Ok(_) => routers(statics).err().unwrap_or_default(),
         Err(errors) => texts(&errors),
     }
+}
+
+/// The first generation; where it is refused, files that are missing are named as well.
+fn started(sources: &Sources) -> Result<Start, Vec<String>> {
+    start(sources).map_err(|errors| {
+        let mut errors = texts(&errors);
+        errors.extend(missing_files(sources));
+        errors
+    })
 }
 
 async fn serve(fixed: Sources) -> ExitCode {
@@ -160,11 +170,7 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
     let Start {
         generation,
         findings,
-    } = start(&sources).map_err(|errors| {
-        let mut errors = texts(&errors);
-        errors.extend(missing_files(&sources));
-        errors
-    })?;
+    } = started(&sources)?;
     let statics = Arc::clone(&generation.statics);
     let prometheus = prometheus(&statics).map_err(|errors| texts(&errors))?;
     let format = match statics.log_format {
@@ -373,9 +379,11 @@ mod tests {
         let plain = ("PROMETHEUS_BASE_URL", "http://prom:9090");
         let secure = ("PROMETHEUS_BASE_URL", "https://prom:9090");
         let allowed = ("PROMETHEUS_ALLOW_HTTP", "true");
-        assert_eq!(refused(&[]), Vec::<String>::new());
         assert_eq!(refused(&[plain, allowed]), Vec::<String>::new());
+        let unnamed = refused(&[("PROMETHEUS_CA_CERT_PATH", "/none/ca")]);
+        assert_eq!(unnamed.len(), 2, "{unnamed:?}");
         for (environment, expected) in [
+            (vec![], "prometheus configuration is required but not found"),
             (vec![plain], "HTTPS is required"),
             (
                 vec![plain, allowed, ("PROMETHEUS_BEARER_TOKEN", "t")],

@@ -20,13 +20,15 @@ A setting is looked for in this order, and the first place that has it wins:
 
 Names are found in any letter case. `wva controller --print-config` shows every setting with its
 value, its source and whether it acts, and what a start refuses, with the exit code of that start. It needs
-no cluster and does not read the main ConfigMap.
+no cluster and does not read the main ConfigMap: a required setting that only stands there is missing here.
 
 Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations need a unit: `90s`,
 `1m30s`, `1.5h`, `2 min`; `M`, months and years are refused.
 
-An unknown or incomplete flag ends the process with exit code 2. At start, a value that is not accepted
-ends it with exit code 1 and a text that names every key with a wrong value, except a live one in the ConfigMap: it takes the layer below and is reported. While running,
+Of a flag that is given more than once the last counts. An unknown or incomplete flag, or one with a value that is
+not accepted, ends the process with exit code 2. At start, a wrong value in the environment, the ConfigMap or the
+file ends it with exit code 1, except a live one in the ConfigMap: it takes the layer below and is reported. Either
+way the text names every key with a wrong value. While running,
 a live value that is not accepted keeps the previous one. An edit of a setting that is not live is
 rejected with the event `ImmutableConfigChangeRejected`; the rest of the same edit is applied.
 

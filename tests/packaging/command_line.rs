@@ -37,6 +37,7 @@ fn every_command_refuses_its_arguments_alike() {
         (&["help", "--hlep"], "\"--help\""),
         (&["plan", "--snapshot=x", "--snapshot=y"], "more than once"),
         (&["demo", "--list", "--list"], "more than once"),
+        (&["controller", "--leader-elect=mabye"], "true or false"),
     ] {
         let ended = wva(arguments, &[]);
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}");
@@ -71,9 +72,23 @@ fn print_config_exits_as_the_start_would() {
     assert_eq!(refused.status.code(), Some(1));
     let report = String::from_utf8(refused.stdout).unwrap();
     assert!(report.contains("HTTPS is required"), "{report}");
-    let misused = ["controller", "--print-config", "--no-such"];
-    let misused = wva(&misused, &address("https://prom:9090"));
-    assert_eq!(misused.status.code(), Some(2));
+    let missing = wva(&arguments, &[]);
+    assert_eq!(missing.status.code(), Some(1));
+    let report = String::from_utf8(missing.stdout).unwrap();
+    assert!(report.contains("configuration is required"), "{report}");
+    for flag in ["--no-such", "--leader-elect=mabye"] {
+        let misused = ["controller", "--print-config", flag];
+        let misused = wva(&misused, &address("https://prom:9090"));
+        assert_eq!(misused.status.code(), Some(2), "{flag}");
+    }
+}
+
+#[test]
+fn a_wrong_value_outside_the_command_line_is_no_misuse() {
+    let wrong = wva(&["controller"], &[("LEADER_ELECT", "mabye")]);
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    let unreadable = wva(&["controller", "--config-file=/none/file"], &[]);
+    assert_eq!(unreadable.status.code(), Some(1), "{unreadable:?}");
 }
 
 #[test]
