@@ -61,7 +61,7 @@ pub struct VariantAutoscalingSpec {
     #[schemars(range(min = 0))]
     pub min_replicas: Option<i32>,
 
-    /// The most replicas ever asked for. Absent: not bounded.
+    /// The most replicas ever published. Absent: 2147483647, the most that a scale subresource holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_replicas: Option<i32>,

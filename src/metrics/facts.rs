@@ -334,6 +334,7 @@ pub(super) fn limiter(decision: &Decision) -> Option<&str> {
         Why::Shared(WhyShared::Limited { by, .. } | WhyShared::BudgetUnknown { by, .. })
         | Why::WakeRefused { by, .. }
         | Why::MinimumAboveGpus { by, .. } => by.first().map(|pool| &*pool.limiter),
+        Why::HeldForStart { by } => by.first().map(|held| held.pool.limiter()),
         _ => None,
     })
 }

@@ -200,6 +200,7 @@ impl Metrics {
                     step.why,
                     Why::Shared(WhyShared::Limited { .. })
                         | Why::MinimumAboveGpus { .. }
+                        | Why::HeldForStart { .. }
                         | Why::WakeRefused {
                             obstacle: Obstacle::NoGpus | Obstacle::NoGpusForPair,
                             ..

@@ -23,7 +23,7 @@ pub struct Waiting {
 impl Waiting {
     /// Whether more requests wait than `each` for every ready replica: shorter queues are how engines
     /// work.
-    fn is_backlog(self, each: f64) -> bool {
+    pub(super) fn is_backlog(self, each: f64) -> bool {
         self.requests > each * f64::from(self.ready.max(1))
     }
 }

@@ -4,8 +4,11 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use super::bounds::Bounds;
+use super::limit::{WhyLimited, WhyRescaled};
+use super::optimize::WhyShared;
 use super::plan::{
     Decision, MetricsState, Outcome, Stage, Step, Transition, VariantFigures, Why, decisive,
+    grows_by_load,
 };
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::transition::Transitions;
@@ -82,6 +85,17 @@ impl<'a> Draft<'a> {
         steps.any(|step| matches!(step.why, Why::Rescaled(_) | Why::Limited(_)))
     }
 
+    /// Whether GPUs cut its growth.
+    pub(super) fn lacks_gpus(&self) -> bool {
+        self.steps.iter().any(|step| match &step.why {
+            Why::Limited(WhyLimited::Limited { .. }) | Why::Shared(WhyShared::Limited { .. }) => {
+                true
+            }
+            Why::Rescaled(WhyRescaled::Kept { held, share }) => share > held,
+            _ => false,
+        })
+    }
+
     /// The replicas that it will have whatever else is decided: those that exist, its minimum, and
     /// what was published, unless nobody has applied that for too long.
     pub(super) fn standing(&self) -> Replicas {
@@ -122,16 +136,20 @@ impl<'a> Draft<'a> {
             && self.figures.ready == 0
     }
 
-    /// Whether load made its count larger than what was published and what exists. A start from zero is
-    /// none.
+    /// Whether load asks for more than what was published and what exists, whatever GPUs grant.
     pub(super) fn grows(&self) -> bool {
-        self.count > self.base().max(self.scale.staying()) && self.started() == Replicas::ZERO
+        grows_by_load(&self.steps, self.base().max(self.scale.staying()))
     }
 
     /// The replicas that it keeps once its release is cancelled; `None` where no release is unapplied.
     fn unapplied_release(&self) -> Option<Replicas> {
         let kept = self.bounds.clamp(self.scale.staying()).0;
         (self.count.max(self.base()) < kept).then_some(kept)
+    }
+
+    /// Whether a release is published and not applied.
+    pub(super) fn has_unapplied_release(&self) -> bool {
+        self.unapplied_release().is_some()
     }
 
     /// Keeps the replicas of a release that is published and not applied. Returns whether there was one.

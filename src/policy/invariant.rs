@@ -364,7 +364,7 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violati
             continue;
         };
         let role = (&decision.model, decision.role);
-        if grows_by_load(decision, staying.max(base)) {
+        if grows_by_load(&decision.steps, staying.max(base)) {
             grown.insert(role, (key, target));
         }
         if base < staying && target < staying && !is_bound(decision) {
@@ -381,13 +381,6 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violati
         })
     });
     broken.map_or(Ok(()), Err)
-}
-
-/// Whether load asks for more than what was published and what exists. A minimum may ask for more yet.
-fn grows_by_load(decision: &Decision, granted: Replicas) -> bool {
-    let stages = [Stage::Saturation, Stage::Optimizer, Stage::Hybrid];
-    let mut steps = decision.steps.iter();
-    steps.any(|step| stages.contains(&step.stage) && step.to > granted.max(step.from))
 }
 
 /// Whether something else than load holds a count down: its maximum, or a budget shared by priority.

@@ -20,7 +20,7 @@ use super::units::{Cost, Replicas};
 
 pub use super::spare::{Spare, SpareTrigger};
 pub use super::target_problem::TargetProblem;
-pub use super::why::{BoundSource, MissingSignal, Transition, Why};
+pub use super::why::{BoundSource, MissingInput, MissingSignal, Transition, Why};
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,8 +77,9 @@ impl Decision {
         }
     }
 
-    /// The step that says most: the last one that changed the count, else the one that judged it. That
-    /// a budget was not shared judges nobody.
+    /// The step that says most: the last one that changed the count, else the one that judged it. That a budget
+    /// is not shared is no judgement. A minimum above its GPUs says more than the raise to it, and less than
+    /// missing metrics.
     pub fn decisive(&self) -> Option<&Step> {
         decisive(&self.steps)
     }
@@ -109,11 +110,27 @@ impl Decision {
 
 /// See [`Decision::decisive`].
 pub(super) fn decisive(steps: &[Step]) -> Option<&Step> {
-    let judges =
-        |step: &&Step| step.stage != Stage::Bounds && !matches!(step.why, Why::Withheld(_));
+    let is_above = |step: &&Step| matches!(step.why, Why::MinimumAboveGpus { .. });
+    let is_raise = |step: &&Step| matches!(step.why, Why::RaisedToMinimum { .. });
+    let is_blind = steps.iter().any(|step| step.stage == Stage::SafetyNet);
+    let judges = |step: &&Step| {
+        step.stage != Stage::Bounds
+            && !matches!(step.why, Why::Withheld(_))
+            && !(is_blind && is_above(step))
+    };
     let mut latest = steps.iter().rev();
-    let changed = latest.clone().find(|step| step.from != step.to);
-    changed.or_else(|| latest.find(judges))
+    match latest.clone().find(|step| step.from != step.to) {
+        Some(raise) if is_raise(&raise) => latest.find(is_above).or(Some(raise)),
+        Some(changed) => Some(changed),
+        None => latest.find(judges),
+    }
+}
+
+/// Whether load asks for more than `granted`: what was published and what exists. A minimum may ask for more yet.
+pub(super) fn grows_by_load(steps: &[Step], granted: Replicas) -> bool {
+    let stages = [Stage::Saturation, Stage::Optimizer, Stage::Hybrid];
+    let mut steps = steps.iter();
+    steps.any(|step| stages.contains(&step.stage) && step.to > granted.max(step.from))
 }
 
 /// Direction of a decision, as in logs, reasons and the `direction` label.

@@ -64,10 +64,11 @@ pub fn plan(
     let models: Vec<_> = groups.iter().collect();
     let mut works = spread::map(&models, |(model, group)| cycle.open(model, group));
     let mut pools = limits::apply(&cycle, snapshot, &mut works);
-    cancelled::apply(&mut works);
+    cancelled::apply(&cycle, &mut works);
     boundary::cross(&cycle, &mut works, pools.as_mut());
     if let Some(pools) = &pools {
         limits::mark_minima(&mut works, pools);
+        limits::mark_held(&mut works, pools);
     }
     unserved::apply(&cycle, &mut works);
     let mut plan = Plan {
@@ -283,7 +284,8 @@ impl Cycle<'_> {
     /// V1, or the safety net; whether it could be analysed.
     fn percentage(&self, work: &mut Work<'_>, analysis: &Analysis) -> bool {
         if let Some(state) = self.unusable(&work.drafts) {
-            safety_net::hold(&mut work.drafts, state);
+            let queue = voted::held_queue(self, work, state);
+            safety_net::hold(&mut work.drafts, state, queue);
             return false;
         }
         let by_role = self.by_role(work, analysis);

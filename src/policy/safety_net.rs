@@ -6,6 +6,7 @@ use super::draft::Draft;
 use super::plan::{
     Decision, MetricsState, Outcome, Stage, Step, TargetProblem, VariantFigures, Why,
 };
+use super::router_queue::HeldQueue;
 use super::snapshot::VariantView;
 use super::units::Replicas;
 
@@ -44,9 +45,9 @@ pub fn fallback_source(decision: &Decision) -> Option<FallbackSource> {
     })
 }
 
-/// Keeps every variant of a model whose metrics are not usable. One without replicas that wants
-/// none has not failed.
-pub(super) fn hold(drafts: &mut [Draft<'_>], state: MetricsState) {
+/// Keeps every variant of a model whose metrics are not usable. One without replicas that wants none has not
+/// failed. `queue` are the requests in the router, which raise no count either.
+pub(super) fn hold(drafts: &mut [Draft<'_>], state: MetricsState, queue: Option<HeldQueue>) {
     for draft in drafts {
         if draft.is_idle() {
             draft.metrics = MetricsState::NoReplicas;
@@ -54,10 +55,8 @@ pub(super) fn hold(drafts: &mut [Draft<'_>], state: MetricsState) {
         } else {
             draft.metrics = state;
             draft.outcome = Outcome::SafetyNet;
-            draft.keep(
-                Stage::SafetyNet,
-                Why::NoUsableMetrics { state, queue: None },
-            );
+            let queue = queue.filter(|_| draft.scale.current > Replicas::ZERO);
+            draft.keep(Stage::SafetyNet, Why::NoUsableMetrics { state, queue });
         }
     }
 }

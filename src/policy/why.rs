@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::capacity::ServingRole;
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::{PoolFigures, WhyLimited, WhyRescaled, Withheld};
+use super::limit::{HeldGpus, PoolFigures, WhyLimited, WhyRescaled, Withheld};
 use super::optimize::{WhyOptimized, WhyShared};
 use super::plan::MetricsState;
 use super::router_queue::{HeldQueue, QueueSource};
@@ -204,6 +204,11 @@ pub enum Why {
         /// The pools with more in use than they hold.
         by: Vec<PoolFigures>,
     },
+    /// GPUs that its growth lacks are kept for starts from zero.
+    HeldForStart {
+        /// For which, and where.
+        by: Vec<HeldGpus>,
+    },
     /// What the boundary to zero made of it.
     Zero(WhyZero),
     /// Started from zero.
@@ -251,18 +256,33 @@ pub enum Why {
     },
 }
 
-/// A signal that an engine instance does not say, or that nobody heard.
+/// An input of an analyzer that is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingSignal {
-    /// The instance: a pod, or a rank of one.
+    /// The engine instance, a pod or a rank of one, or the variant whose arguments they are.
     pub instance: Arc<str>,
-    /// The signal.
-    pub signal: SignalName,
+    /// The input.
+    pub signal: MissingInput,
+}
+
+/// What is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum MissingInput {
+    /// The arguments of an engine.
+    Arguments,
+    /// A signal.
+    #[serde(untagged)]
+    Signal(SignalName),
 }
 
 impl fmt::Display for MissingSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.signal.as_str(), self.instance)
+        let input = match self.signal {
+            MissingInput::Arguments => "arguments",
+            MissingInput::Signal(signal) => signal.as_str(),
+        };
+        write!(f, "{input} of {}", self.instance)
     }
 }
 

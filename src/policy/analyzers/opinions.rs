@@ -10,7 +10,7 @@ use crate::policy::combine::{Awaited, Consensus, Liveness, Seat, combine};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
-use crate::policy::plan::MissingSignal;
+use crate::policy::plan::{MissingInput, MissingSignal};
 use crate::policy::queueing::assess as queueing;
 use crate::policy::snapshot::SignalName;
 use crate::policy::throughput::role::Damping;
@@ -73,19 +73,41 @@ impl Opinions {
             .map(|(analyzer, _)| *analyzer)
     }
 
-    /// What saturation was not told by the instances of each role, one signal of each.
+    /// What the analyzers that vote do not know about each role, one input of each instance.
     pub(in crate::policy) fn missing(
         &self,
         told: &Told,
+        votes: impl Fn(AnalyzerName) -> bool,
     ) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
         let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
-        for (key, figures) in self.tokens.iter().flat_map(|report| &report.variants) {
+        let mut add = |role: ServingRole, instance: &Arc<str>, signal: MissingInput| {
+            let instance = Arc::clone(instance);
+            let signal = MissingSignal { instance, signal };
+            let of_role = missing.entry(role).or_default();
+            if !of_role.contains(&signal) {
+                of_role.push(signal);
+            }
+        };
+        let tokens = (self.tokens.iter()).filter(|_| votes(AnalyzerName::Saturation));
+        for (key, figures) in tokens.flat_map(|report| &report.variants) {
             let told = told.tokens.variants.get(key);
             for (instance, signal) in told.into_iter().flat_map(|told| figures.lacking(told)) {
-                let instance = Arc::clone(instance);
-                let signal = signal_of(signal);
-                let of_role = missing.entry(figures.role).or_default();
-                of_role.push(MissingSignal { instance, signal });
+                add(figures.role, instance, signal_of(signal));
+            }
+        }
+        let throughput = (told.throughput.iter()).filter(|_| votes(AnalyzerName::Throughput));
+        for told in throughput {
+            for variant in told.variants.values() {
+                for (instance, signal) in variant.lacking() {
+                    add(variant.role, instance, signal);
+                }
+            }
+        }
+        if votes(AnalyzerName::QueueingModel) {
+            for variant in told.queueing.variants.values() {
+                for (instance, signal) in variant.lacking() {
+                    add(variant.role, instance, MissingInput::Signal(signal));
+                }
             }
         }
         missing
@@ -127,14 +149,14 @@ impl Opinions {
     }
 }
 
-fn signal_of(missing: Missing) -> SignalName {
-    match missing {
+fn signal_of(missing: Missing) -> MissingInput {
+    MissingInput::Signal(match missing {
         Missing::KvUsage => SignalName::KvUsage,
         Missing::KvCapacity => SignalName::KvCapacity,
         Missing::Waiting => SignalName::QueueLength,
         Missing::InputTokens => SignalName::InputTokens,
         Missing::OutputTokens => SignalName::OutputTokens,
-    }
+    })
 }
 
 /// How an analyzer's silence is judged: by the logs of `learned`. One that was never informative is

@@ -117,6 +117,7 @@ fn detail(why: &Why) -> Option<&'static str> {
         Why::AwaitsScaler { .. } => Some("the published count would be enough and is not applied"),
         Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
         Why::MinimumAboveGpus { .. } => Some("the minimum exceeds its GPUs or quotas"),
+        Why::HeldForStart { .. } => Some("GPUs are held for a start from zero"),
         Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),
         Why::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),
         Why::ShrinkOnStale { .. } | Why::ShrinkOnStaleRouter => {

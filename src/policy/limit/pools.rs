@@ -1,13 +1,15 @@
 //! All pools of one cycle, and what has been taken from them.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::accelerator_name::{counts_under, reconcile};
 use super::budget::Budget;
 use super::figures::PoolFigures;
+use super::held::HeldGpus;
 use super::pool::{Pool, Room};
+use crate::policy::key::ModelKey;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Gpus;
 use crate::settings::saturation::{Limiter, LimiterScope, Quota, Quotas};
@@ -43,6 +45,19 @@ pub struct Pools {
     /// GPUs that pods on their way out still hold, by short type name.
     leaving: BTreeMap<Arc<str>, Gpus>,
     taken: BTreeMap<Pool, Gpus>,
+    /// For starts that are refused today.
+    held: Vec<HeldGpus>,
+    /// For the second part of a start that is under way.
+    partners: Vec<HeldGpus>,
+}
+
+/// Which GPUs of a pool count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Supply {
+    /// Those that are left.
+    Left,
+    /// All that it allows, as if nothing were in use.
+    Limit,
 }
 
 /// One pool with what it holds and what is in use of it.
@@ -54,6 +69,13 @@ struct Level {
 }
 
 impl Level {
+    fn budget(&self, supply: Supply) -> Budget {
+        match supply {
+            Supply::Left => self.cap.less(self.used),
+            Supply::Limit => self.cap,
+        }
+    }
+
     /// That of an accelerator that no node has, or that is not stated where nodes have several.
     fn of_no_node(accelerator: &Accelerator, limits: &BTreeMap<Arc<str>, Gpus>) -> Self {
         let pool = match accelerator {
@@ -95,6 +117,8 @@ impl Pools {
             managed,
             leaving: BTreeMap::new(),
             taken: BTreeMap::new(),
+            held: Vec::new(),
+            partners: Vec::new(),
         }
     }
 
@@ -134,17 +158,25 @@ impl Pools {
 
     /// What all pools of a variant leave it.
     pub fn budget(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
-        self.rooms(namespace, accelerator)
+        self.supply(namespace, accelerator, Supply::Left)
+    }
+
+    /// What all pools of a variant leave it, or would leave it if they were empty.
+    pub fn supply(&self, namespace: &str, accelerator: &Accelerator, supply: Supply) -> Budget {
+        self.levels(namespace, accelerator)
             .iter()
-            .fold(Budget::Unlimited, |budget, room| budget.and(room.left))
+            .fold(Budget::Unlimited, |budget, level| {
+                budget.and(level.budget(supply))
+            })
     }
 
     /// Whether there are GPUs for several variants of a namespace together.
-    pub fn fits(&self, namespace: &str, demands: &[(&Accelerator, Gpus)]) -> bool {
+    pub fn fits(&self, namespace: &str, demands: &[(&Accelerator, Gpus)], supply: Supply) -> bool {
         let mut needs: BTreeMap<Pool, (Budget, Gpus)> = BTreeMap::new();
         for (accelerator, gpus) in demands {
-            for room in self.rooms(namespace, accelerator) {
-                let (_, need) = needs.entry(room.pool).or_insert((room.left, Gpus::ZERO));
+            for level in self.levels(namespace, accelerator) {
+                let budget = level.budget(supply);
+                let (_, need) = needs.entry(level.pool).or_insert((budget, Gpus::ZERO));
                 *need = need.plus(*gpus);
             }
         }
@@ -192,6 +224,54 @@ impl Pools {
             let taken = self.taken.entry(room.pool).or_default();
             *taken = taken.saturating_sub(gpus);
         }
+    }
+
+    /// Keeps GPUs for the start of a model that lacks some still: as many of `gpus` as every pool of the
+    /// variant leaves.
+    pub fn hold(&mut self, model: &ModelKey, place: (&str, &Accelerator), gpus: Gpus) {
+        let (namespace, accelerator) = place;
+        let gpus = self.budget(namespace, accelerator).grant(gpus);
+        self.take(namespace, accelerator, gpus);
+        self.held.extend(self.held_for(model, place, gpus));
+    }
+
+    /// Records that GPUs which were taken are for the second part of a start.
+    pub fn note_partner(&mut self, model: &ModelKey, place: (&str, &Accelerator), gpus: Gpus) {
+        self.partners.extend(self.held_for(model, place, gpus));
+    }
+
+    fn held_for(
+        &self,
+        model: &ModelKey,
+        (namespace, accelerator): (&str, &Accelerator),
+        gpus: Gpus,
+    ) -> Vec<HeldGpus> {
+        if gpus == Gpus::ZERO {
+            return Vec::new();
+        }
+        let rooms = self.rooms(namespace, accelerator).into_iter();
+        let held = rooms.map(|Room { pool, .. }| HeldGpus {
+            model: model.clone(),
+            pool,
+            gpus,
+        });
+        held.collect()
+    }
+
+    /// Frees what is held for the start of a model, before it is tried again.
+    pub fn release_held(&mut self, model: &ModelKey) {
+        for HeldGpus { pool, gpus, .. } in self.held.extract_if(.., |held| held.model == *model) {
+            let taken = self.taken.entry(pool).or_default();
+            *taken = taken.saturating_sub(gpus);
+        }
+    }
+
+    /// What is held for starts out of some pools.
+    pub fn held(&self, pools: &BTreeSet<Pool>) -> Vec<HeldGpus> {
+        let all = self.held.iter().chain(&self.partners);
+        all.filter(|held| pools.contains(&held.pool))
+            .cloned()
+            .collect()
     }
 
     fn levels(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Level> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::pools::Pools;
 use super::rescale::WhyRescaled;
 use super::water::{Bidder, water_fill};
-use crate::policy::bounds::Bounds;
+use crate::policy::bounds::{Bounds, CEILING};
 use crate::policy::capacity::ServingRole;
 use crate::policy::change::Change;
 use crate::policy::key::{ModelKey, VariantKey};
@@ -269,7 +269,7 @@ impl Sharer {
         });
         let rest = self.cheapest_first(role).into_iter();
         let rest = rest.map(|(variant_key, variant)| {
-            let most = variant.bounds.max.unwrap_or(Replicas(u32::MAX));
+            let most = variant.bounds.max.unwrap_or(CEILING);
             (variant_key, variant, most)
         });
         for (variant_key, variant, up_to) in minima.chain(rest) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::policy::bounds::Bounds;
+use crate::policy::bounds::{Bounds, CEILING};
 use crate::policy::capacity::ServingRole;
 use crate::policy::combine::Claim;
 use crate::policy::key::VariantKey;
@@ -27,7 +27,7 @@ pub struct Candidate {
 impl Candidate {
     /// Replicas that may be added.
     pub fn room_above(&self) -> u32 {
-        let max = self.bounds.max.unwrap_or(Replicas(u32::MAX));
+        let max = self.bounds.max.unwrap_or(CEILING).min(CEILING);
         max.saturating_sub(self.standing.max(self.count)).0
     }
 

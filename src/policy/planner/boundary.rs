@@ -11,7 +11,7 @@ use crate::policy::capacity::ServingRole;
 use crate::policy::change::Change;
 use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
-use crate::policy::limit::{Budget, PoolFigures, Pools};
+use crate::policy::limit::{Budget, PoolFigures, Pools, Supply};
 use crate::policy::plan::{Stage, Why};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
@@ -55,16 +55,14 @@ fn is_whole(work: &Work<'_>) -> bool {
     !work.drafts.is_empty() && work.group.unseen().is_empty()
 }
 
-fn cross_one(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&mut Pools>) {
+fn cross_one(cycle: &Cycle<'_>, work: &mut Work<'_>, mut pools: Option<&mut Pools>) {
     if !is_whole(work) {
         return;
     }
-    let start = start(cycle, work, pools);
-    if start == Start::Made {
-        return;
-    }
-    if start == Start::NotDue && work.zero == ZeroPolicy::Enabled {
-        leave(cycle, work);
+    match (start(cycle, work, pools.as_deref_mut()), pools) {
+        (Start::Refused, Some(pools)) => hold(cycle, work, pools),
+        (Start::NotDue, _) if work.zero == ZeroPolicy::Enabled => leave(cycle, work),
+        _ => {}
     }
 }
 
@@ -90,7 +88,7 @@ pub(super) enum Start {
 
 /// What is to be started; `None` where the model is served, or its start is on its way. Without
 /// pools, GPUs do not limit it.
-fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wake> {
+fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<(&Pools, Supply)>) -> Option<Wake> {
     let serves_alone = |draft: &Draft<'_>| {
         draft.view.template.role == ServingRole::Both && kept(work, draft) > Replicas::ZERO
     };
@@ -112,7 +110,7 @@ fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<&Pools>) -> Option<Wa
                 (&draft.view.accelerator, gpus.at_least_one())
             })
             .collect();
-        pools.is_none_or(|pools| pools.fits(&decode.namespace, &demands))
+        pools.is_none_or(|(pools, supply)| pools.fits(&decode.namespace, &demands, supply))
     };
     Some(wake(&members, queued, policy(work), fits))
 }
@@ -123,21 +121,49 @@ pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut 
     if !is_whole(work) {
         return;
     }
-    let next = match judge(cycle, work, Some(pools)) {
+    let next = match judge(cycle, work, Some((pools, Supply::Left))) {
         Some(Wake::AwaitDecode { next, .. }) => next,
         // Ordered in an earlier cycle, and nobody has acted on it yet.
         Some(Wake::Start { next, .. }) if is_on_its_way(work) => next,
         _ => None,
     };
     if let Some(next) = next {
-        take_one(work, &next, pools);
+        take_partner(work, &next, pools);
+    }
+}
+
+fn take_partner(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
+    take_one(work, key, pools);
+    if let Some(view) = find(work, key).map(|draft| draft.view) {
+        let gpus = view.template.gpus_per_replica().at_least_one();
+        pools.note_partner(work.key, (&key.namespace, &view.accelerator), gpus);
     }
 }
 
 fn take_one(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
-    let chosen = work.drafts.iter_mut().find(|draft| draft.view.key == *key);
-    if let Some(draft) = chosen {
+    if let Some(draft) = find(work, key) {
         take(draft, Replicas::ONE, pools);
+    }
+}
+
+fn find<'a, 'b>(work: &'b mut Work<'a>, key: &VariantKey) -> Option<&'b mut Draft<'a>> {
+    work.drafts.iter_mut().find(|draft| draft.view.key == *key)
+}
+
+/// Keeps what is free for a start that lacks GPUs, so that growth of less priority does not take them one by
+/// one for ever. Only where the pools could ever hold what it needs.
+pub(super) fn hold(cycle: &Cycle<'_>, work: &Work<'_>, pools: &mut Pools) {
+    let Some(Wake::Start { variant, next, .. }) = judge(cycle, work, Some((pools, Supply::Limit)))
+    else {
+        return;
+    };
+    let first = work.drafts.iter().filter(|draft| draft.view.key == variant);
+    let second = (work.drafts.iter()).filter(|draft| Some(&draft.view.key) == next.as_ref());
+    for draft in first.chain(second).filter(|draft| !has_gpus(draft)) {
+        let view = draft.view;
+        let place = (&*view.key.namespace, &view.accelerator);
+        let gpus = view.template.gpus_per_replica().at_least_one();
+        pools.hold(work.key, place, gpus);
     }
 }
 
@@ -156,10 +182,10 @@ fn has_gpus(draft: &Draft<'_>) -> bool {
     draft.reserved > Replicas::ZERO || draft.scale.current > Replicas::ZERO
 }
 
-fn wake_member(work: &Work<'_>, draft: &Draft<'_>, pools: Option<&Pools>) -> WakeMember {
+fn wake_member(work: &Work<'_>, draft: &Draft<'_>, pools: Option<(&Pools, Supply)>) -> WakeMember {
     let view = draft.view;
-    let budget = pools.map_or(Budget::Unlimited, |pools| {
-        pools.budget(&view.key.namespace, &view.accelerator)
+    let budget = pools.map_or(Budget::Unlimited, |(pools, supply)| {
+        pools.supply(&view.key.namespace, &view.accelerator, supply)
     });
     let budget = if has_gpus(draft) {
         Budget::Unlimited
@@ -186,7 +212,11 @@ pub(super) fn start(
     work: &mut Work<'_>,
     mut pools: Option<&mut Pools>,
 ) -> Start {
-    let Some(wake) = judge(cycle, work, pools.as_deref()) else {
+    if let Some(pools) = &mut pools {
+        pools.release_held(work.key);
+    }
+    let left = pools.as_deref().map(|pools| (pools, Supply::Left));
+    let Some(wake) = judge(cycle, work, left) else {
         return Start::NotDue;
     };
     match wake {
@@ -198,8 +228,9 @@ pub(super) fn start(
         } => {
             begin(cycle, work, &variant, cause);
             if let Some(pools) = &mut pools {
-                for key in [Some(variant), next].into_iter().flatten() {
-                    take_one(work, &key, pools);
+                take_one(work, &variant, pools);
+                if let Some(next) = next {
+                    take_partner(work, &next, pools);
                 }
             }
             Start::Made
@@ -232,7 +263,8 @@ pub(super) fn start_if_free(
     work: &mut Work<'_>,
     pools: &mut Pools,
 ) -> Option<VariantKey> {
-    let wake = judge(cycle, work, Some(pools));
+    pools.release_held(work.key);
+    let wake = judge(cycle, work, Some((pools, Supply::Left)));
     let Some(Wake::Start { variant, .. }) = wake.filter(|_| !is_on_its_way(work)) else {
         return None;
     };

@@ -2,23 +2,42 @@
 
 use std::collections::BTreeSet;
 
-use super::Work;
+use super::voted::is_informed;
+use super::{Cycle, Work};
+use crate::policy::analyzers::waiting_of;
 use crate::policy::capacity::ServingRole;
 use crate::policy::draft::Draft;
+use crate::policy::plan::Why;
 
-/// Cancels the unapplied releases of every role that grows: their replicas still serve, so keeping them
-/// costs nothing and acts at once. Percentages have done so already, instead of growing.
-pub(super) fn apply(works: &mut [Work<'_>]) {
+/// Cancels the unapplied releases of every role that grows, and of every role without an opinion while requests
+/// wait: their replicas still serve, so keeping them costs nothing and acts at once. Percentages have done so
+/// already, instead of growing.
+pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
+        if !work.drafts.iter().any(Draft::has_unapplied_release) {
+            continue;
+        }
+        let has_backlog = waiting_of(work.key, work.subject(cycle))
+            .is_backlog(work.policy.thresholds.queue_length_threshold);
         let role = |draft: &Draft<'_>| draft.view.template.role;
-        let growing: BTreeSet<ServingRole> = (work.drafts.iter().filter(|draft| draft.grows()))
+        let lacking: BTreeSet<ServingRole> = (work.drafts.iter())
+            .filter(|draft| draft.grows() || (has_backlog && is_unjudged(draft)))
             .map(role)
             .collect();
         for draft in &mut work.drafts {
             // A budget that is shared by priority took its replicas; they are not its own to keep.
-            if growing.contains(&role(draft)) && !draft.is_cut() {
+            if lacking.contains(&role(draft)) && !draft.is_cut() {
                 draft.cancel_release();
             }
         }
     }
+}
+
+/// Whether no analyzer has an opinion about what the role of a variant needs.
+fn is_unjudged(draft: &Draft<'_>) -> bool {
+    draft.judgement().is_some_and(|(_, why)| match why {
+        Why::NoView { .. } => true,
+        Why::Optimized(why) => !is_informed(why),
+        _ => false,
+    })
 }

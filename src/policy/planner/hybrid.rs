@@ -8,7 +8,7 @@ use crate::policy::combine::{Hold, Liveness, Mandate};
 use crate::policy::draft::Draft;
 use crate::policy::hybrid::{self, Opinions, Shrinking};
 use crate::policy::optimize::{Method, WhyOptimized};
-use crate::policy::plan::{Stage, Why};
+use crate::policy::plan::{Outcome, Stage, Why};
 use crate::policy::saturation::Analysis;
 use crate::policy::units::Replicas;
 
@@ -105,6 +105,9 @@ fn hold(liveness: Liveness) -> Option<Hold> {
 /// Follows saturation, since the queueing model says nothing; what saturation takes away it gives back
 /// where the model might want it.
 fn alone(draft: &mut Draft<'_>, base: Replicas, hold: Option<Hold>) {
+    if draft.outcome == Outcome::SafetyNet {
+        return;
+    }
     match hold {
         Some(hold) if draft.count() < base => {
             let why = Why::Optimized(WhyOptimized::Held { hold });

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::boundary::{self, Start};
 use super::rescaled::{Sharing, share_budgets, withdraw};
 use super::voted::{kept, reached};
-use super::{Cycle, Work, boundary};
+use super::{Cycle, Work};
 use crate::policy::change::Change;
 use crate::policy::draft::Draft;
 use crate::policy::key::{ModelKey, TargetKind, VariantKey};
@@ -47,19 +48,47 @@ pub(super) fn apply(
     for work in works.iter_mut() {
         reserve_owed(work, &mut pools);
     }
-    for index in boundary::asked_at_zero(cycle, works) {
-        let priority = works
-            .get(index)
-            .map_or(0.0, |starting| starting.policy.priority);
-        if is_preceded(works, index, &pools) {
-            grow(works, &mut pools, |work| work.policy.priority > priority);
-        }
-        if let Some(work) = works.get_mut(index) {
-            boundary::start(cycle, work, Some(&mut pools));
-        }
-    }
+    start_all(cycle, works, &mut pools);
     grow(works, &mut pools, |_| true);
     Some(pools)
+}
+
+/// Starts what GPUs allow. What lacks some still holds those that are free from models of less priority.
+fn start_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
+    let mut refused: Vec<usize> = Vec::new();
+    for index in boundary::asked_at_zero(cycle, works) {
+        let priority = priority_of(works, index);
+        let is_next = |last: &usize| priority_of(works, *last) > priority;
+        if refused.last().is_some_and(is_next) {
+            hold_all(cycle, works, std::mem::take(&mut refused), pools);
+        }
+        if is_preceded(works, index, pools) {
+            grow(works, pools, |work| work.policy.priority > priority);
+        }
+        if let Some(work) = works.get_mut(index)
+            && boundary::start(cycle, work, Some(pools)) == Start::Refused
+        {
+            refused.push(index);
+        }
+    }
+    hold_all(cycle, works, refused, pools);
+}
+
+/// Holds GPUs for refused starts of one priority, once what is not of less priority has grown.
+fn hold_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], refused: Vec<usize>, pools: &mut Pools) {
+    if let Some(first) = refused.first() {
+        let priority = priority_of(works, *first);
+        grow(works, pools, |work| work.policy.priority >= priority);
+    }
+    for index in refused {
+        if let Some(work) = works.get(index) {
+            boundary::hold(cycle, work, pools);
+        }
+    }
+}
+
+fn priority_of(works: &[Work<'_>], index: usize) -> f64 {
+    works.get(index).map_or(0.0, |work| work.policy.priority)
 }
 
 /// Serves the growth of some models.
@@ -138,6 +167,22 @@ pub(super) fn mark_minima(works: &mut [Work<'_>], pools: &Pools) {
         let by: Vec<PoolFigures> = all.into_iter().filter(is_over).collect();
         if !by.is_empty() {
             draft.keep(Stage::Limit, Why::MinimumAboveGpus { min, by });
+        }
+    }
+}
+
+/// Names the starts that hold GPUs of the pools of a variant whose growth was cut.
+pub(super) fn mark_held(works: &mut [Work<'_>], pools: &Pools) {
+    for work in works {
+        for draft in work.drafts.iter_mut().filter(|draft| draft.lacks_gpus()) {
+            let view = draft.view;
+            let rooms = pools.rooms(&view.key.namespace, &view.accelerator);
+            let drawn = rooms.into_iter().map(|room| room.pool).collect();
+            let mut by = pools.held(&drawn);
+            by.retain(|held| held.model != *work.key);
+            if !by.is_empty() {
+                draft.keep(Stage::Limit, Why::HeldForStart { by });
+            }
         }
     }
 }

@@ -256,7 +256,8 @@ impl Starts {
         Self(placed.collect())
     }
 
-    /// Starts what comes before the growth of a model, each once, and returns it.
+    /// Starts what comes before the growth of a model, and returns it. What lacks GPUs still holds those that
+    /// are free from models of less priority.
     fn serve(
         &mut self,
         cycle: &Cycle<'_>,
@@ -275,11 +276,21 @@ impl Starts {
             return Vec::new();
         }
         aside_minima(works, &turn.counts(), pools, |works, pools| {
-            let due = due.into_iter();
-            due.filter_map(|(index, ..)| {
-                boundary::start_if_free(cycle, works.get_mut(index)?, pools)
-            })
-            .collect()
+            let mut started = Vec::new();
+            for start in due {
+                let Some(work) = works.get_mut(start.0) else {
+                    continue;
+                };
+                if let Some(variant) = boundary::start_if_free(cycle, work, pools) {
+                    started.push(variant);
+                    continue;
+                }
+                if start.1 > turn.priority {
+                    boundary::hold(cycle, work, pools);
+                }
+                self.0.push(start);
+            }
+            started
         })
     }
 }

@@ -46,7 +46,7 @@ struct Guard {
     unjudged: Option<AnalyzerName>,
     /// A voter that was never heard and may yet speak.
     unheard: Option<Hold>,
-    /// What saturation was not told, by role.
+    /// What the voters do not know, by role.
     missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
     /// Requests in the router, which raise no variant without a report.
     queue: Option<HeldQueue>,
@@ -106,21 +106,25 @@ pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[C
 /// Asks, if anybody is heard; else the safety net holds the model.
 fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Result<Ballot, MetricsState> {
     if let Some(state) = deaf(cycle, work) {
-        safety_net::hold(&mut work.drafts, state);
-        size_queue(cycle, work, chairs, state);
+        let queue = held_queue(cycle, work, state);
+        safety_net::hold(&mut work.drafts, state, queue);
+        if let Some(queue) = queue {
+            size_queue(cycle, work, chairs, (state, queue));
+        }
         return Err(state);
     }
     mark_metrics(cycle, &mut work.drafts);
     Ok(ask(cycle, work, chairs))
 }
 
-/// Names the queue for which a model does not grow since none of its replicas reports, and the
-/// replicas that the queue needs, where the capacity of one is known. The counts stay: what the
-/// replicas hold is not known.
-fn size_queue(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair], state: MetricsState) {
-    let Some(queue) = held_queue(cycle, work).filter(|_| state == MetricsState::Missing) else {
-        return;
-    };
+/// Adds to the reason of a model that does not grow, since none of its replicas reports, the replicas that its
+/// queue needs, where the capacity of one is known. The counts stay: what the replicas hold is not known.
+fn size_queue(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    chairs: &[Chair],
+    (state, queue): (MetricsState, HeldQueue),
+) {
     let ballot = ask_for(cycle, work, chairs, |_| true);
     let changes = ballot.changes(Method::LeastCost);
     let mut is_sized = false;
@@ -139,8 +143,15 @@ fn size_queue(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair], state: M
     }
 }
 
-/// The requests in the router of a model, if any wait there.
-fn held_queue(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<HeldQueue> {
+/// The requests in the router of a model of which no replica reports, if any wait there.
+pub(super) fn held_queue(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    state: MetricsState,
+) -> Option<HeldQueue> {
+    if state != MetricsState::Missing {
+        return None;
+    }
     let requests = queued_at(work.key, work.subject(cycle)).filter(|queued| *queued > 0.0)?;
     let needs = None;
     Some(HeldQueue { requests, needs })
@@ -203,7 +214,7 @@ fn ask_for(
         .map(|chair| (chair.analyzer, live(work.key, chair.analyzer)))
         .collect();
     let guard = Guard {
-        queue: held_queue(cycle, work),
+        queue: held_queue(cycle, work, MetricsState::Missing),
         ..Guard::of(work, &told, &opinions, &voters)
     };
     Ballot {
@@ -303,7 +314,7 @@ impl Ballot {
         self.guard.gap()
     }
 
-    /// What saturation was not told; a few signals.
+    /// What the voters do not know; a few inputs.
     pub(super) fn missing(&self) -> Vec<MissingSignal> {
         let all = self.guard.missing.values().flatten();
         all.take(LISTED).cloned().collect()
@@ -350,6 +361,7 @@ impl Guard {
         let is_live = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
             (*liveness == Liveness::Live).then_some(*analyzer)
         };
+        let votes = |analyzer| voters.iter().any(|(voter, _)| *voter == analyzer);
         let unjudged = voters.iter().filter_map(is_live).find(is_unjudged);
         let unheard =
             |(analyzer, liveness): &(AnalyzerName, Liveness)| Hold::unheard(*analyzer, *liveness);
@@ -359,7 +371,7 @@ impl Guard {
             is_router_stale: told.is_router_stale,
             unjudged,
             unheard: voters.iter().find_map(unheard),
-            missing: opinions.missing(told),
+            missing: opinions.missing(told, votes),
             queue: None,
         }
     }
@@ -459,7 +471,7 @@ pub(super) fn kept(scale: &ResolvedTarget, to: Replicas) -> Replicas {
 
 /// Whether a reason rests on a view of the variant's role. Where it does not, the count that was
 /// published stays, not the one that exists.
-fn is_informed(why: &WhyOptimized) -> bool {
+pub(super) fn is_informed(why: &WhyOptimized) -> bool {
     match why {
         WhyOptimized::Grown { .. }
         | WhyOptimized::NotChosen { .. }

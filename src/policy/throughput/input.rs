@@ -12,6 +12,8 @@ use super::supply::full_sequences;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::Band;
 use crate::policy::key::VariantKey;
+use crate::policy::plan::MissingInput;
+use crate::policy::snapshot::SignalName;
 use crate::policy::total::total;
 use crate::policy::units::Replicas;
 use crate::policy::zero::Activity;
@@ -243,6 +245,36 @@ impl ReplicaInput {
         })
     }
 
+    /// The first signal without which it teaches nothing. What limits the requests that it works on at once
+    /// matters where some wait.
+    fn lacking(&self, role: ServingRole, has_arguments: bool) -> Option<MissingInput> {
+        let signals: &[(Option<f64>, SignalName)] = match role {
+            ServingRole::Prefill => &[
+                (self.input_tokens, SignalName::InputTokens),
+                (self.time_to_first_token, SignalName::TimeToFirstToken),
+            ],
+            ServingRole::Both | ServingRole::Decode => &[
+                (self.kv_capacity, SignalName::KvCapacity),
+                (self.usage, SignalName::KvUsage),
+                (self.input_tokens, SignalName::InputTokens),
+                (self.output_tokens, SignalName::OutputTokens),
+                (self.inter_token_latency, SignalName::InterTokenLatency),
+            ],
+        };
+        let lacking = |signals: &[(Option<f64>, SignalName)]| {
+            let lacking = signals.iter().find(|(value, _)| value.is_none());
+            lacking.map(|(_, signal)| MissingInput::Signal(*signal))
+        };
+        let is_limited = role != ServingRole::Prefill && self.backlog() > 0.0;
+        lacking(signals)
+            .or_else(|| lacking(&[(self.running, SignalName::Running)]).filter(|_| is_limited))
+            .or_else(|| (is_limited && !has_arguments).then_some(MissingInput::Arguments))
+            .or_else(|| {
+                let arrivals = self.request_rate();
+                lacking(&[(arrivals, SignalName::ArrivalRate)])
+            })
+    }
+
     fn share_cached(&self) -> f64 {
         self.hit_rate
             .filter(|share| (0.0..=1.0).contains(share))
@@ -251,6 +283,14 @@ impl ReplicaInput {
 }
 
 impl VariantInput {
+    /// What its replicas lack, one input of each.
+    pub(in crate::policy) fn lacking(&self) -> impl Iterator<Item = (&Arc<str>, MissingInput)> {
+        let has_arguments = self.max_sequences.is_some();
+        self.replicas.iter().filter_map(move |(pod, replica)| {
+            Some((pod, replica.lacking(self.role, has_arguments)?))
+        })
+    }
+
     /// Requests that wait in its engines.
     pub(super) fn backlog(&self) -> f64 {
         total(self.replicas.values().map(ReplicaInput::backlog))

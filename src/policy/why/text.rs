@@ -137,6 +137,10 @@ impl Why {
                 by.iter()
                     .try_for_each(|pool| write!(f, "; limited by {pool}"))
             }
+            Self::HeldForStart { by } => {
+                f.write_str("GPUs are held for starts from zero: ")?;
+                listed(f, by)
+            }
             Self::Relapsed {
                 replicas,
                 occupancy,

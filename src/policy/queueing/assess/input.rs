@@ -12,6 +12,7 @@ use crate::policy::queueing::observation::Observation;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::Workload;
 use crate::policy::queueing::targets::Latencies;
+use crate::policy::snapshot::SignalName;
 use crate::policy::total::total;
 use crate::policy::units::Replicas;
 use crate::policy::zero::Activity;
@@ -74,6 +75,25 @@ pub struct ReplicaInput {
 }
 
 impl ReplicaInput {
+    /// The first signal without which it teaches nothing.
+    fn lacking(&self) -> Option<SignalName> {
+        let signals = [
+            (self.rate.is_none(), SignalName::ArrivalRate),
+            (self.input_tokens.is_none(), SignalName::InputTokens),
+            (self.output_tokens.is_none(), SignalName::OutputTokens),
+            (
+                self.time_to_first_token.is_none(),
+                SignalName::TimeToFirstToken,
+            ),
+            (
+                self.inter_token_latency.is_none(),
+                SignalName::InterTokenLatency,
+            ),
+        ];
+        let lacking = signals.into_iter().find(|(is_missing, _)| *is_missing);
+        lacking.map(|(_, signal)| signal)
+    }
+
     /// Its rate, if it has requests.
     fn busy_rate(&self) -> Option<RequestRate> {
         self.rate.filter(|rate| rate.0 > 0.0 && rate.0 <= MAX_RATE)
@@ -102,6 +122,12 @@ impl ReplicaInput {
 }
 
 impl VariantInput {
+    /// What its replicas lack, one signal of each.
+    pub(in crate::policy) fn lacking(&self) -> impl Iterator<Item = (&Arc<str>, SignalName)> {
+        let replicas = self.replicas.iter();
+        replicas.filter_map(|(pod, replica)| Some((pod, replica.lacking()?)))
+    }
+
     /// One observation for each busy replica that everything is known about, by pod.
     pub(in crate::policy::queueing) fn observations(&self) -> Vec<Observation> {
         let batch = self.batch.unwrap_or(DEFAULT_BATCH);
