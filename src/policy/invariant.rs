@@ -7,7 +7,7 @@ use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
 use super::key::{ModelKey, VariantKey};
 use super::moment::Moment;
-use super::plan::{Decision, Outcome, Plan, Stage, Step, Why};
+use super::plan::{Decision, Outcome, Plan, Stage, Step, Why, grows_by_load};
 use super::saturation::Listener;
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::units::{Cost, Replicas};
