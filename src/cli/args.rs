@@ -88,7 +88,7 @@ where
     };
     let mut rest = arguments.into_iter();
     while let Some(argument) = rest.next() {
-        parser.take(argument, &mut rest);
+        parser.take(&argument, &mut rest);
     }
     if matches!(parser.parsed.action, Action::Help | Action::Version) {
         parser.errors.clear();
@@ -104,7 +104,7 @@ struct Parser {
 }
 
 impl Parser {
-    fn take(&mut self, argument: String, rest: &mut impl Iterator<Item = String>) {
+    fn take(&mut self, argument: &str, rest: &mut impl Iterator<Item = String>) {
         let before = self.switch.take();
         let Some(body) = argument
             .strip_prefix("--")
@@ -114,7 +114,7 @@ impl Parser {
             let joined = before.map_or_else(String::new, |switch| {
                 format!(", and a value is joined to its switch: {switch}={argument}")
             });
-            let text = [unknown(&argument), joined].concat();
+            let text = [unknown(argument), joined].concat();
             self.errors.push(ArgumentError::Unknown(text));
             return;
         };

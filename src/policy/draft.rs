@@ -79,6 +79,12 @@ impl<'a> Draft<'a> {
         self.steps.first().map_or(self.count, |step| step.to)
     }
 
+    /// Whether a budget that is shared by priority set its count.
+    pub(super) fn is_rescaled(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| matches!(step.why, Why::Rescaled(_)))
+    }
+
     /// Whether its growth is cut to what there is already.
     pub(super) fn is_cut(&self) -> bool {
         let mut steps = self.steps.iter();
@@ -144,7 +150,8 @@ impl<'a> Draft<'a> {
     /// The replicas that it keeps once its release is cancelled; `None` where no release is unapplied.
     fn unapplied_release(&self) -> Option<Replicas> {
         let kept = self.bounds.clamp(self.scale.staying()).0;
-        (self.count.max(self.base()) < kept).then_some(kept)
+        let published = self.count.max(self.base());
+        (published < kept && published < self.scale.staying()).then_some(kept)
     }
 
     /// Whether a release is published and not applied.

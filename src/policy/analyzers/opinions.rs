@@ -77,7 +77,7 @@ impl Opinions {
     pub(in crate::policy) fn missing(
         &self,
         told: &Told,
-        votes: impl Fn(AnalyzerName) -> bool,
+        has_vote: impl Fn(AnalyzerName) -> bool,
     ) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
         let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
         let mut add = |role: ServingRole, instance: &Arc<str>, signal: MissingInput| {
@@ -88,22 +88,22 @@ impl Opinions {
                 of_role.push(signal);
             }
         };
-        let tokens = (self.tokens.iter()).filter(|_| votes(AnalyzerName::Saturation));
+        let tokens = (self.tokens.iter()).filter(|_| has_vote(AnalyzerName::Saturation));
         for (key, figures) in tokens.flat_map(|report| &report.variants) {
             let told = told.tokens.variants.get(key);
             for (instance, signal) in told.into_iter().flat_map(|told| figures.lacking(told)) {
                 add(figures.role, instance, signal_of(signal));
             }
         }
-        let throughput = (told.throughput.iter()).filter(|_| votes(AnalyzerName::Throughput));
+        let throughput = (told.throughput.iter()).filter(|_| has_vote(AnalyzerName::Throughput));
         for told in throughput {
             for variant in told.variants.values() {
-                for (instance, signal) in variant.lacking() {
+                for (instance, signal) in variant.lacking(told.arrivals.is_some()) {
                     add(variant.role, instance, signal);
                 }
             }
         }
-        if votes(AnalyzerName::QueueingModel) {
+        if has_vote(AnalyzerName::QueueingModel) {
             for variant in told.queueing.variants.values() {
                 for (instance, signal) in variant.lacking() {
                     add(variant.role, instance, MissingInput::Signal(signal));

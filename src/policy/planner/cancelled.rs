@@ -7,6 +7,7 @@ use super::{Cycle, Work};
 use crate::policy::analyzers::waiting_of;
 use crate::policy::capacity::ServingRole;
 use crate::policy::draft::Draft;
+use crate::policy::optimize::WhyOptimized;
 use crate::policy::plan::Why;
 
 /// Cancels the unapplied releases of every role that grows, and of every role without an opinion while requests
@@ -26,7 +27,7 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
             .collect();
         for draft in &mut work.drafts {
             // A budget that is shared by priority took its replicas; they are not its own to keep.
-            if lacking.contains(&role(draft)) && !draft.is_cut() {
+            if lacking.contains(&role(draft)) && !draft.is_rescaled() {
                 draft.cancel_release();
             }
         }
@@ -37,6 +38,7 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
 fn is_unjudged(draft: &Draft<'_>) -> bool {
     draft.judgement().is_some_and(|(_, why)| match why {
         Why::NoView { .. } => true,
+        Why::Optimized(WhyOptimized::LeftToSaturation) => false,
         Why::Optimized(why) => !is_informed(why),
         _ => false,
     })

@@ -60,7 +60,8 @@ fn start_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
         let priority = priority_of(works, index);
         let is_next = |last: &usize| priority_of(works, *last) > priority;
         if refused.last().is_some_and(is_next) {
-            hold_all(cycle, works, std::mem::take(&mut refused), pools);
+            hold_all(cycle, works, &refused, pools);
+            refused.clear();
         }
         if is_preceded(works, index, pools) {
             grow(works, pools, |work| work.policy.priority > priority);
@@ -71,17 +72,17 @@ fn start_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
             refused.push(index);
         }
     }
-    hold_all(cycle, works, refused, pools);
+    hold_all(cycle, works, &refused, pools);
 }
 
 /// Holds GPUs for refused starts of one priority, once what is not of less priority has grown.
-fn hold_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], refused: Vec<usize>, pools: &mut Pools) {
+fn hold_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], refused: &[usize], pools: &mut Pools) {
     if let Some(first) = refused.first() {
         let priority = priority_of(works, *first);
         grow(works, pools, |work| work.policy.priority >= priority);
     }
     for index in refused {
-        if let Some(work) = works.get(index) {
+        if let Some(work) = works.get(*index) {
             boundary::hold(cycle, work, pools);
         }
     }

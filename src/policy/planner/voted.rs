@@ -361,7 +361,7 @@ impl Guard {
         let is_live = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
             (*liveness == Liveness::Live).then_some(*analyzer)
         };
-        let votes = |analyzer| voters.iter().any(|(voter, _)| *voter == analyzer);
+        let has_vote = |analyzer| voters.iter().any(|(voter, _)| *voter == analyzer);
         let unjudged = voters.iter().filter_map(is_live).find(is_unjudged);
         let unheard =
             |(analyzer, liveness): &(AnalyzerName, Liveness)| Hold::unheard(*analyzer, *liveness);
@@ -371,7 +371,7 @@ impl Guard {
             is_router_stale: told.is_router_stale,
             unjudged,
             unheard: voters.iter().find_map(unheard),
-            missing: opinions.missing(told, votes),
+            missing: opinions.missing(told, has_vote),
             queue: None,
         }
     }

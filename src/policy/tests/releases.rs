@@ -47,23 +47,6 @@ fn every_mode_cancels_a_release_before_another_variant_grows() {
 }
 
 #[test]
-fn growth_that_gpus_refuse_cancels_a_release_as_well() {
-    let scarce = document("kvUsage: 0.95, kvCapacity: 16000,").replace("total: 20", "total: 3");
-    let plan = planned(&scarce, LIMITED);
-    let found = targets(&plan);
-    assert_eq!(
-        (found["cheap"], found["warm"]),
-        (1, 2),
-        "{}",
-        reason(&plan, "cheap")
-    );
-    assert_eq!(
-        reason(&plan, "warm"),
-        "more is needed: the release from 2 to 1 is cancelled before it is applied"
-    );
-}
-
-#[test]
 fn a_model_on_its_way_to_zero_stays_where_somebody_uses_it_again() {
     let leaving = |running: u32| {
         let model =

@@ -247,7 +247,12 @@ impl ReplicaInput {
 
     /// The first signal without which it teaches nothing. What limits the requests that it works on at once
     /// matters where some wait.
-    fn lacking(&self, role: ServingRole, has_arguments: bool) -> Option<MissingInput> {
+    fn lacking(
+        &self,
+        role: ServingRole,
+        has_arguments: bool,
+        has_arrivals: bool,
+    ) -> Option<MissingInput> {
         let signals: &[(Option<f64>, SignalName)] = match role {
             ServingRole::Prefill => &[
                 (self.input_tokens, SignalName::InputTokens),
@@ -270,8 +275,8 @@ impl ReplicaInput {
             .or_else(|| lacking(&[(self.running, SignalName::Running)]).filter(|_| is_limited))
             .or_else(|| (is_limited && !has_arguments).then_some(MissingInput::Arguments))
             .or_else(|| {
-                let arrivals = self.request_rate();
-                lacking(&[(arrivals, SignalName::ArrivalRate)])
+                let arrivals = lacking(&[(self.request_rate(), SignalName::ArrivalRate)]);
+                arrivals.filter(|_| !has_arrivals)
             })
     }
 
@@ -283,11 +288,17 @@ impl ReplicaInput {
 }
 
 impl VariantInput {
-    /// What its replicas lack, one input of each.
-    pub(in crate::policy) fn lacking(&self) -> impl Iterator<Item = (&Arc<str>, MissingInput)> {
+    /// What its replicas lack, one input of each. `has_arrivals` says whether the arrivals of the model are known.
+    pub(in crate::policy) fn lacking(
+        &self,
+        has_arrivals: bool,
+    ) -> impl Iterator<Item = (&Arc<str>, MissingInput)> {
         let has_arguments = self.max_sequences.is_some();
         self.replicas.iter().filter_map(move |(pod, replica)| {
-            Some((pod, replica.lacking(self.role, has_arguments)?))
+            Some((
+                pod,
+                replica.lacking(self.role, has_arguments, has_arrivals)?,
+            ))
         })
     }
 
