@@ -30,7 +30,7 @@ use wva::actors::mirrors::Mirrors;
 use wva::actors::{collector, optimizer};
 use wva::claim::{Claim, Hold};
 use wva::env::{Clock, SeedTree};
-use wva::kit::{self, Address, Census, Doorbell, ExitReason, Kit, Role, Slot, Tenure};
+use wva::kit::{self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Role, Slot};
 use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
 use wva::policy::filter::Scope;
@@ -215,8 +215,8 @@ fn facts(url: &str, variants: usize) -> Facts {
     );
     for variant in 0..variants {
         let view = view(variant);
-        let tenure = Tenure::for_test(Role::Variant(view.key.clone()), 1);
-        facts.board.put(&tenure, Arc::new(view)).unwrap();
+        let epoch = Epoch::for_test(Role::Variant(view.key.clone()), 1);
+        facts.board.put(&epoch, Arc::new(view)).unwrap();
     }
     let claim = Claim {
         term: 1,
@@ -224,7 +224,7 @@ fn facts(url: &str, variants: usize) -> Facts {
     };
     facts
         .claim
-        .publish(&Tenure::for_test(Role::Leadership, 1), claim)
+        .publish(&Epoch::for_test(Role::Leadership, 1), claim)
         .unwrap();
     facts
 }
@@ -257,13 +257,13 @@ async fn measure(variants: usize) {
         queries: AtomicU64::new(0),
     });
 
-    let census = Census::new();
+    let actors = ActorRegistry::new();
     let before = cpu();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let kit = Kit {
         clock: facts.clock.clone(),
         seed: SeedTree::new(1),
-        census: census.clone(),
+        actors: actors.clone(),
     };
     let tree = tokio::spawn(kit::run(kit, tree(&facts, Arc::clone(&api)), async move {
         drop(stopped.await);
@@ -273,7 +273,7 @@ async fn measure(variants: usize) {
     for cycle in ["first", "steady"] {
         plans.changed().await;
         // The plan is noted before it is shown.
-        while is_at_work(&census, &Role::Emitter) {
+        while is_at_work(&actors, &Role::Emitter) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let text = facts.series.exposition(Visibility::Shown).unwrap();
@@ -306,8 +306,8 @@ async fn measure(variants: usize) {
 }
 
 /// Whether a role has something to do still.
-fn is_at_work(census: &Census, role: &Role) -> bool {
-    let report = census.report();
+fn is_at_work(actors: &ActorRegistry, role: &Role) -> bool {
+    let report = actors.report();
     let mut of_role = report.iter().filter(|one| one.role == *role);
     of_role.any(|one| one.told != one.handled)
 }
@@ -337,10 +337,10 @@ fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
     let plans = Slot::new(move || bell.hint(emitter::Message::PlanReady));
     let connections = emitter::Connections {
         plans: plans.clone(),
-        changed: Doorbell::new(|| {}),
+        changed: DirtySet::new(|| {}),
         statuses: Intents::new(|| {}),
         events: Events::new(facts.series.process.events_dropped.clone(), || {}),
-        settled: Doorbell::new(|| {}),
+        settled: DirtySet::new(|| {}),
     };
     let shared = [facts.clone(), facts.clone(), facts.clone()];
     let [for_emitter, for_collector, for_optimizer] = shared;
@@ -348,8 +348,8 @@ fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
     vec![
         kit::supervisor(
             Role::Egress,
-            vec![kit::machine(Role::Emitter, &emitter, move |tenure| {
-                Emitter::new(for_emitter.clone(), tenure, connections.clone())
+            vec![kit::machine(Role::Emitter, &emitter, move |epoch| {
+                Emitter::new(for_emitter.clone(), epoch, connections.clone())
             })],
         ),
         kit::supervisor(

@@ -15,7 +15,7 @@ use crate::actors::http::{Doors, Http};
 use crate::actors::intents::Intents;
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
-use crate::actors::subjects::{self, Wiring};
+use crate::actors::subjects::{self, WatcherWiring};
 use crate::actors::{
     collector, config, emitter, event_recorder, flaws, leadership, optimizer, scale_reader,
     status_writer, variants,
@@ -24,7 +24,7 @@ use crate::cluster::event::{EventApi, Regarding};
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
 use crate::cluster::status::{StatusApi, manager_name};
-use crate::kit::{self, Address, ChildSpec, Doorbell, ExitReason, Kit, Role, Slot};
+use crate::kit::{self, Address, ChildSpec, DirtySet, ExitReason, Kit, Role, Slot};
 use crate::metrics::Metrics;
 use crate::policy::filter::Scope;
 use crate::policy::lease::LeaseRules;
@@ -96,7 +96,7 @@ pub async fn run(
 pub struct Controller {
     env: Env,
     startup: Startup,
-    plant: Plant,
+    wiring: Wiring,
 }
 
 impl fmt::Debug for Controller {
@@ -116,23 +116,23 @@ impl Controller {
     pub fn new(env: Env, startup: Startup) -> Result<Self, prometheus::Error> {
         let instance = startup.generation.statics.scope.controller_instance.clone();
         let series = Arc::new(Metrics::new(instance.as_deref())?);
-        let plant = Plant::new(&env, &startup, series);
+        let wiring = Wiring::new(&env, &startup, series);
         Ok(Self {
             env,
             startup,
-            plant,
+            wiring,
         })
     }
 
     /// What it knows and shows; it stays readable while the controller runs.
     pub fn facts(&self) -> Facts {
-        self.plant.facts.clone()
+        self.wiring.facts.clone()
     }
 
     /// Runs until `shutdown` resolves or the tree gives up.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> ExitReason {
-        let tree = self.plant.tree(&self.env, &self.startup);
-        let lost = flaws::has_lost_its_lease(&self.plant.facts);
+        let tree = self.wiring.tree(&self.env, &self.startup);
+        let lost = flaws::has_lost_its_lease(&self.wiring.facts);
         let ends = async {
             select(pin!(shutdown), pin!(lost)).await;
         };
@@ -141,17 +141,17 @@ impl Controller {
 }
 
 /// Addresses, bells, slots and facts: everything that outlives the actors.
-struct Plant {
+struct Wiring {
     facts: Facts,
     scope: Scope,
     statics: Arc<StaticSettings>,
     addresses: Addresses,
     plans: Slot<optimizer::Proposal>,
-    changed: Doorbell<crate::policy::key::VariantKey>,
-    settled: Doorbell<emitter::Settled>,
-    dirty: Doorbell<variants::Dirty>,
-    named: Doorbell<crate::policy::key::TargetKey>,
-    config: Doorbell<config::Source>,
+    changed: DirtySet<crate::policy::key::VariantKey>,
+    settled: DirtySet<emitter::Settled>,
+    dirty: DirtySet<variants::Dirty>,
+    named: DirtySet<crate::policy::key::TargetKey>,
+    config: DirtySet<config::Source>,
     statuses: Intents<crate::policy::key::VariantKey>,
     events: Events,
 }
@@ -171,7 +171,7 @@ struct Addresses {
 
 /// A bell's rope: tells an address, which finds what there is to do when it comes if it is not
 /// there now.
-fn rope<M: Send + 'static>(
+fn waker<M: Send + 'static>(
     address: &Address<M>,
     message: fn() -> M,
 ) -> impl Fn() + Send + Sync + 'static {
@@ -202,7 +202,7 @@ fn manager(statics: &StaticSettings) -> String {
     manager_name(&scope.system_namespace, lease, instance)
 }
 
-impl Plant {
+impl Wiring {
     fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
         let statics = Arc::clone(&startup.generation.statics);
         let scope = Scope {
@@ -233,20 +233,22 @@ impl Plant {
             facts: Facts::new(clock, mirrors, startup.generation.clone(), series)
                 .named(Arc::from(manager(&statics)))
                 .told_at_start(&startup.findings),
-            plans: Slot::new(rope(&addresses.emitter, || emitter::Message::PlanReady)),
-            changed: Doorbell::new(rope(&addresses.emitter, || emitter::Message::ViewsChanged)),
-            settled: Doorbell::new(rope(&addresses.emitter, || emitter::Message::StatusSettled)),
-            dirty: Doorbell::new(rope(&addresses.variants, || variants::Message::KeysDirty)),
-            named: Doorbell::new(rope(&addresses.scale_reader, || {
+            plans: Slot::new(waker(&addresses.emitter, || emitter::Message::PlanReady)),
+            changed: DirtySet::new(waker(&addresses.emitter, || emitter::Message::ViewsChanged)),
+            settled: DirtySet::new(waker(&addresses.emitter, || {
+                emitter::Message::StatusSettled
+            })),
+            dirty: DirtySet::new(waker(&addresses.variants, || variants::Message::KeysDirty)),
+            named: DirtySet::new(waker(&addresses.scale_reader, || {
                 scale_reader::Message::TargetNamed
             })),
-            config: Doorbell::new(rope(&addresses.config, || config::Message::SourceChanged)),
-            statuses: Intents::new(rope(&addresses.status_writer, || {
+            config: DirtySet::new(waker(&addresses.config, || config::Message::SourceChanged)),
+            statuses: Intents::new(waker(&addresses.status_writer, || {
                 status_writer::Message::Work
             })),
             events: Events::new(
                 dropped,
-                rope(&addresses.event_recorder, || {
+                waker(&addresses.event_recorder, || {
                     event_recorder::Message::Publish
                 }),
             ),
@@ -288,10 +290,10 @@ impl Plant {
             optimizer: self.addresses.optimizer.clone(),
             levels: env.levels.clone(),
         };
-        kit::machine(Role::Config, &self.addresses.config, move |tenure| {
+        kit::machine(Role::Config, &self.addresses.config, move |epoch| {
             config::Config::new(
                 facts.clone(),
-                tenure,
+                epoch,
                 scope.clone(),
                 fixed.clone(),
                 connections.clone(),
@@ -312,7 +314,7 @@ impl Plant {
         kit::child(
             Role::Leadership,
             &self.addresses.leadership,
-            move |_tenure| {
+            move |_epoch| {
                 let generator = generator.child("leadership");
                 Leadership::new(
                     claim.clone(),
@@ -370,8 +372,8 @@ impl Plant {
             events: self.events.clone(),
             settled: self.settled.clone(),
         };
-        kit::machine(Role::Emitter, &self.addresses.emitter, move |tenure| {
-            emitter::Emitter::new(facts.clone(), tenure, connections.clone())
+        kit::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
+            emitter::Emitter::new(facts.clone(), epoch, connections.clone())
         })
     }
 
@@ -390,7 +392,7 @@ impl Plant {
         kit::child(
             Role::StatusWriter,
             &self.addresses.status_writer,
-            move |_tenure| {
+            move |_epoch| {
                 let generator = seed.child("status-writer");
                 status_writer::StatusWriter::new(
                     facts.clone(),
@@ -415,7 +417,7 @@ impl Plant {
         kit::child(
             Role::EventRecorder,
             &self.addresses.event_recorder,
-            move |_tenure| {
+            move |_epoch| {
                 EventRecorder::new(facts.clone(), events.clone(), denials.clone(), api.clone())
             },
         )
@@ -425,7 +427,7 @@ impl Plant {
         let facts = self.facts.clone();
         let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
         let (optimizer, events) = (self.addresses.optimizer.clone(), self.events.clone());
-        kit::keyed(Role::Variants, &self.addresses.variants, move |_tenure| {
+        kit::dynamic_supervisor(Role::Variants, &self.addresses.variants, move |_epoch| {
             variants::Variants::new(
                 facts.clone(),
                 dirty.clone(),
@@ -456,14 +458,14 @@ impl Plant {
         kit::child(
             Role::ScaleReader,
             &self.addresses.scale_reader,
-            move |_tenure| {
+            move |_epoch| {
                 scale_reader::ScaleReader::new(facts.clone(), api.clone(), connections.clone())
             },
         )
     }
 
     fn watchers(&self, env: &Env) -> Vec<ChildSpec> {
-        subjects::watchers(&Wiring {
+        subjects::watchers(&WatcherWiring {
             named: self.named.clone(),
             client: env.kube.clone(),
             facts: self.facts.clone(),
@@ -477,10 +479,10 @@ impl Plant {
     }
 
     fn http(&self, env: &Env) -> ChildSpec {
-        let census = &env.kit.census;
+        let actors = &env.kit.actors;
         let serving = &self.statics.serving;
-        let doors = Doors::new(serving, &self.facts, census, &env.kube, &self.denials(env));
-        kit::child(Role::Http, &Address::vacant(), move |_tenure| {
+        let doors = Doors::new(serving, &self.facts, actors, &env.kube, &self.denials(env));
+        kit::child(Role::Http, &Address::vacant(), move |_epoch| {
             Http::new(doors.clone())
         })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::permit::WritePermit;
-use crate::kit::{Cell, Follower, Superseded, Tenure};
+use crate::kit::{Cell, CellFollower, Epoch, Fenced};
 use crate::policy::moment::Moment;
 
 /// How far ahead a permit reaches whose claim has no end.
@@ -91,12 +91,12 @@ impl ClaimReader {
     ///
     /// # Errors
     /// When a younger incarnation of leadership has written already.
-    pub fn publish(&self, tenure: &Tenure, claim: Claim) -> Result<(), Superseded> {
-        self.0.publish(tenure, std::sync::Arc::new(claim))
+    pub fn publish(&self, epoch: &Epoch, claim: Claim) -> Result<(), Fenced> {
+        self.0.publish(epoch, std::sync::Arc::new(claim))
     }
 
     /// Follows the claim; that it runs out is told by the clock alone.
-    pub fn follow(&self) -> Follower<Claim> {
+    pub fn follow(&self) -> CellFollower<Claim> {
         self.0.follow()
     }
 

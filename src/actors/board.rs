@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 
-use crate::kit::{Guard, Superseded, Tenure};
+use crate::kit::{Epoch, Fenced, Guard};
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 
@@ -27,9 +27,9 @@ impl Board {
     /// When a younger incarnation of the variant has written already.
     pub fn put(
         &self,
-        tenure: &Tenure,
+        epoch: &Epoch,
         view: Arc<VariantView>,
-    ) -> Result<Option<Arc<VariantView>>, Superseded> {
+    ) -> Result<Option<Arc<VariantView>>, Fenced> {
         // A view that has not changed is put up as the same one again, so that the one that is there says
         // nothing about whether any was.
         let mut is_first = false;
@@ -41,7 +41,7 @@ impl Board {
             }
         });
         let Entry { guard, view: shown } = entry.value_mut();
-        guard.admit(tenure, || {
+        guard.admit(epoch, || {
             let replaced = std::mem::replace(shown, view);
             (!is_first).then_some(replaced)
         })

@@ -10,7 +10,7 @@ use futures::future;
 use crate::actors::facts::{Facts, InForce};
 use crate::actors::{flaws, optimizer};
 use crate::env::Flaw;
-use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
+use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::{Moment, WallTime};
@@ -27,17 +27,17 @@ pub enum Message {
     /// To itself: a tick of the schedule with this epoch.
     Collect {
         /// Ticks of an older epoch belong to a schedule that no longer exists.
-        epoch: u64,
+        timer_epoch: u64,
     },
     /// To itself: a collection between two ticks.
     Fetch {
         /// As with ticks.
-        epoch: u64,
+        timer_epoch: u64,
     },
     /// To itself: time to forget namespaces that no longer report.
     Purge {
         /// Purges of an older epoch belong to another interval.
-        epoch: u64,
+        timer_epoch: u64,
     },
     /// From the optimizer: an early cycle is wanted, and the last snapshot is too old for it.
     Refresh,
@@ -52,7 +52,7 @@ pub struct Collector {
     prometheus: Arc<dyn PromApi>,
     namespace: Option<Namespace>,
     optimizer: Address<optimizer::Message>,
-    epoch: u64,
+    timer_epoch: u64,
     purge: Purge,
     history: History,
 }
@@ -67,7 +67,7 @@ enum History {
 /// The timer of purges.
 #[derive(Debug, Default)]
 struct Purge {
-    epoch: u64,
+    timer_epoch: u64,
     every: Option<Duration>,
 }
 
@@ -84,21 +84,21 @@ impl Collector {
             prometheus,
             namespace,
             optimizer,
-            epoch: 0,
+            timer_epoch: 0,
             purge: Purge::default(),
             history: History::Unasked,
         }
     }
 
     fn arm(&mut self, cx: &Context<Message>) {
-        self.epoch += 1;
-        let epoch = self.epoch;
+        self.timer_epoch += 1;
+        let timer_epoch = self.timer_epoch;
         let in_force = self.facts.settings.load();
         let cache = in_force.generation.dynamic.cache;
         let tick = in_force.schedule.until_next(cx.now());
         match in_force.generation.dynamic.fetch_interval() {
-            Some(interval) if interval < tick => cx.arm(interval, Message::Fetch { epoch }),
-            _ => cx.arm(tick, Message::Collect { epoch }),
+            Some(interval) if interval < tick => cx.arm(interval, Message::Fetch { timer_epoch }),
+            _ => cx.arm(tick, Message::Collect { timer_epoch }),
         }
         if self.purge.every != Some(cache.cleanup_interval) {
             self.purge.every = Some(cache.cleanup_interval);
@@ -107,10 +107,10 @@ impl Collector {
     }
 
     fn arm_purge(&mut self, cx: &Context<Message>) {
-        self.purge.epoch += 1;
+        self.purge.timer_epoch += 1;
         if let Some(every) = self.purge.every {
-            let epoch = self.purge.epoch;
-            cx.arm(every, Message::Purge { epoch });
+            let timer_epoch = self.purge.timer_epoch;
+            cx.arm(every, Message::Purge { timer_epoch });
         }
     }
 
@@ -132,7 +132,7 @@ impl Collector {
     }
 
     /// Collects, and has a cycle decide on it.
-    async fn collect_for_cycle(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+    async fn collect_for_cycle(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
         self.collect(cx).await?;
         // An absent optimizer finds the snapshot when it is back.
         self.optimizer.hint(optimizer::Message::SnapshotReady);
@@ -140,7 +140,7 @@ impl Collector {
         Ok(())
     }
 
-    async fn collect(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+    async fn collect(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
         let in_force = self.facts.settings.load();
         let began = cx.now();
         let settings = self.settings(&in_force);
@@ -160,7 +160,7 @@ impl Collector {
         let snapshot = Arc::new(collection.into_snapshot(cx.now()));
         self.count_pods(&snapshot);
         flaws::collected(&self.facts.flaws, &snapshot);
-        self.facts.metrics.publish(cx.tenure(), snapshot)?;
+        self.facts.metrics.publish(cx.epoch(), snapshot)?;
         let snapshot = self.facts.snapshot(CycleId::default());
         let dynamic = &in_force.generation.dynamic;
         let known = self.facts.learned.load();
@@ -176,7 +176,7 @@ impl Collector {
         let at = flaws::taught_at(&self.facts.flaws, &known, cx.now());
         let dynamic = flaws::allowing(&self.facts.flaws, dynamic);
         let learned = policy::learn(&snapshot, &known, &dynamic, at);
-        self.facts.learned.publish(cx.tenure(), Arc::new(learned))?;
+        self.facts.learned.publish(cx.epoch(), Arc::new(learned))?;
         Ok(())
     }
 
@@ -348,19 +348,19 @@ fn as_collected(
     steps.collect()
 }
 
-impl Behaviour for Collector {
+impl Actor for Collector {
     type Msg = Message;
 
     async fn handle(
         &mut self,
         cx: &Context<Message>,
-        occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
-        match occasion {
-            Occasion::Wake => {
+        event: Event<Message>,
+    ) -> Result<(), ActorError> {
+        match event {
+            Event::Started => {
                 if self.facts.flaws.has(Flaw::LearnedLost) {
                     let learned = &self.facts.learned;
-                    learned.publish(cx.tenure(), Arc::default())?;
+                    learned.publish(cx.epoch(), Arc::default())?;
                 }
                 let is_first = self.facts.metrics.load().collected.is_none();
                 if is_first {
@@ -370,26 +370,28 @@ impl Behaviour for Collector {
                     self.arm(cx);
                 }
             }
-            Occasion::Message(Message::Collect { epoch }) if epoch == self.epoch => {
+            Event::Message(Message::Collect { timer_epoch }) if timer_epoch == self.timer_epoch => {
                 self.collect_for_cycle(cx).await?;
                 self.arm(cx);
             }
-            Occasion::Message(Message::Fetch { epoch }) if epoch == self.epoch => {
+            Event::Message(Message::Fetch { timer_epoch }) if timer_epoch == self.timer_epoch => {
                 self.collect(cx).await?;
                 self.arm(cx);
             }
-            Occasion::Message(Message::Refresh) => {
+            Event::Message(Message::Refresh) => {
                 self.collect_for_cycle(cx).await?;
                 self.arm(cx);
             }
-            Occasion::Message(Message::Purge { epoch }) if epoch == self.purge.epoch => {
+            Event::Message(Message::Purge { timer_epoch })
+                if timer_epoch == self.purge.timer_epoch =>
+            {
                 self.purge();
                 self.arm_purge(cx);
             }
-            Occasion::Message(
+            Event::Message(
                 Message::Collect { .. } | Message::Fetch { .. } | Message::Purge { .. },
             ) => {}
-            Occasion::Message(Message::GenerationChanged) => self.arm(cx),
+            Event::Message(Message::GenerationChanged) => self.arm(cx),
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::cluster::event::{EventReason, Notice as EventNotice, Regarding, Sever
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::env::Flaw;
-use crate::kit::{Address, Context, Doorbell, Duty, Occasion, Tenure};
+use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::filter::{ConfigReach, Scope, Tracking};
 use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
@@ -96,7 +96,7 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Config {
     facts: Facts,
-    tenure: Tenure,
+    epoch: Epoch,
     scope: Scope,
     /// Flags, environment and file; the rest is read from the mirrors.
     fixed: Sources,
@@ -107,7 +107,7 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct Connections {
     /// Rung by watchers.
-    pub sources: Doorbell<Source>,
+    pub sources: DirtySet<Source>,
     /// Kubernetes events.
     pub events: Events,
     /// Re-arms its timer.
@@ -122,14 +122,14 @@ impl Config {
     /// A new life of the role.
     pub fn new(
         facts: Facts,
-        tenure: &Tenure,
+        epoch: &Epoch,
         scope: Scope,
         fixed: Sources,
         connections: Connections,
     ) -> Self {
         Self {
             facts,
-            tenure: tenure.clone(),
+            epoch: epoch.clone(),
             scope,
             fixed,
             connections,
@@ -175,7 +175,7 @@ impl Config {
     }
 
     fn review(&self, effects: &mut Vec<Effect>) {
-        if self.facts.flaws.has(Flaw::ConfigDeaf) && self.tenure.number() > 1 {
+        if self.facts.flaws.has(Flaw::ConfigDeaf) && self.epoch.number() > 1 {
             return;
         }
         let Some((sources, notices)) = self.sources() else {
@@ -213,12 +213,7 @@ impl Config {
             schedule,
         });
         let published = Arc::clone(&in_force);
-        if self
-            .facts
-            .settings
-            .publish(&self.tenure, published)
-            .is_err()
-        {
+        if self.facts.settings.publish(&self.epoch, published).is_err() {
             // A younger life of this role has judged the same sources.
             return;
         }
@@ -410,14 +405,14 @@ fn notice(
     }
 }
 
-impl Duty for Config {
+impl StateMachine for Config {
     type Msg = Message;
     type Effect = Effect;
 
-    fn step(&mut self, _now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
-        match occasion {
-            Occasion::Wake | Occasion::Message(Message::SourceChanged) => {
-                drop(self.connections.sources.answer());
+    fn step(&mut self, _now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Started | Event::Message(Message::SourceChanged) => {
+                drop(self.connections.sources.drain());
                 self.review(effects);
             }
         }

@@ -10,7 +10,7 @@ use crate::actors::flaws;
 use crate::actors::intents::Intents;
 use crate::actors::optimizer::Proposal;
 use crate::env::Flaw;
-use crate::kit::{Context, Doorbell, Duty, Occasion, Slot, Tenure};
+use crate::kit::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
 use crate::metrics::VariantLabels;
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
@@ -116,12 +116,12 @@ impl Effect {
 #[derive(Debug)]
 pub struct Emitter {
     facts: Facts,
-    tenure: Tenure,
+    epoch: Epoch,
     plans: Slot<Proposal>,
-    changed: Doorbell<VariantKey>,
+    changed: DirtySet<VariantKey>,
     statuses: Intents<VariantKey>,
     events: Events,
-    settled: Doorbell<Settled>,
+    settled: DirtySet<Settled>,
     plan: Option<Proposal>,
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
@@ -134,18 +134,18 @@ pub struct Connections {
     /// Latest plan.
     pub plans: Slot<Proposal>,
     /// Variants whose view changed or that are gone.
-    pub changed: Doorbell<VariantKey>,
+    pub changed: DirtySet<VariantKey>,
     /// Variants whose status may have to be written.
     pub statuses: Intents<VariantKey>,
     /// Kubernetes events.
     pub events: Events,
     /// Rung by the status writer.
-    pub settled: Doorbell<Settled>,
+    pub settled: DirtySet<Settled>,
 }
 
 impl Emitter {
     /// A new life of the role.
-    pub fn new(facts: Facts, tenure: &Tenure, connections: Connections) -> Self {
+    pub fn new(facts: Facts, epoch: &Epoch, connections: Connections) -> Self {
         let Connections {
             plans,
             changed,
@@ -156,7 +156,7 @@ impl Emitter {
         let plan = facts.plan.load().as_ref().clone();
         Self {
             facts,
-            tenure: tenure.clone(),
+            epoch: epoch.clone(),
             plans,
             changed,
             statuses,
@@ -170,7 +170,7 @@ impl Emitter {
     /// Everything: after a restart, and when the right to write comes or goes. Records of an earlier
     /// term go first, since somebody else may have led since: whoever is killed on the way begins again.
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        drop(self.changed.answer());
+        drop(self.changed.drain());
         let may_write = self.facts.claim.may_write(now);
         let term = self.facts.claim.term();
         let is_of_this_term = self.is_of_this_term();
@@ -235,7 +235,7 @@ impl Emitter {
             return self.full_pass(now, effects);
         }
         let may_write = self.facts.claim.may_write(now);
-        for key in self.changed.answer() {
+        for key in self.changed.drain() {
             match self.facts.board.get(&key) {
                 Some(view) if may_write => self.publish(&view, now, effects),
                 Some(_) => {}
@@ -251,7 +251,7 @@ impl Emitter {
     /// The raises that may be shown now.
     fn settle(&mut self, effects: &mut Vec<Effect>) {
         let mut revealed = BTreeSet::new();
-        for Settled { key, stored } in self.settled.answer() {
+        for Settled { key, stored } in self.settled.drain() {
             let wanted = self.facts.records.desired(&key);
             let is_stored = stored.is_none() || stored >= wanted;
             if is_stored && self.unstored.contains_key(&key) {
@@ -362,7 +362,7 @@ impl Emitter {
         if self
             .facts
             .records
-            .put(&self.tenure, &record.key, Some(Arc::clone(record)))
+            .put(&self.epoch, &record.key, Some(Arc::clone(record)))
             .is_err()
         {
             return;
@@ -407,13 +407,13 @@ fn labels(record: &Record) -> VariantLabels {
     }
 }
 
-impl Duty for Emitter {
+impl StateMachine for Emitter {
     type Msg = Message;
     type Effect = Effect;
 
-    fn step(&mut self, now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
-        match occasion {
-            Occasion::Wake => {
+    fn step(&mut self, now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Started => {
                 // What an earlier life kept back is shown now; nobody knows any more what it was.
                 let known = self.facts.records.snapshot().into_keys();
                 effects.push(Effect::Reveal(known.collect()));
@@ -427,11 +427,11 @@ impl Duty for Emitter {
                 };
                 effects.extend(taken.or_else(again).map(Effect::Keep));
             }
-            Occasion::Message(Message::ClaimChanged) => self.full_pass(now, effects),
-            Occasion::Message(Message::PlanReady) => self.follow_plan(now, effects),
-            Occasion::Message(Message::ViewsChanged) => self.refresh(now, effects),
-            Occasion::Message(Message::StatusSettled) => self.settle(effects),
-            Occasion::Message(Message::Overdue) => effects.push(Effect::Reveal(self.overdue(now))),
+            Event::Message(Message::ClaimChanged) => self.full_pass(now, effects),
+            Event::Message(Message::PlanReady) => self.follow_plan(now, effects),
+            Event::Message(Message::ViewsChanged) => self.refresh(now, effects),
+            Event::Message(Message::StatusSettled) => self.settle(effects),
+            Event::Message(Message::Overdue) => effects.push(Effect::Reveal(self.overdue(now))),
         }
     }
 
@@ -445,7 +445,7 @@ impl Duty for Emitter {
                 if self
                     .facts
                     .records
-                    .put(&self.tenure, &previous.key, None)
+                    .put(&self.epoch, &previous.key, None)
                     .is_ok()
                     && !self.facts.flaws.has(Flaw::SeriesKept)
                 {
@@ -467,14 +467,14 @@ impl Duty for Emitter {
             Effect::Enter(term) => {
                 self.unstored.clear();
                 // Where a younger emitter has written already, it has seen to this.
-                drop(self.facts.records.enter(&self.tenure, term));
+                drop(self.facts.records.enter(&self.epoch, term));
             }
             Effect::Adopt(proposal) => {
                 // Where a younger emitter has published already, its plan is the newer one.
                 drop(
                     self.facts
                         .plan
-                        .publish(&self.tenure, Arc::new(Some(proposal))),
+                        .publish(&self.epoch, Arc::new(Some(proposal))),
                 );
             }
             Effect::Keep(plan) => plan.show(&self.facts),

@@ -12,7 +12,7 @@ use crate::cluster::event::{
     self, EventApi, EventError, EventReason, Occurrence, Posted, Regarding,
 };
 use crate::cluster::permit::WritePermit;
-use crate::kit::{Behaviour, Context, Occasion, Trouble};
+use crate::kit::{Actor, ActorError, Context, Event};
 use crate::policy::moment::Moment;
 use crate::telemetry::in_cycle;
 
@@ -136,14 +136,14 @@ impl EventRecorder {
     }
 }
 
-impl Behaviour for EventRecorder {
+impl Actor for EventRecorder {
     type Msg = Message;
 
     async fn handle(
         &mut self,
         cx: &Context<Message>,
-        _occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
+        _occasion: Event<Message>,
+    ) -> Result<(), ActorError> {
         let is_spared = self.spared_until(cx.now()).is_some();
         if !is_spared && let Some(next) = self.events.next(cx.now()) {
             self.deliver(cx, next).await;

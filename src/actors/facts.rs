@@ -23,7 +23,7 @@ use crate::env::Clock;
 #[cfg(feature = "sim")]
 use crate::env::Flaw;
 use crate::env::Flaws;
-use crate::kit::{Cell, Census, RoleTotals, WatchedKind};
+use crate::kit::{ActorRegistry, Cell, RoleTotals, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::actuation::Scalers;
 use crate::policy::document::SnapshotDocument;
@@ -326,7 +326,7 @@ impl Facts {
     }
 
     /// Brings the series up to date that are read off something else at each scrape.
-    pub fn refresh_process_series(&self, census: &Census, now: Moment) {
+    pub fn refresh_process_series(&self, actors: &ActorRegistry, now: Moment) {
         let ages = &self.series.process.mirror_age;
         for contact in self.mirrors.contacts() {
             let kind = [contact.kind.as_str()];
@@ -339,7 +339,7 @@ impl Facts {
                 None => drop(ages.remove_label_values(&kind)),
             }
         }
-        for (role, totals) in census.totals() {
+        for (role, totals) in actors.totals() {
             let RoleTotals {
                 sent,
                 handled,

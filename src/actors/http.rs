@@ -8,7 +8,7 @@ use kube::Client;
 
 use crate::actors::denials::Denials;
 use crate::actors::facts::Facts;
-use crate::kit::{Behaviour, Census, Context, Occasion, Trouble};
+use crate::kit::{Actor, ActorError, ActorRegistry, Context, Event};
 use crate::serve::access::Gate;
 use crate::serve::access::front_proxy::FrontProxies;
 use crate::serve::connection::Manner;
@@ -39,7 +39,7 @@ impl Doors {
     pub fn new(
         settings: &ServingSettings,
         facts: &Facts,
-        census: &Census,
+        actors: &ActorRegistry,
         client: &Client,
         denials: &Denials,
     ) -> Self {
@@ -51,7 +51,7 @@ impl Doors {
         Self {
             metrics: (
                 settings.metrics.candidates(),
-                manner(metrics, MetricsRoutes::new(facts.clone(), census.clone())),
+                manner(metrics, MetricsRoutes::new(facts.clone(), actors.clone())),
             ),
             external_metrics: (
                 settings.external_metrics.candidates(),
@@ -59,7 +59,7 @@ impl Doors {
             ),
             probes: (
                 settings.probes.candidates(),
-                manner(None, ProbeRoutes::new(facts.clone(), census.clone(), doors)),
+                manner(None, ProbeRoutes::new(facts.clone(), actors.clone(), doors)),
             ),
         }
     }
@@ -150,14 +150,14 @@ impl Http {
     }
 }
 
-impl Behaviour for Http {
+impl Actor for Http {
     type Msg = Message;
 
     async fn handle(
         &mut self,
         _cx: &Context<Message>,
-        _occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
+        _occasion: Event<Message>,
+    ) -> Result<(), ActorError> {
         let Doors {
             metrics,
             external_metrics,
@@ -197,7 +197,7 @@ mod tests {
     use crate::actors::mirrors::tests::list;
     use crate::actors::variants::tests::facts;
     use crate::env::SeedTree;
-    use crate::kit::{self, Census, Kit, Role, WatchedKind};
+    use crate::kit::{self, ActorRegistry, Kit, Role, WatchedKind};
     use crate::policy::readiness::State;
     use crate::serve::connection::Routes;
     use crate::serve::routes::ProbeRoutes;
@@ -241,8 +241,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_liveness_probe_names_roles_that_stand_still_and_nothing_else() {
-        let (facts, census) = (facts(), Census::new());
-        let probes = ProbeRoutes::new(facts.clone(), census.clone(), Vec::new());
+        let (facts, actors) = (facts(), ActorRegistry::new());
+        let probes = ProbeRoutes::new(facts.clone(), actors.clone(), Vec::new());
         let healthz = async || answer(&probes, Method::GET, "/healthz").await;
         let unavailable = StatusCode::SERVICE_UNAVAILABLE;
         let text = |status, text: &str| (status, text.to_owned());
@@ -254,7 +254,7 @@ mod tests {
         let kit = Kit {
             clock: facts.clock.clone(),
             seed: SeedTree::new(1),
-            census: census.clone(),
+            actors: actors.clone(),
         };
         let tree = vec![kit::supervisor(Role::Egress, Vec::new())];
         let running = tokio::spawn(kit::run(kit, tree, std::future::pending()));
@@ -269,10 +269,10 @@ mod tests {
             assert_eq!(answer(&probes, method, path).await.0, wanted, "{path}");
         }
 
-        census.pause(true);
+        actors.pause(true);
         sleep(Duration::from_mins(1)).await;
         assert_eq!(healthz().await, text(unavailable, "stalled: egress, root"));
-        census.pause(false);
+        actors.pause(false);
         sleep(Duration::from_secs(5)).await;
         assert_eq!(healthz().await, text(StatusCode::OK, "ok"));
         running.abort();

@@ -11,7 +11,7 @@ use crate::actors::{emitter, flaws, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::{Flaw, Generator};
-use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
+use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy::lease::{
     LeaseMove, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end, next_look,
 };
@@ -177,7 +177,7 @@ impl Leadership {
         is_read
     }
 
-    fn publish(&self, cx: &Context<Message>, hold: Hold) -> Result<(), Trouble> {
+    fn publish(&self, cx: &Context<Message>, hold: Hold) -> Result<(), ActorError> {
         let current = self.claim.load();
         if current.hold == hold {
             return Ok(());
@@ -185,7 +185,7 @@ impl Leadership {
         let gained = hold != Hold::NotOurs;
         let changed_hands = self.claim.may_write(cx.now()) != gained;
         let term = current.term + u64::from(changed_hands);
-        self.claim.publish(cx.tenure(), Claim { term, hold })?;
+        self.claim.publish(cx.epoch(), Claim { term, hold })?;
         if changed_hands {
             tracing::info!(term, leading = gained, "right to write changed hands");
             // A listener that is not there reads the claim when it comes.
@@ -209,10 +209,10 @@ impl Leadership {
     }
 
     /// A claim that ran out by the clock has changed hands without anybody publishing it.
-    fn notice_expiry(&self, cx: &Context<Message>) -> Result<(), Trouble> {
+    fn notice_expiry(&self, cx: &Context<Message>) -> Result<(), ActorError> {
         if matches!(self.claim.load().hold, Hold::Until(_)) && !self.claim.may_write(cx.now()) {
             self.claim.publish(
-                cx.tenure(),
+                cx.epoch(),
                 Claim {
                     term: self.claim.term() + 1,
                     hold: Hold::NotOurs,
@@ -225,14 +225,14 @@ impl Leadership {
     }
 }
 
-impl Behaviour for Leadership {
+impl Actor for Leadership {
     type Msg = Message;
 
     async fn handle(
         &mut self,
         cx: &Context<Message>,
-        _occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
+        _occasion: Event<Message>,
+    ) -> Result<(), ActorError> {
         let (rules, api) = match &self.election {
             Election::Off => return self.publish(cx, Hold::Unlimited),
             Election::On { rules, api } => (rules.clone(), api.clone()),
@@ -278,7 +278,7 @@ impl Behaviour for Leadership {
             term: self.claim.term() + 1,
             hold: Hold::NotOurs,
         };
-        if self.claim.publish(cx.tenure(), ended).is_ok()
+        if self.claim.publish(cx.epoch(), ended).is_ok()
             && !cx.flaws().has(Flaw::LeaseNotReleased)
             && let Err(error) = api.release(rules, cx.now().wall).await
         {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::actors::facts::Facts;
 use crate::actors::{collector, flaws};
 use crate::env::Flaw;
-use crate::kit::{Address, Context, Duty, Occasion, Slot};
+use crate::kit::{Address, Context, Event, Slot, StateMachine};
 use crate::policy;
 use crate::policy::metrics_gap::{MetricsGaps, metrics_gaps};
 use crate::policy::moment::Moment;
@@ -27,7 +27,7 @@ pub enum Message {
     /// To itself: the tick's query deadline has passed.
     Deadline {
         /// Deadlines of an older epoch are overtaken.
-        epoch: u64,
+        timer_epoch: u64,
     },
     /// Settings changed; the schedule may have.
     GenerationChanged,
@@ -69,7 +69,7 @@ pub struct Optimizer {
     facts: Facts,
     plans: Slot<Proposal>,
     collector: Address<collector::Message>,
-    epoch: u64,
+    timer_epoch: u64,
     planned: Option<Moment>,
     early: Early,
 }
@@ -91,7 +91,7 @@ impl Optimizer {
             facts,
             plans,
             collector,
-            epoch: 0,
+            timer_epoch: 0,
             planned: None,
             early: Early::NotAsked,
         }
@@ -99,10 +99,15 @@ impl Optimizer {
 
     /// Waits for the end of the next tick's collection, should its snapshot never come.
     fn arm(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        self.epoch += 1;
+        self.timer_epoch += 1;
         let schedule = self.facts.settings.load().schedule;
         let wait = schedule.until_next(now) + schedule.query_deadline();
-        effects.push(Effect::Arm(wait, Message::Deadline { epoch: self.epoch }));
+        effects.push(Effect::Arm(
+            wait,
+            Message::Deadline {
+                timer_epoch: self.timer_epoch,
+            },
+        ));
     }
 
     fn plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
@@ -121,7 +126,7 @@ impl Optimizer {
         let in_force = self.facts.settings.load();
         let cycle = self.facts.cycles.fetch_add(1, Ordering::Relaxed) + 1;
         let cycle = if self.facts.flaws.has(Flaw::CyclesFromOne) {
-            self.epoch + 1
+            self.timer_epoch + 1
         } else {
             cycle
         };
@@ -174,33 +179,34 @@ impl Optimizer {
     }
 }
 
-impl Duty for Optimizer {
+impl StateMachine for Optimizer {
     type Msg = Message;
     type Effect = Effect;
 
-    fn step(&mut self, now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
-        match occasion {
-            Occasion::Wake | Occasion::Message(Message::ClaimChanged) => {
+    fn step(&mut self, now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Started | Event::Message(Message::ClaimChanged) => {
                 if self.facts.metrics.load().collected.is_some() {
                     self.plan(now, effects);
                 }
                 self.arm(now, effects);
             }
-            Occasion::Message(Message::SnapshotReady) => {
+            Event::Message(Message::SnapshotReady) => {
                 self.plan(now, effects);
                 self.arm(now, effects);
             }
-            Occasion::Message(Message::Deadline { epoch }) => {
-                if epoch == self.epoch || self.facts.flaws.has(Flaw::DeadlineUnchecked) {
+            Event::Message(Message::Deadline { timer_epoch }) => {
+                if timer_epoch == self.timer_epoch || self.facts.flaws.has(Flaw::DeadlineUnchecked)
+                {
                     self.plan(now, effects);
                     self.arm(now, effects);
                 }
             }
-            Occasion::Message(Message::GenerationChanged) => self.arm(now, effects),
-            Occasion::Message(Message::VariantResolved | Message::RequestsHeld) => {
+            Event::Message(Message::GenerationChanged) => self.arm(now, effects),
+            Event::Message(Message::VariantResolved | Message::RequestsHeld) => {
                 self.ask_early(now, effects);
             }
-            Occasion::Message(Message::EarlyCycle) => {
+            Event::Message(Message::EarlyCycle) => {
                 self.early = Early::NotAsked;
                 self.plan_early(now, effects);
             }

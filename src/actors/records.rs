@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::kit::{Guard, Superseded, Tenure};
+use crate::kit::{Epoch, Fenced, Guard};
 use crate::policy::key::VariantKey;
 use crate::policy::record::Record;
 use crate::policy::units::Replicas;
@@ -40,8 +40,8 @@ impl Records {
     ///
     /// # Errors
     /// When a younger emitter has written already.
-    pub fn enter(&self, tenure: &Tenure, term: u64) -> Result<(), Superseded> {
-        self.0.guard.admit(tenure, || {
+    pub fn enter(&self, epoch: &Epoch, term: u64) -> Result<(), Fenced> {
+        self.0.guard.admit(epoch, || {
             self.0.term.store(term, Ordering::Release);
         })
     }
@@ -74,11 +74,11 @@ impl Records {
     /// When a younger emitter has written already.
     pub fn put(
         &self,
-        tenure: &Tenure,
+        epoch: &Epoch,
         key: &VariantKey,
         record: Option<Arc<Record>>,
-    ) -> Result<(), Superseded> {
-        self.0.guard.admit(tenure, || {
+    ) -> Result<(), Fenced> {
+        self.0.guard.admit(epoch, || {
             let mut records = self
                 .0
                 .records

@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use crate::actors::facts::Facts;
 use crate::actors::optimizer;
 use crate::cluster::mirror::ObjectKey;
-use crate::kit::{Address, Behaviour, Context, Occasion, Trouble};
+use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, TargetKey};
 use crate::policy::moment::Moment;
@@ -133,7 +133,7 @@ impl RouterScraper {
         pools
     }
 
-    fn begin_round(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+    fn begin_round(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
         let pools = self.pools(cx.now());
         self.waiting = pools.keys().cloned().collect();
         self.asked.retain(|pool, _| pools.contains_key(pool));
@@ -147,7 +147,7 @@ impl RouterScraper {
     }
 
     /// Asks the routers of the first pools waiting, and publishes what they say.
-    async fn scrape(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+    async fn scrape(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
         let dynamic = &self.facts.settings.load().generation.dynamic;
         let width = dynamic.scale_from_zero_concurrency.max(1);
         let mut answers = BTreeMap::new();
@@ -221,7 +221,7 @@ impl RouterScraper {
     }
 
     /// Publishes what is known of each model, and has a cycle decide where requests have come.
-    fn publish(&self, cx: &Context<Message>) -> Result<(), Trouble> {
+    fn publish(&self, cx: &Context<Message>) -> Result<(), ActorError> {
         let mut pools: BTreeMap<&ModelKey, Vec<&Asked>> = BTreeMap::new();
         for asked in self.asked.values() {
             for model in &asked.models {
@@ -240,7 +240,7 @@ impl RouterScraper {
         let has_come = after
             .iter()
             .any(|(model, queue)| waits(queue) && !before.get(model).is_some_and(waits));
-        self.facts.direct.publish(cx.tenure(), Arc::new(after))?;
+        self.facts.direct.publish(cx.epoch(), Arc::new(after))?;
         if has_come {
             // An absent optimizer finds the queue when it is back.
             self.optimizer.hint(optimizer::Message::RequestsHeld);
@@ -318,17 +318,17 @@ impl Silence {
     }
 }
 
-impl Behaviour for RouterScraper {
+impl Actor for RouterScraper {
     type Msg = Message;
 
     async fn handle(
         &mut self,
         cx: &Context<Message>,
-        occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
-        match occasion {
-            Occasion::Wake | Occasion::Message(Message::Round) => self.begin_round(cx)?,
-            Occasion::Message(Message::Scrape) => {}
+        event: Event<Message>,
+    ) -> Result<(), ActorError> {
+        match event {
+            Event::Started | Event::Message(Message::Round) => self.begin_round(cx)?,
+            Event::Message(Message::Scrape) => {}
         }
         self.scrape(cx).await
     }

@@ -19,7 +19,7 @@ use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::{
     ReadError, ScaleApi, ScaleKind, ScaleReading, Scales, kind_without_watcher,
 };
-use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
+use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::key::TargetKey;
 use crate::policy::moment::Moment;
 use crate::policy::object::SpecReading;
@@ -41,7 +41,7 @@ pub enum Message {
     /// To itself: time for the next round.
     Round {
         /// Only the newest timer counts.
-        epoch: u64,
+        timer_epoch: u64,
     },
     /// To itself: go on with what is waiting.
     Read,
@@ -51,9 +51,9 @@ pub enum Message {
 #[derive(Debug, Clone)]
 pub struct Connections {
     /// Targets that variants have come to name.
-    pub named: Doorbell<TargetKey>,
+    pub named: DirtySet<TargetKey>,
     /// The registry of variants.
-    pub dirty: Doorbell<Dirty>,
+    pub dirty: DirtySet<Dirty>,
     /// People, of a right that is missing.
     pub denials: Denials,
 }
@@ -72,7 +72,7 @@ pub struct ScaleReader {
     resources: BTreeMap<ScaleKind, Result<ApiResource, Arc<str>>>,
     /// Until when the API server has asked to be left alone: it has too many requests, whatever they are about.
     spared: Option<Moment>,
-    epoch: u64,
+    timer_epoch: u64,
 }
 
 impl ScaleReader {
@@ -85,7 +85,7 @@ impl ScaleReader {
             waiting: VecDeque::new(),
             resources: BTreeMap::new(),
             spared: None,
-            epoch: 0,
+            timer_epoch: 0,
         }
     }
 
@@ -105,22 +105,22 @@ impl ScaleReader {
         self.resources.clear();
         self.waiting = self.named().into_keys().collect();
         let count = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
-        self.epoch += 1;
-        let epoch = self.epoch;
+        self.timer_epoch += 1;
+        let timer_epoch = self.timer_epoch;
         let round = ROUND.max(ROUND_PER_TARGET.saturating_mul(count));
-        cx.arm(round, Message::Round { epoch });
+        cx.arm(round, Message::Round { timer_epoch });
     }
 
     /// Puts what was named just now first.
     fn hurry(&mut self) {
-        for target in self.connections.named.answer() {
+        for target in self.connections.named.drain() {
             self.waiting.retain(|waiting| *waiting != target);
             self.waiting.push_front(target);
         }
     }
 
     /// Reads the first of those waiting, and publishes what they say.
-    async fn read(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+    async fn read(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
         let named = self.named();
         let batch: BTreeSet<TargetKey> = (0..BATCH)
             .map_while(|_| self.waiting.pop_front())
@@ -235,7 +235,7 @@ impl ScaleReader {
         cx: &Context<Message>,
         named: &BTreeMap<TargetKey, ScaleKind>,
         readings: Vec<(TargetKey, Reading)>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ActorError> {
         let before = self.facts.mirrors.scales.load();
         let mut after: Scales = before
             .iter()
@@ -269,8 +269,8 @@ impl ScaleReader {
             .map(|(target, _)| Dirty::Target(target.clone()))
             .collect();
         let scales = &self.facts.mirrors.scales;
-        scales.publish(cx.tenure(), Arc::new(after))?;
-        self.connections.dirty.ring_all(changed);
+        scales.publish(cx.epoch(), Arc::new(after))?;
+        self.connections.dirty.insert_all(changed);
         Ok(())
     }
 }
@@ -287,23 +287,23 @@ pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleKind)> {
     Some((target, ScaleKind { kind, version }))
 }
 
-impl Behaviour for ScaleReader {
+impl Actor for ScaleReader {
     type Msg = Message;
 
     async fn handle(
         &mut self,
         cx: &Context<Message>,
-        occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
-        match occasion {
-            Occasion::Wake => self.begin_round(cx),
-            Occasion::Message(Message::Round { epoch }) if epoch == self.epoch => {
+        event: Event<Message>,
+    ) -> Result<(), ActorError> {
+        match event {
+            Event::Started => self.begin_round(cx),
+            Event::Message(Message::Round { timer_epoch }) if timer_epoch == self.timer_epoch => {
                 self.begin_round(cx);
             }
-            Occasion::Message(Message::Round { .. }) => return Ok(()),
+            Event::Message(Message::Round { .. }) => return Ok(()),
             // A kind may have been defined since.
-            Occasion::Message(Message::TargetNamed) => self.resources.clear(),
-            Occasion::Message(Message::Read) => {}
+            Event::Message(Message::TargetNamed) => self.resources.clear(),
+            Event::Message(Message::Read) => {}
         }
         self.hurry();
         self.read(cx).await

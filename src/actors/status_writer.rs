@@ -18,7 +18,7 @@ use crate::actors::status::{self, Difference};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
 use crate::env::{Flaw, Generator};
-use crate::kit::{Behaviour, Context, Doorbell, Occasion, Trouble};
+use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::backoff::Backoff;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
@@ -54,7 +54,7 @@ pub enum Message {
     /// To itself: a delayed intent is due.
     Due {
         /// Only the newest timer counts.
-        epoch: u64,
+        timer_epoch: u64,
     },
 }
 
@@ -62,7 +62,7 @@ pub enum Message {
 #[derive(Debug, Clone)]
 pub struct Connections {
     /// The emitter, of what is stored.
-    pub settled: Doorbell<Settled>,
+    pub settled: DirtySet<Settled>,
     /// People, of a right that is missing.
     pub denials: Denials,
 }
@@ -81,7 +81,7 @@ pub struct StatusWriter {
     /// about, and a status that was decided meanwhile is one more.
     spared: Option<Moment>,
     term: u64,
-    epoch: u64,
+    timer_epoch: u64,
 }
 
 /// What became of one intent.
@@ -119,7 +119,7 @@ impl StatusWriter {
             written: BTreeMap::new(),
             spared: None,
             term: 0,
-            epoch: 0,
+            timer_epoch: 0,
         }
     }
 
@@ -166,8 +166,13 @@ impl StatusWriter {
         }
         let spared = self.spared_until(cx.now());
         if let Some(due) = spared.or_else(|| self.intents.next_due()) {
-            self.epoch += 1;
-            cx.arm(due.since(cx.now()), Message::Due { epoch: self.epoch });
+            self.timer_epoch += 1;
+            cx.arm(
+                due.since(cx.now()),
+                Message::Due {
+                    timer_epoch: self.timer_epoch,
+                },
+            );
         }
     }
 
@@ -302,7 +307,7 @@ impl StatusWriter {
 
     /// Tells the emitter which count is stored now, if that is known.
     fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
-        self.connections.settled.ring(Settled { key, stored });
+        self.connections.settled.insert(Settled { key, stored });
     }
 
     fn count(&self, result: &str) {
@@ -331,18 +336,20 @@ impl StatusWriter {
     }
 }
 
-impl Behaviour for StatusWriter {
+impl Actor for StatusWriter {
     type Msg = Message;
 
     async fn handle(
         &mut self,
         cx: &Context<Message>,
-        occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
-        match occasion {
-            Occasion::Wake => self.full_pass(),
-            Occasion::Message(Message::Due { epoch }) if epoch != self.epoch => return Ok(()),
-            Occasion::Message(Message::Due { .. } | Message::Work) => {}
+        event: Event<Message>,
+    ) -> Result<(), ActorError> {
+        match event {
+            Event::Started => self.full_pass(),
+            Event::Message(Message::Due { timer_epoch }) if timer_epoch != self.timer_epoch => {
+                return Ok(());
+            }
+            Event::Message(Message::Due { .. } | Message::Work) => {}
         }
         self.work(cx).await;
         Ok(())

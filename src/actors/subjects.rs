@@ -37,7 +37,7 @@ use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
-use crate::kit::{self, Address, ChildSpec, Doorbell, Role, WatchedKind};
+use crate::kit::{self, Address, ChildSpec, DirtySet, Role, WatchedKind};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{Controller, PodObject, ReplicaSetObject, TargetObject};
 use crate::serve::access::front_proxy;
@@ -53,17 +53,17 @@ const BOUND_PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=
 
 /// What every watcher is built from.
 #[derive(Clone)]
-pub struct Wiring {
+pub struct WatcherWiring {
     /// The API server.
     pub client: Client,
     /// Where facts go.
     pub facts: Facts,
     /// The registry of variants.
-    pub dirty: Doorbell<Dirty>,
+    pub dirty: DirtySet<Dirty>,
     /// Config.
-    pub config: Doorbell<config::Source>,
+    pub config: DirtySet<config::Source>,
     /// The reader of scale subresources.
-    pub named: Doorbell<TargetKey>,
+    pub named: DirtySet<TargetKey>,
     /// The status writer.
     pub statuses: Intents<VariantKey>,
     /// Kubernetes events.
@@ -74,17 +74,17 @@ pub struct Wiring {
     pub statics: Arc<StaticSettings>,
 }
 
-impl fmt::Debug for Wiring {
+impl fmt::Debug for WatcherWiring {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Wiring")
+            .debug_struct("WatcherWiring")
             .field("facts", &self.facts)
             .finish_non_exhaustive()
     }
 }
 
 /// The watchers, in the order in which they start.
-pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
+pub fn watchers(wiring: &WatcherWiring) -> Vec<ChildSpec> {
     let mirrors = &wiring.facts.mirrors;
     let mut children = vec![
         wiring.variants(),
@@ -138,7 +138,7 @@ pub fn watchers(wiring: &Wiring) -> Vec<ChildSpec> {
     children
 }
 
-impl Wiring {
+impl WatcherWiring {
     fn api<K>(&self) -> Api<Guarded<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -177,7 +177,7 @@ impl Wiring {
         kit::child(
             Role::Watcher(subject.kind),
             &Address::vacant(),
-            move |_tenure| Watcher::new(subject.clone(), facts.clone(), denials.clone()),
+            move |_epoch| Watcher::new(subject.clone(), facts.clone(), denials.clone()),
         )
     }
 
@@ -224,8 +224,8 @@ impl Wiring {
             self.api(),
             mirror,
             move |news| match news {
-                News::Changed(changed) => dirty.ring_all(concerned(changed)),
-                News::Synced => dirty.ring(Dirty::Everything),
+                News::Changed(changed) => dirty.insert_all(concerned(changed)),
+                News::Synced => dirty.insert(Dirty::Everything),
             },
         ))
     }
@@ -237,24 +237,24 @@ impl Wiring {
         let ring = move |news: News<'_, VariantRecord>| match news {
             News::Changed(changed) => {
                 for record in changed.before.iter().chain(&changed.after) {
-                    dirty.ring(Dirty::Variant(record.object.key.clone()));
-                    dirty.ring_all(crate::actors::mirrors::target_of(record).map(Dirty::Target));
+                    dirty.insert(Dirty::Variant(record.object.key.clone()));
+                    dirty.insert_all(crate::actors::mirrors::target_of(record).map(Dirty::Target));
                 }
                 if let Some(after) = &changed.after {
                     let before = changed.before.as_deref().and_then(scale_target);
                     let other = scale_target(after).filter(|now| before.as_ref() != Some(now));
-                    named.ring_all(other.map(|(target, _)| target));
+                    named.insert_all(other.map(|(target, _)| target));
                     // Somebody else may have written its status; ours is compared again.
                     statuses.add(after.object.key.clone());
                 }
                 // Whether a namespace has variants decides whether its ConfigMaps count.
                 if changed.before.is_none() || changed.after.is_none() {
-                    config.ring(config::Source::Variants);
+                    config.insert(config::Source::Variants);
                 }
             }
             News::Synced => {
-                dirty.ring(Dirty::Everything);
-                config.ring(config::Source::Variants);
+                dirty.insert(Dirty::Everything);
+                config.insert(config::Source::Variants);
             }
         };
         let kind = WatchedKind::VariantAutoscaling;
@@ -275,7 +275,7 @@ impl Wiring {
     ) -> ChildSpec {
         let config = self.config.clone();
         let names = self.statics.config_maps.clone();
-        let ring = move |_: News<'_, _>| config.ring(config::Source::ConfigMaps);
+        let ring = move |_: News<'_, _>| config.insert(config::Source::ConfigMaps);
         self.watcher(Subject::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
             options: WatchOptions {
@@ -304,12 +304,12 @@ impl Wiring {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let mirror = &self.facts.mirrors.namespaces;
         let ring = move |news: News<'_, _>| {
-            config.ring(config::Source::Namespaces);
+            config.insert(config::Source::Namespaces);
             match news {
                 News::Changed(changed) => {
-                    dirty.ring(Dirty::Namespace(Arc::clone(&changed.key.name)));
+                    dirty.insert(Dirty::Namespace(Arc::clone(&changed.key.name)));
                 }
-                News::Synced => dirty.ring(Dirty::Everything),
+                News::Synced => dirty.insert(Dirty::Everything),
             }
         };
         let api: Api<Guarded<PartialObjectMeta<Namespace>>> = Api::all(self.client.clone());
@@ -322,11 +322,11 @@ impl Wiring {
         let ring = move |news: News<'_, PodObject>| match news {
             News::Changed(changed) => {
                 let states = changed.before.iter().chain(&changed.after);
-                dirty.ring_all(
+                dirty.insert_all(
                     states.filter_map(|pod| controlled(&pod.namespace, pod.controller.as_ref())),
                 );
             }
-            News::Synced => dirty.ring(Dirty::Everything),
+            News::Synced => dirty.insert(Dirty::Everything),
         };
         self.watcher(Subject::<SlimPod> {
             options: WatchOptions {
@@ -399,9 +399,9 @@ impl Wiring {
             News::Changed(changed) => {
                 let scalers = changed.before.iter().chain(&changed.after);
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
-                dirty.ring_all(targets.map(Dirty::Target));
+                dirty.insert_all(targets.map(Dirty::Target));
             }
-            News::Synced => dirty.ring(Dirty::Everything),
+            News::Synced => dirty.insert(Dirty::Everything),
         };
         self.watcher(Self::subject::<K>(kind, self.api(), mirror, ring))
     }

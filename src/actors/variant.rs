@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::actors::facts::Facts;
 use crate::actors::optimizer;
 use crate::env::Flaw;
-use crate::kit::{Address, Context, Doorbell, Duty, Occasion, Tenure};
+use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::snapshot::VariantView;
@@ -20,7 +20,7 @@ pub enum Message {
     /// To itself: look again, although nothing changed.
     Deadline {
         /// Only the newest timer counts.
-        epoch: u64,
+        timer_epoch: u64,
     },
 }
 
@@ -38,11 +38,11 @@ pub enum Effect {
 pub struct Variant {
     key: VariantKey,
     facts: Facts,
-    tenure: Tenure,
-    changed: Doorbell<VariantKey>,
+    epoch: Epoch,
+    changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::Message>,
     state: VariantState,
-    epoch: u64,
+    timer_epoch: u64,
 }
 
 impl Variant {
@@ -50,8 +50,8 @@ impl Variant {
     pub fn new(
         key: VariantKey,
         facts: Facts,
-        tenure: &Tenure,
-        changed: Doorbell<VariantKey>,
+        epoch: &Epoch,
+        changed: DirtySet<VariantKey>,
         optimizer: Address<optimizer::Message>,
     ) -> Self {
         let mut known = facts.board.get(&key);
@@ -62,11 +62,11 @@ impl Variant {
         Self {
             key,
             facts,
-            tenure: tenure.clone(),
+            epoch: epoch.clone(),
             changed,
             optimizer,
             state,
-            epoch: 0,
+            timer_epoch: 0,
         }
     }
 
@@ -76,17 +76,22 @@ impl Variant {
         };
         effects.push(Effect::Show(refreshed.view));
         if let Some(after) = refreshed.look_again {
-            self.epoch += 1;
-            effects.push(Effect::Arm(after, Message::Deadline { epoch: self.epoch }));
+            self.timer_epoch += 1;
+            effects.push(Effect::Arm(
+                after,
+                Message::Deadline {
+                    timer_epoch: self.timer_epoch,
+                },
+            ));
         }
     }
 
     fn show(&self, view: &Arc<VariantView>) {
-        let Ok(replaced) = self.facts.board.put(&self.tenure, Arc::clone(view)) else {
+        let Ok(replaced) = self.facts.board.put(&self.epoch, Arc::clone(view)) else {
             return;
         };
         // Whoever shows it compares it with what is stored, too, which may be all that has changed.
-        self.changed.ring(self.key.clone());
+        self.changed.insert(self.key.clone());
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {
             // An absent optimizer plans everything when it comes back.
@@ -95,15 +100,15 @@ impl Variant {
     }
 }
 
-impl Duty for Variant {
+impl StateMachine for Variant {
     type Msg = Message;
     type Effect = Effect;
 
-    fn step(&mut self, now: Moment, occasion: Occasion<Message>, effects: &mut Vec<Effect>) {
-        match occasion {
-            Occasion::Wake | Occasion::Message(Message::Refresh) => self.refresh(now, effects),
-            Occasion::Message(Message::Deadline { epoch }) => {
-                if epoch == self.epoch {
+    fn step(&mut self, now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Started | Event::Message(Message::Refresh) => self.refresh(now, effects),
+            Event::Message(Message::Deadline { timer_epoch }) => {
+                if timer_epoch == self.timer_epoch {
                     self.refresh(now, effects);
                 }
             }

@@ -8,7 +8,7 @@ use crate::actors::event_recorder::Events;
 use crate::actors::facts::Facts;
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{EventReason, Notice, Severity};
-use crate::kit::{self, Address, ChildSpec, Context, Doorbell, Occasion, Order, Registry, Role};
+use crate::kit::{self, Address, ChildSpec, Context, DirtySet, Event, Order, Registry, Role};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::Controller;
 
@@ -45,8 +45,8 @@ pub enum Dirty {
 #[derive(Debug)]
 pub struct Variants {
     facts: Facts,
-    dirty: Doorbell<Dirty>,
-    changed: Doorbell<VariantKey>,
+    dirty: DirtySet<Dirty>,
+    changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::Message>,
     events: Events,
     children: BTreeMap<VariantKey, Child>,
@@ -68,8 +68,8 @@ impl Variants {
     /// A new life of the role.
     pub fn new(
         facts: Facts,
-        dirty: Doorbell<Dirty>,
-        changed: Doorbell<VariantKey>,
+        dirty: DirtySet<Dirty>,
+        changed: DirtySet<VariantKey>,
         optimizer: Address<optimizer::Message>,
         events: Events,
     ) -> Self {
@@ -185,10 +185,10 @@ impl Registry for Variants {
     fn reconcile(
         &mut self,
         _cx: &Context<Message>,
-        occasion: Occasion<Message>,
+        event: Event<Message>,
     ) -> Vec<Order<VariantKey>> {
-        let mut dirty = self.dirty.answer();
-        if matches!(occasion, Occasion::Wake) {
+        let mut dirty = self.dirty.drain();
+        if matches!(event, Event::Started) {
             // A new life of the supervisor begins with nobody in quarantine.
             self.facts.clear_quarantine();
             dirty.insert(Dirty::Everything);
@@ -212,11 +212,11 @@ impl Registry for Variants {
             self.optimizer.clone(),
         );
         let name = key.clone();
-        kit::machine(Role::Variant(key.clone()), &address, move |tenure| {
+        kit::machine(Role::Variant(key.clone()), &address, move |epoch| {
             variant::Variant::new(
                 name.clone(),
                 facts.clone(),
-                tenure,
+                epoch,
                 changed.clone(),
                 optimizer.clone(),
             )
@@ -229,9 +229,9 @@ impl Registry for Variants {
         self.facts.board.remove(key);
         // What comes back under its name has not failed.
         self.facts.set_quarantine(key, None);
-        self.changed.ring(key.clone());
+        self.changed.insert(key.clone());
         if let Some(next) = self.refused.pop_first() {
-            self.dirty.ring(Dirty::Variant(next));
+            self.dirty.insert(Dirty::Variant(next));
         }
     }
 
@@ -253,12 +253,12 @@ impl Registry for Variants {
             };
             self.events.throw(self.facts.clock.now(), notice);
         }
-        self.changed.ring(key.clone());
+        self.changed.insert(key.clone());
     }
 
     fn released(&mut self, key: &VariantKey) {
         tracing::info!(variant = %key, "variant runs again");
         self.facts.set_quarantine(key, None);
-        self.changed.ring(key.clone());
+        self.changed.insert(key.clone());
     }
 }

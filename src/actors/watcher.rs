@@ -21,7 +21,7 @@ use crate::cluster::watch::{
     Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
 use crate::env::Flaw;
-use crate::kit::{Behaviour, Context, Occasion, Trouble, WatchedKind};
+use crate::kit::{Actor, ActorError, Context, Event, WatchedKind};
 
 /// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
 /// stands still differs from one that has nothing to hear. Longer than a request may take.
@@ -149,14 +149,14 @@ where
 
     /// Forgets the kind, and waits for settings that need it, for as long as an occasion may take;
     /// whether they came.
-    async fn rest(&mut self, cx: &Context<Message>) -> Result<bool, Trouble> {
+    async fn rest(&mut self, cx: &Context<Message>) -> Result<bool, ActorError> {
         if !self.rests {
             self.relist = None;
             // It is what knows for how long the API server is to be left alone.
             if let Some(watch) = &mut self.watch {
                 watch.begin_anew();
             }
-            self.subject.mirror.forget(cx.tenure())?;
+            self.subject.mirror.forget(cx.epoch())?;
             self.rests = true;
         }
         let mut settings = self.facts.settings.follow();
@@ -165,7 +165,7 @@ where
         Ok(timeout(PULL, in_force).await.is_ok())
     }
 
-    fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), Trouble> {
+    fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), ActorError> {
         let heard = !matches!(event, WatchEvent::Failed { .. });
         match event {
             WatchEvent::Restarted => self.relist = Some(self.subject.mirror.relist()),
@@ -192,7 +192,7 @@ where
                     "kind is not served"
                 );
                 let first = !self.subject.mirror.synced();
-                for changed in self.subject.mirror.kind_absent(cx.tenure())? {
+                for changed in self.subject.mirror.kind_absent(cx.epoch())? {
                     (self.subject.ring)(News::Changed(&changed));
                 }
                 if first {
@@ -203,7 +203,7 @@ where
             WatchEvent::Failed { error, retry_in } => self.fail(cx, &error, retry_in)?,
         }
         if heard {
-            self.subject.mirror.touch(cx.tenure(), cx.now())?;
+            self.subject.mirror.touch(cx.epoch(), cx.now())?;
         }
         Ok(())
     }
@@ -213,12 +213,12 @@ where
         cx: &Context<Message>,
         error: &WatchError,
         retry_in: Duration,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ActorError> {
         tracing::warn!(kind = self.subject.kind.as_str(), %error, ?retry_in, "watch failed");
         let labels = ["watcher", self.subject.kind.as_str()];
         let errors = &self.facts.series.process.errors;
         errors.with_label_values(&labels).inc();
-        self.subject.mirror.fail(cx.tenure(), &error.to_string())?;
+        self.subject.mirror.fail(cx.epoch(), &error.to_string())?;
         if error.is_forbidden() {
             self.denials.tell("Watch", error);
         }
@@ -234,12 +234,12 @@ where
         }
     }
 
-    fn swap(&mut self, cx: &Context<Message>) -> Result<(), Trouble> {
+    fn swap(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
         let Some(relist) = self.relist.take() else {
             return Ok(());
         };
         let first = !self.subject.mirror.synced();
-        for changed in self.subject.mirror.replace(cx.tenure(), relist)? {
+        for changed in self.subject.mirror.replace(cx.epoch(), relist)? {
             if changed.after.is_none() && self.facts.flaws.has(Flaw::DeletionsUntold) {
                 continue;
             }
@@ -287,11 +287,16 @@ where
         event
     }
 
-    fn apply(&self, cx: &Context<Message>, key: ObjectKey, view: K::View) -> Result<(), Trouble> {
+    fn apply(
+        &self,
+        cx: &Context<Message>,
+        key: ObjectKey,
+        view: K::View,
+    ) -> Result<(), ActorError> {
         if !(self.subject.wanted)(&view) {
             return self.delete(cx, &key);
         }
-        match self.subject.mirror.apply(cx.tenure(), key, view) {
+        match self.subject.mirror.apply(cx.epoch(), key, view) {
             Ok(Some(changed)) => (self.subject.ring)(News::Changed(&changed)),
             Ok(None) => {}
             Err(error @ MirrorError::Full { .. }) => {
@@ -302,8 +307,8 @@ where
         Ok(())
     }
 
-    fn delete(&self, cx: &Context<Message>, key: &ObjectKey) -> Result<(), Trouble> {
-        if let Some(changed) = self.subject.mirror.delete(cx.tenure(), key)? {
+    fn delete(&self, cx: &Context<Message>, key: &ObjectKey) -> Result<(), ActorError> {
+        if let Some(changed) = self.subject.mirror.delete(cx.epoch(), key)? {
             (self.subject.ring)(News::Changed(&changed));
         }
         Ok(())
@@ -327,7 +332,11 @@ where
         flaws.has(Flaw::DeletionsIgnored) || (flaws.has(Flaw::ScalersKept) && is_scaler)
     }
 
-    fn malformed(&mut self, cx: &Context<Message>, malformed: &Malformed) -> Result<(), Trouble> {
+    fn malformed(
+        &mut self,
+        cx: &Context<Message>,
+        malformed: &Malformed,
+    ) -> Result<(), ActorError> {
         let key = malformed.key();
         tracing::warn!(kind = self.subject.kind.as_str(), error = %malformed, "object cannot be read");
         match (
@@ -343,7 +352,7 @@ where
     }
 }
 
-impl<K> Behaviour for Watcher<K>
+impl<K> Actor for Watcher<K>
 where
     K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
@@ -352,8 +361,8 @@ where
     async fn handle(
         &mut self,
         cx: &Context<Message>,
-        _occasion: Occasion<Message>,
-    ) -> Result<(), Trouble> {
+        _occasion: Event<Message>,
+    ) -> Result<(), ActorError> {
         if !(self.subject.needed)(&self.facts.settings.load()) {
             let is_needed = self.rest(cx).await?;
             if !is_needed {

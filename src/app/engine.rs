@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Env, Plant};
+use super::{Env, Wiring};
 use crate::actors::{collector, optimizer, router_scraper};
 use crate::kit::{self, Address, ChildSpec, Role};
 use crate::signals::Namespace;
 
-impl Plant {
+impl Wiring {
     pub(super) fn engine(&self, env: &Env) -> Vec<ChildSpec> {
         vec![
             self.collector(env),
@@ -22,7 +22,7 @@ impl Plant {
         // Settings have validated it already.
         let namespace = self.statics.scope.watch_namespace.as_deref();
         let namespace = namespace.and_then(|namespace| Namespace::parse(namespace).ok());
-        kit::child(Role::Collector, &self.addresses.collector, move |_tenure| {
+        kit::child(Role::Collector, &self.addresses.collector, move |_epoch| {
             collector::Collector::new(
                 facts.clone(),
                 Arc::clone(&prometheus),
@@ -35,7 +35,7 @@ impl Plant {
     fn optimizer(&self) -> ChildSpec {
         let (facts, plans) = (self.facts.clone(), self.plans.clone());
         let collector = self.addresses.collector.clone();
-        kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_tenure| {
+        kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_epoch| {
             optimizer::Optimizer::new(facts.clone(), plans.clone(), collector.clone())
         })
     }
@@ -43,7 +43,7 @@ impl Plant {
     fn router_scraper(&self, env: &Env) -> ChildSpec {
         let (facts, routers) = (self.facts.clone(), Arc::clone(&env.routers));
         let optimizer = self.addresses.optimizer.clone();
-        kit::child(Role::RouterScraper, &Address::vacant(), move |_tenure| {
+        kit::child(Role::RouterScraper, &Address::vacant(), move |_epoch| {
             router_scraper::RouterScraper::new(
                 facts.clone(),
                 Arc::clone(&routers),

@@ -16,7 +16,7 @@ use crate::actors::config::log_notice;
 use crate::app::{self, Env, Startup};
 use crate::cluster::client::{Source, connect, within};
 use crate::env::{Clock, SeedTree};
-use crate::kit::{Census, ExitReason, Kit};
+use crate::kit::{ActorRegistry, ExitReason, Kit};
 use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
 use crate::settings::generation::Generation;
 use crate::settings::layers::resolve;
@@ -186,7 +186,7 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
     let kit = Kit {
         clock: Clock::real(),
         seed,
-        census: Census::new(),
+        actors: ActorRegistry::new(),
     };
     let env = Env {
         kit,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::kit::{Guard, Superseded, Tenure};
+use crate::kit::{Epoch, Fenced, Guard};
 use crate::policy::moment::Moment;
 
 /// Most objects that one mirror holds. At well below 1 kB for a projection that is 200 MB.
@@ -128,7 +128,7 @@ impl<V> Index<V> {
 pub enum MirrorError {
     /// The writer's successor has written already.
     #[error(transparent)]
-    Superseded(#[from] Superseded),
+    Superseded(#[from] Fenced),
     /// The object is one too many.
     #[error(
         "{key} is not mirrored: the mirror holds {capacity} objects of this kind already; \
@@ -255,8 +255,8 @@ impl<V> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn touch(&self, tenure: &Tenure, now: Moment) -> Result<(), Superseded> {
-        self.write(tenure, |state| {
+    pub fn touch(&self, epoch: &Epoch, now: Moment) -> Result<(), Fenced> {
+        self.write(epoch, |state| {
             state.contact = Some(now);
             state.trouble = None;
         })
@@ -271,16 +271,16 @@ impl<V> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn fail(&self, tenure: &Tenure, why: &str) -> Result<(), Superseded> {
-        self.write(tenure, |state| state.trouble = Some(Arc::from(why)))
+    pub fn fail(&self, epoch: &Epoch, why: &str) -> Result<(), Fenced> {
+        self.write(epoch, |state| state.trouble = Some(Arc::from(why)))
     }
 
     /// Forgets everything, since nobody needs it any more.
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn forget(&self, tenure: &Tenure) -> Result<(), Superseded> {
-        self.write(tenure, |state| {
+    pub fn forget(&self, epoch: &Epoch) -> Result<(), Fenced> {
+        self.write(epoch, |state| {
             let gone = std::mem::take(&mut state.objects);
             state.index.naming.clear();
             state.sync = SyncState::Never;
@@ -294,8 +294,8 @@ impl<V> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn kind_absent(&self, tenure: &Tenure) -> Result<Vec<Changed<V>>, Superseded> {
-        self.write(tenure, |state| {
+    pub fn kind_absent(&self, epoch: &Epoch) -> Result<Vec<Changed<V>>, Fenced> {
+        self.write(epoch, |state| {
             let gone = std::mem::take(&mut state.objects);
             state.index.naming.clear();
             state.sync = SyncState::KindAbsent;
@@ -314,12 +314,8 @@ impl<V> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn delete(
-        &self,
-        tenure: &Tenure,
-        key: &ObjectKey,
-    ) -> Result<Option<Changed<V>>, Superseded> {
-        self.write(tenure, |state| {
+    pub fn delete(&self, epoch: &Epoch, key: &ObjectKey) -> Result<Option<Changed<V>>, Fenced> {
+        self.write(epoch, |state| {
             let before = state.objects.remove(key)?;
             state.index.remove(key, &before);
             state.count(Change::Changed);
@@ -340,10 +336,10 @@ impl<V> Mirror<V> {
 
     fn write<R>(
         &self,
-        tenure: &Tenure,
+        epoch: &Epoch,
         change: impl FnOnce(&mut State<V>) -> R,
-    ) -> Result<R, Superseded> {
-        self.shared.guard.admit(tenure, || {
+    ) -> Result<R, Fenced> {
+        self.shared.guard.admit(epoch, || {
             let mut state: RwLockWriteGuard<'_, _> = self
                 .shared
                 .state
@@ -361,12 +357,12 @@ impl<V: PartialEq> Mirror<V> {
     /// If a newer incarnation of the writer has written, or if the object is new and one too many.
     pub fn apply(
         &self,
-        tenure: &Tenure,
+        epoch: &Epoch,
         key: ObjectKey,
         value: V,
     ) -> Result<Option<Changed<V>>, MirrorError> {
         let capacity = self.shared.capacity;
-        self.write(tenure, |state| {
+        self.write(epoch, |state| {
             let before = state.objects.get(&key).cloned();
             match &before {
                 Some(known) if **known == value => return Ok(None),
@@ -401,8 +397,8 @@ impl<V: PartialEq> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn replace(&self, tenure: &Tenure, list: Relist<V>) -> Result<Vec<Changed<V>>, Superseded> {
-        self.write(tenure, |state| {
+    pub fn replace(&self, epoch: &Epoch, list: Relist<V>) -> Result<Vec<Changed<V>>, Fenced> {
+        self.write(epoch, |state| {
             let mut before = std::mem::replace(&mut state.objects, list.objects);
             let mut changed = Vec::new();
             state.index.naming.clear();

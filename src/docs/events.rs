@@ -76,12 +76,12 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
 fn page() -> String {
     let mut text = INTRODUCTION.to_owned();
     for reason in EventReason::OWN {
-        let [kind, object, occasion] = described(*reason).unwrap();
+        let [kind, object, event] = described(*reason).unwrap();
         text.push_str(&row(&[
             code(reason.as_str()),
             kind.to_owned(),
             object.to_owned(),
-            occasion.to_owned(),
+            event.to_owned(),
         ]));
     }
     text.push_str(CONDITIONS);

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::behaviour::Occasion;
-use super::life::Life;
+use super::actor::Event;
+use super::incarnation::Incarnation;
 
 /// Whether a message was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,13 +12,13 @@ use super::life::Life;
 pub enum Delivery {
     /// It is in the mailbox of the present life; that life may still end before it handles it.
     Taken,
-    /// No life is running. The next one begins with [`Occasion::Wake`] and finds what waits in
+    /// No life is running. The next one begins with [`Event::Started`] and finds what waits in
     /// doorbells and slots.
     Vacant,
 }
 
 /// Reaches a role over all its lives. Vacant until a supervisor starts the role.
-pub struct Address<M>(Arc<RwLock<Option<Inbox<Occasion<M>>>>>);
+pub struct Address<M>(Arc<RwLock<Option<Inbox<Event<M>>>>>);
 
 impl<M: Send + 'static> Address<M> {
     /// An address that no life answers yet.
@@ -30,7 +30,7 @@ impl<M: Send + 'static> Address<M> {
     pub fn tell(&self, message: M) -> Delivery {
         let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match &*present {
-            Some(inbox) if inbox.deliver(Occasion::Message(message)) => Delivery::Taken,
+            Some(inbox) if inbox.deliver(Event::Message(message)) => Delivery::Taken,
             Some(_) | None => Delivery::Vacant,
         }
     }
@@ -45,9 +45,9 @@ impl<M: Send + 'static> Address<M> {
 
     /// Leads to a new life from now on. Its wake-up is sent under the lock: no message can come
     /// before it, and whoever was told that the address is vacant had rung before it.
-    pub(super) fn publish(&self, inbox: Inbox<Occasion<M>>) {
+    pub(super) fn publish(&self, inbox: Inbox<Event<M>>) {
         let mut present = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        inbox.deliver(Occasion::Wake);
+        inbox.deliver(Event::Started);
         *present = Some(inbox);
     }
 }
@@ -63,7 +63,7 @@ impl<M> fmt::Debug for Address<M> {
         let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
         formatter
             .debug_tuple("Address")
-            .field(&present.as_ref().map(|inbox| inbox.life.tenure()))
+            .field(&present.as_ref().map(|inbox| inbox.incarnation.epoch()))
             .finish()
     }
 }
@@ -71,21 +71,24 @@ impl<M> fmt::Debug for Address<M> {
 /// The counted mailbox of one life.
 pub(super) struct Inbox<M> {
     send: Arc<dyn Fn(M) -> bool + Send + Sync>,
-    life: Arc<Life>,
+    incarnation: Arc<Incarnation>,
 }
 
 impl<M> Inbox<M> {
     /// `send` returns `false` if the life has ended.
-    pub(super) fn new(life: Arc<Life>, send: impl Fn(M) -> bool + Send + Sync + 'static) -> Self {
+    pub(super) fn new(
+        incarnation: Arc<Incarnation>,
+        send: impl Fn(M) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self {
             send: Arc::new(send),
-            life,
+            incarnation,
         }
     }
 
     /// `false` if the life has ended.
     pub(super) fn deliver(&self, message: M) -> bool {
-        self.life.count_told(|| (self.send)(message))
+        self.incarnation.count_told(|| (self.send)(message))
     }
 }
 
@@ -93,7 +96,7 @@ impl<M> Clone for Inbox<M> {
     fn clone(&self) -> Self {
         Self {
             send: Arc::clone(&self.send),
-            life: Arc::clone(&self.life),
+            incarnation: Arc::clone(&self.incarnation),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
-use super::tenure::{Guard, Superseded, Tenure};
+use super::epoch::{Epoch, Fenced, Guard};
 
 /// The latest value that a role has published.
 pub struct Cell<T>(Arc<Inner<T>>);
@@ -44,8 +44,8 @@ impl<T: Send + Sync + 'static> Cell<T> {
     }
 
     /// Follows the value from now on.
-    pub fn follow(&self) -> Follower<T> {
-        Follower {
+    pub fn follow(&self) -> CellFollower<T> {
+        CellFollower {
             cell: self.clone(),
             seen: self.0.read(|published| published.version),
         }
@@ -54,9 +54,9 @@ impl<T: Send + Sync + 'static> Cell<T> {
     /// Replaces the value.
     ///
     /// # Errors
-    /// [`Superseded`] if a later life of the writer has published; the value stays.
-    pub fn publish(&self, tenure: &Tenure, value: Arc<T>) -> Result<(), Superseded> {
-        let replaced = self.0.guard.admit(tenure, || self.0.replace(value))?;
+    /// [`Fenced`] if a later life of the writer has published; the value stays.
+    pub fn publish(&self, epoch: &Epoch, value: Arc<T>) -> Result<(), Fenced> {
+        let replaced = self.0.guard.admit(epoch, || self.0.replace(value))?;
         self.0.changes.notify_waiters();
         // Dropped here, where no lock is held: it may be large.
         drop(replaced);
@@ -86,13 +86,13 @@ impl<T> Inner<T> {
 }
 
 /// A reader that waits for what is published.
-pub struct Follower<T> {
+pub struct CellFollower<T> {
     cell: Cell<T>,
     /// The version that counts as seen.
     seen: u64,
 }
 
-impl<T: Send + Sync + 'static> Follower<T> {
+impl<T: Send + Sync + 'static> CellFollower<T> {
     /// The present value, which counts as seen from now on.
     pub fn take(&mut self) -> Arc<T> {
         let (version, value) = self
@@ -139,7 +139,7 @@ impl<T> Clone for Cell<T> {
     }
 }
 
-impl<T> Clone for Follower<T> {
+impl<T> Clone for CellFollower<T> {
     fn clone(&self) -> Self {
         Self {
             cell: self.cell.clone(),
@@ -156,10 +156,10 @@ impl<T: fmt::Debug> fmt::Debug for Cell<T> {
     }
 }
 
-impl<T> fmt::Debug for Follower<T> {
+impl<T> fmt::Debug for CellFollower<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Follower")
+            .debug_struct("CellFollower")
             .field("seen", &self.seen)
             .finish_non_exhaustive()
     }

@@ -74,12 +74,12 @@ impl fmt::Write for FirstPiece<'_> {
 
 /// Stands between all handlers of a process and their work: a process that is paused begins none.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(super) struct PauseGate {
     closed: AtomicBool,
     moved: Notify,
 }
 
-impl Gate {
+impl PauseGate {
     pub(super) fn close(&self, closed: bool) {
         self.closed.store(closed, Ordering::Release);
         self.moved.notify_waiters();

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ractor::{Actor, ActorCell, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{ActorCell, ActorRef, SpawnErr, SupervisionEvent};
 
-use super::census::LifeGuard;
-use super::life::Life;
-use super::role::{Role, Shape, StopHow};
+use super::incarnation::Incarnation;
+use super::registry::IncarnationGuard;
+use super::role::{ActorKind, Role, StopHow};
 use super::root::Kit;
 use super::stall::StallWatch;
 use crate::env::Flaw;
@@ -31,52 +31,56 @@ const LAST_WAIT: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub struct ChildSpec {
     role: Role,
-    shape: Shape,
+    kind: ActorKind,
     spawn: Arc<Spawn>,
 }
 
-type Spawn = dyn Fn(Boarding, Option<ActorCell>) -> BoxFuture<'static, Result<ActorCell, SpawnErr>>
+type Spawn = dyn Fn(SpawnContext, Option<ActorCell>) -> BoxFuture<'static, Result<ActorCell, SpawnErr>>
     + Send
     + Sync;
 
 /// What a life is given to begin with.
-pub(super) struct Boarding {
+pub(super) struct SpawnContext {
     pub(super) kit: Kit,
-    pub(super) guard: LifeGuard,
+    pub(super) guard: IncarnationGuard,
 }
 
 /// Starts an actor, under a supervisor unless it is the root.
-pub(super) async fn spawn<A: Actor<Arguments = Boarding>>(
+pub(super) async fn spawn<A: ractor::Actor<Arguments = SpawnContext>>(
     actor: A,
-    boarding: Boarding,
+    spawn_context: SpawnContext,
     supervisor: Option<ActorCell>,
 ) -> Result<ActorRef<A::Msg>, SpawnErr> {
     #[cfg(feature = "sim")]
-    let (census, life) = (
-        boarding.kit.census.clone(),
-        Arc::clone(boarding.guard.life()),
+    let (actors, incarnation) = (
+        spawn_context.kit.actors.clone(),
+        Arc::clone(spawn_context.guard.incarnation()),
     );
     let (actor, task) = match supervisor {
-        Some(supervisor) => Actor::spawn_linked(None, actor, boarding, supervisor).await?,
-        None => Actor::spawn(None, actor, boarding).await?,
+        Some(supervisor) => {
+            ractor::Actor::spawn_linked(None, actor, spawn_context, supervisor).await?
+        }
+        None => ractor::Actor::spawn(None, actor, spawn_context).await?,
     };
     #[cfg(feature = "sim")]
-    census.hold(life.role(), task.abort_handle());
+    actors.hold(incarnation.role(), task.abort_handle());
     #[cfg(not(feature = "sim"))]
     drop(task);
     Ok(actor)
 }
 
 impl ChildSpec {
-    pub(super) fn new<F, S>(role: Role, shape: Shape, spawn: F) -> Self
+    pub(super) fn new<F, S>(role: Role, kind: ActorKind, spawn: F) -> Self
     where
-        F: Fn(Boarding, Option<ActorCell>) -> S + Send + Sync + 'static,
+        F: Fn(SpawnContext, Option<ActorCell>) -> S + Send + Sync + 'static,
         S: Future<Output = Result<ActorCell, SpawnErr>> + Send + 'static,
     {
         Self {
             role,
-            shape,
-            spawn: Arc::new(move |boarding, supervisor| spawn(boarding, supervisor).boxed()),
+            kind,
+            spawn: Arc::new(move |spawn_context, supervisor| {
+                spawn(spawn_context, supervisor).boxed()
+            }),
         }
     }
 
@@ -98,12 +102,12 @@ impl ChildSpec {
                 name(parent.as_ref()),
             ));
         }
-        let expected = self.role.policy().shape;
-        if self.shape != expected {
+        let expected = self.role.policy().kind;
+        if self.kind != expected {
             return Err(format!(
                 "{} is specified as a {:?} but its role is that of a {expected:?}; \
                  use the constructor of that shape",
-                self.role, self.shape,
+                self.role, self.kind,
             ));
         }
         Ok(())
@@ -116,22 +120,22 @@ impl ChildSpec {
         supervisor: Option<(&Role, ActorCell)>,
     ) -> Result<Live, String> {
         self.check(supervisor.as_ref().map(|(role, _)| *role))?;
-        let guard = kit.census.begin(&self.role, kit.clock.now());
-        let life = Arc::clone(guard.life());
-        let boarding = Boarding {
+        let guard = kit.actors.begin(&self.role, kit.clock.now());
+        let incarnation = Arc::clone(guard.incarnation());
+        let spawn_context = SpawnContext {
             kit: kit.clone(),
             guard,
         };
-        match (self.spawn)(boarding, supervisor.map(|(_, cell)| cell)).await {
+        match (self.spawn)(spawn_context, supervisor.map(|(_, cell)| cell)).await {
             Ok(cell) => {
                 let started = kit.clock.now().monotonic;
                 Ok(Live {
                     cell,
-                    life,
+                    incarnation,
                     started,
                     swept: started,
                     stall: StallWatch::default(),
-                    doom: None,
+                    kill_reason: None,
                 })
             }
             Err(SpawnErr::StartupFailed(why)) => Err(why.to_string()),
@@ -145,7 +149,7 @@ impl fmt::Debug for ChildSpec {
         formatter
             .debug_struct("ChildSpec")
             .field("role", &self.role)
-            .field("shape", &self.shape)
+            .field("shape", &self.kind)
             .finish_non_exhaustive()
     }
 }
@@ -153,31 +157,31 @@ impl fmt::Debug for ChildSpec {
 /// The present life of a child.
 pub(super) struct Live {
     pub(super) cell: ActorCell,
-    pub(super) life: Arc<Life>,
+    pub(super) incarnation: Arc<Incarnation>,
     /// Monotonic time of its start.
     pub(super) started: Duration,
     /// When it was last looked at.
     swept: Duration,
     stall: StallWatch,
-    doom: Option<String>,
+    kill_reason: Option<String>,
 }
 
 impl Live {
     /// Kills it if it stands still.
     pub(super) fn sweep(&mut self, kit: &Kit, now: Duration) {
-        let role = self.life.role();
+        let role = self.incarnation.role();
         let Some(limit) = role.policy().stall_after else {
             return;
         };
         // In this order, so that a message handled in between cannot look as if it were waiting.
-        let handled = self.life.handled();
-        let told = self.life.told();
+        let handled = self.incarnation.handled();
+        let told = self.incarnation.told();
         let mut still = self.stall.observe(now, told, handled);
         let before = std::mem::replace(&mut self.swept, now);
-        if kit.census.flaws().has(Flaw::PauseTakenForHang) && told > handled {
+        if kit.actors.flaws().has(Flaw::PauseTakenForHang) && told > handled {
             still = still.max(now.saturating_sub(before));
         }
-        if still < limit || self.doom.is_some() {
+        if still < limit || self.kill_reason.is_some() {
             return;
         }
         let why = format!(
@@ -187,44 +191,44 @@ impl Live {
             still.as_secs(),
             limit.as_secs(),
         );
-        kit.census.stalled(role);
+        kit.actors.stalled(role);
         self.cell.kill();
-        self.doom = Some(why);
+        self.kill_reason = Some(why);
     }
 
     /// Why it ended: what this supervisor killed it for, else what was reported.
     pub(super) fn verdict_on_death(self, reported: String) -> String {
-        self.doom.unwrap_or(reported)
+        self.kill_reason.unwrap_or(reported)
     }
 
     /// Asks it to end by `deadline` (monotonic).
     pub(super) fn ask_to_end(&self, kit: &Kit, deadline: Duration) {
-        self.life.set_stop_by(deadline);
-        match self.life.role().policy().stop {
+        self.incarnation.set_stop_by(deadline);
+        match self.incarnation.role().policy().stop {
             StopHow::Stop => self.cell.stop(None),
-            StopHow::Kill => kit.census.fell(self.life.role()),
+            StopHow::Kill => kit.actors.kill_tree(self.incarnation.role()),
         }
     }
 
     /// Waits for its end until `deadline`, then kills it.
-    pub(super) async fn see_it_end(&self, kit: &Kit, deadline: Duration) {
+    pub(super) async fn join(&self, kit: &Kit, deadline: Duration) {
         let left = deadline.saturating_sub(kit.clock.now().monotonic);
         if self.cell.wait(Some(left)).await.is_err() {
-            let role = self.life.role();
+            let role = self.incarnation.role();
             tracing::warn!(%role, "did not stop within its grace and is killed");
-            kit.census.count_overdue();
-            kit.census.fell(role);
+            kit.actors.count_overdue();
+            kit.actors.kill_tree(role);
             if self.cell.wait(Some(LAST_WAIT)).await.is_err() {
                 return;
             }
         }
-        kit.census.end(&self.life);
+        kit.actors.end(&self.incarnation);
     }
 }
 
 /// What supervisors remind themselves of. `S` names the child.
 #[derive(Debug)]
-pub(super) enum Chore<S> {
+pub(super) enum SupervisorMessage<S> {
     /// Start a child, unless something else happened to it since.
     Start { slot: S, generation: u64 },
     /// Look for children that stand still.
@@ -247,11 +251,11 @@ pub(super) fn exit_of(event: SupervisionEvent) -> Option<(ActorCell, String)> {
 
 /// Until when a supervisor has to have stopped its children: a little before it has to be gone
 /// itself, or it would be killed with children that have not flushed.
-pub(super) fn children_stop_by(kit: &Kit, life: &Life) -> Duration {
+pub(super) fn children_stop_by(kit: &Kit, incarnation: &Incarnation) -> Duration {
     let now = kit.clock.now().monotonic;
-    let left = match life.stop_by() {
+    let left = match incarnation.stop_by() {
         Some(deadline) => deadline.saturating_sub(now),
-        None => life.role().policy().grace,
+        None => incarnation.role().policy().grace,
     };
     now.saturating_add(left.saturating_mul(7) / 8)
 }
@@ -260,8 +264,8 @@ pub(super) fn children_stop_by(kit: &Kit, life: &Life) -> Duration {
 /// would kill them in the random order of a hash map.
 pub(super) fn give_up(kit: &Kit, role: &Role, why: String) -> ractor::ActorProcessingErr {
     tracing::error!(%role, why, "gives up and ends with all its children");
-    kit.census.failed(role, &why);
-    kit.census.fell_children(role);
+    kit.actors.failed(role, &why);
+    kit.actors.kill_children(role);
     why.into()
 }
 

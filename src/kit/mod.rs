@@ -1,47 +1,47 @@
 //! The actor kit: supervised roles that can be killed at any moment and lose nothing.
 //!
-//! A supervisor starts its children in order, gives each life a [`Tenure`], publishes its
-//! [`Address`], sends it [`Occasion::Wake`], restarts it when it ends without being asked to, and
+//! A supervisor starts its children in order, gives each life a [`Epoch`], publishes its
+//! [`Address`], sends it [`Event::Started`], restarts it when it ends without being asked to, and
 //! fails in its turn when that does not help. Mailboxes die with the life that owns them, so a
-//! message is a hint and never the only copy of a fact: facts wait in a [`Doorbell`], a [`Slot`] or
+//! message is a hint and never the only copy of a fact: facts wait in a [`DirtySet`], a [`Slot`] or
 //! a [`Cell`], which outlive every life.
 
+mod actor;
 mod address;
-mod behaviour;
-mod bell;
 mod cell;
-mod census;
 #[cfg(feature = "sim")]
 mod chaos;
 mod child;
-mod keyed;
-mod life;
+mod dirty_set;
+mod dynamic_supervisor;
+mod epoch;
+mod incarnation;
 mod machine;
+mod registry;
 mod role;
 mod root;
 mod shell;
 mod slot;
 mod stall;
 mod supervisor;
-mod tenure;
 mod timers;
 
+pub use actor::{Actor, ActorError, Context, Event};
 pub use address::{Address, Delivery};
-pub use behaviour::{Behaviour, Context, Occasion, Trouble};
-pub use bell::Doorbell;
-pub use cell::{Cell, Follower};
-pub use census::{Aliveness, Census, RoleReport, RoleState, RoleTotals};
+pub use cell::{Cell, CellFollower};
 #[cfg(feature = "sim")]
 pub use chaos::{KillAt, Mishap};
 pub use child::ChildSpec;
-pub use keyed::{Order, Registry, keyed};
-pub use machine::{Duty, Machine};
-pub use role::{ChildrenPolicy, ParseRoleError, Role, RolePolicy, Shape, StopHow, WatchedKind};
+pub use dirty_set::DirtySet;
+pub use dynamic_supervisor::{Order, Registry, dynamic_supervisor};
+pub use epoch::{Epoch, Fenced, Guard};
+pub use machine::{Machine, StateMachine};
+pub use registry::{ActorRegistry, Aliveness, RoleReport, RoleState, RoleTotals};
+pub use role::{ActorKind, ChildrenPolicy, ParseRoleError, Role, RolePolicy, StopHow, WatchedKind};
 pub use root::{ExitReason, Kit, run};
 pub use shell::{child, machine};
 pub use slot::Slot;
 pub use supervisor::supervisor;
-pub use tenure::{Guard, Superseded, Tenure};
 
 #[cfg(test)]
 #[cfg(feature = "sim")]

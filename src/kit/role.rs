@@ -126,7 +126,7 @@ pub enum Role {
 
 /// What kind of actor fills a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum ActorKind {
     /// Starts and restarts others.
     Supervisor,
     /// Decides and never awaits.
@@ -148,7 +148,7 @@ pub enum StopHow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RolePolicy {
     /// What kind of actor fills it.
-    pub shape: Shape,
+    pub kind: ActorKind,
     /// How it is ended in an orderly shutdown.
     pub stop: StopHow,
     /// How long that may take before it is killed.
@@ -287,7 +287,7 @@ fn per_key() -> RolePolicy {
 
 fn supervising(children: ChildrenPolicy) -> RolePolicy {
     RolePolicy {
-        shape: Shape::Supervisor,
+        kind: ActorKind::Supervisor,
         stop: StopHow::Stop,
         grace: SUPERVISOR_GRACE,
         stall_after: None,
@@ -297,7 +297,7 @@ fn supervising(children: ChildrenPolicy) -> RolePolicy {
 
 fn machine() -> RolePolicy {
     RolePolicy {
-        shape: Shape::Machine,
+        kind: ActorKind::Machine,
         stop: StopHow::Stop,
         grace: LEAF_GRACE,
         stall_after: Some(Duration::from_secs(5)),
@@ -307,7 +307,7 @@ fn machine() -> RolePolicy {
 
 fn pump(stop: StopHow, stall_after: Option<Duration>) -> RolePolicy {
     RolePolicy {
-        shape: Shape::Pump,
+        kind: ActorKind::Pump,
         stop,
         grace: LEAF_GRACE,
         stall_after,
@@ -426,7 +426,11 @@ mod tests {
                     break;
                 };
                 let policy = parent.policy();
-                assert_eq!(policy.shape, Shape::Supervisor, "{parent} over {ancestor}");
+                assert_eq!(
+                    policy.kind,
+                    ActorKind::Supervisor,
+                    "{parent} over {ancestor}"
+                );
                 assert!(policy.grace > ancestor.policy().grace, "{ancestor}");
                 ancestor = parent;
             }
@@ -434,10 +438,10 @@ mod tests {
             let policy = role.policy();
             assert_eq!(
                 policy.children.is_some(),
-                policy.shape == Shape::Supervisor,
+                policy.kind == ActorKind::Supervisor,
                 "{role}"
             );
-            if policy.shape == Shape::Machine {
+            if policy.kind == ActorKind::Machine {
                 assert_eq!(policy.stall_after, Some(Duration::from_secs(5)), "{role}");
             }
         }

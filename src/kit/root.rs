@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 
-use super::census::Census;
 use super::child::ChildSpec;
+use super::registry::ActorRegistry;
 use super::role::Role;
 use super::supervisor::supervisor;
 use crate::env::{Clock, SeedTree};
@@ -20,7 +20,7 @@ pub struct Kit {
     /// Randomness: the jitter of restarts.
     pub seed: SeedTree,
     /// Who is alive.
-    pub census: Census,
+    pub actors: ActorRegistry,
 }
 
 /// Why the tree has ended.
@@ -43,7 +43,7 @@ pub async fn run(
     children: Vec<ChildSpec>,
     shutdown: impl Future<Output = ()> + Send,
 ) -> ExitReason {
-    let tree = KillOnDrop(&kit.census);
+    let tree = KillOnDrop(&kit.actors);
     let reason = match supervisor(Role::Root, children).start(&kit, None).await {
         Ok(root) => {
             let ended = root.cell.wait(None);
@@ -55,11 +55,11 @@ pub async fn run(
                         .monotonic
                         .saturating_add(Role::Root.policy().grace);
                     root.ask_to_end(&kit, end_by);
-                    root.see_it_end(&kit, end_by).await;
+                    root.join(&kit, end_by).await;
                     ExitReason::Shutdown
                 }
                 Either::Right(_) => ExitReason::Failed(
-                    kit.census
+                    kit.actors
                         .last_failure(&Role::Root)
                         .unwrap_or_else(|| "the root was killed".to_owned()),
                 ),
@@ -68,18 +68,18 @@ pub async fn run(
         Err(why) => ExitReason::Failed(why),
     };
     drop(tree);
-    let extinct = tokio::time::timeout(EXTINCTION_WAIT, kit.census.extinct()).await;
+    let extinct = tokio::time::timeout(EXTINCTION_WAIT, kit.actors.extinct()).await;
     if extinct.is_err() {
-        let survivors = kit.census.survivors();
+        let survivors = kit.actors.survivors();
         tracing::error!(?survivors, "killed and still running");
     }
     reason
 }
 
-struct KillOnDrop<'a>(&'a Census);
+struct KillOnDrop<'a>(&'a ActorRegistry);
 
 impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.fell(&Role::Root);
+        self.0.kill_tree(&Role::Root);
     }
 }

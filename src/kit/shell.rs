@@ -2,96 +2,98 @@
 
 use std::sync::Arc;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{ActorProcessingErr, ActorRef};
 use tracing::Instrument;
 
+use super::actor::{Actor, ActorError, Context, Event};
 use super::address::{Address, Inbox};
-use super::behaviour::{Behaviour, Context, Occasion, Trouble};
-use super::census::LifeGuard;
-use super::child::{Boarding, ChildSpec, spawn};
-use super::life::{Life, attend};
-use super::machine::{Duty, Machine};
-use super::role::{Role, Shape};
+use super::child::{ChildSpec, SpawnContext, spawn};
+use super::epoch::Epoch;
+use super::incarnation::{Incarnation, run_handler};
+use super::machine::{Machine, StateMachine};
+use super::registry::IncarnationGuard;
+use super::role::{ActorKind, Role};
 use super::root::Kit;
-use super::tenure::Tenure;
 
 /// A pump that fills a role. `make` is called for every life; what it must not lose lives elsewhere.
-pub fn child<B: Behaviour>(
+pub fn child<B: Actor>(
     role: Role,
     address: &Address<B::Msg>,
-    make: impl Fn(&Tenure) -> B + Send + Sync + 'static,
+    make: impl Fn(&Epoch) -> B + Send + Sync + 'static,
 ) -> ChildSpec {
-    leaf(role, Shape::Pump, address, make)
+    leaf(role, ActorKind::Pump, address, make)
 }
 
 /// A machine that fills a role. `make` is called for every life; what it must not lose lives
 /// elsewhere.
-pub fn machine<D: Duty>(
+pub fn machine<D: StateMachine>(
     role: Role,
     address: &Address<D::Msg>,
-    make: impl Fn(&Tenure) -> D + Send + Sync + 'static,
+    make: impl Fn(&Epoch) -> D + Send + Sync + 'static,
 ) -> ChildSpec {
-    leaf(role, Shape::Machine, address, move |tenure| {
-        Machine(make(tenure))
+    leaf(role, ActorKind::Machine, address, move |epoch| {
+        Machine(make(epoch))
     })
 }
 
-fn leaf<B: Behaviour>(
+fn leaf<B: Actor>(
     role: Role,
-    shape: Shape,
+    kind: ActorKind,
     address: &Address<B::Msg>,
-    make: impl Fn(&Tenure) -> B + Send + Sync + 'static,
+    make: impl Fn(&Epoch) -> B + Send + Sync + 'static,
 ) -> ChildSpec {
     let make: Arc<Make<B>> = Arc::new(make);
     let address = address.clone();
-    ChildSpec::new(role, shape, move |boarding, supervisor| {
+    ChildSpec::new(role, kind, move |spawn_context, supervisor| {
         let shell = Shell {
             make: Arc::clone(&make),
         };
         let address = address.clone();
         async move {
-            let life = Arc::clone(boarding.guard.life());
-            let actor = spawn(shell, boarding, supervisor).await?;
+            let incarnation = Arc::clone(spawn_context.guard.incarnation());
+            let actor = spawn(shell, spawn_context, supervisor).await?;
             let cell = actor.get_cell();
-            address.publish(inbox(life, actor));
+            address.publish(inbox(incarnation, actor));
             Ok(cell)
         }
     })
 }
 
-type Make<B> = dyn Fn(&Tenure) -> B + Send + Sync;
+type Make<B> = dyn Fn(&Epoch) -> B + Send + Sync;
 
 struct Shell<B> {
     make: Arc<Make<B>>,
 }
 
 /// Everything that belongs to one life; dropped with it.
-struct Occupant<B: Behaviour> {
+struct RunningActor<B: Actor> {
     behaviour: B,
     cx: Context<B::Msg>,
     kit: Kit,
-    guard: LifeGuard,
+    guard: IncarnationGuard,
 }
 
-impl<B: Behaviour> Actor for Shell<B> {
-    type Msg = Occasion<B::Msg>;
-    type State = Occupant<B>;
-    type Arguments = Boarding;
+impl<B: Actor> ractor::Actor for Shell<B> {
+    type Msg = Event<B::Msg>;
+    type State = RunningActor<B>;
+    type Arguments = SpawnContext;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
-        Boarding { kit, guard }: Boarding,
+        SpawnContext { kit, guard }: SpawnContext,
     ) -> Result<Self::State, ActorProcessingErr> {
         guard.seat(myself.get_cell());
-        let life = guard.life();
-        let behaviour = life.span().in_scope(|| (self.make)(life.tenure()));
+        let incarnation = guard.incarnation();
+        let behaviour = incarnation
+            .span()
+            .in_scope(|| (self.make)(incarnation.epoch()));
         let cx = Context::new(
             kit.clone(),
-            Arc::clone(life),
-            inbox(Arc::clone(life), myself),
+            Arc::clone(incarnation),
+            inbox(Arc::clone(incarnation), myself),
         );
-        Ok(Occupant {
+        Ok(RunningActor {
             behaviour,
             cx,
             kit,
@@ -102,37 +104,36 @@ impl<B: Behaviour> Actor for Shell<B> {
     async fn handle(
         &self,
         _myself: ActorRef<Self::Msg>,
-        occasion: Self::Msg,
-        occupant: &mut Self::State,
+        event: Self::Msg,
+        running: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let Occupant {
+        let RunningActor {
             behaviour,
             cx,
             kit,
             guard,
-        } = occupant;
+        } = running;
         #[cfg(feature = "sim")]
-        occasion.meet(guard.life());
-        attend(kit, guard.life(), behaviour.handle(cx, occasion))
+        event.meet(guard.incarnation());
+        run_handler(kit, guard.incarnation(), behaviour.handle(cx, event))
             .await
-            .map_err(Trouble::into_inner)
+            .map_err(ActorError::into_inner)
     }
 
     async fn post_stop(
         &self,
         _myself: ActorRef<Self::Msg>,
-        occupant: &mut Self::State,
+        running: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let span = occupant.guard.life().span();
-        occupant
-            .behaviour
-            .retire(&occupant.cx)
-            .instrument(span)
-            .await;
+        let span = running.guard.incarnation().span();
+        running.behaviour.retire(&running.cx).instrument(span).await;
         Ok(())
     }
 }
 
-fn inbox<M: Send + 'static>(life: Arc<Life>, actor: ActorRef<Occasion<M>>) -> Inbox<Occasion<M>> {
-    Inbox::new(life, move |occasion| actor.send_message(occasion).is_ok())
+fn inbox<M: Send + 'static>(
+    incarnation: Arc<Incarnation>,
+    actor: ActorRef<Event<M>>,
+) -> Inbox<Event<M>> {
+    Inbox::new(incarnation, move |event| actor.send_message(event).is_ok())
 }

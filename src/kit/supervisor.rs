@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tracing::Instrument;
 
 use super::address::Inbox;
-use super::census::{LifeGuard, RoleState};
 use super::child::{
-    Boarding, ChildSpec, Chore, DELAY_JITTER, Live, SWEEP_EVERY, children_stop_by, exit_of,
-    give_up, spawn,
+    ChildSpec, DELAY_JITTER, Live, SWEEP_EVERY, SpawnContext, SupervisorMessage, children_stop_by,
+    exit_of, give_up, spawn,
 };
-use super::life::attend;
-use super::role::{ChildrenPolicy, Role, Shape};
+use super::incarnation::run_handler;
+use super::registry::{IncarnationGuard, RoleState};
+use super::role::{ActorKind, ChildrenPolicy, Role};
 use super::root::Kit;
 use super::timers::Timers;
 use crate::env::{Flaw, Generator};
@@ -28,11 +28,11 @@ const STOP_RESERVE: Duration = Duration::from_millis(250);
 /// budget is spent the supervisor fails, and its own supervisor starts all of them anew.
 pub fn supervisor(role: Role, children: Vec<ChildSpec>) -> ChildSpec {
     let children: Arc<[ChildSpec]> = children.into();
-    ChildSpec::new(role, Shape::Supervisor, move |boarding, parent| {
+    ChildSpec::new(role, ActorKind::Supervisor, move |spawn_context, parent| {
         let supervisor = Supervisor {
             children: Arc::clone(&children),
         };
-        async move { Ok(spawn(supervisor, boarding, parent).await?.get_cell()) }
+        async move { Ok(spawn(supervisor, spawn_context, parent).await?.get_cell()) }
     })
 }
 
@@ -40,17 +40,17 @@ struct Supervisor {
     children: Arc<[ChildSpec]>,
 }
 
-struct Desk {
+struct SupervisorState {
     policy: RestartPolicy,
     slots: Vec<Slot>,
     /// Reported and not yet settled, by slot.
     exits: BTreeMap<usize, String>,
     myself: ActorCell,
-    inbox: Inbox<Chore<usize>>,
+    inbox: Inbox<SupervisorMessage<usize>>,
     timers: Timers,
     jitter: Generator,
     kit: Kit,
-    guard: LifeGuard,
+    guard: IncarnationGuard,
 }
 
 struct Slot {
@@ -60,46 +60,49 @@ struct Slot {
     ledger: RestartLedger,
 }
 
-impl Actor for Supervisor {
-    type Msg = Chore<usize>;
-    type State = Desk;
-    type Arguments = Boarding;
+impl ractor::Actor for Supervisor {
+    type Msg = SupervisorMessage<usize>;
+    type State = SupervisorState;
+    type Arguments = SpawnContext;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
-        boarding: Boarding,
+        spawn_context: SpawnContext,
     ) -> Result<Self::State, ActorProcessingErr> {
-        boarding.guard.seat(myself.get_cell());
-        let (kit, life) = (boarding.kit.clone(), Arc::clone(boarding.guard.life()));
-        Desk::open(&self.children, myself, boarding)
-            .instrument(life.span())
+        spawn_context.guard.seat(myself.get_cell());
+        let (kit, incarnation) = (
+            spawn_context.kit.clone(),
+            Arc::clone(spawn_context.guard.incarnation()),
+        );
+        SupervisorState::open(&self.children, myself, spawn_context)
+            .instrument(incarnation.span())
             .await
-            .map_err(|why| give_up(&kit, life.role(), why))
+            .map_err(|why| give_up(&kit, incarnation.role(), why))
     }
 
     async fn handle(
         &self,
         _myself: ActorRef<Self::Msg>,
-        chore: Self::Msg,
-        desk: &mut Self::State,
+        message: Self::Msg,
+        state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let (kit, life) = (desk.kit.clone(), Arc::clone(desk.guard.life()));
+        let (kit, incarnation) = (state.kit.clone(), Arc::clone(state.guard.incarnation()));
         #[cfg(feature = "sim")]
-        life.meet(&chore);
-        attend(&kit, &life, desk.attend_to(chore))
+        incarnation.meet(&message);
+        run_handler(&kit, &incarnation, state.attend_to(message))
             .await
-            .map_err(|why| give_up(&kit, life.role(), why))
+            .map_err(|why| give_up(&kit, incarnation.role(), why))
     }
 
     async fn handle_supervisor_evt(
         &self,
         _myself: ActorRef<Self::Msg>,
         event: SupervisionEvent,
-        desk: &mut Self::State,
+        state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         if let Some((cell, why)) = exit_of(event) {
-            desk.note_exit(&cell, why);
+            state.note_exit(&cell, why);
         }
         Ok(())
     }
@@ -107,35 +110,35 @@ impl Actor for Supervisor {
     async fn post_stop(
         &self,
         _myself: ActorRef<Self::Msg>,
-        desk: &mut Self::State,
+        state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let span = desk.guard.life().span();
-        desk.close().instrument(span).await;
+        let span = state.guard.incarnation().span();
+        state.close().instrument(span).await;
         Ok(())
     }
 }
 
-impl Desk {
+impl SupervisorState {
     async fn open(
         children: &[ChildSpec],
-        myself: ActorRef<Chore<usize>>,
-        Boarding { kit, guard }: Boarding,
+        myself: ActorRef<SupervisorMessage<usize>>,
+        SpawnContext { kit, guard }: SpawnContext,
     ) -> Result<Self, String> {
-        let tenure = guard.life().tenure();
-        let Some(ChildrenPolicy::Restart(policy)) = tenure.role().policy().children else {
+        let epoch = guard.incarnation().epoch();
+        let Some(ChildrenPolicy::Restart(policy)) = epoch.role().policy().children else {
             return Err(format!(
                 "{} is no supervisor of fixed children; specify it with the constructor it needs",
-                tenure.role()
+                epoch.role()
             ));
         };
         let jitter = kit
             .seed
-            .child(&format!("{}#{}", tenure.role(), tenure.number()));
+            .child(&format!("{}#{}", epoch.role(), epoch.number()));
         let cell = myself.get_cell();
-        let inbox = Inbox::new(Arc::clone(guard.life()), move |chore| {
-            myself.send_message(chore).is_ok()
+        let inbox = Inbox::new(Arc::clone(guard.incarnation()), move |message| {
+            myself.send_message(message).is_ok()
         });
-        let mut desk = Self {
+        let mut state = Self {
             policy,
             slots: Vec::with_capacity(children.len()),
             exits: BTreeMap::new(),
@@ -147,37 +150,37 @@ impl Desk {
             guard,
         };
         for spec in children {
-            spec.check(Some(desk.role()))?;
-            if desk
+            spec.check(Some(state.role()))?;
+            if state
                 .slots
                 .iter()
                 .any(|slot| slot.spec.role() == spec.role())
             {
                 return Err(format!("{} is specified twice; remove one", spec.role()));
             }
-            desk.slots.push(Slot {
+            state.slots.push(Slot {
                 spec: spec.clone(),
                 live: None,
                 generation: 0,
                 ledger: RestartLedger::default(),
             });
-            desk.start(desk.slots.len() - 1).await?;
+            state.start(state.slots.len() - 1).await?;
         }
-        desk.arm(SWEEP_EVERY, Chore::Sweep);
-        Ok(desk)
+        state.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
+        Ok(state)
     }
 
     /// An error is the reason to give up.
-    async fn attend_to(&mut self, chore: Chore<usize>) -> Result<(), String> {
-        match chore {
-            Chore::Start { slot, generation } => {
+    async fn attend_to(&mut self, message: SupervisorMessage<usize>) -> Result<(), String> {
+        match message {
+            SupervisorMessage::Start { slot, generation } => {
                 let due = self
                     .slots
                     .get(slot)
                     .is_some_and(|slot| slot.generation == generation && slot.live.is_none());
                 if due { self.start(slot).await } else { Ok(()) }
             }
-            Chore::Settle => {
+            SupervisorMessage::Settle => {
                 for (slot, why) in std::mem::take(&mut self.exits) {
                     let live = self.slots.get_mut(slot).and_then(|slot| slot.live.take());
                     if let Some(live) = live {
@@ -186,13 +189,13 @@ impl Desk {
                 }
                 Ok(())
             }
-            Chore::Sweep => {
+            SupervisorMessage::Sweep => {
                 let now = self.kit.clock.now().monotonic;
                 let lives = self.slots.iter_mut().filter_map(|slot| slot.live.as_mut());
-                for live in lives.filter(|_| !self.kit.census.flaws().has(Flaw::SweepForgotten)) {
+                for live in lives.filter(|_| !self.kit.actors.flaws().has(Flaw::SweepForgotten)) {
                     live.sweep(&self.kit, now);
                 }
-                self.arm(SWEEP_EVERY, Chore::Sweep);
+                self.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
                 Ok(())
             }
         }
@@ -208,7 +211,7 @@ impl Desk {
         };
         if self.exits.is_empty() {
             // Events overtake messages: those of the same instant are noted before this is read.
-            self.inbox.deliver(Chore::Settle);
+            self.inbox.deliver(SupervisorMessage::Settle);
         }
         self.exits.insert(slot, why);
     }
@@ -217,7 +220,7 @@ impl Desk {
         let Some(slot) = self.slots.get_mut(index) else {
             return Ok(());
         };
-        let supervisor = (self.guard.life().role(), self.myself.clone());
+        let supervisor = (self.guard.incarnation().role(), self.myself.clone());
         match slot.spec.start(&self.kit, Some(supervisor)).await {
             Ok(live) => {
                 slot.live = Some(live);
@@ -232,9 +235,9 @@ impl Desk {
             return Ok(());
         };
         let role = slot.spec.role().clone();
-        self.kit.census.failed(&role, why);
+        self.kit.actors.failed(&role, why);
         let now = self.kit.clock.now().monotonic;
-        let flaws = self.kit.census.flaws();
+        let flaws = self.kit.actors.flaws();
         let verdict = match slot.ledger.record_exit(now, &self.policy) {
             Verdict::Escalate if flaws.has(Flaw::BudgetIgnored) => {
                 Verdict::RestartAfter(self.policy.delay_base)
@@ -248,11 +251,11 @@ impl Desk {
                 let after = self.jitter.jitter(delay, DELAY_JITTER);
                 tracing::warn!(%role, why, ?after, "ended and will be started again");
                 self.kit
-                    .census
+                    .actors
                     .set_state(&role, RoleState::Restarting { after });
                 let slot = index;
                 if !flaws.has(Flaw::RestartForgotten) {
-                    self.arm(after, Chore::Start { slot, generation });
+                    self.arm(after, SupervisorMessage::Start { slot, generation });
                 }
                 Ok(())
             }
@@ -273,7 +276,7 @@ impl Desk {
     /// Stops the children, last started first. One that hangs costs the others no more than their
     /// grace beyond the reserve.
     async fn close(&mut self) {
-        let deadline = children_stop_by(&self.kit, self.guard.life());
+        let deadline = children_stop_by(&self.kit, self.guard.incarnation());
         while let Some(slot) = self.slots.pop() {
             let Some(live) = slot.live else {
                 continue;
@@ -287,18 +290,18 @@ impl Desk {
                 .max(whole / others.saturating_add(1));
             let end_by = now.saturating_add(left.min(slot.spec.role().policy().grace));
             live.ask_to_end(&self.kit, end_by);
-            live.see_it_end(&self.kit, end_by).await;
+            live.join(&self.kit, end_by).await;
         }
     }
 
     fn role(&self) -> &Role {
-        self.guard.life().role()
+        self.guard.incarnation().role()
     }
 
-    fn arm(&self, after: Duration, chore: Chore<usize>) {
+    fn arm(&self, after: Duration, message: SupervisorMessage<usize>) {
         let inbox = self.inbox.clone();
         self.timers.arm(after, move || {
-            inbox.deliver(chore);
+            inbox.deliver(message);
         });
     }
 }

@@ -12,7 +12,7 @@ use super::connection::Routes;
 use super::tls::Tls;
 use crate::actors::facts::Facts;
 use crate::env::Flaw;
-use crate::kit::{Aliveness, Census, Role};
+use crate::kit::{ActorRegistry, Aliveness, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::moment::Moment;
 use crate::policy::readiness::{self, Reason};
@@ -21,13 +21,13 @@ use crate::policy::readiness::{self, Reason};
 #[derive(Debug)]
 pub struct MetricsRoutes {
     facts: Facts,
-    census: Census,
+    actors: ActorRegistry,
 }
 
 impl MetricsRoutes {
     /// Serves what these hold.
-    pub fn new(facts: Facts, census: Census) -> Self {
-        Self { facts, census }
+    pub fn new(facts: Facts, actors: ActorRegistry) -> Self {
+        Self { facts, actors }
     }
 
     /// Whether decisions are shown now.
@@ -42,7 +42,7 @@ impl MetricsRoutes {
 
     fn metrics(&self) -> Answer {
         let now = self.facts.clock.now();
-        self.facts.refresh_process_series(&self.census, now);
+        self.facts.refresh_process_series(&self.actors, now);
         match self.facts.series.exposition(self.visibility(now)) {
             Ok(text) => typed(StatusCode::OK, TEXT_FORMAT, text),
             Err(error) => {
@@ -67,7 +67,7 @@ impl MetricsRoutes {
         if role == Role::Root {
             return plain(StatusCode::BAD_REQUEST, "the root ends with the process");
         }
-        if self.census.kill(&role) {
+        if self.actors.kill(&role) {
             plain(StatusCode::OK, "killed")
         } else {
             plain(StatusCode::NOT_FOUND, "no such role is alive")
@@ -79,7 +79,7 @@ impl Routes for MetricsRoutes {
     fn answer(&self, head: &Parts) -> Answer {
         match (&head.method, head.uri.path()) {
             (&Method::GET, "/metrics") => self.metrics(),
-            (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.census.report()),
+            (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.actors.report()),
             (&Method::GET, "/debug/decisions") => {
                 json(StatusCode::OK, &self.facts.last_plan().as_deref())
             }
@@ -100,7 +100,7 @@ impl Routes for MetricsRoutes {
 #[derive(Debug)]
 pub struct ProbeRoutes {
     facts: Facts,
-    census: Census,
+    actors: ActorRegistry,
     doors: Vec<Door>,
 }
 
@@ -123,16 +123,16 @@ impl Door {
 
 impl ProbeRoutes {
     /// Serves what these hold, and how well the `doors` are guarded.
-    pub fn new(facts: Facts, census: Census, doors: Vec<Door>) -> Self {
+    pub fn new(facts: Facts, actors: ActorRegistry, doors: Vec<Door>) -> Self {
         Self {
             facts,
-            census,
+            actors,
             doors,
         }
     }
 
     fn live(&self) -> Answer {
-        match self.census.alive(self.facts.clock.now()) {
+        match self.actors.alive(self.facts.clock.now()) {
             Aliveness::Alive => plain(StatusCode::OK, "ok"),
             Aliveness::NoRoot => plain(StatusCode::SERVICE_UNAVAILABLE, "the tree is not running"),
             Aliveness::Stuck(roles) => {

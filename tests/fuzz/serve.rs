@@ -12,7 +12,7 @@ use wva::actors::mirrors::Mirrors;
 use wva::cluster::mirror::{Mirror, ObjectKey};
 use wva::cluster::project::config_map::ConfigMapObject;
 use wva::env::Clock;
-use wva::kit::{Role, Tenure, WatchedKind};
+use wva::kit::{Epoch, Role, WatchedKind};
 use wva::metrics::Metrics;
 use wva::policy::filter::Scope;
 use wva::policy::object::Lifecycle;
@@ -200,7 +200,7 @@ fn changed(certificate: &CertificateDer<'static>, flips: &[u8]) -> CertificateDe
 
 fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
     let mirror = Mirror::default();
-    let tenure = Tenure::for_test(Role::Watcher(WatchedKind::ConfigMap), 1);
+    let epoch = Epoch::for_test(Role::Watcher(WatchedKind::ConfigMap), 1);
     let object = ConfigMapObject {
         namespace: NAMESPACE.into(),
         name: CONFIG_MAP.into(),
@@ -211,7 +211,7 @@ fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
         oversized: BTreeMap::new(),
     };
     mirror
-        .apply(&tenure, ObjectKey::new(NAMESPACE, CONFIG_MAP), object)
+        .apply(&epoch, ObjectKey::new(NAMESPACE, CONFIG_MAP), object)
         .unwrap();
     FrontProxies::new(mirror)
 }

@@ -13,7 +13,9 @@ use crate::actors::facts::Facts;
 use crate::actors::mirrors::tests::list;
 use crate::actors::variants::tests::{facts, store};
 use crate::env::SeedTree;
-use crate::kit::{self, Address, Census, Doorbell, ExitReason, KillAt, Kit, Role, WatchedKind};
+use crate::kit::{
+    self, ActorRegistry, Address, DirtySet, ExitReason, KillAt, Kit, Role, WatchedKind,
+};
 use crate::metrics::Visibility;
 use crate::settings::Sources;
 
@@ -101,15 +103,15 @@ fn left(facts: &Facts, events: Vec<(String, String, String)>) -> Left {
 async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let facts = facts();
     store(&facts, &["v"]);
-    let census = Census::new();
+    let actors = ActorRegistry::new();
     if let Some(kill) = kill {
-        census.kill_at(&Role::Config, kill);
+        actors.kill_at(&Role::Config, kill);
     }
     let fixed = environment();
     let address = Address::vacant();
     let bell = address.clone();
     let connections = Connections {
-        sources: Doorbell::new(move || bell.hint(Message::SourceChanged)),
+        sources: DirtySet::new(move || bell.hint(Message::SourceChanged)),
         events: Events::new(facts.series.process.events_dropped.clone(), || {}),
         collector: Address::vacant(),
         optimizer: Address::vacant(),
@@ -117,15 +119,15 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     };
     let (bell, events) = (connections.sources.clone(), connections.events.clone());
     let of_config = facts.clone();
-    let config = kit::machine(Role::Config, &address, move |tenure| {
+    let config = kit::machine(Role::Config, &address, move |epoch| {
         let scope = of_config.mirrors.scope().clone();
         let (facts, fixed) = (of_config.clone(), fixed.clone());
-        Config::new(facts, tenure, scope, fixed, connections.clone())
+        Config::new(facts, epoch, scope, fixed, connections.clone())
     });
     let kit = Kit {
         clock: facts.clock.clone(),
         seed: SeedTree::new(1),
-        census: census.clone(),
+        actors: actors.clone(),
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(kit::run(kit, vec![config], async move {
@@ -134,14 +136,14 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let mut told = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
         store_maps(&facts, version, maps);
-        bell.ring(Source::ConfigMaps);
+        bell.insert(Source::ConfigMaps);
         sleep(A_WHILE).await;
         while let Some(event) = events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();
             told.push((name, event.reason.as_str().to_owned(), event.note));
         }
     }
-    let reports = census.report();
+    let reports = actors.report();
     let report = reports.iter().find(|report| report.role == Role::Config);
     let report = report.unwrap().clone();
     assert_eq!(report.told, report.handled);

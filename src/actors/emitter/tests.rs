@@ -18,7 +18,7 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::claim::{Claim, Hold};
 use crate::env::SeedTree;
 use crate::kit::{
-    self, Address, Census, Doorbell, ExitReason, Kit, Mishap, Role, Slot, Tenure, WatchedKind,
+    self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, Role, Slot, WatchedKind,
 };
 use crate::metrics::Visibility;
 use crate::policy;
@@ -65,8 +65,8 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
 
 /// Puts the variant on the board and plans it: without metrics its minimum decides.
 fn plan(facts: &Facts, min: u32, cycle: u64) -> Proposal {
-    let tenure = Tenure::for_test(Role::Variant(key()), 1);
-    facts.board.put(&tenure, Arc::new(view(min))).unwrap();
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    facts.board.put(&epoch, Arc::new(view(min))).unwrap();
     let generation = &facts.settings.load().generation;
     let plan = policy::plan(
         &facts.snapshot(CycleId(cycle)),
@@ -95,8 +95,8 @@ async fn gauge(facts: &Facts) -> String {
 struct Running {
     address: Address<Message>,
     plans: Slot<Proposal>,
-    settled: Doorbell<Settled>,
-    census: Census,
+    settled: DirtySet<Settled>,
+    actors: ActorRegistry,
     task: JoinHandle<ExitReason>,
 }
 
@@ -114,30 +114,30 @@ impl Running {
             plans.put(waiting);
         }
         let bell = address.clone();
-        let settled = Doorbell::new(move || bell.hint(Message::StatusSettled));
+        let settled = DirtySet::new(move || bell.hint(Message::StatusSettled));
         let connections = Connections {
             plans: plans.clone(),
-            changed: Doorbell::new(|| {}),
+            changed: DirtySet::new(|| {}),
             statuses: Intents::new(|| {}),
             events: Events::new(facts.series.process.events_dropped.clone(), || {}),
             settled: settled.clone(),
         };
         let of_emitter = facts.clone();
-        let emitter = kit::machine(Role::Emitter, &address, move |tenure| {
-            Emitter::new(of_emitter.clone(), tenure, connections.clone())
+        let emitter = kit::machine(Role::Emitter, &address, move |epoch| {
+            Emitter::new(of_emitter.clone(), epoch, connections.clone())
         });
-        let census = Census::new();
+        let actors = ActorRegistry::new();
         let kit = Kit {
             clock: facts.clock.clone(),
             seed: SeedTree::new(1),
-            census: census.clone(),
+            actors: actors.clone(),
         };
         let tree = vec![kit::supervisor(Role::Egress, vec![emitter])];
         Self {
             address,
             plans,
             settled,
-            census,
+            actors,
             task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
         }
     }
@@ -177,7 +177,7 @@ pub(in crate::actors) fn claim(facts: &Facts, term: u64) {
         term,
         hold: Hold::Unlimited,
     };
-    let leadership = Tenure::for_test(Role::Leadership, 1);
+    let leadership = Epoch::for_test(Role::Leadership, 1);
     facts.claim.publish(&leadership, claim).unwrap();
 }
 
@@ -197,9 +197,9 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
         key: key(),
         stored: Some(Replicas(count)),
     };
-    settled.ring(stored(3));
+    settled.insert(stored(3));
     assert_eq!(gauge(&facts).await, "3", "an older count was stored");
-    settled.ring(stored(4));
+    settled.insert(stored(4));
     assert_eq!(gauge(&facts).await, "4");
 
     plans.put(plan(&facts, 5, 3));
@@ -209,7 +209,7 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
 
     plans.put(plan(&facts, 6, 4));
     assert_eq!(gauge(&facts).await, "5");
-    settled.ring(Settled {
+    settled.insert(Settled {
         key: key(),
         stored: None,
     });
@@ -226,12 +226,12 @@ async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier
     assert_eq!(gauge(&facts).await, "3");
 
     store(&facts, 8);
-    let tenure = Tenure::for_test(Role::Variant(key()), 1);
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
     let now = VariantView {
         desired: Some(Replicas(8)),
         ..view(1)
     };
-    facts.board.put(&tenure, Arc::new(now)).unwrap();
+    facts.board.put(&epoch, Arc::new(now)).unwrap();
     running.address.hint(Message::ClaimChanged);
     assert_eq!(gauge(&facts).await, "3", "in the same term the plan stands");
     claim(&facts, 3);
@@ -267,8 +267,8 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
         desired: Some(Replicas(1)),
         ..view(1)
     };
-    let tenure = Tenure::for_test(Role::Variant(key()), 1);
-    facts.board.put(&tenure, Arc::new(of_old_object)).unwrap();
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    facts.board.put(&epoch, Arc::new(of_old_object)).unwrap();
     assert_eq!(
         gauge(&facts).await,
         "1",
@@ -333,10 +333,10 @@ async fn a_plan_that_was_shown_by_halves_is_shown_whole() {
         let running = Running::start(&facts);
         running.plans.put(plan(&facts, 1, 1));
         assert_eq!(gauge(&facts).await, "3");
-        running.census.befall(&Role::Emitter, Mishap::Torn(done));
+        running.actors.befall(&Role::Emitter, Mishap::Torn(done));
         running.plans.put(plan(&facts, 5, 2));
         sleep(STORAGE_PATIENCE * 3).await;
-        assert!(!running.census.is_armed(&Role::Emitter), "after {done}");
+        assert!(!running.actors.is_armed(&Role::Emitter), "after {done}");
         assert_eq!(gauge(&facts).await, "5", "after {done}");
         let last = facts.last_plan().map(|plan| plan.cycle);
         assert_eq!(last, Some(CycleId(2)), "after {done}");

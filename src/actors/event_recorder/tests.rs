@@ -13,7 +13,7 @@ use crate::actors::emitter::tests::leading;
 use crate::cluster::event::{EventApi, EventReason, Notice, Regarding, Severity};
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
-use crate::kit::{self, Address, Census, Kit, Role};
+use crate::kit::{self, ActorRegistry, Address, Kit, Role};
 
 fn notice(name: &str) -> Notice {
     Notice {
@@ -65,7 +65,7 @@ async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
     let kit = Kit {
         clock: facts.clock.clone(),
         seed: SeedTree::new(1),
-        census: Census::new(),
+        actors: ActorRegistry::new(),
     };
     let tree = vec![kit::supervisor(Role::Egress, vec![recorder])];
     let (end, ended) = oneshot::channel::<()>();

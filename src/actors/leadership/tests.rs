@@ -17,7 +17,7 @@ use crate::actors::variants::tests::facts;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::lease::LeaseApi;
 use crate::env::SeedTree;
-use crate::kit::{self, Address, Census, ExitReason, Kit, Role};
+use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role};
 use crate::policy::lease::LeaseRules;
 
 const ME: &str = "wva-me";
@@ -74,7 +74,7 @@ impl Running {
         let kit = Kit {
             clock: facts.clock.clone(),
             seed: SeedTree::new(1),
-            census: Census::new(),
+            actors: ActorRegistry::new(),
         };
         let tree = vec![leadership];
         Self {

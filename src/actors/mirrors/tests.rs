@@ -11,7 +11,7 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::mirror::Mirror;
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::status::manager_name;
-use crate::kit::{Role, Tenure, WatchedKind};
+use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::filter::Scope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::tests::vectors::{Tally, run};
@@ -60,8 +60,8 @@ pub(in crate::actors) fn list<K>(
             .project(&mut texts);
         relist.add(K::key(&view), view).unwrap();
     }
-    let tenure = Tenure::for_test(Role::Watcher(kind), 1);
-    mirror.replace(&tenure, relist).unwrap();
+    let epoch = Epoch::for_test(Role::Watcher(kind), 1);
+    mirror.replace(&epoch, relist).unwrap();
 }
 
 fn controlled(namespace: &str, name: &str, owner: (&str, &str)) -> Value {

@@ -10,7 +10,7 @@ use crate::actors::variants::tests::facts;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
-use crate::kit::{self, Address, Census, Kit, Role, WatchedKind};
+use crate::kit::{self, ActorRegistry, Address, Kit, Role, WatchedKind};
 
 fn kinds() -> Answer {
     let named = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
@@ -54,8 +54,8 @@ async fn requests<const N: usize>(
     let server = FakeServer::new(answers);
     let events = Events::new(facts.series.process.events_dropped.clone(), || {});
     let connections = Connections {
-        named: Doorbell::new(|| {}),
-        dirty: Doorbell::new(|| {}),
+        named: DirtySet::new(|| {}),
+        dirty: DirtySet::new(|| {}),
         denials: Denials::for_test(facts.clock.clone(), events),
     };
     let api = ScaleApi {
@@ -69,7 +69,7 @@ async fn requests<const N: usize>(
     let kit = Kit {
         clock: facts.clock.clone(),
         seed: SeedTree::new(1),
-        census: Census::new(),
+        actors: ActorRegistry::new(),
     };
     let tree = vec![kit::supervisor(Role::Ingress, vec![reader])];
     let task = tokio::spawn(kit::run(kit, tree, std::future::pending()));

@@ -15,7 +15,7 @@ use crate::actors::intents::Intents;
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
 use crate::env::SeedTree;
-use crate::kit::{self, Address, Census, Doorbell, Kit, Role, Tenure};
+use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, Kit, Role};
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::record::{Record, Troubles};
@@ -29,7 +29,7 @@ fn writer(facts: &Facts, server: &FakeServer) -> StatusWriter {
 fn with(facts: &Facts, server: &FakeServer, intents: Intents<VariantKey>) -> StatusWriter {
     let events = Events::new(facts.series.process.events_dropped.clone(), || {});
     let connections = Connections {
-        settled: Doorbell::new(|| {}),
+        settled: DirtySet::new(|| {}),
         denials: Denials::for_test(facts.clock.clone(), events),
     };
     let api = StatusApi {
@@ -43,7 +43,7 @@ fn with(facts: &Facts, server: &FakeServer, intents: Intents<VariantKey>) -> Sta
 
 /// The variant is published in this term.
 fn publish(facts: &Facts, term: u64) {
-    let emitter = Tenure::for_test(Role::Emitter, 1);
+    let emitter = Epoch::for_test(Role::Emitter, 1);
     let troubles = Troubles {
         quarantine: None,
         hints: Hints::default(),
@@ -84,7 +84,7 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
     assert!(matches!(outcome, Outcome::NoClaim), "{outcome:?}");
     assert!(server.asked().is_empty());
 
-    let emitter = Tenure::for_test(Role::Emitter, 1);
+    let emitter = Epoch::for_test(Role::Emitter, 1);
     records.enter(&emitter, 3).unwrap();
     server.then(accepted());
     let outcome = writer.write(now, &key()).await;
@@ -111,7 +111,7 @@ async fn requests(answer: Answer, seconds: &[u64]) -> Vec<(usize, usize)> {
     let kit = Kit {
         clock: facts.clock.clone(),
         seed: SeedTree::new(1),
-        census: Census::new(),
+        actors: ActorRegistry::new(),
     };
     let tree = vec![kit::supervisor(Role::Egress, vec![writer])];
     let task = tokio::spawn(kit::run(kit, tree, std::future::pending()));

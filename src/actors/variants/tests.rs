@@ -12,7 +12,7 @@ use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::EventReason;
 use crate::env::Clock;
-use crate::kit::{Address, Doorbell, Order, Registry, Role, Tenure, WatchedKind};
+use crate::kit::{Address, DirtySet, Epoch, Order, Registry, Role, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::key::VariantKey;
 use crate::policy::variant::VariantState;
@@ -51,11 +51,11 @@ pub(in crate::actors) fn store(facts: &Facts, names: &[&str]) {
 fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     let facts = facts();
     let events = Events::new(facts.series.process.events_dropped.clone(), || {});
-    let dirty = Doorbell::new(|| {});
+    let dirty = DirtySet::new(|| {});
     let mut registry = Variants::new(
         facts.clone(),
         dirty.clone(),
-        Doorbell::new(|| {}),
+        DirtySet::new(|| {}),
         Address::vacant(),
         events.clone(),
     );
@@ -83,9 +83,9 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
 
     store(&facts, &["b", "c"]);
     assert!(matches!(registry.order(key("a")), Some(Order::End(_))));
-    assert!(dirty.answer().is_empty());
+    assert!(dirty.drain().is_empty());
     registry.ended(&key("a"));
-    assert_eq!(dirty.answer(), [super::Dirty::Variant(key("c"))].into());
+    assert_eq!(dirty.drain(), [super::Dirty::Variant(key("c"))].into());
     assert_eq!(runs(registry.order(key("c"))).as_deref(), Some("c"));
 }
 
@@ -97,8 +97,8 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
     let events = Events::new(facts.series.process.events_dropped.clone(), || {});
     let mut registry = Variants::new(
         facts.clone(),
-        Doorbell::new(|| {}),
-        Doorbell::new(|| {}),
+        DirtySet::new(|| {}),
+        DirtySet::new(|| {}),
         Address::vacant(),
         events,
     );
@@ -114,11 +114,11 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
 fn a_variant_that_went_between_two_lives_leaves_nothing() {
     let facts = facts();
     store(&facts, &["a", "b"]);
-    let changed = Doorbell::new(|| {});
+    let changed = DirtySet::new(|| {});
     let life = || {
         Variants::new(
             facts.clone(),
-            Doorbell::new(|| {}),
+            DirtySet::new(|| {}),
             changed.clone(),
             Address::vacant(),
             Events::new(facts.series.process.events_dropped.clone(), || {}),
@@ -128,20 +128,20 @@ fn a_variant_that_went_between_two_lives_leaves_nothing() {
     let mut first = life();
     for key in &keys {
         assert!(matches!(first.order(key.clone()), Some(Order::Run(_))));
-        let tenure = Tenure::for_test(Role::Variant(key.clone()), 1);
+        let epoch = Epoch::for_test(Role::Variant(key.clone()), 1);
         let mut state = VariantState::new(key.clone(), None);
         let refreshed = facts.refresh(key, &mut state, facts.clock.now()).unwrap();
-        facts.board.put(&tenure, refreshed.view).unwrap();
+        facts.board.put(&epoch, refreshed.view).unwrap();
     }
     drop(first);
-    assert!(changed.answer().is_empty());
+    assert!(changed.drain().is_empty());
 
     store(&facts, &["b"]);
     let mut second = life();
     let [gone, stays] = &keys;
     assert!(matches!(second.order(gone.clone()), Some(Order::End(_))));
     assert!(matches!(second.order(stays.clone()), Some(Order::Run(_))));
-    assert_eq!(changed.answer(), [gone.clone()].into());
+    assert_eq!(changed.drain(), [gone.clone()].into());
     let left: Vec<VariantKey> = facts.board.snapshot().into_keys().collect();
     assert_eq!(left, std::slice::from_ref(stays));
 }
@@ -152,14 +152,14 @@ fn a_view_that_stays_replaces_itself() {
     let facts = facts();
     store(&facts, &["a"]);
     let key = VariantKey::new("ns", "a");
-    let tenure = Tenure::for_test(Role::Variant(key.clone()), 1);
+    let epoch = Epoch::for_test(Role::Variant(key.clone()), 1);
     let mut state = VariantState::new(key.clone(), None);
     let mut show = || {
         let view = facts
             .refresh(&key, &mut state, facts.clock.now())
             .unwrap()
             .view;
-        let replaced = facts.board.put(&tenure, Arc::clone(&view)).unwrap();
+        let replaced = facts.board.put(&epoch, Arc::clone(&view)).unwrap();
         (view, replaced)
     };
     let (first, replaced) = show();

@@ -19,7 +19,7 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::watch::WatchOptions;
 use crate::env::SeedTree;
-use crate::kit::{self, Address, Census, ExitReason, Kit, Role, WatchedKind};
+use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role, WatchedKind};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
 
@@ -63,13 +63,13 @@ fn start(server: &FakeServer, facts: &Facts) -> JoinHandle<ExitReason> {
     };
     let of_watcher = facts.clone();
     let role = Role::Watcher(WatchedKind::VariantAutoscaling);
-    let watcher = kit::child(role, &Address::vacant(), move |_tenure| {
+    let watcher = kit::child(role, &Address::vacant(), move |_epoch| {
         Watcher::new(subject.clone(), of_watcher.clone(), denials.clone())
     });
     let kit = Kit {
         clock: facts.clock.clone(),
         seed: SeedTree::new(1),
-        census: Census::new(),
+        actors: ActorRegistry::new(),
     };
     let tree = vec![kit::supervisor(Role::Ingress, vec![watcher])];
     tokio::spawn(kit::run(kit, tree, std::future::pending()))

@@ -5,11 +5,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Changed, Mirror, MirrorError, ObjectKey, SyncState};
-use crate::kit::{Role, Tenure, WatchedKind};
+use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::moment::{Moment, WallTime};
 
-fn tenure(number: u64) -> Tenure {
-    Tenure::for_test(Role::Watcher(WatchedKind::Pod), number)
+fn epoch(number: u64) -> Epoch {
+    Epoch::for_test(Role::Watcher(WatchedKind::Pod), number)
 }
 
 fn key(text: &str) -> ObjectKey {
@@ -36,7 +36,7 @@ fn names_of(changed: &[Changed<u32>]) -> BTreeSet<ObjectKey> {
 fn filled(objects: &[(&str, u32)]) -> Mirror<u32> {
     let mirror = Mirror::default();
     for (name, value) in objects {
-        mirror.apply(&tenure(1), key(name), *value).unwrap();
+        mirror.apply(&epoch(1), key(name), *value).unwrap();
     }
     mirror
 }
@@ -44,7 +44,7 @@ fn filled(objects: &[(&str, u32)]) -> Mirror<u32> {
 #[test]
 fn an_equal_projection_changes_nothing() {
     let mirror = Mirror::default();
-    let watcher = tenure(1);
+    let watcher = epoch(1);
     assert_eq!(mirror.revision(), 0);
     assert_eq!(
         mirror.apply(&watcher, key("a/x"), 1),
@@ -82,7 +82,7 @@ fn a_fresh_list_replaces_everything_at_once_and_tells_the_differences() {
         "readable until the end of the list"
     );
 
-    let changed = mirror.replace(&tenure(1), list).unwrap();
+    let changed = mirror.replace(&epoch(1), list).unwrap();
     let expected = [
         told("a/changed", Some(1), Some(2)),
         told("c/new", None, Some(1)),
@@ -100,7 +100,7 @@ fn an_equal_list_does_not_move_the_revision() {
     let before = mirror.revision();
     let mut list = mirror.relist();
     list.add(key("a/x"), 1).unwrap();
-    assert_eq!(mirror.replace(&tenure(1), list), Ok(Vec::new()));
+    assert_eq!(mirror.replace(&epoch(1), list), Ok(Vec::new()));
     assert_eq!(mirror.revision(), before);
 }
 
@@ -117,7 +117,7 @@ fn a_list_that_never_ends_has_no_effect() {
 #[test]
 fn an_older_incarnation_writes_nothing_any_more() {
     let mirror = Mirror::default();
-    let (old, new) = (tenure(1), tenure(2));
+    let (old, new) = (epoch(1), epoch(2));
     mirror.apply(&old, key("a/x"), 1).unwrap();
     mirror.apply(&new, key("a/x"), 2).unwrap();
 
@@ -137,17 +137,17 @@ fn an_older_incarnation_writes_nothing_any_more() {
 fn a_kind_that_goes_takes_its_objects_along() {
     let mirror = filled(&[("a/x", 1), ("b/y", 1)]);
     assert_eq!(mirror.sync(), SyncState::Never);
-    let gone = mirror.kind_absent(&tenure(1)).unwrap();
+    let gone = mirror.kind_absent(&epoch(1)).unwrap();
     assert_eq!(names_of(&gone), keys(&["a/x", "b/y"]));
     assert_eq!(mirror.sync(), SyncState::KindAbsent);
     assert!(mirror.synced() && mirror.is_empty());
-    assert_eq!(mirror.kind_absent(&tenure(1)), Ok(Vec::new()));
+    assert_eq!(mirror.kind_absent(&epoch(1)), Ok(Vec::new()));
 }
 
 #[test]
 fn one_object_too_many_is_refused_by_name_and_the_rest_goes_on() {
     let mirror = Mirror::with_capacity(2);
-    let watcher = tenure(1);
+    let watcher = epoch(1);
     mirror.apply(&watcher, key("a/x"), 1).unwrap();
     mirror.apply(&watcher, key("a/y"), 1).unwrap();
     let error = mirror.apply(&watcher, key("a/z"), 1).unwrap_err();
@@ -186,7 +186,7 @@ fn contact_is_noted_without_a_change() {
     let mirror = filled(&[("a/x", 1)]);
     let before = mirror.revision();
     assert_eq!(mirror.last_contact(), None);
-    mirror.touch(&tenure(1), moment(7)).unwrap();
+    mirror.touch(&epoch(1), moment(7)).unwrap();
     assert_eq!(mirror.last_contact(), Some(moment(7)));
     assert_eq!(mirror.revision(), before);
 }
@@ -210,7 +210,7 @@ proptest! {
         let name = |number: u8| ObjectKey::new("n", number.to_string());
         let mirror = Mirror::default();
         for (number, value) in before {
-            mirror.apply(&tenure(1), name(number), value).unwrap();
+            mirror.apply(&epoch(1), name(number), value).unwrap();
         }
         let old = mirror.all();
         let mut list = mirror.relist();
@@ -218,7 +218,7 @@ proptest! {
             list.add(name(number), value).unwrap();
         }
         let expected = list.objects.clone();
-        let changed = mirror.replace(&tenure(1), list).unwrap();
+        let changed = mirror.replace(&epoch(1), list).unwrap();
 
         let new = mirror.all();
         prop_assert_eq!(&new, &expected.into_iter().collect::<Vec<_>>());
@@ -252,7 +252,7 @@ fn naming(mirror: &Mirror<u32>, tens: &str) -> Vec<String> {
 #[test]
 fn objects_are_found_by_what_they_name_through_every_kind_of_write() {
     let mirror = Mirror::indexed(tens);
-    let watcher = tenure(1);
+    let watcher = epoch(1);
     for (name, value) in [("a/x", 10), ("a/y", 11), ("a/z", 3)] {
         mirror.apply(&watcher, key(name), value).unwrap();
     }

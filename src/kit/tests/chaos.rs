@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::nursery::Ensemble;
-use super::stage::{Act, Event, Journal, Line, Post, Stage, rest, secs};
+use super::stage::{Act, Journal, Line, Noted, Post, Stage, rest, secs};
 use crate::env::SeedTree;
 use crate::kit::{ExitReason, KillAt, Mishap, Role, RoleState, supervisor};
 
@@ -21,12 +21,12 @@ async fn five_rings(role: Role, kill: Option<KillAt>) -> (BTreeSet<u32>, Vec<Lin
     };
     let kit = journal.kit();
     if let Some(kill) = kill {
-        kit.census.kill_at(&post.role, kill);
+        kit.actors.kill_at(&post.role, kill);
     }
     let stage = Stage::raise(journal, vec![spec]).await;
     for task in 0..TASKS {
         tokio::time::sleep(secs(2)).await;
-        post.bell.ring(task);
+        post.bell.insert(task);
     }
     tokio::time::sleep(secs(10)).await;
     let report = stage.report(&post.role);
@@ -39,7 +39,7 @@ async fn five_rings(role: Role, kill: Option<KillAt>) -> (BTreeSet<u32>, Vec<Lin
     let lines = stage.journal.of(&post.role);
     let mut answered = BTreeSet::new();
     for line in &lines {
-        if let Event::Answered(keys) = &line.event {
+        if let Noted::Answered(keys) = &line.event {
             answered.extend(keys.iter().copied());
         }
     }
@@ -66,7 +66,7 @@ async fn killed_before_or_after_every_occasion_the_end_is_the_same() {
                 let handled = lines
                     .iter()
                     .filter(|line| line.number == lines[0].number)
-                    .filter(|line| matches!(line.event, Event::Answered(_)))
+                    .filter(|line| matches!(line.event, Noted::Answered(_)))
                     .count();
                 let expected = match kill {
                     KillAt::Before(n) => n - 1,
@@ -85,14 +85,14 @@ async fn supervisors_can_be_killed_at_every_chore() {
             for kill in [KillAt::Before(n), KillAt::After(n)] {
                 let ensemble = Ensemble::new(&Journal::new());
                 let journal = ensemble.posts[0].journal();
-                journal.kit().census.kill_at(&role, kill);
+                journal.kit().actors.kill_at(&role, kill);
                 let stage = Stage::raise(journal, ensemble.specs()).await;
                 tokio::time::sleep(secs(3)).await;
-                stage.kit.census.kill(&Role::Emitter);
+                stage.kit.actors.kill(&Role::Emitter);
                 tokio::time::sleep(secs(20)).await;
                 let restarted = stage.report(&role).restarts;
                 assert_eq!(restarted, 1, "{role} {kill:?}");
-                for report in stage.kit.census.report() {
+                for report in stage.kit.actors.report() {
                     assert_eq!(report.state, RoleState::Running, "{} {kill:?}", report.role);
                     assert_eq!(report.told, report.handled, "{} {kill:?}", report.role);
                 }
@@ -108,7 +108,7 @@ async fn a_machine_is_torn_between_two_of_its_effects() {
     let post = Post::new(Role::Emitter, &journal);
     let egress = supervisor(Role::Egress, vec![post.spec()]);
     let stage = Stage::raise(journal, vec![egress]).await;
-    let census = &stage.kit.census;
+    let actors = &stage.kit.actors;
     let first = stage.report(&post.role).incarnation;
     let seen = |number| {
         let lines = stage.journal.of(&post.role);
@@ -118,22 +118,22 @@ async fn a_machine_is_torn_between_two_of_its_effects() {
     post.tell(Act::Work(1, Duration::ZERO));
     rest().await;
     let whole = seen(first);
-    assert_eq!(whole[3..], [Event::Began(1), Event::Finished(1)]);
+    assert_eq!(whole[3..], [Noted::Began(1), Noted::Finished(1)]);
 
-    census.befall(&post.role, Mishap::Torn(1));
+    actors.befall(&post.role, Mishap::Torn(1));
     post.tell(Act::Answer);
     rest().await;
-    assert!(census.is_armed(&post.role), "one effect alone is not torn");
-    assert_eq!(seen(first)[5..], [Event::Answered([].into())]);
+    assert!(actors.is_armed(&post.role), "one effect alone is not torn");
+    assert_eq!(seen(first)[5..], [Noted::Answered([].into())]);
 
     post.tell(Act::Work(2, Duration::ZERO));
     let after = stage.reborn(&post.role, first).await;
-    assert!(!census.is_armed(&post.role));
+    assert!(!actors.is_armed(&post.role));
     assert_eq!(
         after.last_failure.as_deref(),
         Some("a planted panic between two effects")
     );
-    assert_eq!(seen(first)[6..], [Event::Began(2), Event::Gone]);
+    assert_eq!(seen(first)[6..], [Noted::Began(2), Noted::Gone]);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
@@ -153,19 +153,19 @@ async fn play(seed: u64) -> String {
             let post = &leaves[roll(leaves.len())];
             let took = post.address.tell(Act::Work(task, secs(1) / 3));
             assert!(matches!(format!("{took:?}").as_str(), "Taken" | "Vacant"));
-            post.bell.ring(task);
+            post.bell.insert(task);
         }
         if roll(10) == 0 {
-            stage.kit.census.kill(&leaves[roll(leaves.len())].role);
+            stage.kit.actors.kill(&leaves[roll(leaves.len())].role);
         }
         if roll(30) == 0 {
-            stage.kit.census.kill(&supervisors[roll(supervisors.len())]);
+            stage.kit.actors.kill(&supervisors[roll(supervisors.len())]);
         }
         tokio::time::sleep(secs(2)).await;
     }
     rest().await;
     let mut text: Vec<String> = journal.lines().iter().map(|l| format!("{l:?}")).collect();
-    text.extend(stage.kit.census.report().iter().map(|r| format!("{r:?}")));
+    text.extend(stage.kit.actors.report().iter().map(|r| format!("{r:?}")));
     drop(stage.fall().await);
     text.join("\n")
 }

@@ -94,7 +94,7 @@ async fn a_spent_root_budget_ends_the_process() {
     let post = Post::new(Role::Config, &journal).cursed(Curse::FailOnWake);
     let other = Post::new(Role::Leadership, &journal);
     let stage = Stage::raise(journal.clone(), vec![other.spec(), post.spec()]).await;
-    let census = stage.kit.census.clone();
+    let actors = stage.kit.actors.clone();
     let ExitReason::Failed(why) = stage.collapse(secs(60)).await else {
         panic!("was not asked to end");
     };
@@ -106,7 +106,7 @@ async fn a_spent_root_budget_ends_the_process() {
     let attempts = journal.attempts(&post.role);
     assert_eq!(attempts.len(), 4);
     check_delays(&attempts, &policy(&Role::Root));
-    for report in census.report() {
+    for report in actors.report() {
         assert_eq!(report.state, RoleState::Stopped, "{}", report.role);
     }
 }

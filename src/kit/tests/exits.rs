@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::{Act, Curse, Event, Journal, Post, Stage, rest};
+use super::stage::{Act, Curse, Journal, Noted, Post, Stage, rest};
 use crate::kit::{Aliveness, ExitReason, Role, RoleState, supervisor};
 
 /// Two siblings; the first is the one that suffers.
@@ -98,7 +98,7 @@ async fn what_an_actor_tells_itself_arrives_and_is_counted() {
     let before = stage.report(&victim.role);
     victim.tell(Act::Next(3));
     rest().await;
-    assert_eq!(stage.journal.roles(&Event::Finished(3)).len(), 1);
+    assert_eq!(stage.journal.roles(&Noted::Finished(3)).len(), 1);
     let after = stage.report(&victim.role);
     assert_eq!(
         (after.told, after.handled),
@@ -132,7 +132,7 @@ async fn timers_end_with_the_life_that_armed_them() {
     victim.tell(Act::Later(8, hour));
     tokio::time::sleep(hour * 2).await;
     let begun: Vec<_> = [7, 8]
-        .map(|task| stage.journal.roles(&Event::Began(task)).len())
+        .map(|task| stage.journal.roles(&Noted::Began(task)).len())
         .into();
     assert_eq!(begun, [0, 1]);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
@@ -142,7 +142,7 @@ async fn timers_end_with_the_life_that_armed_them() {
 async fn the_census_knows_whether_the_root_is_alive() {
     let (stage, _victim, _other) = pair(Curse::None).await;
     let kit = stage.kit.clone();
-    let alive = || kit.census.alive(kit.clock.now());
+    let alive = || kit.actors.alive(kit.clock.now());
     assert_eq!(alive(), Aliveness::Alive);
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(alive(), Aliveness::Alive);

@@ -1,12 +1,12 @@
 //! The kit under failure, in virtual time.
 
 mod chaos;
+mod dynamic_supervisor;
+mod epoch;
 mod escalation;
 mod exits;
-mod keyed;
 mod nursery;
 mod restart;
 mod shutdown;
 mod stage;
 mod stall;
-mod tenure;

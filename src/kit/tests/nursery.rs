@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::stage::{Curse, Journal, Post};
 use crate::kit::{
-    Address, ChildSpec, Context, Doorbell, Occasion, Order, Registry, Role, Tenure, WatchedKind,
-    keyed, supervisor,
+    Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry, Role, WatchedKind,
+    dynamic_supervisor, supervisor,
 };
 use crate::policy::key::VariantKey;
 
@@ -24,7 +24,7 @@ pub(super) enum Notice {
 #[derive(Clone)]
 pub(super) struct Nursery {
     pub(super) address: Address<()>,
-    pub(super) bell: Doorbell<VariantKey>,
+    pub(super) bell: DirtySet<VariantKey>,
     pub(super) posts: Arc<Mutex<BTreeMap<VariantKey, Post>>>,
     pub(super) notices: Arc<Mutex<Vec<(VariantKey, Notice)>>>,
     /// Further orders for the next reconciliation.
@@ -47,7 +47,7 @@ impl Nursery {
         let address = Address::vacant();
         let owner = address.clone();
         Self {
-            bell: Doorbell::new(move || _ = owner.tell(())),
+            bell: DirtySet::new(move || _ = owner.tell(())),
             address,
             posts: Arc::default(),
             notices: Arc::default(),
@@ -74,14 +74,14 @@ impl Nursery {
             .or_insert_with(|| Post::new(variant(number), &self.journal))
             .clone()
             .cursed(curse);
-        self.bell.ring(key(number));
+        self.bell.insert(key(number));
         post
     }
 
     /// Deletes an object.
     pub(super) fn delete(&self, number: usize) {
         self.posts.lock().unwrap().remove(&key(number));
-        self.bell.ring(key(number));
+        self.bell.insert(key(number));
     }
 
     pub(super) fn post(&self, number: usize) -> Post {
@@ -99,7 +99,7 @@ impl Nursery {
 
     pub(super) fn spec(&self) -> ChildSpec {
         let nursery = self.clone();
-        keyed(Role::Variants, &self.address, move |_: &Tenure| {
+        dynamic_supervisor(Role::Variants, &self.address, move |_: &Epoch| {
             Nurse(nursery.clone())
         })
     }
@@ -117,16 +117,16 @@ impl Registry for Nurse {
     type Key = VariantKey;
     type Msg = ();
 
-    fn reconcile(&mut self, _cx: &Context<()>, occasion: Occasion<()>) -> Vec<Order<VariantKey>> {
+    fn reconcile(&mut self, _cx: &Context<()>, event: Event<()>) -> Vec<Order<VariantKey>> {
         assert!(
             !std::mem::take(&mut *self.0.poisoned.lock().unwrap()),
             "poisoned"
         );
-        let dirty = self.0.bell.answer();
+        let dirty = self.0.bell.drain();
         let posts = self.0.posts.lock().unwrap();
-        let looked_at: Vec<VariantKey> = match occasion {
-            Occasion::Wake => posts.keys().cloned().collect(),
-            Occasion::Message(()) => dirty.into_iter().collect(),
+        let looked_at: Vec<VariantKey> = match event {
+            Event::Started => posts.keys().cloned().collect(),
+            Event::Message(()) => dirty.into_iter().collect(),
         };
         let orders = looked_at.into_iter().map(|key| {
             if posts.contains_key(&key) {

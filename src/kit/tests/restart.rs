@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::nursery::Ensemble;
-use super::stage::{Act, Event, Journal, Stage, rest, secs};
+use super::stage::{Act, Journal, Noted, Stage, rest, secs};
 use crate::env::SeedTree;
-use crate::kit::{Delivery, ExitReason, Role, RoleState, Shape};
+use crate::kit::{ActorKind, Delivery, ExitReason, Role, RoleState};
 
-fn events(journal: &Journal, role: &Role, number: u64) -> Vec<Event> {
+fn events(journal: &Journal, role: &Role, number: u64) -> Vec<Noted> {
     journal
         .of(role)
         .into_iter()
@@ -33,7 +33,7 @@ async fn every_leaf_that_is_killed_idle_wakes_again_and_answers_what_rang_meanwh
             matches!(away.state, RoleState::Restarting { .. }),
             "{role}: {away:?}"
         );
-        post.bell.ring(41);
+        post.bell.insert(41);
         assert_eq!(
             post.address.tell(Act::Answer),
             Delivery::Vacant,
@@ -42,9 +42,9 @@ async fn every_leaf_that_is_killed_idle_wakes_again_and_answers_what_rang_meanwh
         let after = stage.reborn(role, before.incarnation).await;
         assert_eq!(after.restarts, before.restarts + 1, "{role}");
         assert_eq!(after.last_failure.as_deref(), Some("killed"), "{role}");
-        let answered = Event::Answered(BTreeSet::from([41]));
-        let life = events(&journal, role, after.incarnation);
-        assert_eq!(life, [Event::Made, Event::Woke, answered], "{role}");
+        let answered = Noted::Answered(BTreeSet::from([41]));
+        let incarnation = events(&journal, role, after.incarnation);
+        assert_eq!(incarnation, [Noted::Made, Noted::Woke, answered], "{role}");
     }
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
@@ -58,22 +58,22 @@ async fn every_leaf_that_is_killed_at_work_loses_only_what_it_held() {
         let role = &post.role;
         let before = stage.report(role);
         post.tell(Act::Work(1, secs(10)));
-        if role.policy().shape == Shape::Pump {
+        if role.policy().kind == ActorKind::Pump {
             tokio::time::sleep(secs(5)).await;
             let begun = events(&journal, role, before.incarnation);
-            assert_eq!(begun.last(), Some(&Event::Began(1)), "{role} is at work");
+            assert_eq!(begun.last(), Some(&Noted::Began(1)), "{role} is at work");
         }
         // One hint waits in the mailbox, behind the work, when the life ends.
-        post.bell.ring(42);
+        post.bell.insert(42);
         let busy = stage.report(role);
         assert_eq!(busy.told, busy.handled + 2, "{role}");
         stage.kill(role);
         let after = stage.reborn(role, before.incarnation).await;
         let old = events(&journal, role, before.incarnation);
-        assert!(!old.contains(&Event::Finished(1)), "{role}: {old:?}");
-        let answered = Event::Answered(BTreeSet::from([42]));
-        let life = events(&journal, role, after.incarnation);
-        assert_eq!(life, [Event::Made, Event::Woke, answered], "{role}");
+        assert!(!old.contains(&Noted::Finished(1)), "{role}: {old:?}");
+        let answered = Noted::Answered(BTreeSet::from([42]));
+        let incarnation = events(&journal, role, after.incarnation);
+        assert_eq!(incarnation, [Noted::Made, Noted::Woke, answered], "{role}");
         assert_eq!(after.lost, before.lost + 2, "{role}");
     }
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
@@ -84,7 +84,7 @@ async fn a_supervisor_that_is_killed_comes_back_with_all_below_it_and_nobody_els
     let ensemble = Ensemble::new(&Journal::new());
     let stage = Stage::raise(ensemble.posts[0].journal(), ensemble.specs()).await;
     for supervisor in [Role::Egress, Role::Engine, Role::Variants, Role::Ingress] {
-        let before: Vec<_> = stage.kit.census.report();
+        let before: Vec<_> = stage.kit.actors.report();
         stage.kill(&supervisor);
         let number = stage.report(&supervisor).incarnation;
         stage.reborn(&supervisor, number).await;
@@ -116,12 +116,12 @@ async fn under_random_kills_every_ring_is_answered() {
         let mut dice = SeedTree::new(seed).child("kills");
         for ring in 0..RINGS {
             for post in &leaves {
-                post.bell.ring(ring);
+                post.bell.insert(ring);
             }
             // At most four victims: more at once would spend a budget, which is another test.
             if ring % 15 == 0 {
                 let drawn = usize::try_from(dice.next_u64() >> 33).unwrap();
-                stage.kit.census.kill(&leaves[drawn % leaves.len()].role);
+                stage.kit.actors.kill(&leaves[drawn % leaves.len()].role);
             }
             tokio::time::sleep(dice.jitter(secs(1) / 5, 1.0)).await;
         }
@@ -129,7 +129,7 @@ async fn under_random_kills_every_ring_is_answered() {
         for post in &leaves {
             let mut answered = BTreeSet::new();
             for line in journal.of(&post.role) {
-                if let Event::Answered(keys) = line.event {
+                if let Noted::Answered(keys) = line.event {
                     answered.extend(keys);
                 }
             }

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use super::nursery::{Ensemble, variant};
-use super::stage::{Act, Curse, Event, Journal, Stage, rest, secs};
+use super::stage::{Act, Curse, Journal, Noted, Stage, rest, secs};
 use crate::kit::child::children_stop_by;
-use crate::kit::{ExitReason, Role, RoleState, Shape, StopHow};
+use crate::kit::{ActorKind, ExitReason, Role, RoleState, StopHow};
 
 #[tokio::test(start_paused = true)]
 async fn children_start_top_down_and_stop_bottom_up() {
     let ensemble = Ensemble::new(&Journal::new());
     let journal = ensemble.posts[0].journal();
     let stage = Stage::raise(journal.clone(), ensemble.specs()).await;
-    let census = stage.kit.census.clone();
-    let mut woken: Vec<Role> = journal.roles(&Event::Made);
+    let actors = stage.kit.actors.clone();
+    let mut woken: Vec<Role> = journal.roles(&Noted::Made);
     // Variants are started by the full pass of their registry, which nobody waits for.
     woken.retain(|role| role.parent() != Some(Role::Variants));
     assert!(woken.is_sorted(), "{woken:?}");
@@ -26,15 +26,15 @@ async fn children_start_top_down_and_stop_bottom_up() {
         "nobody waits for a grace to pass"
     );
     assert_eq!(
-        journal.roles(&Event::Retired),
+        journal.roles(&Noted::Retired),
         [Role::EventRecorder, Role::StatusWriter, Role::Leadership,],
         "pumps that flush"
     );
-    for report in census.report() {
+    for report in actors.report() {
         assert_eq!(report.state, RoleState::Stopped, "{}", report.role);
         assert_eq!(report.told, report.handled, "{}", report.role);
     }
-    assert_eq!((census.overdue(), census.survivors()), (0, vec![]));
+    assert_eq!((actors.overdue(), actors.survivors()), (0, vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,15 +61,15 @@ async fn a_hung_leaf_does_not_keep_the_others_from_flushing() {
             ensemble.post(role).tell(Act::Hang);
         }
         rest().await;
-        let census = stage.kit.census.clone();
+        let actors = stage.kit.actors.clone();
         let start = tokio::time::Instant::now();
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
         assert!(start.elapsed() < Role::Root.policy().grace);
-        let retired = journal.roles(&Event::Retired);
+        let retired = journal.roles(&Noted::Retired);
         for post in ensemble.posts {
             let policy = post.role.policy();
             let hung = retiring.contains(&post.role) || handling.contains(&post.role);
-            let flushes = policy.stop == StopHow::Stop && policy.shape == Shape::Pump;
+            let flushes = policy.stop == StopHow::Stop && policy.kind == ActorKind::Pump;
             assert_eq!(
                 retired.contains(&post.role),
                 flushes && !hung,
@@ -77,10 +77,10 @@ async fn a_hung_leaf_does_not_keep_the_others_from_flushing() {
                 post.role
             );
         }
-        for report in census.report() {
+        for report in actors.report() {
             assert_eq!(report.state, RoleState::Stopped, "{}", report.role);
         }
-        assert_eq!((census.overdue(), census.survivors()), (overdue, vec![]));
+        assert_eq!((actors.overdue(), actors.survivors()), (overdue, vec![]));
     }
 }
 
@@ -89,7 +89,7 @@ async fn a_shutdown_between_two_lives_starts_nobody() {
     let ensemble = Ensemble::new(&Journal::new());
     let journal = ensemble.posts[0].journal();
     let stage = Stage::raise(journal.clone(), ensemble.specs()).await;
-    let census = stage.kit.census.clone();
+    let actors = stage.kit.actors.clone();
     for role in [&Role::Emitter, &Role::Config, &variant(0), &Role::Engine] {
         stage.kill(role);
     }
@@ -98,11 +98,11 @@ async fn a_shutdown_between_two_lives_starts_nobody() {
         stage.report(&Role::Emitter).state,
         RoleState::Restarting { .. }
     ));
-    let made = journal.roles(&Event::Made).len();
+    let made = journal.roles(&Noted::Made).len();
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
     tokio::time::sleep(secs(60)).await;
-    assert_eq!(journal.roles(&Event::Made).len(), made);
-    for report in census.report() {
+    assert_eq!(journal.roles(&Noted::Made).len(), made);
+    for report in actors.report() {
         assert_eq!(report.state, RoleState::Stopped, "{}", report.role);
     }
 }
@@ -131,12 +131,12 @@ async fn no_task_is_left_and_no_timer() {
 async fn dropping_the_run_kills_the_tree() {
     let ensemble = Ensemble::new(&Journal::new());
     let stage = Stage::raise(ensemble.posts[0].journal(), ensemble.specs()).await;
-    let census = stage.kit.census.clone();
-    assert_eq!(census.survivors().len(), ensemble.leaves().len() + 5);
+    let actors = stage.kit.actors.clone();
+    assert_eq!(actors.survivors().len(), ensemble.leaves().len() + 5);
     stage.abort();
     rest().await;
-    assert_eq!(census.survivors(), []);
-    assert_eq!(ensemble.posts[0].journal().roles(&Event::Retired), []);
+    assert_eq!(actors.survivors(), []);
+    assert_eq!(ensemble.posts[0].journal().roles(&Noted::Retired), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,12 +151,12 @@ async fn a_supervisor_plans_with_the_time_it_was_given() {
     for (given, left) in vectors {
         tokio::time::sleep(secs(100)).await;
         let now = kit.clock.now().monotonic;
-        let guard = kit.census.begin(&Role::Egress, kit.clock.now());
+        let guard = kit.actors.begin(&Role::Egress, kit.clock.now());
         if let Some(given) = given {
-            guard.life().set_stop_by(now + given);
+            guard.incarnation().set_stop_by(now + given);
         }
         assert_eq!(
-            children_stop_by(&kit, guard.life()),
+            children_stop_by(&kit, guard.incarnation()),
             now + left,
             "given {given:?}"
         );

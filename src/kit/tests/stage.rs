@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 
 use crate::env::{Clock, SeedTree};
 use crate::kit::{
-    Address, Behaviour, Census, ChildSpec, Context, Delivery, Doorbell, Duty, ExitReason, Kit,
-    Occasion, Role, RoleReport, RoleState, Shape, Tenure, Trouble, child, machine, run,
+    Actor, ActorError, ActorKind, ActorRegistry, Address, ChildSpec, Context, Delivery, DirtySet,
+    Epoch, Event, ExitReason, Kit, Role, RoleReport, RoleState, StateMachine, child, machine, run,
 };
 use crate::policy::moment::{Moment, WallTime};
 
@@ -32,7 +32,7 @@ pub(super) fn kit() -> Kit {
     Kit {
         clock: Clock::at(WallTime(0)),
         seed: SeedTree::new(7),
-        census: Census::new(),
+        actors: ActorRegistry::new(),
     }
 }
 
@@ -71,7 +71,7 @@ impl Stage {
     }
 
     pub(super) fn report(&self, role: &Role) -> RoleReport {
-        report(&self.kit.census, role).unwrap_or_else(|| panic!("{role} has never lived"))
+        report(&self.kit.actors, role).unwrap_or_else(|| panic!("{role} has never lived"))
     }
 
     /// Waits until `role` runs with a higher number than `number`, and is at rest.
@@ -94,12 +94,12 @@ impl Stage {
     }
 
     pub(super) fn kill(&self, role: &Role) {
-        assert!(self.kit.census.kill(role), "{role} is not alive");
+        assert!(self.kit.actors.kill(role), "{role} is not alive");
     }
 }
 
-pub(super) fn report(census: &Census, role: &Role) -> Option<RoleReport> {
-    census.report().into_iter().find(|r| r.role == *role)
+pub(super) fn report(actors: &ActorRegistry, role: &Role) -> Option<RoleReport> {
+    actors.report().into_iter().find(|r| r.role == *role)
 }
 
 /// Waits (virtually) for something to become true.
@@ -126,7 +126,7 @@ pub(super) async fn rest() {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum Noted {
     Made,
     Woke,
     Answered(BTreeSet<u32>),
@@ -141,7 +141,7 @@ pub(super) struct Line {
     pub(super) at: Duration,
     pub(super) role: Role,
     pub(super) number: u64,
-    pub(super) event: Event,
+    pub(super) event: Noted,
 }
 
 /// What happened, in order.
@@ -159,11 +159,11 @@ impl Journal {
         }
     }
 
-    pub(super) fn note(&self, tenure: &Tenure, event: Event) {
+    pub(super) fn note(&self, epoch: &Epoch, event: Noted) {
         self.lines.lock().unwrap().push(Line {
             at: self.kit.clock.now().monotonic,
-            role: tenure.role().clone(),
-            number: tenure.number(),
+            role: epoch.role().clone(),
+            number: epoch.number(),
             event,
         });
     }
@@ -186,12 +186,12 @@ impl Journal {
     pub(super) fn attempts(&self, role: &Role) -> Vec<Duration> {
         self.of(role)
             .into_iter()
-            .filter(|line| line.event == Event::Made)
+            .filter(|line| line.event == Noted::Made)
             .map(|line| line.at)
             .collect()
     }
 
-    pub(super) fn roles(&self, event: &Event) -> Vec<Role> {
+    pub(super) fn roles(&self, event: &Noted) -> Vec<Role> {
         self.lines()
             .into_iter()
             .filter(|line| line.event == *event)
@@ -231,7 +231,7 @@ pub(super) enum Curse {
 pub(super) struct Post {
     pub(super) role: Role,
     pub(super) address: Address<Act>,
-    pub(super) bell: Doorbell<u32>,
+    pub(super) bell: DirtySet<u32>,
     pub(super) curse: Arc<Mutex<Curse>>,
     journal: Journal,
 }
@@ -242,7 +242,7 @@ impl Post {
         let owner = address.clone();
         Self {
             role,
-            bell: Doorbell::new(move || _ = owner.tell(Act::Answer)),
+            bell: DirtySet::new(move || _ = owner.tell(Act::Answer)),
             address,
             curse: Arc::new(Mutex::new(Curse::None)),
             journal: journal.clone(),
@@ -261,14 +261,14 @@ impl Post {
     /// As a machine or pump, as its role has it.
     pub(super) fn spec(&self) -> ChildSpec {
         let post = self.clone();
-        match self.role.policy().shape {
-            Shape::Pump => child(self.role.clone(), &self.address, move |tenure| {
-                Player::new(&post, tenure)
+        match self.role.policy().kind {
+            ActorKind::Pump => child(self.role.clone(), &self.address, move |epoch| {
+                Player::new(&post, epoch)
             }),
-            Shape::Machine => machine(self.role.clone(), &self.address, move |tenure| {
-                Player::new(&post, tenure)
+            ActorKind::Machine => machine(self.role.clone(), &self.address, move |epoch| {
+                Player::new(&post, epoch)
             }),
-            Shape::Supervisor => panic!("{} is a supervisor", self.role),
+            ActorKind::Supervisor => panic!("{} is a supervisor", self.role),
         }
     }
 
@@ -280,26 +280,26 @@ impl Post {
 /// One life of a post.
 pub(super) struct Player {
     post: Post,
-    tenure: Tenure,
+    epoch: Epoch,
 }
 
 impl Player {
-    fn new(post: &Post, tenure: &Tenure) -> Self {
-        post.journal.note(tenure, Event::Made);
+    fn new(post: &Post, epoch: &Epoch) -> Self {
+        post.journal.note(epoch, Noted::Made);
         let player = Self {
             post: post.clone(),
-            tenure: tenure.clone(),
+            epoch: epoch.clone(),
         };
         assert!(!player.is(Curse::PanicWhenMade), "cannot be made");
         player
     }
 
-    fn note(&self, event: Event) {
-        self.post.journal.note(&self.tenure, event);
+    fn note(&self, event: Noted) {
+        self.post.journal.note(&self.epoch, event);
     }
 
-    fn answer(&self) {
-        self.note(Event::Answered(self.post.bell.answer()));
+    fn drain(&self) {
+        self.note(Noted::Answered(self.post.bell.drain()));
     }
 
     fn is(&self, curse: Curse) -> bool {
@@ -309,36 +309,36 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        self.note(Event::Gone);
+        self.note(Noted::Gone);
     }
 }
 
-impl Behaviour for Player {
+impl Actor for Player {
     type Msg = Act;
 
-    async fn handle(&mut self, cx: &Context<Act>, occasion: Occasion<Act>) -> Result<(), Trouble> {
-        assert_eq!((cx.tenure(), cx.role()), (&self.tenure, &self.post.role));
-        match occasion {
-            Occasion::Wake => {
-                self.note(Event::Woke);
+    async fn handle(&mut self, cx: &Context<Act>, event: Event<Act>) -> Result<(), ActorError> {
+        assert_eq!((cx.epoch(), cx.role()), (&self.epoch, &self.post.role));
+        match event {
+            Event::Started => {
+                self.note(Noted::Woke);
                 if self.is(Curse::FailOnWake) {
-                    return Err(Trouble::because("cannot wake"));
+                    return Err(ActorError::because("cannot wake"));
                 }
-                self.answer();
+                self.drain();
             }
-            Occasion::Message(Act::Answer) => self.answer(),
-            Occasion::Message(Act::Work(task, time)) => {
-                self.note(Event::Began(task));
+            Event::Message(Act::Answer) => self.drain(),
+            Event::Message(Act::Work(task, time)) => {
+                self.note(Noted::Began(task));
                 tokio::time::sleep(time).await;
-                self.note(Event::Finished(task));
+                self.note(Noted::Finished(task));
             }
-            Occasion::Message(Act::Hang) => std::future::pending().await,
-            Occasion::Message(Act::Fail) => Err(std::io::Error::other("told to fail"))?,
-            Occasion::Message(Act::Panic) => panic!("told to panic"),
-            Occasion::Message(Act::Later(task, after)) => {
+            Event::Message(Act::Hang) => std::future::pending().await,
+            Event::Message(Act::Fail) => Err(std::io::Error::other("told to fail"))?,
+            Event::Message(Act::Panic) => panic!("told to panic"),
+            Event::Message(Act::Later(task, after)) => {
                 cx.arm(after, Act::Work(task, Duration::ZERO));
             }
-            Occasion::Message(Act::Next(task)) => {
+            Event::Message(Act::Next(task)) => {
                 cx.tell_self(Act::Work(task, Duration::ZERO));
             }
         }
@@ -349,32 +349,32 @@ impl Behaviour for Player {
         if self.is(Curse::HangOnRetire) {
             std::future::pending::<()>().await;
         }
-        self.note(Event::Retired);
+        self.note(Noted::Retired);
     }
 }
 
-impl Duty for Player {
+impl StateMachine for Player {
     type Msg = Act;
-    type Effect = Event;
+    type Effect = Noted;
 
-    fn step(&mut self, _now: Moment, occasion: Occasion<Act>, effects: &mut Vec<Event>) {
-        match occasion {
-            Occasion::Wake => {
+    fn step(&mut self, _now: Moment, event: Event<Act>, effects: &mut Vec<Noted>) {
+        match event {
+            Event::Started => {
                 assert!(!self.is(Curse::FailOnWake), "cannot wake");
-                effects.push(Event::Woke);
-                effects.push(Event::Answered(self.post.bell.answer()));
+                effects.push(Noted::Woke);
+                effects.push(Noted::Answered(self.post.bell.drain()));
             }
-            Occasion::Message(Act::Answer) => {
-                effects.push(Event::Answered(self.post.bell.answer()));
+            Event::Message(Act::Answer) => {
+                effects.push(Noted::Answered(self.post.bell.drain()));
             }
-            Occasion::Message(Act::Work(task, _)) => {
-                effects.extend([Event::Began(task), Event::Finished(task)]);
+            Event::Message(Act::Work(task, _)) => {
+                effects.extend([Noted::Began(task), Noted::Finished(task)]);
             }
-            Occasion::Message(act) => panic!("a machine was told to {act:?}"),
+            Event::Message(act) => panic!("a machine was told to {act:?}"),
         }
     }
 
-    fn perform(&mut self, _cx: &Context<Act>, effect: Event) {
+    fn perform(&mut self, _cx: &Context<Act>, effect: Noted) {
         self.note(effect);
     }
 }

@@ -54,7 +54,7 @@ async fn a_pump_that_never_answers_is_killed_within_two_seconds_of_its_limit() {
         let why = after.last_failure.unwrap();
         assert!(why.starts_with("hung: 1 messages waited"), "{role}: {why}");
         let now = stage.kit.clock.now();
-        assert_eq!(stage.kit.census.alive(now), Aliveness::Alive);
+        assert_eq!(stage.kit.actors.alive(now), Aliveness::Alive);
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }
 }
@@ -87,25 +87,25 @@ async fn a_pump_with_a_long_queue_that_makes_progress_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_can_kill_makes_the_process_suspect() {
     let kit = super::stage::kit();
-    let (census, clock) = (&kit.census, &kit.clock);
-    let _root = census.begin(&Role::Root, clock.now());
+    let (actors, clock) = (&kit.actors, &kit.clock);
+    let _root = actors.begin(&Role::Root, clock.now());
     tokio::time::sleep(secs(20)).await;
-    let optimizer = census.begin(&Role::Optimizer, clock.now());
-    let registry = census.begin(&Role::Variants, clock.now());
-    assert_eq!(census.alive(clock.now()), Aliveness::Alive);
-    census.stalled(&Role::Optimizer);
+    let optimizer = actors.begin(&Role::Optimizer, clock.now());
+    let registry = actors.begin(&Role::Variants, clock.now());
+    assert_eq!(actors.alive(clock.now()), Aliveness::Alive);
+    actors.stalled(&Role::Optimizer);
     let stuck = |roles: &[Role]| Aliveness::Stuck(roles.to_vec());
-    assert_eq!(census.alive(clock.now()), stuck(&[Role::Optimizer]));
+    assert_eq!(actors.alive(clock.now()), stuck(&[Role::Optimizer]));
     drop(optimizer);
-    assert_eq!(census.alive(clock.now()), Aliveness::Alive);
+    assert_eq!(actors.alive(clock.now()), Aliveness::Alive);
     // Supervisors that do not sweep: thirty seconds each, from the beginning of their lives.
     tokio::time::sleep(secs(11)).await;
-    assert_eq!(census.alive(clock.now()), stuck(&[Role::Root]));
+    assert_eq!(actors.alive(clock.now()), stuck(&[Role::Root]));
     tokio::time::sleep(secs(20)).await;
     assert_eq!(
-        census.alive(clock.now()),
+        actors.alive(clock.now()),
         stuck(&[Role::Root, Role::Variants])
     );
     drop(registry);
-    assert_eq!(census.alive(clock.now()), stuck(&[Role::Root]));
+    assert_eq!(actors.alive(clock.now()), stuck(&[Role::Root]));
 }

@@ -184,14 +184,14 @@ impl Cast {
                 continue;
             }
             let moment = self.stage.clock.now();
-            let census = &running.door.census;
-            let said = census.alive(moment);
+            let actors = &running.door.actors;
+            let said = actors.alive(moment);
             if said == Aliveness::Alive {
                 member.stuck = None;
             } else if now.saturating_sub(*member.stuck.get_or_insert(now)) >= PROBES {
                 let who = format!("c{place}");
                 self.stage.trace.note(&who, "process", "is stuck");
-                self.stage.judge.stuck(place, census, &said);
+                self.stage.judge.stuck(place, actors, &said);
                 running.life.end();
             }
         }
@@ -221,7 +221,7 @@ impl Cast {
             running.life.end();
             let why = (&mut running.task).await;
             let why = why.map_err(|error| error.to_string());
-            self.stage.judge.exited(place, &running.door.census, &why);
+            self.stage.judge.exited(place, &running.door.actors, &why);
             why.map_or_else(|error| error, |reason| format!("{reason:?}"))
         };
         member.back_at.get_or_insert(now + BACK);
@@ -397,7 +397,7 @@ impl Cast {
         member.thaw_at = until;
         if let Some(running) = &member.running {
             running.life.freeze(until.is_some());
-            running.door.census.pause(until.is_some());
+            running.door.actors.pause(until.is_some());
             let door = until.is_none().then(|| Arc::clone(&running.door));
             self.stage.doors.set(&member.pod, door);
             let text = until.map_or_else(
@@ -428,7 +428,7 @@ impl Cast {
             Ok(Ok(ExitReason::Shutdown)) => {}
             Ok(why) => {
                 let why = why.map_err(|error| error.to_string());
-                judge.exited(place, &running.door.census, &why);
+                judge.exited(place, &running.door.actors, &why);
             }
             Err(_) => {
                 running.task.abort();
@@ -452,7 +452,7 @@ impl Cast {
         for place in 0..self.members.len() {
             self.pause(place, None);
             if let Some(door) = self.door(place).filter(|_| is_over) {
-                door.census.disarm();
+                door.actors.disarm();
             }
             if let Some(member) = self.members.get(place).filter(|_| is_over) {
                 member.ills.forgive();
@@ -470,7 +470,7 @@ impl Cast {
             None => false,
             Some(Probe::Role(role, _)) => {
                 let door = self.door(0);
-                door.is_some_and(|door| !door.census.is_armed(role))
+                door.is_some_and(|door| !door.actors.is_armed(role))
             }
             // Nothing else ends a process here.
             Some(Probe::Write(..)) => self.members.first().is_some_and(|first| first.lives > 1),

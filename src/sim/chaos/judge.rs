@@ -211,7 +211,7 @@ impl Judge {
 
     /// A process begins.
     pub(super) fn came(&self, place: usize, door: Arc<Door>, hears: Hears) {
-        let owner = door.census.owner();
+        let owner = door.actors.owner();
         let seat = Seat::new(door, hears);
         let mut bench = self.bench();
         bench.owners.push((place, owner));
@@ -356,7 +356,7 @@ impl Judge {
                 let is_free = free.get(*place).copied().unwrap_or(true);
                 let page = shown.get(place);
                 let moment = self.0.clock.now();
-                let held = seat.door.census.owner().take_peak();
+                let held = seat.door.actors.owner().take_peak();
                 counts.held = counts.held.max(held);
                 found.extend(seat.holdings.judge(held, most));
                 seat.stand(fleet.gpus.keys(), now);
@@ -408,7 +408,7 @@ impl Bench {
 
 /// Counts the messages that the roles of a process have met since this was last done.
 fn tally(met: &mut Met, seat: &Seat) {
-    seat.door.census.take_met(|role, name, times| {
+    seat.door.actors.take_met(|role, name, times| {
         let of_role = met.entry(role.label()).or_default();
         match of_role.get_mut(name) {
             Some(known) => *known += times,

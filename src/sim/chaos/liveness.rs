@@ -118,7 +118,7 @@ impl Stand {
         let places = 0..cast.members.len();
         let doors = places.filter_map(|place| Some((place, cast.door(place)?)));
         let reports = doors.flat_map(|(place, door)| {
-            let roles = door.census.report().into_iter();
+            let roles = door.actors.report().into_iter();
             roles.map(move |role| (place, role))
         });
         self.untouched(reports)
@@ -184,7 +184,7 @@ fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> 
 /// A role that does not run.
 fn unwell(doors: &[&Arc<Door>]) -> Option<String> {
     doors.iter().enumerate().find_map(|(place, door)| {
-        let mut roles = door.census.report().into_iter();
+        let mut roles = door.actors.report().into_iter();
         let unwell = roles.find(|one| one.state != RoleState::Running)?;
         Some(format!("{} of c{place} is {:?}", unwell.role, unwell.state))
     })

@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
             match &strike.fault {
                 Fault::Actor(place, Actor::Storm(role)) => {
                     if let Some(door) = self.cast.door(*place) {
-                        door.census.kill(role);
+                        door.actors.kill(role);
                     }
                 }
                 Fault::Workload(number, Load::Flapping) => {

@@ -224,9 +224,9 @@ impl Seat {
 
     /// What is true of a process that is asked to end now, while this one has the lease.
     pub(super) fn ending(&self, holder: Option<String>) -> Ending {
-        let census = &self.door.census;
-        let is_whole = self.tree.is_whole(&census.report()) && census.hanging().is_empty();
-        let is_harmed = census.is_any_armed()
+        let actors = &self.door.actors;
+        let is_whole = self.tree.is_whole(&actors.report()) && actors.hanging().is_empty();
+        let is_harmed = actors.is_any_armed()
             || self.ills.awaits_write()
             || self.ills.awaits_writes()
             || !self.ills.api().is_empty();
@@ -252,7 +252,7 @@ impl Seat {
             return Vec::new();
         }
         let around = cluster.around;
-        let report = self.door.census.report();
+        let report = self.door.actors.report();
         self.news.extend(turns(&self.report, &report));
         let hung = hung((&self.report, &report), &self.hangs);
         self.report = report;
@@ -335,10 +335,10 @@ impl Seat {
 
     /// Remembers which roles hang as was asked for.
     pub(super) fn note_hangs(&mut self) -> Vec<Role> {
-        let census = &self.door.census;
-        let hanging = census.hanging();
+        let actors = &self.door.actors;
+        let hanging = actors.hanging();
         if !hanging.is_empty() {
-            self.hangs.note(&census.report(), &hanging);
+            self.hangs.note(&actors.report(), &hanging);
         }
         hanging
     }

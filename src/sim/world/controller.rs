@@ -15,7 +15,7 @@ use super::objects::SYSTEM;
 use crate::actors::facts::Facts;
 use crate::app::{Controller, Env, Startup};
 use crate::env::{Clock, SeedTree};
-use crate::kit::{Census, Kit};
+use crate::kit::{ActorRegistry, Kit};
 use crate::serve::connection::Routes;
 use crate::serve::routes::MetricsRoutes;
 use crate::settings::{Findings, Sources, start};
@@ -29,7 +29,7 @@ pub(super) const POD: &str = "wva-controller-0";
 #[derive(Debug)]
 pub(in crate::sim) struct Door {
     pub(in crate::sim) facts: Facts,
-    pub(in crate::sim) census: Census,
+    pub(in crate::sim) actors: ActorRegistry,
     routes: MetricsRoutes,
 }
 
@@ -118,12 +118,12 @@ pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), World
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         WorldError::Controller(texts.join("; "))
     })?;
-    let census = Census::new();
+    let actors = ActorRegistry::new();
     let env = Env {
         kit: Kit {
             clock: casting.clock,
             seed: casting.seed,
-            census: census.clone(),
+            actors: actors.clone(),
         },
         kube: casting.kube,
         prometheus: casting.signals.prometheus,
@@ -139,10 +139,10 @@ pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), World
     let controller =
         Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;
     let facts = controller.facts();
-    let routes = MetricsRoutes::new(facts.clone(), census.clone());
+    let routes = MetricsRoutes::new(facts.clone(), actors.clone());
     let door = Door {
         facts,
-        census,
+        actors,
         routes,
     };
     Ok((controller, door))

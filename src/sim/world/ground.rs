@@ -21,7 +21,7 @@ use super::scenario::{Scenario, Trouble, Variant};
 use super::service::{Service, Tally, tally};
 use crate::actors::optimizer::Proposal;
 use crate::env::Clock;
-use crate::kit::Follower;
+use crate::kit::CellFollower;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Action, Plan};
@@ -48,7 +48,7 @@ pub(super) struct Ground {
     pub(super) outages: Outages,
     pub(super) prometheus: Arc<Mutex<Prometheus>>,
     pub(super) doors: Doors,
-    pub(super) plans: Follower<Option<Proposal>>,
+    pub(super) plans: CellFollower<Option<Proposal>>,
     pub(super) services: Vec<Service>,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
     pub(super) recorder: Option<Recorder>,

@@ -8,7 +8,7 @@ use super::PATIENCE;
 use crate::actors::mirrors::Mirrors;
 use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::gpu::{HoldingPod, OfferingNode};
-use crate::kit::{Role, Tenure, WatchedKind};
+use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::limit::Physical;
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::snapshot::GpuInventory;
@@ -75,18 +75,18 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
 #[test]
 fn silence_is_borne_for_a_minute_and_a_missing_right_is_named_at_once() {
     let mirrors = mirrors(PoolGroup::default());
-    let tenure = Tenure::for_test(Role::Watcher(WatchedKind::Node), 1);
-    mirrors.nodes.fail(&tenure, "nodes is forbidden").unwrap();
+    let epoch = Epoch::for_test(Role::Watcher(WatchedKind::Node), 1);
+    mirrors.nodes.fail(&epoch, "nodes is forbidden").unwrap();
     let text = why(&mirrors, at(0)).unwrap();
     assert!(text.contains("nodes is forbidden; allow"), "{text}");
 
     list::<OfferingNode>(&mirrors.nodes, WatchedKind::Node, [node(false)]);
     list::<HoldingPod>(&mirrors.holding_pods, WatchedKind::HoldingPod, []);
-    mirrors.nodes.touch(&tenure, at(1)).unwrap();
-    mirrors.nodes.fail(&tenure, "no answer").unwrap();
+    mirrors.nodes.touch(&epoch, at(1)).unwrap();
+    mirrors.nodes.fail(&epoch, "no answer").unwrap();
     assert_eq!(why(&mirrors, at(1 + PATIENCE.as_secs())), None);
     assert!(why(&mirrors, at(2 + PATIENCE.as_secs())).is_some());
-    mirrors.nodes.forget(&tenure).unwrap();
+    mirrors.nodes.forget(&epoch).unwrap();
     assert_eq!(
         why(&mirrors, at(2)).as_deref(),
         Some("nodes have not been listed yet")

@@ -15,7 +15,7 @@ use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::scale::ScaleReading;
-use crate::kit::{Role, Tenure, WatchedKind};
+use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{Controller, TargetObject};
 use crate::policy::snapshot::Readiness;
@@ -123,9 +123,9 @@ fn pods(mirrors: &Mirrors, key: &TargetKey) -> Vec<String> {
 
 /// What the reader of scale subresources publishes.
 fn read(mirrors: &Mirrors, reading: ScaleReading) {
-    let tenure = Tenure::for_test(Role::ScaleReader, 1);
+    let epoch = Epoch::for_test(Role::ScaleReader, 1);
     let scales = BTreeMap::from([(rollout(), reading)]);
-    mirrors.scales.publish(&tenure, Arc::new(scales)).unwrap();
+    mirrors.scales.publish(&epoch, Arc::new(scales)).unwrap();
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn a_kind_that_is_not_served_is_told_with_the_remedy() {
     let mirrors = mirrors(PoolGroup::default());
     let target = key(TargetKind::LeaderWorkerSet, "a");
     assert!(matches!(mirrors.sight(&target), Sighting::Unsynced));
-    let tenure = Tenure::for_test(Role::Watcher(WatchedKind::LeaderWorkerSet), 1);
-    mirrors.leader_worker_sets.kind_absent(&tenure).unwrap();
+    let epoch = Epoch::for_test(Role::Watcher(WatchedKind::LeaderWorkerSet), 1);
+    mirrors.leader_worker_sets.kind_absent(&epoch).unwrap();
     let Sighting::Unscalable(why) = mirrors.sight(&target) else {
         panic!("it is not told")
     };

@@ -10,7 +10,7 @@ use super::project;
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::pool::{PoolObject, Pools};
-use crate::kit::{Role, Tenure, WatchedKind};
+use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::object::Lifecycle;
 use crate::settings::pool_group::PoolGroup;
 
@@ -74,10 +74,10 @@ fn pool(key: &ObjectKey, selector: BTreeMap<Arc<str>, Arc<str>>) -> PoolObject {
     }
 }
 
-fn pools() -> (Pools, Tenure) {
+fn pools() -> (Pools, Epoch) {
     let pools = Pools::new(PoolGroup::default());
     let role = Role::Watcher(WatchedKind::InferencePoolV1);
-    (pools, Tenure::for_test(role, 1))
+    (pools, Epoch::for_test(role, 1))
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn pools_are_looked_up_as_the_vectors_say() {
     let vectors: PoolVectors = vectors!("pool.yaml");
     assert!(vectors.lookups.len() > 5);
     for vector in vectors.lookups {
-        let (pools, tenure) = pools();
+        let (pools, epoch) = pools();
         for (index, (name, selector)) in vector.pools.into_iter().enumerate() {
             let (namespace, name) = name.split_once('/').unwrap();
             let key = ObjectKey::new(namespace, name);
@@ -96,7 +96,7 @@ fn pools_are_looked_up_as_the_vectors_say() {
             } else {
                 &pools.v1alpha2
             };
-            mirror.apply(&tenure, key, view).unwrap();
+            mirror.apply(&epoch, key, view).unwrap();
         }
         let found = pools.selecting(&vector.namespace, &vector.labels);
         let found = found.map(|pool| format!("{}/{}", pool.namespace, pool.name));
@@ -106,26 +106,26 @@ fn pools_are_looked_up_as_the_vectors_say() {
 
 #[test]
 fn of_a_pool_in_both_groups_the_newer_one_counts() {
-    let (pools, tenure) = pools();
+    let (pools, epoch) = pools();
     let key = ObjectKey::new("ns1", "p");
     let labels = |text: &str| BTreeMap::from([(Arc::from("app"), Arc::from(text))]);
     pools
         .v1alpha2
-        .apply(&tenure, key.clone(), pool(&key, labels("old")))
+        .apply(&epoch, key.clone(), pool(&key, labels("old")))
         .unwrap();
     assert_eq!(pools.get(&key).unwrap().selector, labels("old"));
     assert!(pools.selecting("ns1", &labels("old")).is_some());
 
     pools
         .v1
-        .apply(&tenure, key.clone(), pool(&key, labels("new")))
+        .apply(&epoch, key.clone(), pool(&key, labels("new")))
         .unwrap();
     assert_eq!(pools.get(&key).unwrap().selector, labels("new"));
     assert!(pools.selecting("ns1", &labels("old")).is_none());
 
     let mut going = pool(&key, labels("new"));
     going.lifecycle = Lifecycle::Deleting;
-    pools.v1.apply(&tenure, key.clone(), going).unwrap();
+    pools.v1.apply(&epoch, key.clone(), going).unwrap();
     assert_eq!(pools.get(&key), None);
     assert!(pools.selecting("ns1", &labels("new")).is_none());
 }

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::{ask, server};
 use crate::app::{self, Env, Startup};
 use crate::env::{Clock, SeedTree};
-use crate::kit::{Census, Kit};
+use crate::kit::{ActorRegistry, Kit};
 use crate::policy::moment::WallTime;
 use crate::settings::{Findings, Sources, start};
 use crate::signals::{HeldRequests, PromApi, QueryError, QueryResult, RouterApi, RouterError};
@@ -93,7 +93,7 @@ async fn a_controller_takes_the_lease_and_writes_status() {
         kit: Kit {
             clock: Clock::at(WallTime(1_767_225_600_000)),
             seed: SeedTree::new(1),
-            census: Census::new(),
+            actors: ActorRegistry::new(),
         },
         kube: server.client(),
         prometheus: Arc::new(Nobody),

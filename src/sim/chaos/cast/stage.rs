@@ -23,13 +23,13 @@ pub(super) fn owned(casting: Casting) -> Result<(Controller, Door), WorldError> 
     let scope = owner.enter();
     let made = cast(casting);
     drop(scope);
-    made.inspect(|(_, door)| door.census.belong_to(owner))
+    made.inspect(|(_, door)| door.actors.belong_to(owner))
 }
 
 impl Stage {
     pub(super) fn plant(&self, door: &Door) {
         if let Some(flaw) = self.flaw {
-            door.census.flaws().plant(flaw);
+            door.actors.flaws().plant(flaw);
             door.facts.flaws.plant(flaw);
             door.facts.series.flaws.plant(flaw);
         }
@@ -43,7 +43,7 @@ impl Stage {
         life: Life,
     ) -> Running {
         let (stop, mut stopped) = watch::channel(false);
-        let owner = door.census.owner();
+        let owner = door.actors.owner();
         Running {
             life,
             followers: [
@@ -61,7 +61,7 @@ impl Stage {
 
     pub(super) fn aim(&self, door: &Door, life: &Life) {
         match &self.probe {
-            Some(Probe::Role(role, moment)) => door.census.kill_at(role, *moment),
+            Some(Probe::Role(role, moment)) => door.actors.kill_at(role, *moment),
             Some(Probe::Write(number, how)) => life.end_at_write(number.saturating_sub(1), *how),
             None => {}
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::Violation;
-use crate::kit::{ChildrenPolicy, Role, RoleReport, RoleState, Shape};
+use crate::kit::{ActorKind, ChildrenPolicy, Role, RoleReport, RoleState};
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
 pub(in crate::sim::chaos) const MAILBOX: u64 = 40;
@@ -107,7 +107,7 @@ impl Tree {
         let missed = gap.saturating_sub(LOOK);
         // What changed just before the last look is heard of after it.
         let news = changes + std::mem::replace(&mut self.changes, changes) + variants;
-        let is_supervisor = |one: &&RoleReport| one.role.policy().shape == Shape::Supervisor;
+        let is_supervisor = |one: &&RoleReport| one.role.policy().kind == ActorKind::Supervisor;
         let lives: BTreeMap<&Role, (u64, bool)> = report
             .iter()
             .filter(is_supervisor)
@@ -223,7 +223,7 @@ impl Seen {
             let text = format!("{role} stands still with occasions waiting, and is not ended");
             return Some(Violation::new("T1", text));
         }
-        let is_supervisor = role.policy().shape == Shape::Supervisor;
+        let is_supervisor = role.policy().kind == ActorKind::Supervisor;
         let is_stuck = one.state == RoleState::Running && now.saturating_sub(self.moved) > STUCK;
         if is_supervisor && is_stuck {
             let text = format!("{role} has stopped its sweeps, and its process is not ended");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Judge;
-use crate::kit::{Aliveness, Census, ExitReason, Role, RoleState};
+use crate::kit::{ActorRegistry, Aliveness, ExitReason, Role, RoleState};
 use crate::sim::chaos::check::Violation;
 use crate::sim::chaos::check::ends;
 use crate::sim::workloads::object::Object;
@@ -45,10 +45,10 @@ impl Judge {
     pub(in crate::sim::chaos) fn exited(
         &self,
         place: usize,
-        census: &Census,
+        actors: &ActorRegistry,
         why: &Result<ExitReason, String>,
     ) {
-        if let Some(text) = ends::unasked(why, census.harmed(&Role::Root)) {
+        if let Some(text) = ends::unasked(why, actors.harmed(&Role::Root)) {
             self.report(Violation::new("T1", format!("c{place} {text}")));
         }
     }
@@ -61,8 +61,13 @@ impl Judge {
     }
 
     /// T1: a process is ended since it has said for long that it is stuck.
-    pub(in crate::sim::chaos) fn stuck(&self, place: usize, census: &Census, said: &Aliveness) {
-        if let Some(text) = ends::stuck(said, &census.hanging()) {
+    pub(in crate::sim::chaos) fn stuck(
+        &self,
+        place: usize,
+        actors: &ActorRegistry,
+        said: &Aliveness,
+    ) {
+        if let Some(text) = ends::stuck(said, &actors.hanging()) {
             self.report(Violation::new("T1", format!("c{place} {text}")));
         }
     }
@@ -75,7 +80,7 @@ impl Judge {
 
     /// T4: nothing is left after an orderly end, and nothing undone.
     pub(in crate::sim::chaos) fn ended(&self, place: usize, door: &Door, farewell: Farewell) {
-        for one in door.census.report() {
+        for one in door.actors.report() {
             if one.state == RoleState::Running {
                 let text = format!("{} of c{place} is left after the end", one.role);
                 self.report(Violation::new("T4", text));
@@ -91,7 +96,7 @@ impl Judge {
             if ending.as_ref().is_some_and(|ending| ending.held.is_some()) {
                 bench.vacant = Some(now);
             }
-            ending.and_then(|ending| ending.undone(door.census.overdue(), holder.as_deref()))
+            ending.and_then(|ending| ending.undone(door.actors.overdue(), holder.as_deref()))
         };
         if let Some(text) = found {
             self.report(Violation::new("T4", format!("c{place} {text}")));

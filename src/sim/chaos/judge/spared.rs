@@ -13,7 +13,7 @@ impl Judge {
     pub(super) fn warded_off(&self, place: usize, (method, uri): (&Method, &Uri), time: Duration) {
         let now = self.now();
         if let Some(seat) = self.bench().seats.get_mut(&place) {
-            let lives = seat.door.census.lives();
+            let lives = seat.door.actors.lives();
             seat.pace.warded_off(request(method, uri), time, lives, now);
         }
     }
@@ -25,7 +25,7 @@ impl Judge {
             let mut bench = self.bench();
             let seat = bench.seats.get_mut(&place);
             seat.filter(|seat| !seat.leaving).and_then(|seat| {
-                let lives = seat.door.census.lives();
+                let lives = seat.door.actors.lives();
                 seat.pace.heeds(request(method, uri), lives, now)
             })
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{DATE, Run};
-use crate::kit::{Census, KillAt, Mishap, Role, RoleReport, RoleState};
+use crate::kit::{ActorRegistry, KillAt, Mishap, Role, RoleReport, RoleState};
 use crate::policy::moment::WallTime;
 use crate::sim::chaos::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
 use crate::sim::chaos::ills::{Ills, is_younger};
@@ -76,7 +76,7 @@ impl Run<'_> {
         });
         let mut others = others.filter(|other| Some(*other) == role);
         if let (Some(role), None, Some(door)) = (role, others.next(), self.cast.door(place)) {
-            door.census.disarm_role(role);
+            door.actors.disarm_role(role);
         }
     }
 
@@ -113,9 +113,9 @@ impl Run<'_> {
                 | Actor::Panic(role)
                 | Actor::Torn(role, _)
                 | Actor::Hang(role),
-            ) => armed.is_some_and(|door| !door.census.is_armed(role)),
+            ) => armed.is_some_and(|door| !door.actors.is_armed(role)),
             Fault::Actor(_, Actor::Storm(role)) => {
-                armed.is_some_and(|door| spent < Some(budgets_spent(&door.census, role)))
+                armed.is_some_and(|door| spent < Some(budgets_spent(&door.actors, role)))
             }
             Fault::Workload(number, Load::NeverReady) => self.injector.has_started_never(*number),
             Fault::Workload(number, Load::Shortage) => self.injector.waits(*number),
@@ -234,43 +234,43 @@ impl Run<'_> {
         let Some(door) = self.cast.door(place).cloned() else {
             return false;
         };
-        let census = &door.census;
+        let actors = &door.actors;
         // One mishap of a role at a time: a second one would count for the first.
-        if awaited(fault).is_some_and(|role| census.is_armed(role)) {
+        if awaited(fault).is_some_and(|role| actors.is_armed(role)) {
             return false;
         }
         self.cast.armed.insert(id, Arc::clone(&door));
         match fault {
-            Actor::Kill(role) => census.kill(role),
+            Actor::Kill(role) => actors.kill(role),
             Actor::Storm(role) => {
-                self.cast.spent.insert(id, budgets_spent(census, role));
-                census.kill(role);
+                self.cast.spent.insert(id, budgets_spent(actors, role));
+                actors.kill(role);
                 false
             }
             Actor::Several(roles) => {
                 let roles: BTreeSet<&Role> = roles.iter().collect();
-                let hit = roles.into_iter().filter(|role| census.kill(role));
+                let hit = roles.into_iter().filter(|role| actors.kill(role));
                 hit.count() > 1
             }
-            Actor::Abort(role) => census.abort(role),
+            Actor::Abort(role) => actors.abort(role),
             Actor::Before(role) => {
-                census.kill_next(role, KillAt::Before);
+                actors.kill_next(role, KillAt::Before);
                 false
             }
             Actor::After(role) => {
-                census.kill_next(role, KillAt::After);
+                actors.kill_next(role, KillAt::After);
                 false
             }
             Actor::Panic(role) => {
-                census.befall(role, Mishap::Panic);
+                actors.befall(role, Mishap::Panic);
                 false
             }
             Actor::Torn(role, done) => {
-                census.befall(role, Mishap::Torn(*done));
+                actors.befall(role, Mishap::Torn(*done));
                 false
             }
             Actor::Hang(role) => {
-                census.befall(role, Mishap::Hang);
+                actors.befall(role, Mishap::Hang);
                 false
             }
         }
@@ -362,8 +362,8 @@ fn awaited(fault: &Actor) -> Option<&Role> {
 
 /// A number that grows each time a role has ended so often that its supervisor puts up with it no longer: it has
 /// failed itself, or starts the role again only after a long time.
-fn budgets_spent(census: &Census, role: &Role) -> u64 {
-    let report = census.report();
+fn budgets_spent(actors: &ActorRegistry, role: &Role) -> u64 {
+    let report = actors.report();
     let of = |role: &Role| report.iter().find(|one| one.role == *role);
     let is_quarantined = of(role).is_some_and(|one| one.state == RoleState::Quarantined);
     let has_failed = |parent: &&RoleReport| {

@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError};
 
 use allocations::Owner;
 
-use super::Census;
+use super::ActorRegistry;
 use crate::kit::chaos::{KillAt, KillHooks, Mishap};
 use crate::kit::role::Role;
 
-impl Census {
+impl ActorRegistry {
     /// How many lives have begun, of all roles.
     pub fn lives(&self) -> u64 {
         self.0.incarnations.load(Ordering::Acquire)
@@ -21,7 +21,7 @@ impl Census {
         if alive {
             self.hooks(role).harm();
         }
-        self.fell(role);
+        self.kill_tree(role);
         alive
     }
 

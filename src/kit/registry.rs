@@ -16,10 +16,10 @@ use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
 #[cfg(feature = "sim")]
-use super::chaos::{Gate, KillHooks};
-use super::life::Life;
-use super::role::{Role, Shape};
-use super::tenure::Tenure;
+use super::chaos::{KillHooks, PauseGate};
+use super::epoch::Epoch;
+use super::incarnation::Incarnation;
+use super::role::{ActorKind, Role};
 use crate::env::Flaws;
 use crate::policy::moment::Moment;
 
@@ -28,7 +28,7 @@ const SUPERVISOR_SILENCE: Duration = Duration::from_secs(30);
 
 /// The roles of one process and their lives.
 #[derive(Clone, Default)]
-pub struct Census(Arc<Inner>);
+pub struct ActorRegistry(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -45,13 +45,13 @@ struct Inner {
     #[cfg(feature = "sim")]
     hooks: Mutex<BTreeMap<Role, Arc<KillHooks>>>,
     #[cfg(feature = "sim")]
-    gate: Gate,
+    gate: PauseGate,
     #[cfg(feature = "sim")]
     owner: std::sync::OnceLock<allocations::Owner>,
 }
 
 struct Entry {
-    life: Arc<Life>,
+    incarnation: Arc<Incarnation>,
     cell: Option<ActorCell>,
     #[cfg(feature = "sim")]
     task: Option<tokio::task::AbortHandle>,
@@ -145,7 +145,7 @@ pub enum Aliveness {
     Stuck(Vec<Role>),
 }
 
-impl Census {
+impl ActorRegistry {
     /// Nobody has lived yet.
     pub fn new() -> Self {
         Self::default()
@@ -201,10 +201,10 @@ impl Census {
     }
 
     /// Begins a life; it ends when the guard is dropped.
-    pub(super) fn begin(&self, role: &Role, now: Moment) -> LifeGuard {
+    pub(super) fn begin(&self, role: &Role, now: Moment) -> IncarnationGuard {
         let number = self.0.incarnations.fetch_add(1, Ordering::AcqRel) + 1;
-        let life = Arc::new(Life::new(
-            Tenure::new(role.clone(), number),
+        let incarnation = Arc::new(Incarnation::new(
+            Epoch::new(role.clone(), number),
             now,
             #[cfg(feature = "sim")]
             self.hooks(role),
@@ -212,29 +212,29 @@ impl Census {
         self.0.living.send_modify(|living| *living += 1);
         self.table()
             .entry(role.clone())
-            .and_modify(|entry| entry.begin(&life))
-            .or_insert_with(|| Entry::first(&life));
-        LifeGuard {
-            census: self.clone(),
-            life,
+            .and_modify(|entry| entry.begin(&incarnation))
+            .or_insert_with(|| Entry::first(&incarnation));
+        IncarnationGuard {
+            actors: self.clone(),
+            incarnation,
         }
     }
 
     /// Notes that a life has ended; later calls for the same one change nothing.
-    pub(super) fn end(&self, life: &Arc<Life>) {
-        if !life.end() {
+    pub(super) fn end(&self, incarnation: &Arc<Incarnation>) {
+        if !incarnation.end() {
             return;
         }
         let mut table = self.table();
-        if let Some(entry) = table.get_mut(life.role())
-            && Arc::ptr_eq(&entry.life, life)
+        if let Some(entry) = table.get_mut(incarnation.role())
+            && Arc::ptr_eq(&entry.incarnation, incarnation)
         {
             entry.end();
         }
-        if life.role().policy().shape == Shape::Supervisor {
+        if incarnation.role().policy().kind == ActorKind::Supervisor {
             // Nobody is left to restart those that were waiting for it.
             for (role, entry) in table.iter_mut() {
-                if !entry.alive && descends(role, life.role()) {
+                if !entry.alive && descends(role, incarnation.role()) {
                     entry.state = RoleState::Stopped;
                 }
             }
@@ -296,8 +296,8 @@ impl Census {
 
     /// Kills a role with everything below it, in a fixed order: the deepest first, then as in the
     /// tree.
-    pub(super) fn fell(&self, role: &Role) {
-        self.fell_children(role);
+    pub(super) fn kill_tree(&self, role: &Role) {
+        self.kill_children(role);
         let cell = self.table().get(role).and_then(|entry| entry.cell.clone());
         if let Some(cell) = cell {
             cell.kill();
@@ -305,8 +305,8 @@ impl Census {
     }
 
     /// Kills everything below a role, in the same order.
-    pub(super) fn fell_children(&self, role: &Role) {
-        if role.policy().shape != Shape::Supervisor {
+    pub(super) fn kill_children(&self, role: &Role) {
+        if role.policy().kind != ActorKind::Supervisor {
             return;
         }
         let mut below: Vec<(usize, ActorCell)> = self
@@ -354,19 +354,19 @@ impl Census {
     }
 }
 
-impl fmt::Debug for Census {
+impl fmt::Debug for ActorRegistry {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Census")
+            .debug_struct("ActorRegistry")
             .field("living", &*self.0.living.borrow())
             .finish_non_exhaustive()
     }
 }
 
 impl Entry {
-    fn first(life: &Arc<Life>) -> Self {
+    fn first(incarnation: &Arc<Incarnation>) -> Self {
         Self {
-            life: Arc::clone(life),
+            incarnation: Arc::clone(incarnation),
             cell: None,
             #[cfg(feature = "sim")]
             task: None,
@@ -378,10 +378,10 @@ impl Entry {
         }
     }
 
-    fn begin(&mut self, life: &Arc<Life>) {
+    fn begin(&mut self, incarnation: &Arc<Incarnation>) {
         // The former life may still be running, for somebody who died before it.
         self.end();
-        self.life = Arc::clone(life);
+        self.incarnation = Arc::clone(incarnation);
         self.alive = true;
         self.restarts = self.restarts.saturating_add(1);
         self.state = RoleState::Running;
@@ -393,7 +393,7 @@ impl Entry {
         }
         self.alive = false;
         self.cell = None;
-        let (handled, told) = (self.life.handled(), self.life.told());
+        let (handled, told) = (self.incarnation.handled(), self.incarnation.told());
         self.past.told = self.past.told.saturating_add(told);
         self.past.lost = self.past.lost.saturating_add(told.saturating_sub(handled));
         if matches!(self.state, RoleState::Running | RoleState::Stalled) {
@@ -404,27 +404,27 @@ impl Entry {
     /// Killed for standing still without ending, or a supervisor that has stopped its sweeps: those
     /// have nobody above them who would notice.
     fn is_stuck(&self, role: &Role, now: Moment) -> bool {
-        let silent = || now.since(self.life.last_sign()) > SUPERVISOR_SILENCE;
+        let silent = || now.since(self.incarnation.last_sign()) > SUPERVISOR_SILENCE;
         self.state == RoleState::Stalled
-            || (self.alive && role.policy().shape == Shape::Supervisor && silent())
+            || (self.alive && role.policy().kind == ActorKind::Supervisor && silent())
     }
 
     fn report(&self, role: &Role) -> RoleReport {
         let (handled, told) = if self.alive {
-            (self.life.handled(), self.life.told())
+            (self.incarnation.handled(), self.incarnation.told())
         } else {
             (0, 0)
         };
         RoleReport {
             role: role.clone(),
             parent: role.parent(),
-            incarnation: self.life.tenure().number(),
+            incarnation: self.incarnation.epoch().number(),
             restarts: self.restarts,
             told: self.past.told.saturating_add(told),
             handled: self.past.told.saturating_add(handled),
             lost: self.past.lost,
             state: self.state.clone(),
-            last_progress: self.life.last_progress(),
+            last_progress: self.incarnation.last_progress(),
             last_failure: self.last_failure.clone(),
         }
     }
@@ -432,29 +432,29 @@ impl Entry {
 
 /// Holds a life open; part of everything that the life owns, so that its end is noticed however it
 /// comes.
-pub(super) struct LifeGuard {
-    census: Census,
-    life: Arc<Life>,
+pub(super) struct IncarnationGuard {
+    actors: ActorRegistry,
+    incarnation: Arc<Incarnation>,
 }
 
-impl LifeGuard {
-    pub(super) fn life(&self) -> &Arc<Life> {
-        &self.life
+impl IncarnationGuard {
+    pub(super) fn incarnation(&self) -> &Arc<Incarnation> {
+        &self.incarnation
     }
 
     /// Notes by which cell this life can be killed.
     pub(super) fn seat(&self, cell: ActorCell) {
-        if let Some(entry) = self.census.table().get_mut(self.life.role())
-            && Arc::ptr_eq(&entry.life, &self.life)
+        if let Some(entry) = self.actors.table().get_mut(self.incarnation.role())
+            && Arc::ptr_eq(&entry.incarnation, &self.incarnation)
         {
             entry.cell = Some(cell);
         }
     }
 }
 
-impl Drop for LifeGuard {
+impl Drop for IncarnationGuard {
     fn drop(&mut self) {
-        self.census.end(&self.life);
+        self.actors.end(&self.incarnation);
     }
 }
 

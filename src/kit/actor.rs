@@ -7,38 +7,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::Inbox;
-use super::life::Life;
+use super::epoch::Epoch;
+use super::incarnation::Incarnation;
 use super::role::Role;
 use super::root::Kit;
-use super::tenure::Tenure;
 use super::timers::Timers;
 use crate::env::{Flaws, SeedTree};
 use crate::policy::moment::Moment;
 
 /// Why a handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion<M> {
+pub enum Event<M> {
     /// Always the first of a life, and only the first: answer doorbells and slots, then make a full
     /// pass. Whatever an earlier life left undone is found here.
-    Wake,
+    Started,
     /// A message.
     Message(M),
 }
 
 #[cfg(feature = "sim")]
-impl<M: fmt::Debug> Occasion<M> {
+impl<M: fmt::Debug> Event<M> {
     /// Counts it by the name of its message.
-    pub(super) fn meet(&self, life: &Life) {
+    pub(super) fn meet(&self, incarnation: &Incarnation) {
         match self {
-            Self::Wake => life.meet(self),
-            Self::Message(message) => life.meet(message),
+            Self::Started => incarnation.meet(self),
+            Self::Message(message) => incarnation.meet(message),
         }
     }
 }
 
 /// An actor that may await: a pump. Every await needs a deadline, and every await is a point at
 /// which it may be killed.
-pub trait Behaviour: Send + 'static {
+pub trait Actor: Send + 'static {
     /// What it can be told.
     type Msg: fmt::Debug + Send + 'static;
 
@@ -46,8 +46,8 @@ pub trait Behaviour: Send + 'static {
     fn handle(
         &mut self,
         cx: &Context<Self::Msg>,
-        occasion: Occasion<Self::Msg>,
-    ) -> impl Future<Output = Result<(), Trouble>> + Send;
+        event: Event<Self::Msg>,
+    ) -> impl Future<Output = Result<(), ActorError>> + Send;
 
     /// Called in an orderly stop only, within the grace of the role: flush.
     fn retire(&mut self, _cx: &Context<Self::Msg>) -> impl Future<Output = ()> + Send {
@@ -56,9 +56,9 @@ pub trait Behaviour: Send + 'static {
 }
 
 /// Why a life cannot go on.
-pub struct Trouble(Box<dyn Error + Send + Sync>);
+pub struct ActorError(Box<dyn Error + Send + Sync>);
 
-impl Trouble {
+impl ActorError {
     /// Trouble that no error value describes.
     pub fn because(reason: impl Into<String>) -> Self {
         Self(reason.into().into())
@@ -69,19 +69,19 @@ impl Trouble {
     }
 }
 
-impl<E: Error + Send + Sync + 'static> From<E> for Trouble {
+impl<E: Error + Send + Sync + 'static> From<E> for ActorError {
     fn from(error: E) -> Self {
         Self(Box::new(error))
     }
 }
 
-impl fmt::Debug for Trouble {
+impl fmt::Debug for ActorError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, formatter)
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ActorError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, formatter)
     }
@@ -90,16 +90,16 @@ impl fmt::Display for Trouble {
 /// What an actor knows of its own life.
 pub struct Context<M> {
     kit: Kit,
-    life: Arc<Life>,
-    inbox: Inbox<Occasion<M>>,
+    incarnation: Arc<Incarnation>,
+    inbox: Inbox<Event<M>>,
     timers: Timers,
 }
 
 impl<M: Send + 'static> Context<M> {
-    pub(super) fn new(kit: Kit, life: Arc<Life>, inbox: Inbox<Occasion<M>>) -> Self {
+    pub(super) fn new(kit: Kit, incarnation: Arc<Incarnation>, inbox: Inbox<Event<M>>) -> Self {
         Self {
             kit,
-            life,
+            incarnation,
             inbox,
             timers: Timers::default(),
         }
@@ -112,18 +112,18 @@ impl<M: Send + 'static> Context<M> {
 
     /// The role that is filled.
     pub fn role(&self) -> &Role {
-        self.life.role()
+        self.incarnation.role()
     }
 
     /// The right to write of this life.
-    pub fn tenure(&self) -> &Tenure {
-        self.life.tenure()
+    pub fn epoch(&self) -> &Epoch {
+        self.incarnation.epoch()
     }
 
     /// The next thing that this occasion has decided is about to be done.
     #[cfg(feature = "sim")]
     pub(super) fn begin_effect(&self) {
-        self.life.begin_effect();
+        self.incarnation.begin_effect();
     }
 
     /// The source of this process's randomness.
@@ -133,13 +133,13 @@ impl<M: Send + 'static> Context<M> {
 
     /// The defect of this process, if one is planted.
     pub fn flaws(&self) -> &Flaws {
-        self.kit.census.flaws()
+        self.kit.actors.flaws()
     }
 
     /// Puts a message at the end of the own mailbox. Without progress in the outside world in
     /// between this would be a busy loop, which stops virtual time: prefer [`Context::arm`].
     pub fn tell_self(&self, message: M) {
-        self.inbox.deliver(Occasion::Message(message));
+        self.inbox.deliver(Event::Message(message));
     }
 
     /// Puts a message into the own mailbox after a while. Timers end with this life and cannot be
@@ -147,7 +147,7 @@ impl<M: Send + 'static> Context<M> {
     pub fn arm(&self, after: Duration, message: M) {
         let inbox = self.inbox.clone();
         self.timers.arm(after, move || {
-            inbox.deliver(Occasion::Message(message));
+            inbox.deliver(Event::Message(message));
         });
     }
 }
@@ -156,7 +156,7 @@ impl<M> fmt::Debug for Context<M> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Context")
-            .field("life", &self.life)
+            .field("life", &self.incarnation)
             .field("timers", &self.timers)
             .finish_non_exhaustive()
     }

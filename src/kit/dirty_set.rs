@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The set of keys that somebody should look at. It outlives its owner; what the owner had taken
 /// when it died is found again by the full pass of its successor.
-pub struct Doorbell<K>(Arc<Inner<K>>);
+pub struct DirtySet<K>(Arc<Inner<K>>);
 
 struct Inner<K> {
     keys: Mutex<BTreeSet<K>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-impl<K: Ord + Send> Doorbell<K> {
+impl<K: Ord + Send> DirtySet<K> {
     /// `wake` is called whenever the first key is added to an empty set; it should tell the owner
     /// to answer.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
@@ -25,12 +25,12 @@ impl<K: Ord + Send> Doorbell<K> {
     }
 
     /// Adds a key.
-    pub fn ring(&self, key: K) {
-        self.ring_all([key]);
+    pub fn insert(&self, key: K) {
+        self.insert_all([key]);
     }
 
     /// Adds keys, with one wake-up at most.
-    pub fn ring_all(&self, keys: impl IntoIterator<Item = K>) {
+    pub fn insert_all(&self, keys: impl IntoIterator<Item = K>) {
         let wakes = {
             let mut waiting = self.0.lock();
             let was_quiet = waiting.is_empty();
@@ -43,7 +43,7 @@ impl<K: Ord + Send> Doorbell<K> {
     }
 
     /// Takes all keys. Clear before reading: what changes after this call rings again.
-    pub fn answer(&self) -> BTreeSet<K> {
+    pub fn drain(&self) -> BTreeSet<K> {
         mem::take(&mut *self.0.lock())
     }
 }
@@ -54,16 +54,16 @@ impl<K> Inner<K> {
     }
 }
 
-impl<K> Clone for Doorbell<K> {
+impl<K> Clone for DirtySet<K> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<K> fmt::Debug for Doorbell<K> {
+impl<K> fmt::Debug for DirtySet<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Doorbell")
+            .debug_struct("DirtySet")
             .field("waiting", &self.0.lock().len())
             .finish_non_exhaustive()
     }
@@ -75,10 +75,10 @@ mod tests {
 
     use super::*;
 
-    fn counted() -> (Doorbell<u8>, Arc<AtomicUsize>) {
+    fn counted() -> (DirtySet<u8>, Arc<AtomicUsize>) {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&wakes);
-        let bell = Doorbell::new(move || {
+        let bell = DirtySet::new(move || {
             counter.fetch_add(1, Ordering::SeqCst);
         });
         (bell, wakes)
@@ -88,21 +88,21 @@ mod tests {
     fn a_storm_wakes_once_until_it_is_answered() {
         let (bell, wakes) = counted();
         assert_eq!(wakes.load(Ordering::SeqCst), 0);
-        bell.ring(2);
-        bell.ring(1);
-        bell.clone().ring(2);
+        bell.insert(2);
+        bell.insert(1);
+        bell.clone().insert(2);
         assert_eq!(wakes.load(Ordering::SeqCst), 1);
-        assert_eq!(bell.answer(), BTreeSet::from([1, 2]));
-        assert_eq!(bell.answer(), BTreeSet::new());
-        bell.ring_all([3, 4]);
+        assert_eq!(bell.drain(), BTreeSet::from([1, 2]));
+        assert_eq!(bell.drain(), BTreeSet::new());
+        bell.insert_all([3, 4]);
         assert_eq!(wakes.load(Ordering::SeqCst), 2);
-        assert_eq!(bell.answer(), BTreeSet::from([3, 4]));
+        assert_eq!(bell.drain(), BTreeSet::from([3, 4]));
     }
 
     #[test]
     fn ringing_for_nothing_wakes_nobody() {
         let (bell, wakes) = counted();
-        bell.ring_all([]);
+        bell.insert_all([]);
         assert_eq!(wakes.load(Ordering::SeqCst), 0);
     }
 }

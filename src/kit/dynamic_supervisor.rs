@@ -1,6 +1,6 @@
 //! A supervisor whose children come and go by key.
 
-mod roster;
+mod state;
 
 use std::fmt::{Debug, Display};
 use std::panic::AssertUnwindSafe;
@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{ActorProcessingErr, ActorRef, SupervisionEvent};
 use tracing::Instrument;
 
-use self::roster::Roster;
+use self::state::DynamicSupervisorState;
+use super::actor::{Context, Event};
 use super::address::{Address, Inbox};
-use super::behaviour::{Context, Occasion};
-use super::child::{Boarding, ChildSpec, Chore, exit_of, give_up, panic_text, spawn};
-use super::life::attend;
-use super::role::{Role, Shape};
-use super::tenure::Tenure;
+use super::child::{
+    ChildSpec, SpawnContext, SupervisorMessage, exit_of, give_up, panic_text, spawn,
+};
+use super::epoch::Epoch;
+use super::incarnation::run_handler;
+use super::role::{ActorKind, Role};
 
 /// Knows which keys there are. It is stepped like a machine and never awaits; the kit carries out
 /// its orders and restarts what fails.
@@ -36,7 +38,7 @@ pub trait Registry: Send + 'static {
     fn reconcile(
         &mut self,
         cx: &Context<Self::Msg>,
-        occasion: Occasion<Self::Msg>,
+        event: Event<Self::Msg>,
     ) -> Vec<Order<Self::Key>>;
 
     /// How to start the child of this key; asked once for each time it begins to be run.
@@ -68,74 +70,84 @@ pub enum Order<K> {
 }
 
 /// A keyed supervisor. `make` is called for every life.
-pub fn keyed<R: Registry>(
+pub fn dynamic_supervisor<R: Registry>(
     role: Role,
     address: &Address<R::Msg>,
-    make: impl Fn(&Tenure) -> R + Send + Sync + 'static,
+    make: impl Fn(&Epoch) -> R + Send + Sync + 'static,
 ) -> ChildSpec {
     let make: Arc<Make<R>> = Arc::new(make);
     let address = address.clone();
-    ChildSpec::new(role, Shape::Supervisor, move |boarding, supervisor| {
-        let keyed = Keyed {
-            make: Arc::clone(&make),
-        };
-        let address = address.clone();
-        async move {
-            let life = Arc::clone(boarding.guard.life());
-            let actor = spawn(keyed, boarding, supervisor).await?;
-            let cell = actor.get_cell();
-            address.publish(Inbox::new(life, move |occasion| {
-                actor.send_message(Letter::Occasion(occasion)).is_ok()
-            }));
-            Ok(cell)
-        }
-    })
+    ChildSpec::new(
+        role,
+        ActorKind::Supervisor,
+        move |spawn_context, supervisor| {
+            let keyed = DynamicSupervisor {
+                make: Arc::clone(&make),
+            };
+            let address = address.clone();
+            async move {
+                let incarnation = Arc::clone(spawn_context.guard.incarnation());
+                let actor = spawn(keyed, spawn_context, supervisor).await?;
+                let cell = actor.get_cell();
+                address.publish(Inbox::new(incarnation, move |event| {
+                    actor.send_message(Envelope::Event(event)).is_ok()
+                }));
+                Ok(cell)
+            }
+        },
+    )
 }
 
-type Make<R> = dyn Fn(&Tenure) -> R + Send + Sync;
+type Make<R> = dyn Fn(&Epoch) -> R + Send + Sync;
 
-struct Keyed<R> {
+struct DynamicSupervisor<R> {
     make: Arc<Make<R>>,
 }
 
-enum Letter<K, M> {
-    Occasion(Occasion<M>),
-    Chore(Chore<K>),
+enum Envelope<K, M> {
+    Event(Event<M>),
+    Internal(SupervisorMessage<K>),
 }
 
-impl<R: Registry> Actor for Keyed<R> {
-    type Msg = Letter<R::Key, R::Msg>;
-    type State = Roster<R>;
-    type Arguments = Boarding;
+impl<R: Registry> ractor::Actor for DynamicSupervisor<R> {
+    type Msg = Envelope<R::Key, R::Msg>;
+    type State = DynamicSupervisorState<R>;
+    type Arguments = SpawnContext;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
-        boarding: Boarding,
+        spawn_context: SpawnContext,
     ) -> Result<Self::State, ActorProcessingErr> {
-        boarding.guard.seat(myself.get_cell());
-        let life = Arc::clone(boarding.guard.life());
-        let registry = life.span().in_scope(|| (self.make)(life.tenure()));
-        Ok(Roster::open(registry, &myself, boarding)?)
+        spawn_context.guard.seat(myself.get_cell());
+        let incarnation = Arc::clone(spawn_context.guard.incarnation());
+        let registry = incarnation
+            .span()
+            .in_scope(|| (self.make)(incarnation.epoch()));
+        Ok(DynamicSupervisorState::open(
+            registry,
+            &myself,
+            spawn_context,
+        )?)
     }
 
     async fn handle(
         &self,
         _myself: ActorRef<Self::Msg>,
-        letter: Self::Msg,
-        roster: &mut Self::State,
+        envelope: Self::Msg,
+        state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let (kit, life) = (roster.kit.clone(), Arc::clone(roster.guard.life()));
+        let (kit, incarnation) = (state.kit.clone(), Arc::clone(state.guard.incarnation()));
         #[cfg(feature = "sim")]
-        match &letter {
-            Letter::Occasion(occasion) => occasion.meet(&life),
-            Letter::Chore(chore) => life.meet(chore),
+        match &envelope {
+            Envelope::Event(event) => event.meet(&incarnation),
+            Envelope::Internal(message) => incarnation.meet(message),
         }
-        let work = AssertUnwindSafe(roster.read(letter)).catch_unwind();
-        match attend(&kit, &life, work).await {
+        let work = AssertUnwindSafe(state.read(envelope)).catch_unwind();
+        match run_handler(&kit, &incarnation, work).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) => Err(give_up(&kit, life.role(), why)),
-            Err(panic) => Err(give_up(&kit, life.role(), panic_text(&*panic))),
+            Ok(Err(why)) => Err(give_up(&kit, incarnation.role(), why)),
+            Err(panic) => Err(give_up(&kit, incarnation.role(), panic_text(&*panic))),
         }
     }
 
@@ -143,10 +155,10 @@ impl<R: Registry> Actor for Keyed<R> {
         &self,
         _myself: ActorRef<Self::Msg>,
         event: SupervisionEvent,
-        roster: &mut Self::State,
+        state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         if let Some((cell, why)) = exit_of(event) {
-            roster.note_exit(&cell, why);
+            state.note_exit(&cell, why);
         }
         Ok(())
     }
@@ -154,10 +166,10 @@ impl<R: Registry> Actor for Keyed<R> {
     async fn post_stop(
         &self,
         _myself: ActorRef<Self::Msg>,
-        roster: &mut Self::State,
+        state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let span = roster.guard.life().span();
-        roster.close().instrument(span).await;
+        let span = state.guard.incarnation().span();
+        state.close().instrument(span).await;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::nursery::{Notice, Nursery, key, variant};
-use super::stage::{Act, Curse, Event, Journal, Stage, rest, secs, until};
+use super::stage::{Act, Curse, Journal, Noted, Stage, rest, secs, until};
 use crate::kit::{ExitReason, Order, Role, RoleState};
 
 async fn raise(variants: usize) -> (Stage, Nursery) {
@@ -128,12 +128,12 @@ async fn totals_do_not_fall_when_a_key_ends() {
     stage.kill(&variant(0));
     tokio::time::sleep(secs(2)).await;
     let label = variant(0).label();
-    let totals = || stage.kit.census.totals()[label];
+    let totals = || stage.kit.actors.totals()[label];
     let (before, report) = (totals(), stage.report(&variant(0)));
     assert!(report.told > 0 && report.restarts > 0, "{report:?}");
     nursery.delete(0);
     rest().await;
-    let known = stage.kit.census.report();
+    let known = stage.kit.actors.report();
     assert!(known.iter().all(|report| report.role != variant(0)));
     let after = totals();
     assert!(after.sent >= before.sent, "{before:?} {after:?}");
@@ -149,7 +149,7 @@ async fn a_key_that_ends_is_cleaned_up_and_comes_back_above_its_former_numbers()
     nursery.delete(0);
     rest().await;
     assert_eq!(nursery.notices(0), [Notice::Started, Notice::Ended]);
-    let known = stage.kit.census.report();
+    let known = stage.kit.actors.report();
     assert!(
         known.iter().all(|report| report.role != variant(0)),
         "forgotten"
@@ -200,7 +200,7 @@ async fn orders_for_one_key_are_carried_out_in_order_and_may_be_repeated() {
     send(&[end.clone(), run, end]);
     rest().await;
     assert_eq!(nursery.notices(0).last(), Some(&Notice::Ended));
-    assert!(super::stage::report(&stage.kit.census, &variant(0)).is_none());
+    assert!(super::stage::report(&stage.kit.actors, &variant(0)).is_none());
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
@@ -234,7 +234,7 @@ async fn more_than_half_of_at_least_ten_failing_at_once_is_the_supervisors_failu
             let report = stage.report(&variant(number));
             assert_eq!(report.state, RoleState::Running, "{number}");
         }
-        assert!(super::stage::report(&stage.kit.census, &variant(8)).is_none());
+        assert!(super::stage::report(&stage.kit.actors, &variant(8)).is_none());
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }
 }
@@ -271,8 +271,8 @@ async fn ten_thousand_keys_come_work_and_go() {
         nursery.post(number).tell(Act::Work(1, Duration::ZERO));
     }
     rest().await;
-    assert_eq!(stage.journal.roles(&Event::Finished(1)).len(), KEYS);
-    let reports = stage.kit.census.report();
+    assert_eq!(stage.journal.roles(&Noted::Finished(1)).len(), KEYS);
+    let reports = stage.kit.actors.report();
     assert_eq!(reports.len(), KEYS + 2);
     for report in &reports {
         assert_eq!(report.told, report.handled, "{}", report.role);
@@ -281,6 +281,6 @@ async fn ten_thousand_keys_come_work_and_go() {
         nursery.delete(number);
     }
     rest().await;
-    assert_eq!(stage.kit.census.report().len(), 2);
+    assert_eq!(stage.kit.actors.report().len(), 2);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }

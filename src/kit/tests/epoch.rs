@@ -6,13 +6,13 @@ use futures::FutureExt;
 
 use super::stage::kit;
 use crate::kit::{
-    Address, Cell, Context, Duty, ExitReason, Guard, Occasion, Role, Superseded, Tenure, machine,
+    Address, Cell, Context, Epoch, Event, ExitReason, Fenced, Guard, Role, StateMachine, machine,
     run, supervisor,
 };
 use crate::policy::moment::Moment;
 
-fn tenure(number: u64) -> Tenure {
-    Tenure::new(Role::Optimizer, number)
+fn epoch(number: u64) -> Epoch {
+    Epoch::new(Role::Optimizer, number)
 }
 
 #[test]
@@ -21,18 +21,16 @@ fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
     let mut reader = cell.follow();
     assert_eq!(*cell.load(), "initial");
     assert!(reader.changed().now_or_never().is_none());
-    cell.publish(&tenure(3), Arc::new("third")).unwrap();
+    cell.publish(&epoch(3), Arc::new("third")).unwrap();
     assert_eq!(*cell.load(), "third");
     assert_eq!(*reader.changed().now_or_never().unwrap(), "third");
     assert!(reader.changed().now_or_never().is_none());
-    cell.publish(&tenure(3), Arc::new("third again")).unwrap();
-    cell.clone()
-        .publish(&tenure(4), Arc::new("fourth"))
-        .unwrap();
-    let refusal = cell.publish(&tenure(3), Arc::new("too late")).unwrap_err();
+    cell.publish(&epoch(3), Arc::new("third again")).unwrap();
+    cell.clone().publish(&epoch(4), Arc::new("fourth")).unwrap();
+    let refusal = cell.publish(&epoch(3), Arc::new("too late")).unwrap_err();
     assert_eq!(
         refusal,
-        Superseded {
+        Fenced {
             role: Role::Optimizer,
             number: 3,
             newest: 4
@@ -63,7 +61,7 @@ async fn those_who_wait_wake_in_the_order_in_which_they_began_to() {
     for round in 1..=5 {
         tokio::task::yield_now().await;
         assert_eq!(*woken.lock().unwrap(), expected);
-        cell.publish(&tenure(1), Arc::new(round)).unwrap();
+        cell.publish(&epoch(1), Arc::new(round)).unwrap();
         expected.extend((0..FOLLOWERS).map(|place| (round, place)));
     }
     followers.join_all().await;
@@ -73,14 +71,14 @@ async fn those_who_wait_wake_in_the_order_in_which_they_began_to() {
 #[test]
 fn a_guard_does_not_run_a_refused_write_and_survives_a_panic_in_an_admitted_one() {
     let guard = Guard::new();
-    assert_eq!(guard.admit(&tenure(2), || 20), Ok(20));
+    assert_eq!(guard.admit(&epoch(2), || 20), Ok(20));
     let mut ran = false;
-    guard.admit(&tenure(1), || ran = true).unwrap_err();
+    guard.admit(&epoch(1), || ran = true).unwrap_err();
     assert!(!ran);
-    let write = std::panic::AssertUnwindSafe(|| guard.admit(&tenure(5), || panic!("in a write")));
+    let write = std::panic::AssertUnwindSafe(|| guard.admit(&epoch(5), || panic!("in a write")));
     std::panic::catch_unwind(write).unwrap_err();
-    assert_eq!(guard.admit(&tenure(5), || 50), Ok(50));
-    guard.admit(&tenure(4), || 40).unwrap_err();
+    assert_eq!(guard.admit(&epoch(5), || 50), Ok(50));
+    guard.admit(&epoch(4), || 40).unwrap_err();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -105,13 +103,13 @@ async fn many_lives_writing_at_once_are_seen_in_order() {
             let mut refused = 0;
             for write in 0..WRITES {
                 if cell
-                    .publish(&tenure(number), Arc::new((number, write)))
+                    .publish(&epoch(number), Arc::new((number, write)))
                     .is_err()
                 {
                     refused += 1;
                 }
                 let note = || admitted.lock().unwrap().push(number);
-                drop(guard.admit(&tenure(number), note));
+                drop(guard.admit(&epoch(number), note));
                 tokio::task::yield_now().await;
             }
             (number, refused)
@@ -128,18 +126,18 @@ async fn many_lives_writing_at_once_are_seen_in_order() {
 
 /// Holds its first life in the middle of a handler, where it cannot be killed, until it is let go.
 struct Straggler {
-    tenure: Tenure,
+    epoch: Epoch,
     cell: Cell<u64>,
     gate: Arc<Mutex<Option<mpsc::Receiver<()>>>>,
-    outcomes: mpsc::Sender<(u64, Result<(), Superseded>)>,
+    outcomes: mpsc::Sender<(u64, Result<(), Fenced>)>,
 }
 
-impl Duty for Straggler {
+impl StateMachine for Straggler {
     type Msg = ();
     type Effect = ();
 
-    fn step(&mut self, _now: Moment, occasion: Occasion<()>, effects: &mut Vec<()>) {
-        assert_eq!(occasion, Occasion::Wake);
+    fn step(&mut self, _now: Moment, event: Event<()>, effects: &mut Vec<()>) {
+        assert_eq!(event, Event::Started);
         let gate = self.gate.lock().unwrap().take();
         if let Some(gate) = gate {
             // What waits behind this handler on the same worker thread may move to another one.
@@ -149,8 +147,8 @@ impl Duty for Straggler {
     }
 
     fn perform(&mut self, _cx: &Context<()>, (): ()) {
-        let number = self.tenure.number();
-        let outcome = self.cell.publish(&self.tenure, Arc::new(number));
+        let number = self.epoch.number();
+        let outcome = self.cell.publish(&self.epoch, Arc::new(number));
         self.outcomes.send((number, outcome)).unwrap();
     }
 }
@@ -163,14 +161,14 @@ async fn a_life_that_outlives_its_supervisor_cannot_write_over_its_successor() {
     let gate = Arc::new(Mutex::new(Some(gate)));
     let address = Address::vacant();
     let (value, closed) = (cell.clone(), Arc::clone(&gate));
-    let optimizer = machine(Role::Optimizer, &address, move |tenure| Straggler {
-        tenure: tenure.clone(),
+    let optimizer = machine(Role::Optimizer, &address, move |epoch| Straggler {
+        epoch: epoch.clone(),
         cell: value.clone(),
         gate: Arc::clone(&closed),
         outcomes: outcomes.clone(),
     });
     let kit = kit();
-    let census = kit.census.clone();
+    let actors = kit.actors.clone();
     let (curtain, fallen) = tokio::sync::oneshot::channel();
     let engine = supervisor(Role::Engine, vec![optimizer]);
     let play = tokio::spawn(run(kit, vec![engine], async {
@@ -179,7 +177,7 @@ async fn a_life_that_outlives_its_supervisor_cannot_write_over_its_successor() {
     while gate.lock().unwrap().is_some() {
         tokio::task::yield_now().await;
     }
-    assert!(census.kill(&Role::Engine));
+    assert!(actors.kill(&Role::Engine));
     cell.follow().changed().await;
     let (newer, outcome) = written.recv().unwrap();
     assert_eq!((outcome, *cell.load()), (Ok(()), newer));
@@ -194,5 +192,5 @@ async fn a_life_that_outlives_its_supervisor_cannot_write_over_its_successor() {
 
     curtain.send(()).unwrap();
     assert_eq!(play.await.unwrap(), ExitReason::Shutdown);
-    assert_eq!(census.survivors(), []);
+    assert_eq!(actors.survivors(), []);
 }

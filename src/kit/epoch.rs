@@ -10,12 +10,12 @@ use super::role::Role;
 
 /// One life of a role. Numbers grow over all lives of all roles of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tenure {
+pub struct Epoch {
     role: Role,
     number: u64,
 }
 
-impl Tenure {
+impl Epoch {
     pub(super) fn new(role: Role, number: u64) -> Self {
         Self { role, number }
     }
@@ -40,7 +40,7 @@ impl Tenure {
 /// A write came too late: a later life of the role has written already.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{role} no. {number} was superseded by no. {newest}; it must write nothing more and end")]
-pub struct Superseded {
+pub struct Fenced {
     /// The role that tried to write.
     pub role: Role,
     /// The life that tried to write.
@@ -64,17 +64,17 @@ impl Guard {
     /// `write` must be short and must not use the same guard.
     ///
     /// # Errors
-    /// [`Superseded`] if a newer tenure was admitted before; nothing was written then.
-    pub fn admit<R>(&self, tenure: &Tenure, write: impl FnOnce() -> R) -> Result<R, Superseded> {
+    /// [`Fenced`] if a newer tenure was admitted before; nothing was written then.
+    pub fn admit<R>(&self, epoch: &Epoch, write: impl FnOnce() -> R) -> Result<R, Fenced> {
         let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tenure.number < *newest {
-            return Err(Superseded {
-                role: tenure.role.clone(),
-                number: tenure.number,
+        if epoch.number < *newest {
+            return Err(Fenced {
+                role: epoch.role.clone(),
+                number: epoch.number,
                 newest: *newest,
             });
         }
-        *newest = tenure.number;
+        *newest = epoch.number;
         Ok(write())
     }
 }

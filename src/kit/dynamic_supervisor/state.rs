@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use ractor::{ActorCell, ActorId, ActorRef};
 
-use super::{Letter, Order, Registry};
+use super::{Envelope, Order, Registry};
 use crate::env::Generator;
+use crate::kit::actor::{Context, Event};
 use crate::kit::address::Inbox;
-use crate::kit::behaviour::{Context, Occasion};
-use crate::kit::census::{LifeGuard, RoleState};
 use crate::kit::child::{
-    Boarding, ChildSpec, Chore, DELAY_JITTER, Live, SWEEP_EVERY, children_stop_by,
+    ChildSpec, DELAY_JITTER, Live, SWEEP_EVERY, SpawnContext, SupervisorMessage, children_stop_by,
 };
+use crate::kit::registry::{IncarnationGuard, RoleState};
 use crate::kit::role::ChildrenPolicy;
 use crate::kit::root::Kit;
 use crate::kit::timers::Timers;
@@ -22,7 +22,7 @@ use crate::policy::ledger::{KeyLedger, KeyVerdict, QuarantinePolicy};
 /// How long a child that was quarantined must run before it is released.
 const PROBATION: Duration = Duration::from_secs(1);
 
-pub(super) struct Roster<R: Registry> {
+pub(super) struct DynamicSupervisorState<R: Registry> {
     registry: R,
     cx: Context<R::Msg>,
     policy: QuarantinePolicy,
@@ -35,11 +35,11 @@ pub(super) struct Roster<R: Registry> {
     /// Grows with every delayed start, so that no two of them are taken for each other.
     generation: u64,
     myself: ActorCell,
-    inbox: Inbox<Chore<R::Key>>,
+    inbox: Inbox<SupervisorMessage<R::Key>>,
     timers: Timers,
     jitter: Generator,
     pub(super) kit: Kit,
-    pub(super) guard: LifeGuard,
+    pub(super) guard: IncarnationGuard,
 }
 
 struct Child {
@@ -66,14 +66,14 @@ enum Phase {
     },
 }
 
-impl<R: Registry> Roster<R> {
+impl<R: Registry> DynamicSupervisorState<R> {
     pub(super) fn open(
         registry: R,
-        myself: &ActorRef<Letter<R::Key, R::Msg>>,
-        Boarding { kit, guard }: Boarding,
+        myself: &ActorRef<Envelope<R::Key, R::Msg>>,
+        SpawnContext { kit, guard }: SpawnContext,
     ) -> Result<Self, String> {
-        let life = guard.life();
-        let role = life.role();
+        let incarnation = guard.incarnation();
+        let role = incarnation.role();
         let Some(ChildrenPolicy::Quarantine(policy)) = role.policy().children else {
             return Err(format!(
                 "{role} is no supervisor of children by key; specify it with the constructor it \
@@ -81,21 +81,21 @@ impl<R: Registry> Roster<R> {
             ));
         };
         // Some of those that died with the former life may not come back.
-        kit.census.forget_children(role);
+        kit.actors.forget_children(role);
         let jitter = kit
             .seed
-            .child(&format!("{role}#{}", life.tenure().number()));
-        let letters = myself.clone();
-        let occasions = Inbox::new(Arc::clone(life), move |occasion| {
-            letters.send_message(Letter::Occasion(occasion)).is_ok()
+            .child(&format!("{role}#{}", incarnation.epoch().number()));
+        let envelopes = myself.clone();
+        let occasions = Inbox::new(Arc::clone(incarnation), move |event| {
+            envelopes.send_message(Envelope::Event(event)).is_ok()
         });
-        let letters = myself.clone();
-        let inbox = Inbox::new(Arc::clone(life), move |chore| {
-            letters.send_message(Letter::Chore(chore)).is_ok()
+        let envelopes = myself.clone();
+        let inbox = Inbox::new(Arc::clone(incarnation), move |message| {
+            envelopes.send_message(Envelope::Internal(message)).is_ok()
         });
-        let roster = Self {
+        let state = Self {
             registry,
-            cx: Context::new(kit.clone(), Arc::clone(life), occasions),
+            cx: Context::new(kit.clone(), Arc::clone(incarnation), occasions),
             policy,
             children: BTreeMap::new(),
             cells: BTreeMap::new(),
@@ -109,25 +109,25 @@ impl<R: Registry> Roster<R> {
             kit,
             guard,
         };
-        roster.arm(SWEEP_EVERY, Chore::Sweep);
-        Ok(roster)
+        state.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
+        Ok(state)
     }
 
     /// An error is the reason to give up.
-    pub(super) async fn read(&mut self, letter: Letter<R::Key, R::Msg>) -> Result<(), String> {
-        match letter {
-            Letter::Occasion(occasion) => self.reconcile(occasion).await,
-            Letter::Chore(Chore::Settle) => self.settle().await,
-            Letter::Chore(Chore::Start { slot, generation }) => {
+    pub(super) async fn read(&mut self, envelope: Envelope<R::Key, R::Msg>) -> Result<(), String> {
+        match envelope {
+            Envelope::Event(event) => self.reconcile(event).await,
+            Envelope::Internal(SupervisorMessage::Settle) => self.settle().await,
+            Envelope::Internal(SupervisorMessage::Start { slot, generation }) => {
                 let expected = generation;
                 let due = self.children.get(&slot).is_some_and(|child| {
                     matches!(child.phase, Phase::Waiting { generation, .. } if generation == expected)
                 });
                 if due { self.start(slot).await } else { Ok(()) }
             }
-            Letter::Chore(Chore::Sweep) => {
+            Envelope::Internal(SupervisorMessage::Sweep) => {
                 self.sweep();
-                self.arm(SWEEP_EVERY, Chore::Sweep);
+                self.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
                 Ok(())
             }
         }
@@ -139,14 +139,14 @@ impl<R: Registry> Roster<R> {
         };
         if self.exits.is_empty() {
             // Events overtake messages: those of the same instant are noted before this is read.
-            self.inbox.deliver(Chore::Settle);
+            self.inbox.deliver(SupervisorMessage::Settle);
         }
         self.exits.insert(key, why);
     }
 
     /// Stops all children at the same time: they do not depend on each other.
     pub(super) async fn close(&mut self) {
-        let deadline = children_stop_by(&self.kit, self.guard.life());
+        let deadline = children_stop_by(&self.kit, self.guard.incarnation());
         let mut ending = Vec::with_capacity(self.children.len());
         for child in std::mem::take(&mut self.children).into_values() {
             let (Phase::Running(live) | Phase::Ending { live, .. }) = child.phase else {
@@ -158,14 +158,14 @@ impl<R: Registry> Roster<R> {
             ending.push((live, end_by));
         }
         for (live, end_by) in ending {
-            live.see_it_end(&self.kit, end_by).await;
+            live.join(&self.kit, end_by).await;
         }
     }
 
-    async fn reconcile(&mut self, occasion: Occasion<R::Msg>) -> Result<(), String> {
+    async fn reconcile(&mut self, event: Event<R::Msg>) -> Result<(), String> {
         // A change that is ordered must not be lost to an exit which came before it.
         self.settle().await?;
-        for order in self.registry.reconcile(&self.cx, occasion) {
+        for order in self.registry.reconcile(&self.cx, event) {
             match order {
                 Order::Run(key) => self.run(key).await?,
                 Order::End(key) => self.end(&key),
@@ -230,7 +230,7 @@ impl<R: Registry> Roster<R> {
 
     fn forget(&mut self, key: &R::Key, spec: &ChildSpec) {
         self.ledger.forget(key);
-        self.kit.census.forget(spec.role());
+        self.kit.actors.forget(spec.role());
         self.registry.ended(key);
     }
 
@@ -238,7 +238,7 @@ impl<R: Registry> Roster<R> {
         let Some(child) = self.children.get_mut(&key) else {
             return Ok(());
         };
-        let supervisor = (self.guard.life().role(), self.myself.clone());
+        let supervisor = (self.guard.incarnation().role(), self.myself.clone());
         match child.spec.start(&self.kit, Some(supervisor)).await {
             Ok(live) => {
                 self.cells.insert(live.cell.get_id(), key.clone());
@@ -284,7 +284,7 @@ impl<R: Registry> Roster<R> {
             return Ok(());
         };
         let role = child.spec.role().clone();
-        self.kit.census.failed(&role, why);
+        self.kit.actors.failed(&role, why);
         let verdict = self.ledger.record_exit(key, now, lived, keys, &self.policy);
         let (after, state) = match verdict {
             KeyVerdict::SystemicFailure { failed, of } => {
@@ -305,7 +305,7 @@ impl<R: Registry> Roster<R> {
             }
         };
         tracing::warn!(%role, why, ?after, ?state, "ended and will be started again");
-        self.kit.census.set_state(&role, state);
+        self.kit.actors.set_state(&role, state);
         let earliest = now.saturating_add(self.policy.delay_base);
         self.wait(key, now.saturating_add(after), earliest);
         Ok(())
@@ -323,7 +323,7 @@ impl<R: Registry> Roster<R> {
         }
         let slot = key.clone();
         let after = due.saturating_sub(self.now());
-        self.arm(after, Chore::Start { slot, generation });
+        self.arm(after, SupervisorMessage::Start { slot, generation });
     }
 
     fn sweep(&mut self) {
@@ -347,16 +347,18 @@ impl<R: Registry> Roster<R> {
         self.kit.clock.now().monotonic
     }
 
-    fn arm(&self, after: Duration, chore: Chore<R::Key>) {
+    fn arm(&self, after: Duration, message: SupervisorMessage<R::Key>) {
         let inbox = self.inbox.clone();
         self.timers.arm(after, move || {
-            inbox.deliver(chore);
+            inbox.deliver(message);
         });
     }
 }
 
 /// Whether a life has shown that it works: its wake-up is handled, nothing waits, and it has lasted.
 fn proven(live: &Live, now: Duration) -> bool {
-    let handled = live.life.handled();
-    handled > 0 && handled == live.life.told() && now.saturating_sub(live.started) >= PROBATION
+    let handled = live.incarnation.handled();
+    handled > 0
+        && handled == live.incarnation.told()
+        && now.saturating_sub(live.started) >= PROBATION
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use tracing::{Instrument, Span, info_span};
 
+use super::epoch::Epoch;
 use super::role::Role;
 use super::root::Kit;
-use super::tenure::Tenure;
 use crate::policy::moment::{Moment, WallTime};
 
 /// One life of a role. Counting is a matter of atomics: no lock is taken per message.
 #[derive(Debug)]
-pub(super) struct Life {
-    tenure: Tenure,
+pub(super) struct Incarnation {
+    epoch: Epoch,
     told: AtomicU64,
     handled: AtomicU64,
     /// Nanoseconds on the monotonic clock, and milliseconds on the wall clock, at which a handler
@@ -28,14 +28,14 @@ pub(super) struct Life {
     hooks: std::sync::Arc<super::chaos::KillHooks>,
 }
 
-impl Life {
+impl Incarnation {
     pub(super) fn new(
-        tenure: Tenure,
+        epoch: Epoch,
         now: Moment,
         #[cfg(feature = "sim")] hooks: std::sync::Arc<super::chaos::KillHooks>,
     ) -> Self {
-        let life = Self {
-            tenure,
+        let incarnation = Self {
+            epoch,
             told: AtomicU64::new(0),
             handled: AtomicU64::new(0),
             progress: (AtomicU64::new(0), AtomicI64::new(0)),
@@ -44,16 +44,16 @@ impl Life {
             #[cfg(feature = "sim")]
             hooks,
         };
-        life.progress_at(now);
-        life
+        incarnation.progress_at(now);
+        incarnation
     }
 
-    pub(super) fn tenure(&self) -> &Tenure {
-        &self.tenure
+    pub(super) fn epoch(&self) -> &Epoch {
+        &self.epoch
     }
 
     pub(super) fn role(&self) -> &Role {
-        self.tenure.role()
+        self.epoch.role()
     }
 
     pub(super) fn told(&self) -> u64 {
@@ -128,30 +128,37 @@ impl Life {
     /// The span of whatever it does. Without a parent: the actor library opens spans with numbers
     /// that mean nothing to a reader and differ between two runs of the same simulation.
     pub(super) fn span(&self) -> Span {
-        info_span!(parent: None, "actor", role = %self.role(), incarnation = self.tenure.number())
+        info_span!(parent: None, "actor", role = %self.role(), incarnation = self.epoch.number())
     }
 }
 
 /// Runs one handler: in the span of its life, counted, and struck by the kills that tests ask for.
-pub(super) async fn attend<T>(kit: &Kit, life: &Life, work: impl Future<Output = T>) -> T {
+pub(super) async fn run_handler<T>(
+    kit: &Kit,
+    incarnation: &Incarnation,
+    work: impl Future<Output = T>,
+) -> T {
     #[cfg(feature = "sim")]
-    kit.census.pass().await;
+    kit.actors.pass().await;
     #[cfg(feature = "sim")]
-    let turn = life.hooks.begin();
+    let turn = incarnation.hooks.begin();
     #[cfg(feature = "sim")]
-    if life.hooks.strikes(super::chaos::KillAt::Before(turn)) {
-        kit.census.fell(life.role());
+    if incarnation
+        .hooks
+        .strikes(super::chaos::KillAt::Before(turn))
+    {
+        kit.actors.kill_tree(incarnation.role());
         std::future::pending::<()>().await;
     }
     #[cfg(feature = "sim")]
-    life.hooks.befall().await;
+    incarnation.hooks.befall().await;
     #[cfg(feature = "sim")]
-    let work = kit.census.owner().does(work);
-    let outcome = work.instrument(life.span()).await;
-    life.count_handled(kit.clock.now());
+    let work = kit.actors.owner().does(work);
+    let outcome = work.instrument(incarnation.span()).await;
+    incarnation.count_handled(kit.clock.now());
     #[cfg(feature = "sim")]
-    if life.hooks.strikes(super::chaos::KillAt::After(turn)) {
-        kit.census.fell(life.role());
+    if incarnation.hooks.strikes(super::chaos::KillAt::After(turn)) {
+        kit.actors.kill_tree(incarnation.role());
     }
     outcome
 }
