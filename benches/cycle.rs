@@ -24,9 +24,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use wva::actors::emitter::{self, Emitter};
 use wva::actors::event_recorder::Events;
-use wva::actors::facts::Facts;
 use wva::actors::intents::Intents;
 use wva::actors::mirrors::Mirrors;
+use wva::actors::shared_state::SharedState;
 use wva::actors::{collector, optimizer};
 use wva::claim::{Claim, Hold};
 use wva::env::{Clock, SeedTree};
@@ -191,7 +191,7 @@ fn view(variant: usize) -> VariantView {
     }
 }
 
-fn facts(url: &str, variants: usize) -> Facts {
+fn shared(url: &str, variants: usize) -> SharedState {
     let mut sources = Sources::default();
     for (name, text) in [
         ("PROMETHEUS_BASE_URL", url),
@@ -207,7 +207,7 @@ fn facts(url: &str, variants: usize) -> Facts {
     };
     let generation = start(&sources).unwrap().generation;
     let series = Arc::new(Metrics::new(None).unwrap());
-    let facts = Facts::new(
+    let shared = SharedState::new(
         Clock::real(),
         Mirrors::new(scope, PoolGroup::default()),
         generation,
@@ -216,17 +216,17 @@ fn facts(url: &str, variants: usize) -> Facts {
     for variant in 0..variants {
         let view = view(variant);
         let epoch = Epoch::for_test(Role::Variant(view.key.clone()), 1);
-        facts.board.put(&epoch, Arc::new(view)).unwrap();
+        shared.board.put(&epoch, Arc::new(view)).unwrap();
     }
     let claim = Claim {
         term: 1,
         hold: Hold::Unlimited,
     };
-    facts
+    shared
         .claim
         .publish(&Epoch::for_test(Role::Leadership, 1), claim)
         .unwrap();
-    facts
+    shared
 }
 
 #[tokio::main]
@@ -247,7 +247,7 @@ async fn measure(variants: usize) {
     let (address, bytes) = address.trim().split_once(' ').unwrap();
     let bytes: usize = bytes.parse().unwrap();
     let url = format!("http://{address}");
-    let facts = facts(&url, variants);
+    let shared = shared(&url, variants);
     let settings = PrometheusSettings {
         plain_http: PlainHttp::Allowed,
         ..PrometheusSettings::new(&*url)
@@ -261,14 +261,14 @@ async fn measure(variants: usize) {
     let before = cpu();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let kit = Kit {
-        clock: facts.clock.clone(),
+        clock: shared.clock.clone(),
         seed: SeedTree::new(1),
         actors: actors.clone(),
     };
-    let tree = tokio::spawn(kit::run(kit, tree(&facts, Arc::clone(&api)), async move {
+    let tree = tokio::spawn(kit::run(kit, tree(&shared, Arc::clone(&api)), async move {
         drop(stopped.await);
     }));
-    let mut plans = facts.plan.follow();
+    let mut plans = shared.plan.follow();
     let mut spent = before;
     for cycle in ["first", "steady"] {
         plans.changed().await;
@@ -276,12 +276,12 @@ async fn measure(variants: usize) {
         while is_at_work(&actors, &Role::Emitter) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let text = facts.series.exposition(Visibility::Shown).unwrap();
+        let text = shared.series.exposition(Visibility::Shown).unwrap();
         assert!(text.len() > variants * 100);
         let now = cpu();
-        let plan = facts.last_plan().unwrap();
+        let plan = shared.last_plan().unwrap();
         assert_eq!(plan.decisions.len(), variants);
-        let metrics = facts.metrics.load();
+        let metrics = shared.metrics.load();
         assert!(metrics.failures.is_empty(), "{:?}", metrics.failures);
         let samples = metrics
             .models
@@ -331,7 +331,7 @@ impl PromApi for Counting {
 }
 
 /// The part of the controller that runs every cycle.
-fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
+fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
     let (emitter, optimizer) = (Address::vacant(), Address::vacant());
     let bell = emitter.clone();
     let plans = Slot::new(move || bell.hint(emitter::Message::PlanReady));
@@ -339,11 +339,11 @@ fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
         plans: plans.clone(),
         changed: DirtySet::new(|| {}),
         statuses: Intents::new(|| {}),
-        events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+        events: Events::new(shared.series.process.events_dropped.clone(), || {}),
         settled: DirtySet::new(|| {}),
     };
-    let shared = [facts.clone(), facts.clone(), facts.clone()];
-    let [for_emitter, for_collector, for_optimizer] = shared;
+    let clones = [shared.clone(), shared.clone(), shared.clone()];
+    let [for_emitter, for_collector, for_optimizer] = clones;
     let to_optimizer = optimizer.clone();
     vec![
         kit::supervisor(
@@ -363,8 +363,8 @@ fn tree(facts: &Facts, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
                     )
                 }),
                 kit::child(Role::Collector, &Address::vacant(), move |_| {
-                    let (facts, api) = (for_collector.clone(), Arc::clone(&api));
-                    collector::Collector::new(facts, api, None, to_optimizer.clone())
+                    let (shared, api) = (for_collector.clone(), Arc::clone(&api));
+                    collector::Collector::new(shared, api, None, to_optimizer.clone())
                 }),
             ],
         ),

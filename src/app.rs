@@ -10,14 +10,14 @@ use kube::Client;
 
 use crate::actors::denials::Denials;
 use crate::actors::event_recorder::{EventRecorder, Events};
-use crate::actors::facts::Facts;
 use crate::actors::http::{Doors, Http};
 use crate::actors::intents::Intents;
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
+use crate::actors::shared_state::SharedState;
 use crate::actors::subjects::{self, WatcherWiring};
 use crate::actors::{
-    collector, config, emitter, event_recorder, flaws, leadership, optimizer, scale_reader,
+    collector, config, emitter, event_recorder, leadership, mutations, optimizer, scale_reader,
     status_writer, variants,
 };
 use crate::cluster::event::{EventApi, Regarding};
@@ -125,14 +125,14 @@ impl Controller {
     }
 
     /// What it knows and shows; it stays readable while the controller runs.
-    pub fn facts(&self) -> Facts {
-        self.wiring.facts.clone()
+    pub fn shared(&self) -> SharedState {
+        self.wiring.shared.clone()
     }
 
     /// Runs until `shutdown` resolves or the tree gives up.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> ExitReason {
         let tree = self.wiring.tree(&self.env, &self.startup);
-        let lost = flaws::has_lost_its_lease(&self.wiring.facts);
+        let lost = mutations::has_lost_its_lease(&self.wiring.shared);
         let ends = async {
             select(pin!(shutdown), pin!(lost)).await;
         };
@@ -142,7 +142,7 @@ impl Controller {
 
 /// Addresses, bells, slots and facts: everything that outlives the actors.
 struct Wiring {
-    facts: Facts,
+    shared: SharedState,
     scope: Scope,
     statics: Arc<StaticSettings>,
     addresses: Addresses,
@@ -230,7 +230,7 @@ impl Wiring {
         let mirrors = Mirrors::new(scope.clone(), statics.scope.pool_group).with_door(door);
         let clock = env.kit.clock.clone();
         Self {
-            facts: Facts::new(clock, mirrors, startup.generation.clone(), series)
+            shared: SharedState::new(clock, mirrors, startup.generation.clone(), series)
                 .named(Arc::from(manager(&statics)))
                 .told_at_start(&startup.findings),
             plans: Slot::new(waker(&addresses.emitter, || emitter::Message::PlanReady)),
@@ -278,8 +278,8 @@ impl Wiring {
     }
 
     fn config(&self, env: &Env, startup: &Startup) -> ChildSpec {
-        let (facts, scope, fixed) = (
-            self.facts.clone(),
+        let (shared, scope, fixed) = (
+            self.shared.clone(),
             self.scope.clone(),
             startup.fixed.clone(),
         );
@@ -292,7 +292,7 @@ impl Wiring {
         };
         kit::machine(Role::Config, &self.addresses.config, move |epoch| {
             config::Config::new(
-                facts.clone(),
+                shared.clone(),
                 epoch,
                 scope.clone(),
                 fixed.clone(),
@@ -303,8 +303,8 @@ impl Wiring {
 
     fn leadership(&self, env: &Env) -> ChildSpec {
         let election = self.election(env);
-        let (claim, reread) = (self.facts.claim.clone(), self.facts.reread.clone());
-        let (requests, denials) = (self.facts.requests.clone(), self.denials(env));
+        let (claim, reread) = (self.shared.claim.clone(), self.shared.reread.clone());
+        let (requests, denials) = (self.shared.requests.clone(), self.denials(env));
         let generator = env.kit.seed.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
@@ -364,7 +364,7 @@ impl Wiring {
     }
 
     fn emitter(&self) -> ChildSpec {
-        let facts = self.facts.clone();
+        let shared = self.shared.clone();
         let connections = emitter::Connections {
             plans: self.plans.clone(),
             changed: self.changed.clone(),
@@ -373,19 +373,19 @@ impl Wiring {
             settled: self.settled.clone(),
         };
         kit::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
-            emitter::Emitter::new(facts.clone(), epoch, connections.clone())
+            emitter::Emitter::new(shared.clone(), epoch, connections.clone())
         })
     }
 
     fn status_writer(&self, env: &Env) -> ChildSpec {
-        let (facts, statuses) = (self.facts.clone(), self.statuses.clone());
+        let (shared, statuses) = (self.shared.clone(), self.statuses.clone());
         let connections = status_writer::Connections {
             settled: self.settled.clone(),
             denials: self.denials(env),
         };
         let api = StatusApi {
             client: env.kube.clone(),
-            manager: Arc::clone(&self.facts.manager),
+            manager: Arc::clone(&self.shared.manager),
             timeout: self.write_timeout(),
         };
         let seed = env.kit.seed.clone();
@@ -395,7 +395,7 @@ impl Wiring {
             move |_epoch| {
                 let generator = seed.child("status-writer");
                 status_writer::StatusWriter::new(
-                    facts.clone(),
+                    shared.clone(),
                     statuses.clone(),
                     connections.clone(),
                     api.clone(),
@@ -406,7 +406,7 @@ impl Wiring {
     }
 
     fn event_recorder(&self, env: &Env) -> ChildSpec {
-        let (facts, events) = (self.facts.clone(), self.events.clone());
+        let (shared, events) = (self.shared.clone(), self.events.clone());
         let denials = self.denials(env);
         let api = EventApi {
             client: env.kube.clone(),
@@ -418,18 +418,18 @@ impl Wiring {
             Role::EventRecorder,
             &self.addresses.event_recorder,
             move |_epoch| {
-                EventRecorder::new(facts.clone(), events.clone(), denials.clone(), api.clone())
+                EventRecorder::new(shared.clone(), events.clone(), denials.clone(), api.clone())
             },
         )
     }
 
     fn variants(&self) -> ChildSpec {
-        let facts = self.facts.clone();
+        let shared = self.shared.clone();
         let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
         let (optimizer, events) = (self.addresses.optimizer.clone(), self.events.clone());
         kit::dynamic_supervisor(Role::Variants, &self.addresses.variants, move |_epoch| {
             variants::Variants::new(
-                facts.clone(),
+                shared.clone(),
                 dirty.clone(),
                 changed.clone(),
                 optimizer.clone(),
@@ -445,7 +445,7 @@ impl Wiring {
     }
 
     fn scale_reader(&self, env: &Env) -> ChildSpec {
-        let facts = self.facts.clone();
+        let shared = self.shared.clone();
         let api = ScaleApi {
             client: env.kube.clone(),
             timeout: SCALE_TIMEOUT.min(self.statics.rest_client_timeout),
@@ -459,7 +459,7 @@ impl Wiring {
             Role::ScaleReader,
             &self.addresses.scale_reader,
             move |_epoch| {
-                scale_reader::ScaleReader::new(facts.clone(), api.clone(), connections.clone())
+                scale_reader::ScaleReader::new(shared.clone(), api.clone(), connections.clone())
             },
         )
     }
@@ -468,7 +468,7 @@ impl Wiring {
         subjects::watchers(&WatcherWiring {
             named: self.named.clone(),
             client: env.kube.clone(),
-            facts: self.facts.clone(),
+            shared: self.shared.clone(),
             dirty: self.dirty.clone(),
             config: self.config.clone(),
             statuses: self.statuses.clone(),
@@ -481,7 +481,7 @@ impl Wiring {
     fn http(&self, env: &Env) -> ChildSpec {
         let actors = &env.kit.actors;
         let serving = &self.statics.serving;
-        let doors = Doors::new(serving, &self.facts, actors, &env.kube, &self.denials(env));
+        let doors = Doors::new(serving, &self.shared, actors, &env.kube, &self.denials(env));
         kit::child(Role::Http, &Address::vacant(), move |_epoch| {
             Http::new(doors.clone())
         })

@@ -2,9 +2,9 @@
 //! seeded.
 
 mod clock;
-mod flaw;
+mod mutation;
 mod seed;
 
 pub use clock::Clock;
-pub use flaw::{Flaw, Flaws};
+pub use mutation::{Mutation, Mutations};
 pub use seed::{Generator, SeedTree};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::future;
 
-use crate::actors::facts::{Facts, InForce};
-use crate::actors::{flaws, optimizer};
-use crate::env::Flaw;
+use crate::actors::shared_state::{InForce, SharedState};
+use crate::actors::{mutations, optimizer};
+use crate::env::Mutation;
 use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy;
 use crate::policy::key::VariantKey;
@@ -48,7 +48,7 @@ pub enum Message {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct Collector {
-    facts: Facts,
+    shared: SharedState,
     prometheus: Arc<dyn PromApi>,
     namespace: Option<Namespace>,
     optimizer: Address<optimizer::Message>,
@@ -74,13 +74,13 @@ struct Purge {
 impl Collector {
     /// A new life of the role.
     pub fn new(
-        facts: Facts,
+        shared: SharedState,
         prometheus: Arc<dyn PromApi>,
         namespace: Option<Namespace>,
         optimizer: Address<optimizer::Message>,
     ) -> Self {
         Self {
-            facts,
+            shared,
             prometheus,
             namespace,
             optimizer,
@@ -93,7 +93,7 @@ impl Collector {
     fn arm(&mut self, cx: &Context<Message>) {
         self.timer_epoch += 1;
         let timer_epoch = self.timer_epoch;
-        let in_force = self.facts.settings.load();
+        let in_force = self.shared.settings.load();
         let cache = in_force.generation.dynamic.cache;
         let tick = in_force.schedule.until_next(cx.now());
         match in_force.generation.dynamic.fetch_interval() {
@@ -117,18 +117,18 @@ impl Collector {
     /// Drops the series of namespaces that neither report nor have a variant. While a query fails
     /// nobody knows who reports.
     fn purge(&self) {
-        let metrics = self.facts.metrics.load();
+        let metrics = self.shared.metrics.load();
         if !metrics.failures.is_empty() {
             return;
         }
-        let views = self.facts.board.snapshot();
+        let views = self.shared.board.snapshot();
         let live: BTreeSet<&str> = metrics
             .models
             .keys()
             .map(|model| &*model.namespace)
             .chain(views.keys().map(|key| &*key.namespace))
             .collect();
-        self.facts.series.engine.keep_namespaces(&live);
+        self.shared.series.engine.keep_namespaces(&live);
     }
 
     /// Collects, and has a cycle decide on it.
@@ -141,7 +141,7 @@ impl Collector {
     }
 
     async fn collect(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
-        let in_force = self.facts.settings.load();
+        let in_force = self.shared.settings.load();
         let began = cx.now();
         let settings = self.settings(&in_force);
         let interval = in_force.generation.dynamic.interval;
@@ -150,7 +150,7 @@ impl Collector {
             history(&*self.prometheus, &settings, interval)
         });
         let collection = collect(&*self.prometheus, &settings, |told| {
-            let evaluations = self.facts.evaluations.lock();
+            let evaluations = self.shared.evaluations.lock();
             let mut evaluations = evaluations.unwrap_or_else(PoisonError::into_inner);
             evaluations.repeated_for(told, cx.now())
         });
@@ -159,11 +159,11 @@ impl Collector {
         self.count(&collection.report, took);
         let snapshot = Arc::new(collection.into_snapshot(cx.now()));
         self.count_pods(&snapshot);
-        flaws::collected(&self.facts.flaws, &snapshot);
-        self.facts.metrics.publish(cx.epoch(), snapshot)?;
-        let snapshot = self.facts.snapshot(CycleId::default());
+        mutations::collected(&self.shared.mutations, &snapshot);
+        self.shared.metrics.publish(cx.epoch(), snapshot)?;
+        let snapshot = self.shared.snapshot(CycleId::default());
         let dynamic = &in_force.generation.dynamic;
-        let known = self.facts.learned.load();
+        let known = self.shared.learned.load();
         let known = match past {
             Some(past) => Arc::new(policy::refit(
                 &snapshot,
@@ -173,10 +173,10 @@ impl Collector {
             )),
             None => known,
         };
-        let at = flaws::taught_at(&self.facts.flaws, &known, cx.now());
-        let dynamic = flaws::allowing(&self.facts.flaws, dynamic);
+        let at = mutations::taught_at(&self.shared.mutations, &known, cx.now());
+        let dynamic = mutations::allowing(&self.shared.mutations, dynamic);
         let learned = policy::learn(&snapshot, &known, &dynamic, at);
-        self.facts.learned.publish(cx.epoch(), Arc::new(learned))?;
+        self.shared.learned.publish(cx.epoch(), Arc::new(learned))?;
         Ok(())
     }
 
@@ -184,19 +184,19 @@ impl Collector {
     /// lines of engines from their history. Once, when there are variants whose pods can be told; on
     /// top of a collection and the questions about rivals it is the fourteenth query of a cycle at most.
     fn wants_history(&self, in_force: &InForce) -> bool {
-        let views = self.facts.board.snapshot();
+        let views = self.shared.board.snapshot();
         self.history == History::Unasked
             && in_force.generation.dynamic.saturation.any_by_throughput()
-            && self.facts.learned.load().throughput.is_empty()
+            && self.shared.learned.load().throughput.is_empty()
             && views.values().any(|view| view.target.resolved().is_some())
     }
 
     /// Looks for others that publish our variants. Whoever gives way does so at the next plan. Both
     /// questions are asked at once: with the collection before them they take half an interval at most.
     async fn look_for_rivals(&self) {
-        let deadline = self.facts.settings.load().schedule.query_deadline();
-        let held = self.facts.held_by_others();
-        let views = self.facts.board.snapshot();
+        let deadline = self.shared.settings.load().schedule.query_deadline();
+        let held = self.shared.held_by_others();
+        let views = self.shared.board.snapshot();
         let managed = views.keys().cloned().collect();
         let ask = |question| published(&*self.prometheus, question, deadline);
         // A scaler that gets no count may be one whose count Prometheus does not have.
@@ -212,7 +212,7 @@ impl Collector {
         };
         let (several, any) = (answered(several), any.and_then(answered));
         let mut rivals = self
-            .facts
+            .shared
             .rivals
             .write()
             .unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +222,7 @@ impl Collector {
     fn settings(&self, in_force: &InForce) -> CollectionSettings {
         let dynamic = &in_force.generation.dynamic;
         CollectionSettings {
-            appetite: flaws::allowing(&self.facts.flaws, dynamic).appetite(),
+            appetite: mutations::allowing(&self.shared.mutations, dynamic).appetite(),
             freshness: dynamic.freshness,
             namespace: self.namespace.clone(),
             deadline: in_force.schedule.query_deadline(),
@@ -232,7 +232,7 @@ impl Collector {
 
     fn count(&self, report: &CollectionReport, took: f64) {
         // The queries run at once, so the time is that of all of them.
-        self.facts
+        self.shared
             .series
             .engine
             .collection_duration
@@ -256,7 +256,7 @@ impl Collector {
         let name = query.query.as_str();
         if let Err(error) = &query.outcome {
             let labels = [name, error.reason()];
-            self.facts
+            self.shared
                 .series
                 .engine
                 .collection_errors
@@ -271,7 +271,7 @@ impl Collector {
 
     /// Pods that report and belong to no variant of ours: of others, or of a broken chain of owners.
     fn count_misses(&self, snapshot: &MetricsSnapshot) {
-        let views = self.facts.board.snapshot();
+        let views = self.shared.board.snapshot();
         let ours: BTreeSet<(&str, &str)> = views
             .values()
             .flat_map(|view| {
@@ -286,7 +286,7 @@ impl Collector {
                 .filter(|pod| !ours.contains(&(&*model.namespace, &**pod)))
                 .count();
             if misses > 0 {
-                self.facts
+                self.shared
                     .series
                     .engine
                     .mapping_misses
@@ -303,20 +303,20 @@ impl Collector {
             *pods.entry(&model.namespace).or_default() +=
                 i64::try_from(samples.len()).unwrap_or(i64::MAX);
         }
-        self.facts.series.engine.pods_discovered.reset();
+        self.shared.series.engine.pods_discovered.reset();
         for (namespace, count) in pods {
-            self.facts
+            self.shared
                 .series
                 .engine
                 .pods_discovered
                 .with_label_values(&[namespace])
                 .set(count);
         }
-        self.facts.series.engine.source_pods.reset();
+        self.shared.series.engine.source_pods.reset();
         for (signal, sources) in &snapshot.sources {
             for (source, count) in sources {
                 let gauge = self
-                    .facts
+                    .shared
                     .series
                     .engine
                     .source_pods
@@ -358,15 +358,15 @@ impl Actor for Collector {
     ) -> Result<(), ActorError> {
         match event {
             Event::Started => {
-                if self.facts.flaws.has(Flaw::LearnedLost) {
-                    let learned = &self.facts.learned;
+                if self.shared.mutations.has(Mutation::LearnedLost) {
+                    let learned = &self.shared.learned;
                     learned.publish(cx.epoch(), Arc::default())?;
                 }
-                let is_first = self.facts.metrics.load().collected.is_none();
+                let is_first = self.shared.metrics.load().collected.is_none();
                 if is_first {
                     self.collect_for_cycle(cx).await?;
                 }
-                if is_first || !self.facts.flaws.has(Flaw::CollectorIdle) {
+                if is_first || !self.shared.mutations.has(Mutation::CollectorIdle) {
                     self.arm(cx);
                 }
             }

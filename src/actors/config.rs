@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::{Facts, InForce};
+use crate::actors::shared_state::{InForce, SharedState};
 use crate::actors::{collector, optimizer};
 use crate::cluster::event::{EventReason, Notice as EventNotice, Regarding, Severity};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
-use crate::env::Flaw;
+use crate::env::Mutation;
 use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::filter::{ConfigReach, Scope, Tracking};
 use crate::policy::moment::Moment;
@@ -95,7 +95,7 @@ pub enum Effect {
 /// The machine behind the role.
 #[derive(Debug)]
 pub struct Config {
-    facts: Facts,
+    shared: SharedState,
     epoch: Epoch,
     scope: Scope,
     /// Flags, environment and file; the rest is read from the mirrors.
@@ -121,14 +121,14 @@ pub struct Connections {
 impl Config {
     /// A new life of the role.
     pub fn new(
-        facts: Facts,
+        shared: SharedState,
         epoch: &Epoch,
         scope: Scope,
         fixed: Sources,
         connections: Connections,
     ) -> Self {
         Self {
-            facts,
+            shared,
             epoch: epoch.clone(),
             scope,
             fixed,
@@ -138,8 +138,8 @@ impl Config {
 
     /// All sources as they are now, or `None` while ConfigMaps have not been listed.
     fn sources(&self) -> Option<(Sources, Vec<Notice>)> {
-        let objects = self.facts.mirrors.all_config_maps()?;
-        let in_force = self.facts.settings.load();
+        let objects = self.shared.mirrors.all_config_maps()?;
+        let in_force = self.shared.settings.load();
         let names = &in_force.generation.statics.config_maps;
         let views = objects.iter().map(|object| ConfigMapView {
             namespace: &object.namespace,
@@ -159,7 +159,7 @@ impl Config {
     }
 
     fn reach(&self, namespace: &str) -> ConfigReach {
-        let mirrors = &self.facts.mirrors;
+        let mirrors = &self.shared.mirrors;
         let object = mirrors.namespaces.get(&ObjectKey::new("", namespace));
         let has_variants = mirrors
             .variants
@@ -175,13 +175,13 @@ impl Config {
     }
 
     fn review(&self, effects: &mut Vec<Effect>) {
-        if self.facts.flaws.has(Flaw::ConfigDeaf) && self.epoch.number() > 1 {
+        if self.shared.mutations.has(Mutation::ConfigDeaf) && self.epoch.number() > 1 {
             return;
         }
         let Some((sources, notices)) = self.sources() else {
             return;
         };
-        let current = self.facts.settings.load();
+        let current = self.shared.settings.load();
         let Transition {
             next,
             changes,
@@ -189,14 +189,14 @@ impl Config {
             mut findings,
         } = transition(&current.generation, &sources);
         findings.notices.extend(notices);
-        let again = self.facts.flaws.has(Flaw::GenerationRepeated);
+        let again = self.shared.mutations.has(Mutation::GenerationRepeated);
         let again = again.then(|| {
             let mut again = current.generation.clone();
             again.number += 1;
             again
         });
         if let Some(mut next) = next.or(again) {
-            if self.facts.flaws.has(Flaw::StaticsFollow) {
+            if self.shared.mutations.has(Mutation::StaticsFollow) {
                 next.statics = start(&sources).map_or(next.statics, |new| new.generation.statics);
             }
             effects.push(Effect::Publish(next, changes));
@@ -206,21 +206,26 @@ impl Config {
     }
 
     fn publish(&self, now: Moment, generation: Generation, changes: Vec<Change>) {
-        let schedule = self.facts.settings.load().schedule;
+        let schedule = self.shared.settings.load().schedule;
         let schedule = schedule.with_interval(now, generation.dynamic.interval);
         let in_force = Arc::new(InForce {
             generation,
             schedule,
         });
         let published = Arc::clone(&in_force);
-        if self.facts.settings.publish(&self.epoch, published).is_err() {
+        if self
+            .shared
+            .settings
+            .publish(&self.epoch, published)
+            .is_err()
+        {
             // A younger life of this role has judged the same sources.
             return;
         }
         if let Some(levels) = &self.connections.levels {
             levels.set(in_force.generation.dynamic.log_level.as_str());
         }
-        self.facts.series.show_settings(&in_force.generation);
+        self.shared.series.show_settings(&in_force.generation);
         for change in changes {
             tracing::info!(
                 key = change.key,
@@ -246,11 +251,11 @@ impl Config {
 
     /// The map that is read for a purpose: under its current name, else under an older one.
     fn config_map_for(&self, purpose: Purpose, namespace: &str) -> Option<Arc<ConfigMapObject>> {
-        let in_force = self.facts.settings.load();
+        let in_force = self.shared.settings.load();
         let mut names = in_force.generation.statics.config_maps.names(purpose);
         names.find_map(|name| {
             let key = ObjectKey::new(namespace, name);
-            self.facts.mirrors.config_map(&key)
+            self.shared.mirrors.config_map(&key)
         })
     }
 
@@ -263,7 +268,7 @@ impl Config {
             (version, rejected.to_vec())
         });
         let known_before = {
-            let mut told = self.facts.told();
+            let mut told = self.shared.told();
             std::mem::replace(&mut told.refused, known.clone())
         };
         let Some(object) = object.filter(|_| known_before != known) else {
@@ -277,7 +282,7 @@ impl Config {
         let every = rejection_error(rejected);
         tracing::error!(config_map = &*object.name, note = every, "{REJECTION_LOG}");
         for key in rejected {
-            self.facts
+            self.shared
                 .series
                 .config
                 .rejected
@@ -290,23 +295,23 @@ impl Config {
             "Reject",
             note,
         );
-        let now = self.facts.clock.now();
+        let now = self.shared.clock.now();
         self.connections.events.throw_always(now, event);
     }
 
     fn report(&self, findings: &Findings) {
-        if self.facts.told().findings == *findings {
+        if self.shared.told().findings == *findings {
             return;
         }
         let logged = {
-            let mut told = self.facts.told();
+            let mut told = self.shared.told();
             told.findings = findings.clone();
             std::mem::replace(&mut told.logged, lines(findings).collect())
         };
-        self.facts.series.config.entries_invalid.reset();
+        self.shared.series.config.entries_invalid.reset();
         for ((purpose, namespace), count) in findings.invalid_entries() {
             let place = namespace.as_deref().unwrap_or("");
-            let gauge = &self.facts.series.config.entries_invalid;
+            let gauge = &self.shared.series.config.entries_invalid;
             gauge
                 .with_label_values(&[purpose.as_str(), place])
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -327,7 +332,7 @@ impl Config {
             if !logged.contains(&problem.subject()) {
                 tracing::error!(%problem, "setting refused");
                 let purpose = problem.purpose().as_str();
-                let refusals = &self.facts.series.config.refusals;
+                let refusals = &self.shared.series.config.refusals;
                 refusals.with_label_values(&[purpose]).inc();
             }
             if let Some(object) = self.config_map_of(problem) {
@@ -341,11 +346,11 @@ impl Config {
             .iter()
             .map(|(key, (_, note))| (key.clone(), note.clone()))
             .collect();
-        let before = std::mem::replace(&mut self.facts.told().noted, now_noted);
+        let before = std::mem::replace(&mut self.shared.told().noted, now_noted);
         for (key, (object, note)) in notes {
             if before.get(&key) != Some(&note) {
                 let event = notice(&object, EventReason::InvalidConfigEntry, "Parse", note);
-                let now = self.facts.clock.now();
+                let now = self.shared.clock.now();
                 self.connections.events.throw_always(now, event);
             }
         }

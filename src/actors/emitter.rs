@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
-use crate::actors::flaws;
 use crate::actors::intents::Intents;
+use crate::actors::mutations;
 use crate::actors::optimizer::Proposal;
-use crate::env::Flaw;
+use crate::actors::shared_state::SharedState;
+use crate::env::Mutation;
 use crate::kit::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
 use crate::metrics::VariantLabels;
 use crate::policy::condition::Hints;
@@ -115,7 +115,7 @@ impl Effect {
 /// The machine behind the role.
 #[derive(Debug)]
 pub struct Emitter {
-    facts: Facts,
+    shared: SharedState,
     epoch: Epoch,
     plans: Slot<Proposal>,
     changed: DirtySet<VariantKey>,
@@ -145,7 +145,7 @@ pub struct Connections {
 
 impl Emitter {
     /// A new life of the role.
-    pub fn new(facts: Facts, epoch: &Epoch, connections: Connections) -> Self {
+    pub fn new(shared: SharedState, epoch: &Epoch, connections: Connections) -> Self {
         let Connections {
             plans,
             changed,
@@ -153,9 +153,9 @@ impl Emitter {
             events,
             settled,
         } = connections;
-        let plan = facts.plan.load().as_ref().clone();
+        let plan = shared.plan.load().as_ref().clone();
         Self {
-            facts,
+            shared,
             epoch: epoch.clone(),
             plans,
             changed,
@@ -171,13 +171,13 @@ impl Emitter {
     /// term go first, since somebody else may have led since: whoever is killed on the way begins again.
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         drop(self.changed.drain());
-        let may_write = self.facts.claim.may_write(now);
-        let term = self.facts.claim.term();
+        let may_write = self.shared.claim.may_write(now);
+        let term = self.shared.claim.term();
         let is_of_this_term = self.is_of_this_term();
         self.plan.take_if(|known| !may_write || known.term != term);
-        let views = self.facts.board.snapshot();
-        for (key, record) in self.facts.records.snapshot() {
-            let stays = self.facts.flaws.has(Flaw::FollowerShows);
+        let views = self.shared.board.snapshot();
+        for (key, record) in self.shared.records.snapshot() {
+            let stays = self.shared.mutations.has(Mutation::FollowerShows);
             if (!may_write && !stays) || !is_of_this_term || !views.contains_key(&key) {
                 effects.push(Effect::Forget { previous: record });
             }
@@ -189,28 +189,28 @@ impl Emitter {
             return;
         }
         for view in views.values() {
-            let known = self.facts.records.get(&view.key);
+            let known = self.shared.records.get(&view.key);
             self.publish_after(view, known.filter(|_| is_of_this_term), now, effects);
         }
     }
 
     /// Whether the records are of the term that the claim is in.
     fn is_of_this_term(&self) -> bool {
-        self.facts.records.term() == self.facts.claim.term()
+        self.shared.records.term() == self.shared.claim.term()
     }
 
     /// Takes a plan that counts from the slot.
     fn take_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) -> Option<Succession> {
         let new = self.plans.take()?;
-        let counts = self.facts.claim.may_write(now) && new.term == self.facts.claim.term();
+        let counts = self.shared.claim.may_write(now) && new.term == self.shared.claim.term();
         let is_overtaken = |last: &Proposal| last.plan.cycle >= new.plan.cycle;
         if !counts || self.plan.as_ref().is_some_and(is_overtaken) {
             return None;
         }
         let plan = Arc::clone(&new.plan);
-        let previous = self.facts.last_plan();
+        let previous = self.shared.last_plan();
         effects.push(Effect::Adopt(new.clone()));
-        self.plan = Some(flaws::shown(&self.facts.flaws, new));
+        self.plan = Some(mutations::shown(&self.shared.mutations, new));
         Some(Succession { plan, previous })
     }
 
@@ -220,7 +220,7 @@ impl Emitter {
         };
         if self.is_of_this_term() {
             for key in taken.plan.decisions.keys() {
-                if let Some(view) = self.facts.board.get(key) {
+                if let Some(view) = self.shared.board.get(key) {
                     self.publish(&view, now, effects);
                 }
             }
@@ -234,13 +234,13 @@ impl Emitter {
         if !self.is_of_this_term() {
             return self.full_pass(now, effects);
         }
-        let may_write = self.facts.claim.may_write(now);
+        let may_write = self.shared.claim.may_write(now);
         for key in self.changed.drain() {
-            match self.facts.board.get(&key) {
+            match self.shared.board.get(&key) {
                 Some(view) if may_write => self.publish(&view, now, effects),
                 Some(_) => {}
                 None => {
-                    if let Some(previous) = self.facts.records.get(&key) {
+                    if let Some(previous) = self.shared.records.get(&key) {
                         effects.push(Effect::Forget { previous });
                     }
                 }
@@ -252,7 +252,7 @@ impl Emitter {
     fn settle(&mut self, effects: &mut Vec<Effect>) {
         let mut revealed = BTreeSet::new();
         for Settled { key, stored } in self.settled.drain() {
-            let wanted = self.facts.records.desired(&key);
+            let wanted = self.shared.records.desired(&key);
             let is_stored = stored.is_none() || stored >= wanted;
             if is_stored && self.unstored.contains_key(&key) {
                 revealed.insert(key);
@@ -270,10 +270,10 @@ impl Emitter {
     fn reveal(&mut self, keys: &BTreeSet<VariantKey>) {
         for key in keys {
             self.unstored.remove(key);
-            if let Some(record) = self.facts.records.get(key)
+            if let Some(record) = self.shared.records.get(key)
                 && let Some(values) = record.values
             {
-                self.facts.series.expose(&labels(&record), None, values);
+                self.shared.series.expose(&labels(&record), None, values);
             }
         }
     }
@@ -287,13 +287,13 @@ impl Emitter {
         let waits = self.unstored.contains_key(&record.key);
         let raised = values.desired > shown.desired || (waits && values.desired == shown.desired);
         let relabelled = previous.is_some_and(|known| known.accelerator != record.accelerator);
-        let object = self.facts.mirrors.managed(&record.key);
+        let object = self.shared.mirrors.managed(&record.key);
         let stored = object.and_then(|object| object.object.stored.desired);
         raised && !relabelled && stored < Some(values.desired)
     }
 
     fn publish(&self, view: &Arc<VariantView>, now: Moment, effects: &mut Vec<Effect>) {
-        let previous = self.facts.records.get(&view.key);
+        let previous = self.shared.records.get(&view.key);
         self.publish_after(view, previous, now, effects);
     }
 
@@ -305,7 +305,7 @@ impl Emitter {
         effects: &mut Vec<Effect>,
     ) {
         let plan = self.plan.as_ref().map(|known| &*known.plan);
-        let stored = self.facts.mirrors.stored(&view.key);
+        let stored = self.shared.mirrors.stored(&view.key);
         // The board may be behind what is stored, and until its first decision a term goes by that; where
         // nothing is, by the replicas that exist.
         let is_known = stored.is_some() || view.target.resolved().is_some();
@@ -320,18 +320,18 @@ impl Emitter {
         } else {
             Arc::clone(view)
         };
-        let rivals = self.facts.rivals.read();
+        let rivals = self.shared.rivals.read();
         let exposure = rivals
             .unwrap_or_else(PoisonError::into_inner)
             .exposure(&view.key);
-        let quarantine = self.facts.quarantine_of(&view.key);
+        let quarantine = self.shared.quarantine_of(&view.key);
         let troubles = Troubles {
             quarantine: quarantine.as_deref(),
             hints: Hints {
                 gap: (self.plan.as_ref()).and_then(|known| known.gaps.get(&view.key)),
                 exposure,
             },
-            standing: self.facts.standing(&view.key),
+            standing: self.shared.standing(&view.key),
         };
         let record = Record::of(view, plan, previous.as_deref(), troubles, now);
         let record = Arc::new(record);
@@ -360,7 +360,7 @@ impl Emitter {
         previous: Option<&Arc<Record>>,
     ) {
         if self
-            .facts
+            .shared
             .records
             .put(&self.epoch, &record.key, Some(Arc::clone(record)))
             .is_err()
@@ -368,7 +368,7 @@ impl Emitter {
             return;
         }
         let before = previous.map(|previous| news::troubles(previous));
-        self.facts.series.expose_troubles(
+        self.shared.series.expose_troubles(
             &record.key,
             &news::troubles(record),
             &before.unwrap_or_default(),
@@ -387,13 +387,13 @@ impl Emitter {
             .map(|previous| labels(previous));
         match record.values {
             Some(values) => {
-                self.facts
+                self.shared
                     .series
                     .expose(&labels(record), shown_before.as_ref(), values);
             }
             None => {
                 if let Some(shown_before) = shown_before {
-                    self.facts.series.withdraw(&shown_before);
+                    self.shared.series.withdraw(&shown_before);
                 }
             }
         }
@@ -415,7 +415,7 @@ impl StateMachine for Emitter {
         match event {
             Event::Started => {
                 // What an earlier life kept back is shown now; nobody knows any more what it was.
-                let known = self.facts.records.snapshot().into_keys();
+                let known = self.shared.records.snapshot().into_keys();
                 effects.push(Effect::Reveal(known.collect()));
                 let taken = self.take_plan(now, effects);
                 self.full_pass(now, effects);
@@ -443,13 +443,13 @@ impl StateMachine for Emitter {
             Effect::Forget { previous } => {
                 self.unstored.remove(&previous.key);
                 if self
-                    .facts
+                    .shared
                     .records
                     .put(&self.epoch, &previous.key, None)
                     .is_ok()
-                    && !self.facts.flaws.has(Flaw::SeriesKept)
+                    && !self.shared.mutations.has(Mutation::SeriesKept)
                 {
-                    let series = &self.facts.series;
+                    let series = &self.shared.series;
                     series.withdraw(&labels(&previous));
                     series.expose_troubles(&previous.key, &[], &news::troubles(&previous));
                 }
@@ -467,17 +467,17 @@ impl StateMachine for Emitter {
             Effect::Enter(term) => {
                 self.unstored.clear();
                 // Where a younger emitter has written already, it has seen to this.
-                drop(self.facts.records.enter(&self.epoch, term));
+                drop(self.shared.records.enter(&self.epoch, term));
             }
             Effect::Adopt(proposal) => {
                 // Where a younger emitter has published already, its plan is the newer one.
                 drop(
-                    self.facts
+                    self.shared
                         .plan
                         .publish(&self.epoch, Arc::new(Some(proposal))),
                 );
             }
-            Effect::Keep(plan) => plan.show(&self.facts),
+            Effect::Keep(plan) => plan.show(&self.shared),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use tracing::Instrument;
 
 use crate::actors::denials::Denials;
-use crate::actors::facts::Facts;
-use crate::actors::flaws;
+use crate::actors::mutations;
 use crate::actors::requests::Asker;
+use crate::actors::shared_state::SharedState;
 use crate::cluster::event::{
     self, EventApi, EventError, EventReason, Occurrence, Posted, Regarding,
 };
@@ -35,7 +35,7 @@ pub enum Message {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct EventRecorder {
-    facts: Facts,
+    shared: SharedState,
     events: Events,
     denials: Denials,
     api: EventApi,
@@ -51,9 +51,9 @@ pub struct EventRecorder {
 
 impl EventRecorder {
     /// A new life of the role.
-    pub fn new(facts: Facts, events: Events, denials: Denials, api: EventApi) -> Self {
+    pub fn new(shared: SharedState, events: Events, denials: Denials, api: EventApi) -> Self {
         Self {
-            facts,
+            shared,
             events,
             denials,
             api,
@@ -67,9 +67,9 @@ impl EventRecorder {
     /// Whoever does not lead speaks of nothing but itself.
     fn permit(&self, now: Moment, about: &Regarding) -> Option<WritePermit> {
         if self.denials.are_on(about) {
-            return Some(self.facts.claim.permit_about_itself());
+            return Some(self.shared.claim.permit_about_itself());
         }
-        self.facts.permit(now, self.api.timeout)
+        self.shared.permit(now, self.api.timeout)
     }
 
     /// Until when the API server is left alone, if it is: it has too many requests, whatever they are about.
@@ -88,7 +88,7 @@ impl EventRecorder {
         let published = event::publish(permit, &self.api, &occurrence, earlier);
         match published.instrument(in_cycle(notice.cycle)).await {
             Ok(posted) => {
-                self.facts.requests.worked(Asker::Events);
+                self.shared.requests.worked(Asker::Events);
                 if let Some(denied) = self.denied.take() {
                     self.denials.tell("Publish", &denied);
                 }
@@ -98,7 +98,7 @@ impl EventRecorder {
                 self.posted.insert(identity, posted);
             }
             Err(error) => {
-                let asked = flaws::asked(&self.facts.flaws, error.retry_after());
+                let asked = mutations::asked(&self.shared.mutations, error.retry_after());
                 self.spared = self.spared.max(asked.map(|asked| cx.now().later(asked)));
                 self.lost(&occurrence, &error);
             }
@@ -111,7 +111,7 @@ impl EventRecorder {
         let _cycle = in_cycle(notice.cycle).entered();
         let object = &notice.regarding;
         tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason.as_str(), note = notice.note, %error, "event not delivered");
-        self.facts
+        self.shared
             .requests
             .failed(Asker::Events, &error.to_string());
         if error.is_denied() {

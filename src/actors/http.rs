@@ -7,7 +7,7 @@ use futures::future;
 use kube::Client;
 
 use crate::actors::denials::Denials;
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::kit::{Actor, ActorError, ActorRegistry, Context, Event};
 use crate::serve::access::Gate;
 use crate::serve::access::front_proxy::FrontProxies;
@@ -38,28 +38,31 @@ impl Doors {
     /// What the settings open. What is known about readers and certificates outlives the role.
     pub fn new(
         settings: &ServingSettings,
-        facts: &Facts,
+        shared: &SharedState,
         actors: &ActorRegistry,
         client: &Client,
         denials: &Denials,
     ) -> Self {
         let metrics = (settings.metrics != BindAddress::Off && settings.metrics_secure)
-            .then(|| metrics_door(settings, facts, client, denials));
+            .then(|| metrics_door(settings, shared, client, denials));
         let external = (settings.external_metrics != BindAddress::Off)
-            .then(|| external_metrics_door(settings, facts, client, denials));
+            .then(|| external_metrics_door(settings, shared, client, denials));
         let doors = metrics.iter().chain(&external).cloned().collect();
         Self {
             metrics: (
                 settings.metrics.candidates(),
-                manner(metrics, MetricsRoutes::new(facts.clone(), actors.clone())),
+                manner(metrics, MetricsRoutes::new(shared.clone(), actors.clone())),
             ),
             external_metrics: (
                 settings.external_metrics.candidates(),
-                manner(external, ExternalMetrics::new(facts.clone())),
+                manner(external, ExternalMetrics::new(shared.clone())),
             ),
             probes: (
                 settings.probes.candidates(),
-                manner(None, ProbeRoutes::new(facts.clone(), actors.clone(), doors)),
+                manner(
+                    None,
+                    ProbeRoutes::new(shared.clone(), actors.clone(), doors),
+                ),
             ),
         }
     }
@@ -77,7 +80,7 @@ fn manner<R>(door: Option<Door>, routes: R) -> Manner<R> {
 /// Readers of metrics come by themselves, with a token.
 fn metrics_door(
     settings: &ServingSettings,
-    facts: &Facts,
+    shared: &SharedState,
     client: &Client,
     denials: &Denials,
 ) -> Door {
@@ -91,7 +94,7 @@ fn metrics_door(
         tls: Arc::new(Tls::new(NAME, files, None, http2(settings))),
         gate: Arc::new(Gate::new(
             NAME,
-            facts.clock.clone(),
+            shared.clock.clone(),
             client.clone(),
             None,
             denials.clone(),
@@ -102,7 +105,7 @@ fn metrics_door(
 /// Readers of external metrics come through the API server, which vouches for them.
 fn external_metrics_door(
     settings: &ServingSettings,
-    facts: &Facts,
+    shared: &SharedState,
     client: &Client,
     denials: &Denials,
 ) -> Door {
@@ -112,8 +115,8 @@ fn external_metrics_door(
         setting: "EXTERNAL_METRICS_CERT_PATH",
         files,
     });
-    let proxies = Arc::new(FrontProxies::new(facts.mirrors.authentication.clone()));
-    let clock = facts.clock.clone();
+    let proxies = Arc::new(FrontProxies::new(shared.mirrors.authentication.clone()));
+    let clock = shared.clock.clone();
     Door {
         tls: Arc::new(Tls::new(
             NAME,
@@ -192,10 +195,10 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use tokio::time::sleep;
 
-    use crate::actors::facts::Facts;
     use crate::actors::mirrors::ExternalMetricsDoor;
     use crate::actors::mirrors::tests::list;
-    use crate::actors::variants::tests::facts;
+    use crate::actors::shared_state::SharedState;
+    use crate::actors::variants::tests::shared;
     use crate::env::SeedTree;
     use crate::kit::{self, ActorRegistry, Kit, Role, WatchedKind};
     use crate::policy::readiness::State;
@@ -219,30 +222,30 @@ mod tests {
     #[test]
     fn a_door_is_ready_once_it_knows_which_front_proxies_to_believe() {
         let kind = WatchedKind::AuthenticationConfigMap;
-        let facts = facts();
-        let state = |facts: &Facts| {
-            let mut reasons = facts.readiness().into_iter();
+        let shared = shared();
+        let state = |shared: &SharedState| {
+            let mut reasons = shared.readiness().into_iter();
             let name = format!("mirror/{}", kind.as_str());
             reasons
                 .find(|reason| reason.name == name)
                 .map(|one| one.state)
         };
-        assert_eq!(state(&facts), None, "nobody asks for it");
-        let facts = Facts::new(
-            facts.clock.clone(),
-            facts.mirrors.clone().with_door(ExternalMetricsDoor::Open),
-            facts.settings.load().generation.clone(),
-            Arc::clone(&facts.series),
+        assert_eq!(state(&shared), None, "nobody asks for it");
+        let shared = SharedState::new(
+            shared.clock.clone(),
+            shared.mirrors.clone().with_door(ExternalMetricsDoor::Open),
+            shared.settings.load().generation.clone(),
+            Arc::clone(&shared.series),
         );
-        assert_eq!(state(&facts), Some(State::NotReady));
-        list::<ConfigMap>(&facts.mirrors.authentication, kind, []);
-        assert_eq!(state(&facts), Some(State::Ok));
+        assert_eq!(state(&shared), Some(State::NotReady));
+        list::<ConfigMap>(&shared.mirrors.authentication, kind, []);
+        assert_eq!(state(&shared), Some(State::Ok));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_liveness_probe_names_roles_that_stand_still_and_nothing_else() {
-        let (facts, actors) = (facts(), ActorRegistry::new());
-        let probes = ProbeRoutes::new(facts.clone(), actors.clone(), Vec::new());
+        let (shared, actors) = (shared(), ActorRegistry::new());
+        let probes = ProbeRoutes::new(shared.clone(), actors.clone(), Vec::new());
         let healthz = async || answer(&probes, Method::GET, "/healthz").await;
         let unavailable = StatusCode::SERVICE_UNAVAILABLE;
         let text = |status, text: &str| (status, text.to_owned());
@@ -252,7 +255,7 @@ mod tests {
         );
 
         let kit = Kit {
-            clock: facts.clock.clone(),
+            clock: shared.clock.clone(),
             seed: SeedTree::new(1),
             actors: actors.clone(),
         };

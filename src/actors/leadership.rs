@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::actors::denials::Denials;
 use crate::actors::requests::{Asker, Requests};
 use crate::actors::reread::Reread;
-use crate::actors::{emitter, flaws, optimizer, status_writer};
+use crate::actors::{emitter, mutations, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
-use crate::env::{Flaw, Generator};
+use crate::env::{Generator, Mutation};
 use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy::lease::{
     LeaseMove, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end, next_look,
@@ -113,7 +113,8 @@ impl Leadership {
         let version = record.as_ref().map(|record| Arc::clone(&record.version));
         let read = record.as_ref();
         let confirmed = read.and_then(|record| state.confirmed(rules, record));
-        let is_taken = read.is_some_and(|record| flaws::takes(cx.flaws(), record, cx.now().wall));
+        let is_taken =
+            read.is_some_and(|record| mutations::takes(cx.mutations(), record, cx.now().wall));
         let mut lease_move = state.observe(rules, record, cx.now());
         if let (LeaseMove::Wait { .. }, Some(version)) = (&lease_move, version)
             && is_taken
@@ -141,7 +142,7 @@ impl Leadership {
                 None => Err(error),
             };
         }
-        let overlong = if cx.flaws().has(Flaw::ClaimOverlong) {
+        let overlong = if cx.mutations().has(Mutation::ClaimOverlong) {
             rules.duration * 2
         } else {
             Duration::ZERO
@@ -163,7 +164,7 @@ impl Leadership {
         patience: Duration,
     ) -> bool {
         let leads_on = self.claim.may_write(cx.now());
-        if hold == Hold::NotOurs || leads_on || cx.flaws().has(Flaw::TakeoverUnread) {
+        if hold == Hold::NotOurs || leads_on || cx.mutations().has(Mutation::TakeoverUnread) {
             self.reading = None;
             return true;
         }
@@ -279,7 +280,7 @@ impl Actor for Leadership {
             hold: Hold::NotOurs,
         };
         if self.claim.publish(cx.epoch(), ended).is_ok()
-            && !cx.flaws().has(Flaw::LeaseNotReleased)
+            && !cx.mutations().has(Mutation::LeaseNotReleased)
             && let Err(error) = api.release(rules, cx.now().wall).await
         {
             tracing::warn!(%error, "lease not released; others wait for its duration");

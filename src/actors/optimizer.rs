@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::actors::facts::Facts;
-use crate::actors::{collector, flaws};
-use crate::env::Flaw;
+use crate::actors::shared_state::SharedState;
+use crate::actors::{collector, mutations};
+use crate::env::Mutation;
 use crate::kit::{Address, Context, Event, Slot, StateMachine};
 use crate::policy;
 use crate::policy::metrics_gap::{MetricsGaps, metrics_gaps};
@@ -66,7 +66,7 @@ pub struct Proposal {
 /// The machine behind the role.
 #[derive(Debug)]
 pub struct Optimizer {
-    facts: Facts,
+    shared: SharedState,
     plans: Slot<Proposal>,
     collector: Address<collector::Message>,
     timer_epoch: u64,
@@ -83,12 +83,12 @@ enum Early {
 impl Optimizer {
     /// A new life of the role.
     pub fn new(
-        facts: Facts,
+        shared: SharedState,
         plans: Slot<Proposal>,
         collector: Address<collector::Message>,
     ) -> Self {
         Self {
-            facts,
+            shared,
             plans,
             collector,
             timer_epoch: 0,
@@ -100,7 +100,7 @@ impl Optimizer {
     /// Waits for the end of the next tick's collection, should its snapshot never come.
     fn arm(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         self.timer_epoch += 1;
-        let schedule = self.facts.settings.load().schedule;
+        let schedule = self.shared.settings.load().schedule;
         let wait = schedule.until_next(now) + schedule.query_deadline();
         effects.push(Effect::Arm(
             wait,
@@ -111,52 +111,52 @@ impl Optimizer {
     }
 
     fn plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        if !self.facts.claim.may_write(now) {
+        if !self.shared.claim.may_write(now) {
             return;
         }
         // Before anything is read: what is read later is of this term or of a later one.
-        let term = self.facts.claim.term();
+        let term = self.shared.claim.term();
         let duration = self
-            .facts
+            .shared
             .series
             .engine
             .optimization_duration
             .with_label_values(&["success"]);
         let timer = duration.start_timer();
-        let in_force = self.facts.settings.load();
-        let cycle = self.facts.cycles.fetch_add(1, Ordering::Relaxed) + 1;
-        let cycle = if self.facts.flaws.has(Flaw::CyclesFromOne) {
+        let in_force = self.shared.settings.load();
+        let cycle = self.shared.cycles.fetch_add(1, Ordering::Relaxed) + 1;
+        let cycle = if self.shared.mutations.has(Mutation::CyclesFromOne) {
             self.timer_epoch + 1
         } else {
             cycle
         };
         let cycle = CycleId(cycle);
         let _entered = in_cycle(Some(cycle)).entered();
-        let snapshot = flaws::snapshot(&self.facts.flaws, self.facts.snapshot(cycle));
+        let snapshot = mutations::snapshot(&self.shared.mutations, self.shared.snapshot(cycle));
         let settings = &in_force.generation.dynamic;
-        let learned = self.facts.learned.load();
-        let read = flaws::settings(&self.facts.flaws, settings);
+        let learned = self.shared.learned.load();
+        let read = mutations::settings(&self.shared.mutations, settings);
         let plan = policy::plan(&snapshot, &learned, &read, in_force.generation.number, now);
         if let Err(violation) = policy::check_plan(&snapshot, settings, &plan) {
             tracing::error!(cycle = %plan.cycle, %violation, "plan breaks an invariant");
-            let counter = &self.facts.series.engine.invariant_violations;
+            let counter = &self.shared.series.engine.invariant_violations;
             counter.with_label_values(&[violation.number()]).inc();
         }
         timer.observe_duration();
         self.planned = Some(now);
-        let plan = flaws::plan(&self.facts.flaws, plan);
+        let plan = mutations::plan(&self.shared.mutations, plan);
         let gaps = Arc::new(metrics_gaps(&snapshot, &plan));
         let plan = Arc::new(plan);
         let proposal = Proposal { term, plan, gaps };
-        let proposal = flaws::published(&self.facts.flaws, proposal);
+        let proposal = mutations::published(&self.shared.mutations, proposal);
         effects.push(Effect::Publish(proposal));
     }
 
     /// Decides on the last snapshot, or has another one made if it is too old to be used again.
     /// Before the first collection there is nothing to decide on; what is stored is shown.
     fn plan_early(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        let metrics = self.facts.metrics.load();
-        let reuse = self.facts.settings.load().generation.dynamic.cache.reuse;
+        let metrics = self.shared.metrics.load();
+        let reuse = self.shared.settings.load().generation.dynamic.cache.reuse;
         if reuse.has_ended(&metrics, now) {
             effects.push(Effect::Refresh);
         } else if metrics.collected.is_some() {
@@ -186,7 +186,7 @@ impl StateMachine for Optimizer {
     fn step(&mut self, now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
         match event {
             Event::Started | Event::Message(Message::ClaimChanged) => {
-                if self.facts.metrics.load().collected.is_some() {
+                if self.shared.metrics.load().collected.is_some() {
                     self.plan(now, effects);
                 }
                 self.arm(now, effects);
@@ -196,7 +196,8 @@ impl StateMachine for Optimizer {
                 self.arm(now, effects);
             }
             Event::Message(Message::Deadline { timer_epoch }) => {
-                if timer_epoch == self.timer_epoch || self.facts.flaws.has(Flaw::DeadlineUnchecked)
+                if timer_epoch == self.timer_epoch
+                    || self.shared.mutations.has(Mutation::DeadlineUnchecked)
                 {
                     self.plan(now, effects);
                     self.arm(now, effects);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 
-use crate::actors::facts::Facts;
 use crate::actors::optimizer;
+use crate::actors::shared_state::SharedState;
 use crate::cluster::mirror::ObjectKey;
 use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy::capacity::ServingRole;
@@ -42,7 +42,7 @@ pub enum Message {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct RouterScraper {
-    facts: Facts,
+    shared: SharedState,
     routers: Arc<dyn RouterApi>,
     optimizer: Address<optimizer::Message>,
     waiting: VecDeque<ObjectKey>,
@@ -86,12 +86,12 @@ struct Heard {
 impl RouterScraper {
     /// A new life of the role.
     pub fn new(
-        facts: Facts,
+        shared: SharedState,
         routers: Arc<dyn RouterApi>,
         optimizer: Address<optimizer::Message>,
     ) -> Self {
         Self {
-            facts,
+            shared,
             routers,
             optimizer,
             waiting: VecDeque::new(),
@@ -101,7 +101,7 @@ impl RouterScraper {
 
     /// Models that nothing serves, with their targets. Prefill alone serves nothing.
     fn at_zero(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
-        let views = self.facts.board.snapshot();
+        let views = self.shared.board.snapshot();
         let resolved = || {
             let all = views.values();
             all.filter_map(|view| Some((view, view.target.resolved()?)))
@@ -121,12 +121,12 @@ impl RouterScraper {
     /// Pools to ask, with the models at zero behind them. Nobody needs to know where nobody decides.
     fn pools(&self, now: Moment) -> BTreeMap<ObjectKey, BTreeSet<ModelKey>> {
         let mut pools: BTreeMap<ObjectKey, BTreeSet<ModelKey>> = BTreeMap::new();
-        if !self.facts.claim.may_write(now) {
+        if !self.shared.claim.may_write(now) {
             return pools;
         }
         for (model, targets) in self.at_zero() {
             let keys = targets.iter();
-            for pool in keys.flat_map(|target| self.facts.mirrors.pools_of(target)) {
+            for pool in keys.flat_map(|target| self.shared.mirrors.pools_of(target)) {
                 pools.entry(pool).or_default().insert(model.clone());
             }
         }
@@ -148,7 +148,7 @@ impl RouterScraper {
 
     /// Asks the routers of the first pools waiting, and publishes what they say.
     async fn scrape(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
-        let dynamic = &self.facts.settings.load().generation.dynamic;
+        let dynamic = &self.shared.settings.load().generation.dynamic;
         let width = dynamic.scale_from_zero_concurrency.max(1);
         let mut answers = BTreeMap::new();
         let mut scrapes = Vec::new();
@@ -180,9 +180,9 @@ impl RouterScraper {
     }
 
     fn routers_of(&self, pool: &ObjectKey) -> Result<Vec<SocketAddr>, Silence> {
-        let pool = self.facts.mirrors.pools.get(pool);
+        let pool = self.shared.mirrors.pools.get(pool);
         let pool = pool.ok_or_else(|| Silence::new("no_router", "it is gone"))?;
-        let routers = self.facts.mirrors.routers(&pool);
+        let routers = self.shared.mirrors.routers(&pool);
         routers.map_err(|why| Silence::new("no_router", &why.to_string()))
     }
 
@@ -191,7 +191,7 @@ impl RouterScraper {
         pool: ObjectKey,
         router: SocketAddr,
     ) -> impl Future<Output = (ObjectKey, Held)> + use<> {
-        let (routers, clock) = (Arc::clone(&self.routers), self.facts.clock.clone());
+        let (routers, clock) = (Arc::clone(&self.routers), self.shared.clock.clone());
         async move {
             let held = routers.held(router, DEADLINE).await;
             let held = held.map_err(|error| Silence::of(router, &error));
@@ -204,7 +204,7 @@ impl RouterScraper {
             return;
         };
         if let Some(silence) = &mut answer.failure {
-            let errors = &self.facts.series.process.errors;
+            let errors = &self.shared.series.process.errors;
             let labels = ["router-scraper", silence.reason];
             errors.with_label_values(&labels).inc();
             silence.why = format!("InferencePool {pool}: {}", silence.why);
@@ -232,7 +232,7 @@ impl RouterScraper {
             .into_iter()
             .map(|(model, asked)| (model.clone(), together(model, &asked)))
             .collect();
-        let before = self.facts.direct.load();
+        let before = self.shared.direct.load();
         if *before == after {
             return Ok(());
         }
@@ -240,7 +240,7 @@ impl RouterScraper {
         let has_come = after
             .iter()
             .any(|(model, queue)| waits(queue) && !before.get(model).is_some_and(waits));
-        self.facts.direct.publish(cx.epoch(), Arc::new(after))?;
+        self.shared.direct.publish(cx.epoch(), Arc::new(after))?;
         if has_come {
             // An absent optimizer finds the queue when it is back.
             self.optimizer.hint(optimizer::Message::RequestsHeld);

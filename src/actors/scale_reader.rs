@@ -9,10 +9,10 @@ use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
 use crate::actors::denials::Denials;
-use crate::actors::facts::Facts;
-use crate::actors::flaws;
 use crate::actors::mirrors::target_of;
+use crate::actors::mutations;
 use crate::actors::requests::Asker;
+use crate::actors::shared_state::SharedState;
 use crate::actors::variants::Dirty;
 use crate::cluster::client::RequestError;
 use crate::cluster::project::variant::VariantRecord;
@@ -64,7 +64,7 @@ type Reading = Option<Result<ScaleReading, ReadError>>;
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct ScaleReader {
-    facts: Facts,
+    shared: SharedState,
     api: ScaleApi,
     connections: Connections,
     waiting: VecDeque<TargetKey>,
@@ -77,9 +77,9 @@ pub struct ScaleReader {
 
 impl ScaleReader {
     /// A new life of the role.
-    pub fn new(facts: Facts, api: ScaleApi, connections: Connections) -> Self {
+    pub fn new(shared: SharedState, api: ScaleApi, connections: Connections) -> Self {
         Self {
-            facts,
+            shared,
             api,
             connections,
             waiting: VecDeque::new(),
@@ -91,7 +91,7 @@ impl ScaleReader {
 
     /// Targets that variants of this controller name, with the version that they name them in.
     fn named(&self) -> BTreeMap<TargetKey, ScaleKind> {
-        let mirrors = &self.facts.mirrors;
+        let mirrors = &self.shared.mirrors;
         let all = mirrors.variants.all().into_iter();
         // Few name such a kind, and whose a variant is takes longer to say.
         let named = all.filter_map(|(_, record)| {
@@ -144,7 +144,7 @@ impl ScaleReader {
         let reads = batch.into_iter().map(|target| {
             let resource = named.get(&target).and_then(|kind| self.resources.get(kind));
             let (api, resource) = (self.api.clone(), resource.cloned());
-            let (flaws, asked) = (&self.facts.flaws, &asked);
+            let (mutations, asked) = (&self.shared.mutations, &asked);
             async move {
                 let reading = match resource {
                     Some(Ok(_)) if is_spared || asked.get().is_some() => return (target, None),
@@ -153,7 +153,7 @@ impl ScaleReader {
                     None => return (target, None),
                 };
                 if let Err(error) = &reading
-                    && let Some(time) = flaws::asked(flaws, error.retry_after())
+                    && let Some(time) = mutations::asked(mutations, error.retry_after())
                 {
                     asked.get_or_init(|| time);
                 }
@@ -184,7 +184,7 @@ impl ScaleReader {
 
     /// Leaves the API server alone for as long as it has asked for, if it has, and goes on then.
     fn spare(&mut self, cx: &Context<Message>, asked: Option<Duration>) {
-        if let Some(asked) = flaws::asked(&self.facts.flaws, asked) {
+        if let Some(asked) = mutations::asked(&self.shared.mutations, asked) {
             self.spared = self.spared.max(Some(cx.now().later(asked)));
             cx.arm(asked, Message::Read);
         }
@@ -201,7 +201,7 @@ impl ScaleReader {
 
     fn undiscovered(&self, kind: &ScaleKind, error: &RequestError) {
         tracing::warn!(kind = %kind.kind.kind, %error, "discovery failed");
-        let requests = &self.facts.requests;
+        let requests = &self.shared.requests;
         requests.failed(Asker::Scale, &error.to_string());
         if error.is_denied() {
             self.connections.denials.tell("Discover", error);
@@ -221,7 +221,7 @@ impl ScaleReader {
                 self.connections.denials.tell("Read", error);
             }
         }
-        let requests = &self.facts.requests;
+        let requests = &self.shared.requests;
         match errors.first() {
             Some(error) => requests.failed(Asker::Scale, &error.to_string()),
             None if asked.count() > 0 => requests.worked(Asker::Scale),
@@ -236,7 +236,7 @@ impl ScaleReader {
         named: &BTreeMap<TargetKey, ScaleKind>,
         readings: Vec<(TargetKey, Reading)>,
     ) -> Result<(), ActorError> {
-        let before = self.facts.mirrors.scales.load();
+        let before = self.shared.mirrors.scales.load();
         let mut after: Scales = before
             .iter()
             .filter(|(target, _)| named.contains_key(target))
@@ -244,7 +244,8 @@ impl ScaleReader {
             .collect();
         for (target, reading) in readings {
             match reading {
-                Some(Ok(_)) if flaws::keeps_scale(&self.facts.flaws, after.get(&target)) => {}
+                Some(Ok(_))
+                    if mutations::keeps_scale(&self.shared.mutations, after.get(&target)) => {}
                 Some(Ok(reading)) => {
                     after.insert(target, reading);
                 }
@@ -268,7 +269,7 @@ impl ScaleReader {
             .filter(|(target, reading)| before.get(target) != Some(reading))
             .map(|(target, _)| Dirty::Target(target.clone()))
             .collect();
-        let scales = &self.facts.mirrors.scales;
+        let scales = &self.shared.mirrors.scales;
         scales.publish(cx.epoch(), Arc::new(after))?;
         self.connections.dirty.insert_all(changed);
         Ok(())

@@ -10,14 +10,14 @@ use tracing::{Instrument, Span};
 
 use crate::actors::denials::Denials;
 use crate::actors::emitter::Settled;
-use crate::actors::facts::Facts;
-use crate::actors::flaws;
 use crate::actors::intents::{Intent, Intents};
+use crate::actors::mutations;
 use crate::actors::requests::Asker;
+use crate::actors::shared_state::SharedState;
 use crate::actors::status::{self, Difference};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
-use crate::env::{Flaw, Generator};
+use crate::env::{Generator, Mutation};
 use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::backoff::Backoff;
 use crate::policy::key::VariantKey;
@@ -70,7 +70,7 @@ pub struct Connections {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct StatusWriter {
-    facts: Facts,
+    shared: SharedState,
     intents: Intents<VariantKey>,
     connections: Connections,
     api: StatusApi,
@@ -104,14 +104,14 @@ enum Outcome {
 impl StatusWriter {
     /// A new life of the role.
     pub fn new(
-        facts: Facts,
+        shared: SharedState,
         intents: Intents<VariantKey>,
         connections: Connections,
         api: StatusApi,
         generator: Generator,
     ) -> Self {
         Self {
-            facts,
+            shared,
             intents,
             connections,
             api,
@@ -125,7 +125,7 @@ impl StatusWriter {
 
     /// Everything that was published; what is in the objects already is found out one by one.
     fn full_pass(&self) {
-        for key in self.facts.records.snapshot().into_keys() {
+        for key in self.shared.records.snapshot().into_keys() {
             self.intents.add(key);
         }
     }
@@ -134,7 +134,7 @@ impl StatusWriter {
     /// where writes are not answered, each takes its time.
     async fn work(&mut self, cx: &Context<Message>) {
         let began = cx.now();
-        let term = self.facts.claim.term();
+        let term = self.shared.claim.term();
         if term != self.term {
             self.term = term;
             self.intents.clear();
@@ -183,15 +183,15 @@ impl StatusWriter {
 
     /// The span of the cycle that decided what is written.
     fn cycle_of(&self, key: &VariantKey) -> Span {
-        let record = self.facts.records.get(key);
+        let record = self.shared.records.get(key);
         in_cycle(record.and_then(|record| record.decided.cycle))
     }
 
     async fn write(&self, now: Moment, key: &VariantKey) -> Outcome {
         // Read before the record, which may be replaced meanwhile.
-        let term = self.facts.records.term();
-        let record = self.facts.records.get(key);
-        let object = self.facts.mirrors.managed(key);
+        let term = self.shared.records.term();
+        let record = self.shared.records.get(key);
+        let object = self.shared.mirrors.managed(key);
         let Some((record, object)) = record.zip(object) else {
             return Outcome::Absent;
         };
@@ -209,14 +209,14 @@ impl StatusWriter {
             }
         }
         // What was decided in an earlier term is not told in this one: somebody else may have led since.
-        let permit = self.facts.permit(now, self.api.timeout * REQUESTS);
+        let permit = self.shared.permit(now, self.api.timeout * REQUESTS);
         let Some(permit) = permit.filter(|permit| permit.term() == term) else {
             return Outcome::NoClaim;
         };
-        if self.facts.flaws.has(Flaw::StatusUnversioned) {
+        if self.shared.mutations.has(Mutation::StatusUnversioned) {
             patch.resource_version = Arc::from("");
         }
-        flaws::status(&self.facts.flaws, &object, &mut patch);
+        mutations::status(&self.shared.mutations, &object, &mut patch);
         let retired = self.dead(&object, now);
         match apply_status(permit, &self.api, &patch, &retired).await {
             Ok(written) => Outcome::Written(written, record.values.map(|values| values.desired)),
@@ -249,7 +249,7 @@ impl StatusWriter {
                     tracing::warn!(variant = %key, rivals = ?written.rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
                 self.written.insert(key.clone(), now);
-                self.facts.requests.worked(Asker::Status);
+                self.shared.requests.worked(Asker::Status);
                 self.count("written");
                 self.settled(key, stored);
             }
@@ -258,7 +258,7 @@ impl StatusWriter {
     }
 
     fn failed(&mut self, now: Moment, error: &StatusError, key: VariantKey, intent: Intent) {
-        let asked = flaws::asked(&self.facts.flaws, error.retry_after());
+        let asked = mutations::asked(&self.shared.mutations, error.retry_after());
         self.spared = self.spared.max(asked.map(|asked| now.later(asked)));
         let failures = intent.failures.saturating_add(1);
         let backoff = RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX));
@@ -274,7 +274,7 @@ impl StatusWriter {
         self.count("failed");
         self.tell(error);
         let delay = self.generator.jitter(delay, 0.2);
-        let delay = flaws::pause(&self.facts.flaws, delay).max(asked.unwrap_or_default());
+        let delay = mutations::pause(&self.shared.mutations, delay).max(asked.unwrap_or_default());
         if !matches!(error, StatusError::Outdated(_)) {
             self.settled(key.clone(), None);
             tracing::warn!(variant = %key, %error, failures, retry_in = ?delay, "status not written");
@@ -286,7 +286,7 @@ impl StatusWriter {
             failures,
             not_before,
         };
-        if !self.facts.flaws.has(Flaw::IntentDropped) {
+        if !self.shared.mutations.has(Mutation::IntentDropped) {
             self.intents.put_back(key, intent);
         }
     }
@@ -294,7 +294,7 @@ impl StatusWriter {
     /// A claim that is too short for a request may be renewed, which is no change of term. Without a
     /// claim the intent is dropped: whoever leads next computes its own.
     fn await_claim(&self, now: Moment, key: VariantKey) {
-        if self.facts.claim.may_write(now) {
+        if self.shared.claim.may_write(now) {
             let mut due = now;
             due.monotonic += RENEWAL;
             let intent = Intent {
@@ -311,14 +311,14 @@ impl StatusWriter {
     }
 
     fn count(&self, result: &str) {
-        let writes = &self.facts.series.process.status_writes;
+        let writes = &self.shared.series.process.status_writes;
         writes.with_label_values(&[result]).inc();
     }
 
     /// Controllers whose fields may be taken: those that are taken for dead, and those that left
     /// nothing but an old word.
     fn dead(&self, object: &VariantRecord, now: Moment) -> BTreeSet<String> {
-        let rivals = self.facts.rivals.read();
+        let rivals = self.shared.rivals.read();
         let mut dead = rivals.unwrap_or_else(PoisonError::into_inner).retired();
         let stale = status::stale_reports(object, &self.api.manager, now.wall);
         dead.extend(stale.map(|owner| owner.manager.to_string()));
@@ -328,7 +328,7 @@ impl StatusWriter {
     /// What concerns more than one object is said of the controller.
     fn tell(&self, error: &StatusError) {
         if let Some(grievance) = error.grievance() {
-            self.facts.requests.failed(Asker::Status, &grievance);
+            self.shared.requests.failed(Asker::Status, &grievance);
         }
         if matches!(error, StatusError::Forbidden { .. }) {
             self.connections.denials.tell("Write", error);

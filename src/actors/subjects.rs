@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 use crate::actors::config;
 use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::{Facts, InForce};
 use crate::actors::intents::Intents;
 use crate::actors::scale_reader::scale_target;
+use crate::actors::shared_state::{InForce, SharedState};
 use crate::actors::variants::Dirty;
 use crate::actors::watcher::{News, Subject, Watcher};
 use crate::api::gpu::{HoldingPod, OfferingNode};
@@ -57,7 +57,7 @@ pub struct WatcherWiring {
     /// The API server.
     pub client: Client,
     /// Where facts go.
-    pub facts: Facts,
+    pub shared: SharedState,
     /// The registry of variants.
     pub dirty: DirtySet<Dirty>,
     /// Config.
@@ -78,14 +78,14 @@ impl fmt::Debug for WatcherWiring {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("WatcherWiring")
-            .field("facts", &self.facts)
+            .field("facts", &self.shared)
             .finish_non_exhaustive()
     }
 }
 
 /// The watchers, in the order in which they start.
 pub fn watchers(wiring: &WatcherWiring) -> Vec<ChildSpec> {
-    let mirrors = &wiring.facts.mirrors;
+    let mirrors = &wiring.shared.mirrors;
     let mut children = vec![
         wiring.variants(),
         wiring.workloads::<Deployment>(WatchedKind::Deployment, &mirrors.deployments),
@@ -173,11 +173,11 @@ impl WatcherWiring {
     where
         K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        let (facts, denials) = (self.facts.clone(), self.denials.clone());
+        let (shared, denials) = (self.shared.clone(), self.denials.clone());
         kit::child(
             Role::Watcher(subject.kind),
             &Address::vacant(),
-            move |_epoch| Watcher::new(subject.clone(), facts.clone(), denials.clone()),
+            move |_epoch| Watcher::new(subject.clone(), shared.clone(), denials.clone()),
         )
     }
 
@@ -233,7 +233,7 @@ impl WatcherWiring {
     fn variants(&self) -> ChildSpec {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let (statuses, named) = (self.statuses.clone(), self.named.clone());
-        let mirror = &self.facts.mirrors.variants;
+        let mirror = &self.shared.mirrors.variants;
         let ring = move |news: News<'_, VariantRecord>| match news {
             News::Changed(changed) => {
                 for record in changed.before.iter().chain(&changed.after) {
@@ -262,7 +262,7 @@ impl WatcherWiring {
             malformed: |malformed: &Malformed, texts: &mut Interner| {
                 Some(variant::malformed(malformed, texts))
             },
-            reread: Some(self.facts.reread.clone()),
+            reread: Some(self.shared.reread.clone()),
             ..Self::subject(kind, self.api(), mirror, ring)
         })
     }
@@ -290,7 +290,7 @@ impl WatcherWiring {
     fn authentication(&self) -> ChildSpec {
         let api = Api::namespaced(self.client.clone(), front_proxy::NAMESPACE);
         let kind = WatchedKind::AuthenticationConfigMap;
-        let mirror = &self.facts.mirrors.authentication;
+        let mirror = &self.shared.mirrors.authentication;
         self.watcher(Subject::<ConfigMap> {
             options: WatchOptions {
                 fields: Some(format!("metadata.name={}", front_proxy::CONFIG_MAP)),
@@ -302,7 +302,7 @@ impl WatcherWiring {
 
     fn namespaces(&self) -> ChildSpec {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
-        let mirror = &self.facts.mirrors.namespaces;
+        let mirror = &self.shared.mirrors.namespaces;
         let ring = move |news: News<'_, _>| {
             config.insert(config::Source::Namespaces);
             match news {
@@ -318,7 +318,7 @@ impl WatcherWiring {
 
     fn pods(&self) -> ChildSpec {
         let dirty = self.dirty.clone();
-        let mirror = &self.facts.mirrors.pods;
+        let mirror = &self.shared.mirrors.pods;
         let ring = move |news: News<'_, PodObject>| match news {
             News::Changed(changed) => {
                 let states = changed.before.iter().chain(&changed.after);
@@ -340,7 +340,7 @@ impl WatcherWiring {
     /// Nobody is told: every cycle reads what there is.
     fn nodes(&self) -> ChildSpec {
         let api: Api<Guarded<OfferingNode>> = Api::all(self.client.clone());
-        let mirror = &self.facts.mirrors.nodes;
+        let mirror = &self.shared.mirrors.nodes;
         self.watcher(Subject::<OfferingNode> {
             options: WatchOptions {
                 page_size: LARGE_OBJECT_PAGE,
@@ -356,7 +356,7 @@ impl WatcherWiring {
     /// concern nobody else.
     fn holding_pods(&self) -> ChildSpec {
         let api: Api<Guarded<HoldingPod>> = Api::all(self.client.clone());
-        let mirror = &self.facts.mirrors.holding_pods;
+        let mirror = &self.shared.mirrors.holding_pods;
         self.watcher(Subject::<HoldingPod> {
             options: WatchOptions {
                 fields: Some(BOUND_PODS.to_owned()),
@@ -372,7 +372,7 @@ impl WatcherWiring {
     fn replica_sets(&self) -> ChildSpec {
         self.plain::<PartialObjectMeta<ReplicaSet>, _, _>(
             WatchedKind::ReplicaSet,
-            &self.facts.mirrors.replica_sets,
+            &self.shared.mirrors.replica_sets,
             |changed: &Changed<ReplicaSetObject>| {
                 let states = changed.before.iter().chain(&changed.after);
                 let dirty: BTreeSet<Dirty> = states
@@ -409,7 +409,7 @@ impl WatcherWiring {
     /// Nobody is told: they are read when a router is looked for. Which of them a pool names is asked
     /// then, too, since the pool may come later.
     fn services(&self) -> ChildSpec {
-        let mirror = &self.facts.mirrors.services;
+        let mirror = &self.shared.mirrors.services;
         self.watcher(Subject::<Service> {
             wanted: Arc::new(ServiceObject::has_metrics),
             ..Self::subject(WatchedKind::Service, self.api(), mirror, |_| {})
@@ -419,9 +419,9 @@ impl WatcherWiring {
     /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still. It lies
     /// where the controller does, whatever is watched.
     fn service_monitors(&self) -> ChildSpec {
-        let (events, clock) = (self.events.clone(), self.facts.clock.clone());
-        let system = &self.facts.mirrors.scope().system_namespace;
-        let mirror = &self.facts.mirrors.service_monitors;
+        let (events, clock) = (self.events.clone(), self.shared.clock.clone());
+        let system = &self.shared.mirrors.scope().system_namespace;
+        let mirror = &self.shared.mirrors.service_monitors;
         let ring = move |news: News<'_, ServiceMonitorObject>| {
             if let News::Changed(Changed {
                 before: Some(gone),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::facts::Facts;
 use crate::actors::optimizer;
-use crate::env::Flaw;
+use crate::actors::shared_state::SharedState;
+use crate::env::Mutation;
 use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
@@ -37,7 +37,7 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Variant {
     key: VariantKey,
-    facts: Facts,
+    shared: SharedState,
     epoch: Epoch,
     changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::Message>,
@@ -49,19 +49,19 @@ impl Variant {
     /// A new life of the role; it takes up the clocks that its predecessor left on the board.
     pub fn new(
         key: VariantKey,
-        facts: Facts,
+        shared: SharedState,
         epoch: &Epoch,
         changed: DirtySet<VariantKey>,
         optimizer: Address<optimizer::Message>,
     ) -> Self {
-        let mut known = facts.board.get(&key);
-        if facts.flaws.has(Flaw::ClocksForgotten) {
+        let mut known = shared.board.get(&key);
+        if shared.mutations.has(Mutation::ClocksForgotten) {
             known = None;
         }
         let state = VariantState::new(key.clone(), known);
         Self {
             key,
-            facts,
+            shared,
             epoch: epoch.clone(),
             changed,
             optimizer,
@@ -71,7 +71,7 @@ impl Variant {
     }
 
     fn refresh(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        let Some(refreshed) = self.facts.refresh(&self.key, &mut self.state, now) else {
+        let Some(refreshed) = self.shared.refresh(&self.key, &mut self.state, now) else {
             return;
         };
         effects.push(Effect::Show(refreshed.view));
@@ -87,7 +87,7 @@ impl Variant {
     }
 
     fn show(&self, view: &Arc<VariantView>) {
-        let Ok(replaced) = self.facts.board.put(&self.epoch, Arc::clone(view)) else {
+        let Ok(replaced) = self.shared.board.put(&self.epoch, Arc::clone(view)) else {
             return;
         };
         // Whoever shows it compares it with what is stored, too, which may be all that has changed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{EventReason, Notice, Severity};
 use crate::kit::{self, Address, ChildSpec, Context, DirtySet, Event, Order, Registry, Role};
@@ -44,7 +44,7 @@ pub enum Dirty {
 /// The keyed supervisor's domain part.
 #[derive(Debug)]
 pub struct Variants {
-    facts: Facts,
+    shared: SharedState,
     dirty: DirtySet<Dirty>,
     changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::Message>,
@@ -67,14 +67,14 @@ struct Child {
 impl Variants {
     /// A new life of the role.
     pub fn new(
-        facts: Facts,
+        shared: SharedState,
         dirty: DirtySet<Dirty>,
         changed: DirtySet<VariantKey>,
         optimizer: Address<optimizer::Message>,
         events: Events,
     ) -> Self {
         Self {
-            facts,
+            shared,
             dirty,
             changed,
             optimizer,
@@ -91,7 +91,7 @@ impl Variants {
             return;
         }
         tracing::error!(variant = %key, limit = self.room, "variant is refused: the controller runs as many as it can");
-        if let Some(regarding) = self.facts.regarding(key) {
+        if let Some(regarding) = self.shared.regarding(key) {
             let note = format!(
                 "The controller already runs {} variants, the most it accepts; this one is not scaled until others are deleted. Spread them over several controllers with CONTROLLER_INSTANCE.",
                 self.room
@@ -104,7 +104,7 @@ impl Variants {
                 note,
                 cycle: None,
             };
-            self.events.throw(self.facts.clock.now(), notice);
+            self.events.throw(self.shared.clock.now(), notice);
         }
     }
 
@@ -116,22 +116,22 @@ impl Variants {
                 Dirty::Variant(key) => {
                     keys.insert(key);
                 }
-                Dirty::Target(target) => keys.extend(self.facts.mirrors.claimants(&target)),
+                Dirty::Target(target) => keys.extend(self.shared.mirrors.claimants(&target)),
                 Dirty::Controlled(namespace, controller) => {
-                    let mirrors = &self.facts.mirrors;
+                    let mirrors = &self.shared.mirrors;
                     for target in mirrors.targets_above(&namespace, &controller) {
                         keys.extend(mirrors.claimants(&target));
                     }
                 }
                 Dirty::Namespace(namespace) => {
-                    let variants = self.facts.mirrors.variants.in_namespace(&namespace);
+                    let variants = self.shared.mirrors.variants.in_namespace(&namespace);
                     keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
                 }
                 Dirty::Everything => {
-                    let variants = self.facts.mirrors.variants.all();
+                    let variants = self.shared.mirrors.variants.all();
                     keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
                     keys.extend(self.children.keys().cloned());
-                    keys.extend(self.facts.board.snapshot().into_keys());
+                    keys.extend(self.shared.board.snapshot().into_keys());
                 }
             }
         }
@@ -141,10 +141,10 @@ impl Variants {
     /// What becomes of a variant's actor. An actor that fails is run again at once only when its
     /// object says something new; our own writes to its status do not count.
     fn order(&mut self, key: VariantKey) -> Option<Order<VariantKey>> {
-        let Some(record) = self.facts.mirrors.managed(&key) else {
+        let Some(record) = self.shared.mirrors.managed(&key) else {
             self.refused.remove(&key);
             let runs = self.children.remove(&key).is_some();
-            if !runs && self.facts.board.get(&key).is_some() {
+            if !runs && self.shared.board.get(&key).is_some() {
                 // It ran in an earlier life, and went before this one began: nobody is left to end.
                 self.ended(&key);
             }
@@ -190,7 +190,7 @@ impl Registry for Variants {
         let mut dirty = self.dirty.drain();
         if matches!(event, Event::Started) {
             // A new life of the supervisor begins with nobody in quarantine.
-            self.facts.clear_quarantine();
+            self.shared.clear_quarantine();
             dirty.insert(Dirty::Everything);
         }
         let keys = self.affected(dirty);
@@ -206,8 +206,8 @@ impl Registry for Variants {
     fn child(&self, key: &VariantKey) -> ChildSpec {
         let known = self.children.get(key).map(|child| child.address.clone());
         let address = known.unwrap_or_else(Address::vacant);
-        let (facts, changed, optimizer) = (
-            self.facts.clone(),
+        let (shared, changed, optimizer) = (
+            self.shared.clone(),
             self.changed.clone(),
             self.optimizer.clone(),
         );
@@ -215,7 +215,7 @@ impl Registry for Variants {
         kit::machine(Role::Variant(key.clone()), &address, move |epoch| {
             variant::Variant::new(
                 name.clone(),
-                facts.clone(),
+                shared.clone(),
                 epoch,
                 changed.clone(),
                 optimizer.clone(),
@@ -226,9 +226,9 @@ impl Registry for Variants {
     fn started(&mut self, _key: &VariantKey) {}
 
     fn ended(&mut self, key: &VariantKey) {
-        self.facts.board.remove(key);
+        self.shared.board.remove(key);
         // What comes back under its name has not failed.
-        self.facts.set_quarantine(key, None);
+        self.shared.set_quarantine(key, None);
         self.changed.insert(key.clone());
         if let Some(next) = self.refused.pop_first() {
             self.dirty.insert(Dirty::Variant(next));
@@ -237,8 +237,8 @@ impl Registry for Variants {
 
     fn quarantined(&mut self, key: &VariantKey, failures: usize, why: &str, retry_in: Duration) {
         tracing::error!(variant = %key, failures, why, ?retry_in, "variant keeps failing and is quarantined");
-        self.facts.set_quarantine(key, Some(why));
-        if let Some(regarding) = self.facts.regarding(key) {
+        self.shared.set_quarantine(key, Some(why));
+        if let Some(regarding) = self.shared.regarding(key) {
             let note = format!(
                 "The controller's own handling of this object failed {failures} times ({why}); its last replica count is kept. Tried again in {} s, or when the object changes.",
                 retry_in.as_secs()
@@ -251,14 +251,14 @@ impl Registry for Variants {
                 note,
                 cycle: None,
             };
-            self.events.throw(self.facts.clock.now(), notice);
+            self.events.throw(self.shared.clock.now(), notice);
         }
         self.changed.insert(key.clone());
     }
 
     fn released(&mut self, key: &VariantKey) {
         tracing::info!(variant = %key, "variant runs again");
-        self.facts.set_quarantine(key, None);
+        self.shared.set_quarantine(key, None);
         self.changed.insert(key.clone());
     }
 }

@@ -13,14 +13,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::actors::denials::Denials;
-use crate::actors::facts::{Facts, InForce};
 use crate::actors::reread::Reread;
+use crate::actors::shared_state::{InForce, SharedState};
 use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
     Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
-use crate::env::Flaw;
+use crate::env::Mutation;
 use crate::kit::{Actor, ActorError, Context, Event, WatchedKind};
 
 /// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
@@ -99,7 +99,7 @@ pub enum News<'a, V> {
 /// The pump behind the role.
 pub struct Watcher<K: Projected> {
     subject: Subject<K>,
-    facts: Facts,
+    shared: SharedState,
     denials: Denials,
     watch: Option<Watch<K>>,
     relist: Option<Relist<K::View>>,
@@ -124,10 +124,10 @@ where
     K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     /// A new life of the role.
-    pub fn new(subject: Subject<K>, facts: Facts, denials: Denials) -> Self {
+    pub fn new(subject: Subject<K>, shared: SharedState, denials: Denials) -> Self {
         Self {
             subject,
-            facts,
+            shared,
             denials,
             watch: None,
             relist: None,
@@ -159,7 +159,7 @@ where
             self.subject.mirror.forget(cx.epoch())?;
             self.rests = true;
         }
-        let mut settings = self.facts.settings.follow();
+        let mut settings = self.shared.settings.follow();
         let needed = self.subject.needed;
         let in_force = settings.wait_for(needed);
         Ok(timeout(PULL, in_force).await.is_ok())
@@ -216,7 +216,7 @@ where
     ) -> Result<(), ActorError> {
         tracing::warn!(kind = self.subject.kind.as_str(), %error, ?retry_in, "watch failed");
         let labels = ["watcher", self.subject.kind.as_str()];
-        let errors = &self.facts.series.process.errors;
+        let errors = &self.shared.series.process.errors;
         errors.with_label_values(&labels).inc();
         self.subject.mirror.fail(cx.epoch(), &error.to_string())?;
         if error.is_forbidden() {
@@ -240,7 +240,7 @@ where
         };
         let first = !self.subject.mirror.synced();
         for changed in self.subject.mirror.replace(cx.epoch(), relist)? {
-            if changed.after.is_none() && self.facts.flaws.has(Flaw::DeletionsUntold) {
+            if changed.after.is_none() && self.shared.mutations.has(Mutation::DeletionsUntold) {
                 continue;
             }
             (self.subject.ring)(News::Changed(&changed));
@@ -316,7 +316,8 @@ where
 
     /// Whether a change is not noticed: a planted defect.
     fn misses(&self, metadata: &ObjectMeta) -> bool {
-        if !self.facts.flaws.has(Flaw::PodsMissed) || self.subject.kind != WatchedKind::Pod {
+        if !self.shared.mutations.has(Mutation::PodsMissed) || self.subject.kind != WatchedKind::Pod
+        {
             return false;
         }
         let version = metadata.resource_version.as_deref();
@@ -327,9 +328,10 @@ where
 
     /// Whether what is gone stays: a planted defect.
     fn keeps(&self) -> bool {
-        let flaws = &self.facts.flaws;
+        let mutations = &self.shared.mutations;
         let is_scaler = self.subject.kind == WatchedKind::HorizontalPodAutoscaler;
-        flaws.has(Flaw::DeletionsIgnored) || (flaws.has(Flaw::ScalersKept) && is_scaler)
+        mutations.has(Mutation::DeletionsIgnored)
+            || (mutations.has(Mutation::ScalersKept) && is_scaler)
     }
 
     fn malformed(
@@ -363,7 +365,7 @@ where
         cx: &Context<Message>,
         _occasion: Event<Message>,
     ) -> Result<(), ActorError> {
-        if !(self.subject.needed)(&self.facts.settings.load()) {
+        if !(self.subject.needed)(&self.shared.settings.load()) {
             let is_needed = self.rest(cx).await?;
             if !is_needed {
                 cx.tell_self(Message::Pull);

@@ -17,14 +17,14 @@ impl Wiring {
     }
 
     fn collector(&self, env: &Env) -> ChildSpec {
-        let (facts, prometheus) = (self.facts.clone(), Arc::clone(&env.prometheus));
+        let (shared, prometheus) = (self.shared.clone(), Arc::clone(&env.prometheus));
         let optimizer = self.addresses.optimizer.clone();
         // Settings have validated it already.
         let namespace = self.statics.scope.watch_namespace.as_deref();
         let namespace = namespace.and_then(|namespace| Namespace::parse(namespace).ok());
         kit::child(Role::Collector, &self.addresses.collector, move |_epoch| {
             collector::Collector::new(
-                facts.clone(),
+                shared.clone(),
                 Arc::clone(&prometheus),
                 namespace.clone(),
                 optimizer.clone(),
@@ -33,19 +33,19 @@ impl Wiring {
     }
 
     fn optimizer(&self) -> ChildSpec {
-        let (facts, plans) = (self.facts.clone(), self.plans.clone());
+        let (shared, plans) = (self.shared.clone(), self.plans.clone());
         let collector = self.addresses.collector.clone();
         kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_epoch| {
-            optimizer::Optimizer::new(facts.clone(), plans.clone(), collector.clone())
+            optimizer::Optimizer::new(shared.clone(), plans.clone(), collector.clone())
         })
     }
 
     fn router_scraper(&self, env: &Env) -> ChildSpec {
-        let (facts, routers) = (self.facts.clone(), Arc::clone(&env.routers));
+        let (shared, routers) = (self.shared.clone(), Arc::clone(&env.routers));
         let optimizer = self.addresses.optimizer.clone();
         kit::child(Role::RouterScraper, &Address::vacant(), move |_epoch| {
             router_scraper::RouterScraper::new(
-                facts.clone(),
+                shared.clone(),
                 Arc::clone(&routers),
                 optimizer.clone(),
             )

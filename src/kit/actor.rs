@@ -12,7 +12,7 @@ use super::incarnation::Incarnation;
 use super::role::Role;
 use super::root::Kit;
 use super::timers::Timers;
-use crate::env::{Flaws, SeedTree};
+use crate::env::{Mutations, SeedTree};
 use crate::policy::moment::Moment;
 
 /// Why a handler is called.
@@ -132,8 +132,8 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// The defect of this process, if one is planted.
-    pub fn flaws(&self) -> &Flaws {
-        self.kit.actors.flaws()
+    pub fn mutations(&self) -> &Mutations {
+        self.kit.actors.mutations()
     }
 
     /// Puts a message at the end of the own mailbox. Without progress in the outside world in

@@ -15,7 +15,7 @@ use super::registry::IncarnationGuard;
 use super::role::{ActorKind, Role, StopHow};
 use super::root::Kit;
 use super::stall::StallWatch;
-use crate::env::Flaw;
+use crate::env::Mutation;
 
 /// How often a supervisor looks for children that stand still.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -178,7 +178,7 @@ impl Live {
         let told = self.incarnation.told();
         let mut still = self.stall.observe(now, told, handled);
         let before = std::mem::replace(&mut self.swept, now);
-        if kit.actors.flaws().has(Flaw::PauseTakenForHang) && told > handled {
+        if kit.actors.mutations().has(Mutation::PauseTakenForHang) && told > handled {
             still = still.max(now.saturating_sub(before));
         }
         if still < limit || self.kill_reason.is_some() {

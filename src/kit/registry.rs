@@ -20,7 +20,7 @@ use super::chaos::{KillHooks, PauseGate};
 use super::epoch::Epoch;
 use super::incarnation::Incarnation;
 use super::role::{ActorKind, Role};
-use crate::env::Flaws;
+use crate::env::Mutations;
 use crate::policy::moment::Moment;
 
 /// How long a supervisor may go without finishing a sweep, of which it makes one a second.
@@ -41,7 +41,7 @@ struct Inner {
     /// Lives that have not ended.
     living: watch::Sender<usize>,
     overdue: AtomicU64,
-    flaws: Flaws,
+    mutations: Mutations,
     #[cfg(feature = "sim")]
     hooks: Mutex<BTreeMap<Role, Arc<KillHooks>>>,
     #[cfg(feature = "sim")]
@@ -196,8 +196,8 @@ impl ActorRegistry {
     }
 
     /// The defect of this process, if one is planted.
-    pub fn flaws(&self) -> &Flaws {
-        &self.0.flaws
+    pub fn mutations(&self) -> &Mutations {
+        &self.0.mutations
     }
 
     /// Begins a life; it ends when the guard is dropped.

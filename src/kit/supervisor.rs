@@ -17,7 +17,7 @@ use super::registry::{IncarnationGuard, RoleState};
 use super::role::{ActorKind, ChildrenPolicy, Role};
 use super::root::Kit;
 use super::timers::Timers;
-use crate::env::{Flaw, Generator};
+use crate::env::{Generator, Mutation};
 use crate::policy::ledger::{RestartLedger, RestartPolicy, Verdict};
 
 /// Grace that is kept for each child still to be stopped, however long the others take.
@@ -192,7 +192,9 @@ impl SupervisorState {
             SupervisorMessage::Sweep => {
                 let now = self.kit.clock.now().monotonic;
                 let lives = self.slots.iter_mut().filter_map(|slot| slot.live.as_mut());
-                for live in lives.filter(|_| !self.kit.actors.flaws().has(Flaw::SweepForgotten)) {
+                for live in
+                    lives.filter(|_| !self.kit.actors.mutations().has(Mutation::SweepForgotten))
+                {
                     live.sweep(&self.kit, now);
                 }
                 self.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
@@ -237,9 +239,9 @@ impl SupervisorState {
         let role = slot.spec.role().clone();
         self.kit.actors.failed(&role, why);
         let now = self.kit.clock.now().monotonic;
-        let flaws = self.kit.actors.flaws();
+        let mutations = self.kit.actors.mutations();
         let verdict = match slot.ledger.record_exit(now, &self.policy) {
-            Verdict::Escalate if flaws.has(Flaw::BudgetIgnored) => {
+            Verdict::Escalate if mutations.has(Mutation::BudgetIgnored) => {
                 Verdict::RestartAfter(self.policy.delay_base)
             }
             verdict => verdict,
@@ -254,7 +256,7 @@ impl SupervisorState {
                     .actors
                     .set_state(&role, RoleState::Restarting { after });
                 let slot = index;
-                if !flaws.has(Flaw::RestartForgotten) {
+                if !mutations.has(Mutation::RestartForgotten) {
                     self.arm(after, SupervisorMessage::Start { slot, generation });
                 }
                 Ok(())

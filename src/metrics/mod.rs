@@ -13,7 +13,7 @@ use prometheus::{Registry, TextEncoder};
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
 use self::families::{Registrar, VariantSeries};
 use self::planned::PlannedSeries;
-use crate::env::{Flaw, Flaws};
+use crate::env::{Mutation, Mutations};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::plan::{Action, Decision, Plan, Stage, VariantFigures, Why};
@@ -47,7 +47,7 @@ pub struct Metrics {
     planned: PlannedSeries,
     families: Vec<Family>,
     /// The defect of this process, if one is planted.
-    pub flaws: Flaws,
+    pub mutations: Mutations,
     /// Collection and planning.
     pub engine: EngineSeries,
     /// Settings.
@@ -110,7 +110,7 @@ impl Metrics {
             config,
             process,
             families: noted.into_inner(),
-            flaws: Flaws::default(),
+            mutations: Mutations::default(),
             exposition: RwLock::new(()),
             pipeline,
             process_wide,
@@ -131,7 +131,7 @@ impl Metrics {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(previous) = previous.filter(|previous| *previous != labels) {
-            if self.flaws.has(Flaw::LabelsKept) {
+            if self.mutations.has(Mutation::LabelsKept) {
                 drop(
                     self.variants
                         .desired
@@ -152,7 +152,7 @@ impl Metrics {
             .set(self.shown(values.current));
         let ratio = self.variants.ratio.with_label_values(&label_values);
         ratio.set(values.ratio);
-        if self.flaws.has(Flaw::RatioUnchecked) {
+        if self.mutations.has(Mutation::RatioUnchecked) {
             ratio.set(values.desired.to_f64() / values.current.to_f64());
         }
     }
@@ -278,7 +278,7 @@ impl Metrics {
 
     /// The replicas that exist, as a flawed controller shows them.
     fn shown(&self, current: Replicas) -> f64 {
-        let more = f64::from(u8::from(self.flaws.has(Flaw::CurrentInflated)));
+        let more = f64::from(u8::from(self.mutations.has(Mutation::CurrentInflated)));
         current.to_f64() + more
     }
 

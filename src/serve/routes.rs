@@ -10,8 +10,8 @@ use super::access::{Gate, Refusal};
 use super::answer::{self, Answer, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
-use crate::actors::facts::Facts;
-use crate::env::Flaw;
+use crate::actors::shared_state::SharedState;
+use crate::env::Mutation;
 use crate::kit::{ActorRegistry, Aliveness, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::moment::Moment;
@@ -20,20 +20,20 @@ use crate::policy::readiness::{self, Reason};
 /// `/metrics` and the debug page.
 #[derive(Debug)]
 pub struct MetricsRoutes {
-    facts: Facts,
+    shared: SharedState,
     actors: ActorRegistry,
 }
 
 impl MetricsRoutes {
     /// Serves what these hold.
-    pub fn new(facts: Facts, actors: ActorRegistry) -> Self {
-        Self { facts, actors }
+    pub fn new(shared: SharedState, actors: ActorRegistry) -> Self {
+        Self { shared, actors }
     }
 
     /// Whether decisions are shown now.
     pub(crate) fn visibility(&self, now: Moment) -> Visibility {
-        let may_write = self.facts.claim.may_write(now);
-        if may_write || self.facts.flaws.has(Flaw::FollowerShows) {
+        let may_write = self.shared.claim.may_write(now);
+        if may_write || self.shared.mutations.has(Mutation::FollowerShows) {
             Visibility::Shown
         } else {
             Visibility::Hidden
@@ -41,9 +41,9 @@ impl MetricsRoutes {
     }
 
     fn metrics(&self) -> Answer {
-        let now = self.facts.clock.now();
-        self.facts.refresh_process_series(&self.actors, now);
-        match self.facts.series.exposition(self.visibility(now)) {
+        let now = self.shared.clock.now();
+        self.shared.refresh_process_series(&self.actors, now);
+        match self.shared.series.exposition(self.visibility(now)) {
             Ok(text) => typed(StatusCode::OK, TEXT_FORMAT, text),
             Err(error) => {
                 tracing::error!(%error, "metrics cannot be encoded");
@@ -81,9 +81,11 @@ impl Routes for MetricsRoutes {
             (&Method::GET, "/metrics") => self.metrics(),
             (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.actors.report()),
             (&Method::GET, "/debug/decisions") => {
-                json(StatusCode::OK, &self.facts.last_plan().as_deref())
+                json(StatusCode::OK, &self.shared.last_plan().as_deref())
             }
-            (&Method::GET, "/debug/snapshot") => json(StatusCode::OK, &self.facts.debug_snapshot()),
+            (&Method::GET, "/debug/snapshot") => {
+                json(StatusCode::OK, &self.shared.debug_snapshot())
+            }
             #[cfg(all(feature = "sim", debug_assertions))]
             (&Method::POST, "/debug/kill") => self.kill(head),
             (_, "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot") => only_get(),
@@ -99,7 +101,7 @@ impl Routes for MetricsRoutes {
 /// `/healthz` and `/readyz`.
 #[derive(Debug)]
 pub struct ProbeRoutes {
-    facts: Facts,
+    shared: SharedState,
     actors: ActorRegistry,
     doors: Vec<Door>,
 }
@@ -123,16 +125,16 @@ impl Door {
 
 impl ProbeRoutes {
     /// Serves what these hold, and how well the `doors` are guarded.
-    pub fn new(facts: Facts, actors: ActorRegistry, doors: Vec<Door>) -> Self {
+    pub fn new(shared: SharedState, actors: ActorRegistry, doors: Vec<Door>) -> Self {
         Self {
-            facts,
+            shared,
             actors,
             doors,
         }
     }
 
     fn live(&self) -> Answer {
-        match self.actors.alive(self.facts.clock.now()) {
+        match self.actors.alive(self.shared.clock.now()) {
             Aliveness::Alive => plain(StatusCode::OK, "ok"),
             Aliveness::NoRoot => plain(StatusCode::SERVICE_UNAVAILABLE, "the tree is not running"),
             Aliveness::Stuck(roles) => {
@@ -149,7 +151,7 @@ impl ProbeRoutes {
     }
 
     fn ready(&self, head: &Parts) -> Answer {
-        let mut reasons = self.facts.readiness();
+        let mut reasons = self.shared.readiness();
         reasons.extend(self.doors.iter().flat_map(Door::readiness));
         let status = if readiness::is_ready(&reasons) {
             StatusCode::OK

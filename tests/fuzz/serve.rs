@@ -7,8 +7,8 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use wva::actors::facts::Facts;
 use wva::actors::mirrors::Mirrors;
+use wva::actors::shared_state::SharedState;
 use wva::cluster::mirror::{Mirror, ObjectKey};
 use wva::cluster::project::config_map::ConfigMapObject;
 use wva::env::Clock;
@@ -29,7 +29,7 @@ use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;
 use crate::seeds::owned;
 
-fn facts() -> Facts {
+fn shared() -> SharedState {
     let mut sources = Sources::default();
     let url = "https://prometheus.invalid".to_owned();
     sources
@@ -40,7 +40,7 @@ fn facts() -> Facts {
         watch_namespace: None,
         instance: None,
     };
-    Facts::new(
+    SharedState::new(
         Clock::real(),
         Mirrors::new(scope, PoolGroup::default()),
         start(&sources).unwrap().generation,
@@ -76,7 +76,7 @@ fn request_head() {
         ),
         format!("POST\n{base}/namespaces/a/x?watch=1"),
     ];
-    let routes = ExternalMetrics::new(facts());
+    let routes = ExternalMetrics::new(shared());
     let check = |input: &[u8]| {
         let Some(head) = head(input) else {
             return Outcome::Refused;

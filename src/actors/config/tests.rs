@@ -9,9 +9,9 @@ use tokio::time::sleep;
 
 use super::{Config, Connections, Message, Source};
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
 use crate::actors::mirrors::tests::list;
-use crate::actors::variants::tests::{facts, store};
+use crate::actors::shared_state::SharedState;
+use crate::actors::variants::tests::{shared, store};
 use crate::env::SeedTree;
 use crate::kit::{
     self, ActorRegistry, Address, DirtySet, ExitReason, KillAt, Kit, Role, WatchedKind,
@@ -65,7 +65,7 @@ fn environment() -> Sources {
     fixed
 }
 
-fn store_maps(facts: &Facts, version: usize, maps: Vec<Map>) {
+fn store_maps(shared: &SharedState, version: usize, maps: Vec<Map>) {
     let maps = maps.into_iter().map(|(namespace, name, data)| {
         json!({
             "metadata": {
@@ -75,12 +75,12 @@ fn store_maps(facts: &Facts, version: usize, maps: Vec<Map>) {
             "data": data,
         })
     });
-    list::<ConfigMap>(&facts.mirrors.config_maps, WatchedKind::ConfigMap, maps);
+    list::<ConfigMap>(&shared.mirrors.config_maps, WatchedKind::ConfigMap, maps);
 }
 
-fn left(facts: &Facts, events: Vec<(String, String, String)>) -> Left {
-    let in_force = facts.settings.load();
-    let text = facts.series.exposition(Visibility::Shown).unwrap();
+fn left(shared: &SharedState, events: Vec<(String, String, String)>) -> Left {
+    let in_force = shared.settings.load();
+    let text = shared.series.exposition(Visibility::Shown).unwrap();
     let series = text
         .lines()
         .filter(|line| line.starts_with("wva_config_"))
@@ -101,8 +101,8 @@ fn left(facts: &Facts, events: Vec<(String, String, String)>) -> Left {
 
 /// Lives through all states, and dies once if asked to; answers what is left and how often it died.
 async fn live(kill: Option<KillAt>) -> (Left, u64) {
-    let facts = facts();
-    store(&facts, &["v"]);
+    let shared = shared();
+    store(&shared, &["v"]);
     let actors = ActorRegistry::new();
     if let Some(kill) = kill {
         actors.kill_at(&Role::Config, kill);
@@ -112,20 +112,20 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let bell = address.clone();
     let connections = Connections {
         sources: DirtySet::new(move || bell.hint(Message::SourceChanged)),
-        events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+        events: Events::new(shared.series.process.events_dropped.clone(), || {}),
         collector: Address::vacant(),
         optimizer: Address::vacant(),
         levels: None,
     };
     let (bell, events) = (connections.sources.clone(), connections.events.clone());
-    let of_config = facts.clone();
+    let of_config = shared.clone();
     let config = kit::machine(Role::Config, &address, move |epoch| {
         let scope = of_config.mirrors.scope().clone();
-        let (facts, fixed) = (of_config.clone(), fixed.clone());
-        Config::new(facts, epoch, scope, fixed, connections.clone())
+        let (shared, fixed) = (of_config.clone(), fixed.clone());
+        Config::new(shared, epoch, scope, fixed, connections.clone())
     });
     let kit = Kit {
-        clock: facts.clock.clone(),
+        clock: shared.clock.clone(),
         seed: SeedTree::new(1),
         actors: actors.clone(),
     };
@@ -135,7 +135,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     }));
     let mut told = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
-        store_maps(&facts, version, maps);
+        store_maps(&shared, version, maps);
         bell.insert(Source::ConfigMaps);
         sleep(A_WHILE).await;
         while let Some(event) = events.last().map(|last| last.notice) {
@@ -149,7 +149,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     assert_eq!(report.told, report.handled);
     stop.send(()).unwrap();
     assert_eq!(running.await.unwrap(), ExitReason::Shutdown);
-    (left(&facts, told), report.restarts)
+    (left(&shared, told), report.restarts)
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ impl Emitter {
     ) {
         let Some(values) = record.values else { return };
         let stage = decision.decisive().map_or(Stage::Base, |step| step.stage);
-        self.facts
+        self.shared
             .series
             .count_scaling(&labels(record), action, stage);
         tracing::info!(
@@ -37,7 +37,7 @@ impl Emitter {
             "scaling-decision"
         );
         let reason = event_reason(action, values.desired);
-        if let Some((regarding, reason)) = self.facts.regarding(&record.key).zip(reason) {
+        if let Some((regarding, reason)) = self.shared.regarding(&record.key).zip(reason) {
             let note = format!(
                 "Desired replicas {}: {} (cycle {})",
                 values.desired,
@@ -63,7 +63,7 @@ impl Emitter {
         let conflict = condition::conflict(&record.standing)
             .filter(|_| previous.is_none_or(|previous| previous.standing != record.standing));
         for condition in record.news(previous).chain(&conflict) {
-            let Some(regarding) = self.facts.regarding(&record.key) else {
+            let Some(regarding) = self.shared.regarding(&record.key) else {
                 return;
             };
             let severity = match (condition.kind, condition.status) {
@@ -89,7 +89,7 @@ impl Emitter {
     }
 
     fn tell_conflict_is_over(&self, now: Moment, record: &Record) {
-        let Some(regarding) = self.facts.regarding(&record.key) else {
+        let Some(regarding) = self.shared.regarding(&record.key) else {
             return;
         };
         let notice = Notice {

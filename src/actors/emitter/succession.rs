@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::news;
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Decision, MetricsState, Outcome, Plan};
 
@@ -16,7 +16,7 @@ pub struct Succession {
     pub previous: Option<Arc<Plan>>,
 }
 
-impl Facts {
+impl SharedState {
     /// The last plan that was published.
     pub fn last_plan(&self) -> Option<Arc<Plan>> {
         let last = self.plan.load();
@@ -26,10 +26,10 @@ impl Facts {
 
 impl Succession {
     /// Shows it in the series, and logs what begins with it.
-    pub fn show(&self, facts: &Facts) {
+    pub fn show(&self, shared: &SharedState) {
         let Self { plan, previous } = self;
-        let is_live = |key: &VariantKey| facts.records.get(key).is_some();
-        facts.series.expose_plan(plan, is_live);
+        let is_live = |key: &VariantKey| shared.records.get(key).is_some();
+        shared.series.expose_plan(plan, is_live);
         for (key, decision) in &plan.decisions {
             // A variant that went since the plan was made has no series any more.
             if !is_live(key) {
@@ -39,9 +39,9 @@ impl Succession {
                 decision.metrics,
                 MetricsState::Available | MetricsState::NoReplicas
             );
-            facts.series.expose_metrics_up(key, up);
-            facts.series.expose_freshness(key, &decision.figures);
-            facts.series.expose_limits(decision);
+            shared.series.expose_metrics_up(key, up);
+            shared.series.expose_freshness(key, &decision.figures);
+            shared.series.expose_limits(decision);
             let was = previous.as_ref().and_then(|plan| plan.decisions.get(key));
             let begins = |holds: fn(&Decision) -> bool| holds(decision) && !was.is_some_and(holds);
             if begins(|decision| decision.outcome == Outcome::SafetyNet) {
@@ -52,7 +52,7 @@ impl Succession {
             }
         }
         let models = i64::try_from(plan.models.len()).unwrap_or(i64::MAX);
-        facts.series.engine.models_processed.set(models);
+        shared.series.engine.models_processed.set(models);
         tracing::debug!(variants = plan.decisions.len(), "plan published");
     }
 }

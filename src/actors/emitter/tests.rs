@@ -9,11 +9,11 @@ use tokio::time::sleep;
 
 use super::{Connections, Emitter, Message, STORAGE_PATIENCE, Settled};
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
 use crate::actors::mirrors::tests::list;
 use crate::actors::optimizer::Proposal;
-use crate::actors::variants::tests::facts;
+use crate::actors::shared_state::SharedState;
+use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::claim::{Claim, Hold};
 use crate::env::SeedTree;
@@ -64,28 +64,28 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
 }
 
 /// Puts the variant on the board and plans it: without metrics its minimum decides.
-fn plan(facts: &Facts, min: u32, cycle: u64) -> Proposal {
+fn plan(shared: &SharedState, min: u32, cycle: u64) -> Proposal {
     let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    facts.board.put(&epoch, Arc::new(view(min))).unwrap();
-    let generation = &facts.settings.load().generation;
+    shared.board.put(&epoch, Arc::new(view(min))).unwrap();
+    let generation = &shared.settings.load().generation;
     let plan = policy::plan(
-        &facts.snapshot(CycleId(cycle)),
-        &facts.learned.load(),
+        &shared.snapshot(CycleId(cycle)),
+        &shared.learned.load(),
         &generation.dynamic,
         generation.number,
-        facts.clock.now(),
+        shared.clock.now(),
     );
     Proposal {
-        term: facts.claim.term(),
+        term: shared.claim.term(),
         plan: Arc::new(plan),
         gaps: Arc::default(),
     }
 }
 
 /// The gauge after everybody has done what there is to do.
-async fn gauge(facts: &Facts) -> String {
+async fn gauge(shared: &SharedState) -> String {
     sleep(Duration::from_millis(1)).await;
-    let text = facts.series.exposition(Visibility::Shown).unwrap();
+    let text = shared.series.exposition(Visibility::Shown).unwrap();
     let mut lines = text.lines();
     let line = lines.find(|line| line.starts_with("wva_desired_replicas{"));
     line.unwrap().rsplit(' ').next().unwrap().to_owned()
@@ -101,12 +101,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(facts: &Facts) -> Self {
-        Self::with(facts, None)
+    fn start(shared: &SharedState) -> Self {
+        Self::with(shared, None)
     }
 
     /// One that finds this in the slot.
-    fn with(facts: &Facts, waiting: Option<Proposal>) -> Self {
+    fn with(shared: &SharedState, waiting: Option<Proposal>) -> Self {
         let address = Address::vacant();
         let bell = address.clone();
         let plans = Slot::new(move || bell.hint(Message::PlanReady));
@@ -119,16 +119,16 @@ impl Running {
             plans: plans.clone(),
             changed: DirtySet::new(|| {}),
             statuses: Intents::new(|| {}),
-            events: Events::new(facts.series.process.events_dropped.clone(), || {}),
+            events: Events::new(shared.series.process.events_dropped.clone(), || {}),
             settled: settled.clone(),
         };
-        let of_emitter = facts.clone();
+        let of_emitter = shared.clone();
         let emitter = kit::machine(Role::Emitter, &address, move |epoch| {
             Emitter::new(of_emitter.clone(), epoch, connections.clone())
         });
         let actors = ActorRegistry::new();
         let kit = Kit {
-            clock: facts.clock.clone(),
+            clock: shared.clock.clone(),
             seed: SeedTree::new(1),
             actors: actors.clone(),
         };
@@ -150,197 +150,201 @@ impl Drop for Running {
 }
 
 /// Facts about the variant, with so many replicas in its status, and the right to write.
-pub(in crate::actors) fn leading(stored: u32) -> Facts {
-    let facts = facts();
-    store(&facts, stored);
-    claim(&facts, 1);
-    facts
+pub(in crate::actors) fn leading(stored: u32) -> SharedState {
+    let shared = shared();
+    store(&shared, stored);
+    claim(&shared, 1);
+    shared
 }
 
-fn store(facts: &Facts, replicas: u32) {
+fn store(shared: &SharedState, replicas: u32) {
     let allocation = json!({"numReplicas": replicas, "accelerator": "unresolved"});
-    put(facts, "u", &json!({"desiredOptimizedAlloc": allocation}));
+    put(shared, "u", &json!({"desiredOptimizedAlloc": allocation}));
 }
 
-fn put(facts: &Facts, uid: &str, status: &Value) {
+fn put(shared: &SharedState, uid: &str, status: &Value) {
     let object = json!({
         "metadata": {"namespace": "ns", "name": "v", "uid": uid},
         "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "v"}},
         "status": status,
     });
     let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&facts.mirrors.variants, kind, [object]);
+    list::<VariantAutoscaling>(&shared.mirrors.variants, kind, [object]);
 }
 
-pub(in crate::actors) fn claim(facts: &Facts, term: u64) {
+pub(in crate::actors) fn claim(shared: &SharedState, term: u64) {
     let claim = Claim {
         term,
         hold: Hold::Unlimited,
     };
     let leadership = Epoch::for_test(Role::Leadership, 1);
-    facts.claim.publish(&leadership, claim).unwrap();
+    shared.claim.publish(&leadership, claim).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
-    let facts = leading(3);
-    let running = Running::start(&facts);
+    let shared = leading(3);
+    let running = Running::start(&shared);
     let (plans, settled) = (&running.plans, &running.settled);
 
-    plans.put(plan(&facts, 1, 1));
-    assert_eq!(gauge(&facts).await, "3");
+    plans.put(plan(&shared, 1, 1));
+    assert_eq!(gauge(&shared).await, "3");
 
-    plans.put(plan(&facts, 4, 2));
-    assert_eq!(gauge(&facts).await, "3");
-    assert_eq!(facts.records.desired(&key()), Some(Replicas(4)));
+    plans.put(plan(&shared, 4, 2));
+    assert_eq!(gauge(&shared).await, "3");
+    assert_eq!(shared.records.desired(&key()), Some(Replicas(4)));
     let stored = |count| Settled {
         key: key(),
         stored: Some(Replicas(count)),
     };
     settled.insert(stored(3));
-    assert_eq!(gauge(&facts).await, "3", "an older count was stored");
+    assert_eq!(gauge(&shared).await, "3", "an older count was stored");
     settled.insert(stored(4));
-    assert_eq!(gauge(&facts).await, "4");
+    assert_eq!(gauge(&shared).await, "4");
 
-    plans.put(plan(&facts, 5, 3));
-    assert_eq!(gauge(&facts).await, "4");
+    plans.put(plan(&shared, 5, 3));
+    assert_eq!(gauge(&shared).await, "4");
     sleep(STORAGE_PATIENCE).await;
-    assert_eq!(gauge(&facts).await, "5", "nothing was stored in time");
+    assert_eq!(gauge(&shared).await, "5", "nothing was stored in time");
 
-    plans.put(plan(&facts, 6, 4));
-    assert_eq!(gauge(&facts).await, "5");
+    plans.put(plan(&shared, 6, 4));
+    assert_eq!(gauge(&shared).await, "5");
     settled.insert(Settled {
         key: key(),
         stored: None,
     });
-    assert_eq!(gauge(&facts).await, "6", "the write has failed");
+    assert_eq!(gauge(&shared).await, "6", "the write has failed");
 }
 
 /// The claim was lost and won again before the emitter came to look: in between another process led,
 /// and stored more.
 #[tokio::test(start_paused = true)]
 async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier_one() {
-    let facts = leading(3);
-    let running = Running::start(&facts);
-    running.plans.put(plan(&facts, 1, 1));
-    assert_eq!(gauge(&facts).await, "3");
+    let shared = leading(3);
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 1, 1));
+    assert_eq!(gauge(&shared).await, "3");
 
-    store(&facts, 8);
+    store(&shared, 8);
     let epoch = Epoch::for_test(Role::Variant(key()), 1);
     let now = VariantView {
         desired: Some(Replicas(8)),
         ..view(1)
     };
-    facts.board.put(&epoch, Arc::new(now)).unwrap();
+    shared.board.put(&epoch, Arc::new(now)).unwrap();
     running.address.hint(Message::ClaimChanged);
-    assert_eq!(gauge(&facts).await, "3", "in the same term the plan stands");
-    claim(&facts, 3);
+    assert_eq!(
+        gauge(&shared).await,
+        "3",
+        "in the same term the plan stands"
+    );
+    claim(&shared, 3);
     running.address.hint(Message::ClaimChanged);
-    assert_eq!(gauge(&facts).await, "8");
+    assert_eq!(gauge(&shared).await, "8");
 }
 
 /// The new leader's mirror has been read anew, and the actor of the variant has yet to look.
 #[tokio::test(start_paused = true)]
 async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
-    let facts = leading(3);
-    let running = Running::start(&facts);
-    running.plans.put(plan(&facts, 1, 1));
-    assert_eq!(gauge(&facts).await, "3");
+    let shared = leading(3);
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 1, 1));
+    assert_eq!(gauge(&shared).await, "3");
 
-    store(&facts, 8);
-    claim(&facts, 3);
+    store(&shared, 8);
+    claim(&shared, 3);
     running.address.hint(Message::ClaimChanged);
-    assert_eq!(gauge(&facts).await, "8");
-    let early = plan(&facts, 1, 2);
+    assert_eq!(gauge(&shared).await, "8");
+    let early = plan(&shared, 1, 2);
     assert_eq!(early.plan.decisions[&key()].target, Some(Replicas(8)));
     running.plans.put(early);
-    assert_eq!(gauge(&facts).await, "8");
+    assert_eq!(gauge(&shared).await, "8");
 }
 
 /// The object was created again under its name while nobody led, and the actor of the variant has yet to look.
 #[tokio::test(start_paused = true)]
 async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
-    let facts = leading(1);
-    let running = Running::start(&facts);
-    running.plans.put(plan(&facts, 1, 1));
+    let shared = leading(1);
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 1, 1));
     let of_old_object = VariantView {
         desired: Some(Replicas(1)),
         ..view(1)
     };
     let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    facts.board.put(&epoch, Arc::new(of_old_object)).unwrap();
+    shared.board.put(&epoch, Arc::new(of_old_object)).unwrap();
     assert_eq!(
-        gauge(&facts).await,
+        gauge(&shared).await,
         "1",
         "one is wanted of three that exist"
     );
 
-    put(&facts, "v", &json!({}));
-    claim(&facts, 3);
+    put(&shared, "v", &json!({}));
+    claim(&shared, 3);
     running.address.hint(Message::ClaimChanged);
-    assert_eq!(gauge(&facts).await, "3");
-    let snapshot = facts.snapshot(CycleId(2));
+    assert_eq!(gauge(&shared).await, "3");
+    let snapshot = shared.snapshot(CycleId(2));
     assert_eq!(snapshot.variants[&key()].desired, None);
 }
 
 /// Nobody told it of the new term, and what it finds in slot and records is of the old one.
 #[tokio::test(start_paused = true)]
 async fn an_emitter_that_was_dead_when_the_claim_came_back_keeps_nothing_of_the_term_before() {
-    let facts = leading(3);
-    let running = Running::start(&facts);
-    running.plans.put(plan(&facts, 1, 1));
-    assert_eq!(gauge(&facts).await, "3");
-    let of_old_term = plan(&facts, 1, 2);
+    let shared = leading(3);
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 1, 1));
+    assert_eq!(gauge(&shared).await, "3");
+    let of_old_term = plan(&shared, 1, 2);
     drop(running);
 
-    store(&facts, 8);
-    let running = Running::with(&facts, Some(of_old_term.clone()));
+    store(&shared, 8);
+    let running = Running::with(&shared, Some(of_old_term.clone()));
     assert_eq!(
-        gauge(&facts).await,
+        gauge(&shared).await,
         "3",
         "in the same term the record stands"
     );
     drop(running);
-    claim(&facts, 3);
-    let _running = Running::with(&facts, Some(of_old_term));
-    assert_eq!(gauge(&facts).await, "8");
+    claim(&shared, 3);
+    let _running = Running::with(&shared, Some(of_old_term));
+    assert_eq!(gauge(&shared).await, "8");
 }
 
 /// The term has begun, nothing was decided in it yet, and the last plan of the term before is at hand.
 #[tokio::test(start_paused = true)]
 async fn an_emitter_that_begins_anew_keeps_nothing_of_the_term_before() {
-    let facts = leading(3);
-    let running = Running::start(&facts);
-    running.plans.put(plan(&facts, 5, 1));
+    let shared = leading(3);
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 5, 1));
     sleep(STORAGE_PATIENCE).await;
-    assert_eq!(gauge(&facts).await, "5");
+    assert_eq!(gauge(&shared).await, "5");
 
-    store(&facts, 8);
-    claim(&facts, 3);
+    store(&shared, 8);
+    claim(&shared, 3);
     running.address.hint(Message::ClaimChanged);
-    assert_eq!(gauge(&facts).await, "8", "which another one has stored");
+    assert_eq!(gauge(&shared).await, "8", "which another one has stored");
     drop(running);
-    let _running = Running::start(&facts);
-    assert_eq!(gauge(&facts).await, "8");
-    assert_eq!(facts.records.desired(&key()), Some(Replicas(8)));
+    let _running = Running::start(&shared);
+    assert_eq!(gauge(&shared).await, "8");
+    assert_eq!(shared.records.desired(&key()), Some(Replicas(8)));
 }
 
 /// It fails between any two of the things that a plan makes it do, and goes on with that plan.
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_was_shown_by_halves_is_shown_whole() {
     for done in 1..=4 {
-        let facts = leading(3);
-        let running = Running::start(&facts);
-        running.plans.put(plan(&facts, 1, 1));
-        assert_eq!(gauge(&facts).await, "3");
+        let shared = leading(3);
+        let running = Running::start(&shared);
+        running.plans.put(plan(&shared, 1, 1));
+        assert_eq!(gauge(&shared).await, "3");
         running.actors.befall(&Role::Emitter, Mishap::Torn(done));
-        running.plans.put(plan(&facts, 5, 2));
+        running.plans.put(plan(&shared, 5, 2));
         sleep(STORAGE_PATIENCE * 3).await;
         assert!(!running.actors.is_armed(&Role::Emitter), "after {done}");
-        assert_eq!(gauge(&facts).await, "5", "after {done}");
-        let last = facts.last_plan().map(|plan| plan.cycle);
+        assert_eq!(gauge(&shared).await, "5", "after {done}");
+        let last = shared.last_plan().map(|plan| plan.cycle);
         assert_eq!(last, Some(CycleId(2)), "after {done}");
-        let record = facts.records.get(&key()).unwrap();
+        let record = shared.records.get(&key()).unwrap();
         assert_eq!(record.decided.cycle, Some(CycleId(2)), "after {done}");
     }
 }

@@ -40,20 +40,20 @@ fn stored() -> Answer {
 /// A recorder at work whose first event is answered like this, and another one thrown at the same time; how many
 /// requests there were after each of these times in milliseconds, and after an orderly end, if it comes then.
 async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
-    let facts = leading(1);
+    let shared = leading(1);
     let server = FakeServer::new([answer, stored()]);
     let address = Address::vacant();
     let bell = address.clone();
-    let dropped = facts.series.process.events_dropped.clone();
+    let dropped = shared.series.process.events_dropped.clone();
     let events = Events::new(dropped, move || bell.hint(Message::Publish));
-    let denials = Denials::for_test(facts.clock.clone(), events.clone());
+    let denials = Denials::for_test(shared.clock.clone(), events.clone());
     let api = EventApi {
         client: server.client(),
         controller: Arc::from("wva"),
         instance: Arc::from("wva-0"),
         timeout: Duration::from_secs(1),
     };
-    let (of_recorder, ring) = (facts.clone(), events.clone());
+    let (of_recorder, ring) = (shared.clone(), events.clone());
     let recorder = kit::child(Role::EventRecorder, &address, move |_| {
         EventRecorder::new(
             of_recorder.clone(),
@@ -63,7 +63,7 @@ async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
         )
     });
     let kit = Kit {
-        clock: facts.clock.clone(),
+        clock: shared.clock.clone(),
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };
@@ -72,7 +72,7 @@ async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
     let stop = async move { drop(ended.await) };
     let task = tokio::spawn(kit::run(kit, tree, stop));
     for name in ["a", "b"] {
-        events.throw(facts.clock.now(), notice(name));
+        events.throw(shared.clock.now(), notice(name));
     }
     let mut counts = Vec::new();
     let mut at = 0;

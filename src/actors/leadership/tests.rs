@@ -10,10 +10,10 @@ use tokio::time::timeout;
 use super::{Election, Leadership, Listeners};
 use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
 use crate::actors::requests::Requests;
 use crate::actors::reread::Reread;
-use crate::actors::variants::tests::facts;
+use crate::actors::shared_state::SharedState;
+use crate::actors::variants::tests::shared;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::lease::LeaseApi;
 use crate::env::SeedTree;
@@ -32,14 +32,14 @@ fn held_by(holder: &str, version: &str) -> Value {
 
 /// Leadership at work.
 struct Running {
-    facts: Facts,
+    shared: SharedState,
     reread: Reread,
     task: JoinHandle<ExitReason>,
 }
 
 impl Running {
     fn start(server: &FakeServer) -> Self {
-        let (facts, reread) = (facts(), Reread::default());
+        let (shared, reread) = (shared(), Reread::default());
         let rules = LeaseRules {
             identity: Arc::from(ME),
             duration: Duration::from_secs(20),
@@ -52,14 +52,14 @@ impl Running {
             rules,
             api: Box::new(lease),
         };
-        let events = Events::new(facts.series.process.events_dropped.clone(), || {});
-        let denials = Denials::for_test(facts.clock.clone(), events);
+        let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+        let denials = Denials::for_test(shared.clock.clone(), events);
         let listeners = Listeners {
             optimizer: Address::vacant(),
             emitter: Address::vacant(),
             status_writer: Address::vacant(),
         };
-        let (claim, asks) = (facts.claim.clone(), reread.clone());
+        let (claim, asks) = (shared.claim.clone(), reread.clone());
         let leadership = kit::child(Role::Leadership, &Address::vacant(), move |_| {
             Leadership::new(
                 claim.clone(),
@@ -72,20 +72,20 @@ impl Running {
             )
         });
         let kit = Kit {
-            clock: facts.clock.clone(),
+            clock: shared.clock.clone(),
             seed: SeedTree::new(1),
             actors: ActorRegistry::new(),
         };
         let tree = vec![leadership];
         Self {
-            facts,
+            shared,
             reread,
             task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
         }
     }
 
     fn leads(&self) -> bool {
-        self.facts.claim.may_write(self.facts.clock.now())
+        self.shared.claim.may_write(self.shared.clock.now())
     }
 }
 
@@ -117,7 +117,7 @@ async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
             Answer::Json(200, held_by(ME, "4")),
         ]);
         let running = Running::start(&server);
-        let mut claims = running.facts.claim.follow();
+        let mut claims = running.shared.claim.follow();
         soon(running.reread.is_asked_beyond(0)).await;
         assert_eq!(running.reread.asked(), 1);
         assert!(!running.leads(), "nothing is read yet");

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep_until};
 use super::*;
 use crate::actors::event_recorder::Events;
 use crate::actors::mirrors::tests::list;
-use crate::actors::variants::tests::facts;
+use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
@@ -41,7 +41,7 @@ async fn requests<const N: usize>(
     answers: [Answer; N],
     seconds: [u64; 2],
 ) -> ([(usize, usize); 2], bool) {
-    let facts = facts();
+    let shared = shared();
     let variant = json!({
         "metadata": {"namespace": "ns", "name": "v", "uid": "u"},
         "spec": {
@@ -50,24 +50,24 @@ async fn requests<const N: usize>(
         },
     });
     let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&facts.mirrors.variants, kind, [variant]);
+    list::<VariantAutoscaling>(&shared.mirrors.variants, kind, [variant]);
     let server = FakeServer::new(answers);
-    let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let connections = Connections {
         named: DirtySet::new(|| {}),
         dirty: DirtySet::new(|| {}),
-        denials: Denials::for_test(facts.clock.clone(), events),
+        denials: Denials::for_test(shared.clock.clone(), events),
     };
     let api = ScaleApi {
         client: server.client(),
         timeout: Duration::from_secs(1),
     };
-    let of_reader = facts.clone();
+    let of_reader = shared.clone();
     let reader = kit::child(Role::ScaleReader, &Address::vacant(), move |_| {
         ScaleReader::new(of_reader.clone(), api.clone(), connections.clone())
     });
     let kit = Kit {
-        clock: facts.clock.clone(),
+        clock: shared.clock.clone(),
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };
@@ -83,7 +83,7 @@ async fn requests<const N: usize>(
         count.1 = server.asked().len();
     }
     task.abort();
-    let known = facts.mirrors.scales.load();
+    let known = shared.mirrors.scales.load();
     let is_found = known
         .values()
         .any(|one| matches!(one, ScaleReading::Found(_)));

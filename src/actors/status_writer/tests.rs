@@ -10,8 +10,8 @@ use super::{Connections, Message, Outcome, StatusWriter};
 use crate::actors::denials::Denials;
 use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
 use crate::actors::intents::Intents;
+use crate::actors::shared_state::SharedState;
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
 use crate::env::SeedTree;
@@ -22,15 +22,15 @@ use crate::policy::record::{Record, Troubles};
 use crate::policy::rival::Standing;
 use crate::policy::units::Replicas;
 
-fn writer(facts: &Facts, server: &FakeServer) -> StatusWriter {
-    with(facts, server, Intents::new(|| {}))
+fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
+    with(shared, server, Intents::new(|| {}))
 }
 
-fn with(facts: &Facts, server: &FakeServer, intents: Intents<VariantKey>) -> StatusWriter {
-    let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+fn with(shared: &SharedState, server: &FakeServer, intents: Intents<VariantKey>) -> StatusWriter {
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let connections = Connections {
         settled: DirtySet::new(|| {}),
-        denials: Denials::for_test(facts.clock.clone(), events),
+        denials: Denials::for_test(shared.clock.clone(), events),
     };
     let api = StatusApi {
         client: server.client(),
@@ -38,19 +38,19 @@ fn with(facts: &Facts, server: &FakeServer, intents: Intents<VariantKey>) -> Sta
         timeout: Duration::from_secs(1),
     };
     let generator = SeedTree::new(1).child("status-writer");
-    StatusWriter::new(facts.clone(), intents, connections, api, generator)
+    StatusWriter::new(shared.clone(), intents, connections, api, generator)
 }
 
 /// The variant is published in this term.
-fn publish(facts: &Facts, term: u64) {
+fn publish(shared: &SharedState, term: u64) {
     let emitter = Epoch::for_test(Role::Emitter, 1);
     let troubles = Troubles {
         quarantine: None,
         hints: Hints::default(),
         standing: Standing::Alone,
     };
-    let record = Record::of(&view(1), None, None, troubles, facts.clock.now());
-    let records = &facts.records;
+    let record = Record::of(&view(1), None, None, troubles, shared.clock.now());
+    let records = &shared.records;
     records.enter(&emitter, term).unwrap();
     records
         .put(&emitter, &key(), Some(Arc::new(record)))
@@ -71,15 +71,15 @@ fn accepted() -> Answer {
 /// to see that its record is of the term before.
 #[tokio::test(start_paused = true)]
 async fn a_record_of_an_earlier_term_is_not_stored() {
-    let facts = leading(8);
-    let now = facts.clock.now();
-    publish(&facts, 1);
-    let records = &facts.records;
+    let shared = leading(8);
+    let now = shared.clock.now();
+    publish(&shared, 1);
+    let records = &shared.records;
     assert_eq!(records.desired(&key()), Some(Replicas(3)));
 
     let server = FakeServer::default();
-    let writer = writer(&facts, &server);
-    claim(&facts, 3);
+    let writer = writer(&shared, &server);
+    claim(&shared, 3);
     let outcome = writer.write(now, &key()).await;
     assert!(matches!(outcome, Outcome::NoClaim), "{outcome:?}");
     assert!(server.asked().is_empty());
@@ -98,18 +98,18 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
 /// The writer at work on one status whose first write is answered like this; how many requests there were just before
 /// and just after each of these seconds. Half a second in, there is something new to store.
 async fn requests(answer: Answer, seconds: &[u64]) -> Vec<(usize, usize)> {
-    let facts = leading(8);
-    publish(&facts, 1);
+    let shared = leading(8);
+    publish(&shared, 1);
     let server = FakeServer::new([answer, accepted(), accepted()]);
     let address = Address::vacant();
     let bell = address.clone();
     let intents = Intents::new(move || bell.hint(Message::Work));
-    let (of_writer, asked, shared) = (facts.clone(), server.clone(), intents.clone());
+    let (of_writer, asked, clones) = (shared.clone(), server.clone(), intents.clone());
     let writer = kit::child(Role::StatusWriter, &address, move |_| {
-        with(&of_writer, &asked, shared.clone())
+        with(&of_writer, &asked, clones.clone())
     });
     let kit = Kit {
-        clock: facts.clock.clone(),
+        clock: shared.clock.clone(),
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };

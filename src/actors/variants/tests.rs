@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::Variants;
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
 use crate::actors::mirrors::tests::{list, mirrors};
+use crate::actors::shared_state::SharedState;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::EventReason;
 use crate::env::Clock;
@@ -21,7 +21,7 @@ use crate::settings::{Sources, start};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
-pub(in crate::actors) fn facts() -> Facts {
+pub(in crate::actors) fn shared() -> SharedState {
     let mut sources = Sources::default();
     for (name, text) in [
         ("PROMETHEUS_BASE_URL", "http://prometheus"),
@@ -33,10 +33,10 @@ pub(in crate::actors) fn facts() -> Facts {
     let series = Metrics::new(None).unwrap();
     let mirrors = mirrors(PoolGroup::default());
     list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, WatchedKind::Namespace, []);
-    Facts::new(Clock::real(), mirrors, generation, series.into())
+    SharedState::new(Clock::real(), mirrors, generation, series.into())
 }
 
-pub(in crate::actors) fn store(facts: &Facts, names: &[&str]) {
+pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
     let variants = names.iter().map(|name| {
         json!({
             "metadata": {"namespace": "ns", "name": name, "uid": format!("uid-of-{name}")},
@@ -44,16 +44,16 @@ pub(in crate::actors) fn store(facts: &Facts, names: &[&str]) {
         })
     });
     let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&facts.mirrors.variants, kind, variants);
+    list::<VariantAutoscaling>(&shared.mirrors.variants, kind, variants);
 }
 
 #[test]
 fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
-    let facts = facts();
-    let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+    let shared = shared();
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let dirty = DirtySet::new(|| {});
     let mut registry = Variants::new(
-        facts.clone(),
+        shared.clone(),
         dirty.clone(),
         DirtySet::new(|| {}),
         Address::vacant(),
@@ -66,7 +66,7 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
         Some(Order::End(_)) | None => None,
     };
 
-    store(&facts, &["a", "b", "c"]);
+    store(&shared, &["a", "b", "c"]);
     assert_eq!(runs(registry.order(key("a"))).as_deref(), Some("a"));
     assert_eq!(runs(registry.order(key("b"))).as_deref(), Some("b"));
     assert!(events.last().is_none());
@@ -81,7 +81,7 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     assert_eq!(runs(registry.order(key("c"))), None, "still no room");
     assert!(events.last().is_none(), "it is told once");
 
-    store(&facts, &["b", "c"]);
+    store(&shared, &["b", "c"]);
     assert!(matches!(registry.order(key("a")), Some(Order::End(_))));
     assert!(dirty.drain().is_empty());
     registry.ended(&key("a"));
@@ -92,11 +92,11 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
 /// One that was quarantined when its object went left its quarantine behind, for whatever came under its name.
 #[test]
 fn a_variant_that_is_gone_is_not_in_quarantine() {
-    let facts = facts();
-    store(&facts, &["a"]);
-    let events = Events::new(facts.series.process.events_dropped.clone(), || {});
+    let shared = shared();
+    store(&shared, &["a"]);
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let mut registry = Variants::new(
-        facts.clone(),
+        shared.clone(),
         DirtySet::new(|| {}),
         DirtySet::new(|| {}),
         Address::vacant(),
@@ -104,24 +104,24 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
     );
     let key = VariantKey::new("ns", "a");
     registry.quarantined(&key, 3, "killed", Duration::from_secs(30));
-    assert_eq!(facts.quarantine_of(&key).as_deref(), Some("killed"));
+    assert_eq!(shared.quarantine_of(&key).as_deref(), Some("killed"));
     registry.ended(&key);
-    assert_eq!(facts.quarantine_of(&key), None);
+    assert_eq!(shared.quarantine_of(&key), None);
 }
 
 /// Nobody took the view of one away whose object was removed while the registry itself was down.
 #[test]
 fn a_variant_that_went_between_two_lives_leaves_nothing() {
-    let facts = facts();
-    store(&facts, &["a", "b"]);
+    let shared = shared();
+    store(&shared, &["a", "b"]);
     let changed = DirtySet::new(|| {});
     let life = || {
         Variants::new(
-            facts.clone(),
+            shared.clone(),
             DirtySet::new(|| {}),
             changed.clone(),
             Address::vacant(),
-            Events::new(facts.series.process.events_dropped.clone(), || {}),
+            Events::new(shared.series.process.events_dropped.clone(), || {}),
         )
     };
     let keys = ["a", "b"].map(|name| VariantKey::new("ns", name));
@@ -130,36 +130,36 @@ fn a_variant_that_went_between_two_lives_leaves_nothing() {
         assert!(matches!(first.order(key.clone()), Some(Order::Run(_))));
         let epoch = Epoch::for_test(Role::Variant(key.clone()), 1);
         let mut state = VariantState::new(key.clone(), None);
-        let refreshed = facts.refresh(key, &mut state, facts.clock.now()).unwrap();
-        facts.board.put(&epoch, refreshed.view).unwrap();
+        let refreshed = shared.refresh(key, &mut state, shared.clock.now()).unwrap();
+        shared.board.put(&epoch, refreshed.view).unwrap();
     }
     drop(first);
     assert!(changed.drain().is_empty());
 
-    store(&facts, &["b"]);
+    store(&shared, &["b"]);
     let mut second = life();
     let [gone, stays] = &keys;
     assert!(matches!(second.order(gone.clone()), Some(Order::End(_))));
     assert!(matches!(second.order(stays.clone()), Some(Order::Run(_))));
     assert_eq!(changed.drain(), [gone.clone()].into());
-    let left: Vec<VariantKey> = facts.board.snapshot().into_keys().collect();
+    let left: Vec<VariantKey> = shared.board.snapshot().into_keys().collect();
     assert_eq!(left, std::slice::from_ref(stays));
 }
 
 /// Each refresh that found nothing new passed for the first one, and had an early cycle made.
 #[test]
 fn a_view_that_stays_replaces_itself() {
-    let facts = facts();
-    store(&facts, &["a"]);
+    let shared = shared();
+    store(&shared, &["a"]);
     let key = VariantKey::new("ns", "a");
     let epoch = Epoch::for_test(Role::Variant(key.clone()), 1);
     let mut state = VariantState::new(key.clone(), None);
     let mut show = || {
-        let view = facts
-            .refresh(&key, &mut state, facts.clock.now())
+        let view = shared
+            .refresh(&key, &mut state, shared.clock.now())
             .unwrap()
             .view;
-        let replaced = facts.board.put(&epoch, Arc::clone(&view)).unwrap();
+        let replaced = shared.board.put(&epoch, Arc::clone(&view)).unwrap();
         (view, replaced)
     };
     let (first, replaced) = show();

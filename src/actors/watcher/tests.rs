@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use super::{Subject, Watcher};
 use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
-use crate::actors::facts::Facts;
-use crate::actors::variants::tests::facts;
+use crate::actors::shared_state::SharedState;
+use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::watch::WatchOptions;
@@ -47,9 +47,9 @@ fn silent() -> (mpsc::UnboundedSender<String>, Answer) {
 }
 
 /// The watcher of VariantAutoscalings at work.
-fn start(server: &FakeServer, facts: &Facts) -> JoinHandle<ExitReason> {
+fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
     let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
-    let denials = Denials::for_test(facts.clock.clone(), Events::new(lost, || {}));
+    let denials = Denials::for_test(shared.clock.clone(), Events::new(lost, || {}));
     let subject = Subject::<VariantAutoscaling> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),
@@ -57,17 +57,17 @@ fn start(server: &FakeServer, facts: &Facts) -> JoinHandle<ExitReason> {
         needed: |_| true,
         wanted: Arc::new(|_| true),
         malformed: |_, _| None,
-        mirror: facts.mirrors.variants.clone(),
+        mirror: shared.mirrors.variants.clone(),
         ring: Arc::new(|_| {}),
-        reread: Some(facts.reread.clone()),
+        reread: Some(shared.reread.clone()),
     };
-    let of_watcher = facts.clone();
+    let of_watcher = shared.clone();
     let role = Role::Watcher(WatchedKind::VariantAutoscaling);
     let watcher = kit::child(role, &Address::vacant(), move |_epoch| {
         Watcher::new(subject.clone(), of_watcher.clone(), denials.clone())
     });
     let kit = Kit {
-        clock: facts.clock.clone(),
+        clock: shared.clock.clone(),
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };
@@ -77,14 +77,14 @@ fn start(server: &FakeServer, facts: &Facts) -> JoinHandle<ExitReason> {
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
-    let facts = facts();
+    let shared = shared();
     let key = VariantKey::new("ns", "v");
     let (_first, watch) = silent();
     let (_second, rewatch) = silent();
     let server = FakeServer::new([stored(3, "7"), watch]);
-    let watcher = start(&server, &facts);
+    let watcher = start(&server, &shared);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(facts.mirrors.stored(&key), Some(Replicas(3)));
+    assert_eq!(shared.mirrors.stored(&key), Some(Replicas(3)));
 
     // Stored by somebody else, and the watch is behind.
     server.then(refusal(500, "InternalError", "try again"));
@@ -92,18 +92,18 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
     server.then(rewatch);
     sleep(MINUTE).await;
     assert_eq!(
-        facts.mirrors.stored(&key),
+        shared.mirrors.stored(&key),
         Some(Replicas(3)),
         "nobody asked"
     );
-    let early = facts.reread.ask(1, Duration::from_millis(1)).await;
+    let early = shared.reread.ask(1, Duration::from_millis(1)).await;
     assert!(!early, "the first list failed");
-    assert!(facts.reread.ask(1, MINUTE).await);
-    assert_eq!(facts.mirrors.stored(&key), Some(Replicas(8)));
+    assert!(shared.reread.ask(1, MINUTE).await);
+    assert_eq!(shared.mirrors.stored(&key), Some(Replicas(8)));
 
-    assert!(facts.reread.ask(1, MINUTE).await, "it is done already");
+    assert!(shared.reread.ask(1, MINUTE).await, "it is done already");
     assert!(
-        !facts.reread.ask(2, MINUTE).await,
+        !shared.reread.ask(2, MINUTE).await,
         "the server answers no more"
     );
     watcher.abort();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use clap::Parser;
 
 use crate::cli::usage::{Given, Refused, one_of, read};
-use crate::env::Flaw;
+use crate::env::Mutation;
 use crate::sim::chaos::{PLOTS, Point, Points};
 
 const AFTER: &str = "\
@@ -48,7 +48,7 @@ pub(in crate::cli) struct Flags {
     mutants: bool,
     /// Plant this defect alone, and show all about the run that finds it; also with --replay
     #[arg(long, value_name = "NAME", value_parser = to_defect)]
-    mutant: Option<Flaw>,
+    mutant: Option<Mutation>,
     /// End every role at its first occasions and some later ones, and the process at its writes, one end in each run,
     /// in five scenes
     #[arg(long)]
@@ -85,7 +85,7 @@ pub(super) enum Command {
     /// Plant defects, each for so many seeds at most.
     Mutants {
         scenario: &'static str,
-        flaws: Vec<Flaw>,
+        mutations: Vec<Mutation>,
         seeds: Range<u64>,
         jobs: usize,
     },
@@ -98,7 +98,7 @@ pub(super) enum Command {
         scenario: &'static str,
         seed: u64,
         only: Option<Vec<usize>>,
-        flaw: Option<Flaw>,
+        mutation: Option<Mutation>,
     },
 }
 
@@ -190,9 +190,9 @@ impl Flags {
             let does = "says where roles are ended";
             return Err(alone("--every-occasion", does, "--everywhere"));
         }
-        let flaws = match self.mutant {
-            Some(flaw) => vec![flaw],
-            None if self.mutants => Flaw::ALL.to_vec(),
+        let mutations = match self.mutant {
+            Some(mutation) => vec![mutation],
+            None if self.mutants => Mutation::ALL.to_vec(),
             None => Vec::new(),
         };
         match (self.replay, self.only) {
@@ -200,12 +200,12 @@ impl Flags {
                 scenario,
                 seed,
                 only: only.map(|Ids(ids)| ids),
-                flaw: self.mutant,
+                mutation: self.mutant,
             }),
             (None, Some(_)) => Err(alone("--only", "chooses faults of one seed", "--replay")),
-            (None, None) if !flaws.is_empty() => Ok(Command::Mutants {
+            (None, None) if !mutations.is_empty() => Ok(Command::Mutants {
                 scenario,
-                flaws,
+                mutations,
                 seeds,
                 jobs,
             }),
@@ -274,10 +274,10 @@ fn to_scenario(value: &str) -> Result<&'static str, String> {
     known.ok_or_else(|| one_of(&names))
 }
 
-fn to_defect(value: &str) -> Result<Flaw, String> {
-    let mut known = Flaw::ALL.into_iter();
-    let found = known.find(|flaw| format!("{flaw:?}") == value);
-    found.ok_or_else(|| one_of(&Flaw::ALL.map(|flaw| format!("{flaw:?}"))))
+fn to_defect(value: &str) -> Result<Mutation, String> {
+    let mut known = Mutation::ALL.into_iter();
+    let found = known.find(|mutation| format!("{mutation:?}") == value);
+    found.ok_or_else(|| one_of(&Mutation::ALL.map(|mutation| format!("{mutation:?}"))))
 }
 
 #[cfg(test)]
@@ -312,7 +312,7 @@ mod tests {
                 scenario: "storm",
                 seed: 9,
                 only: Some(vec![3, 4]),
-                flaw: None
+                mutation: None
             })
         );
         assert_eq!(
@@ -321,14 +321,14 @@ mod tests {
                 scenario: "storm",
                 seed: 9,
                 only: Some(Vec::new()),
-                flaw: None
+                mutation: None
             })
         );
         assert_eq!(
             parsed("--mutant SeriesKept --seeds 2"),
             Ok(Command::Mutants {
                 scenario: "storm",
-                flaws: vec![Flaw::SeriesKept],
+                mutations: vec![Mutation::SeriesKept],
                 seeds: 1..3,
                 jobs: 1
             })

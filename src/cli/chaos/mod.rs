@@ -15,7 +15,7 @@ use self::arguments::Command;
 pub(super) use self::arguments::Flags;
 use self::signals::Asked;
 use super::{complain, fail, misused, print};
-use crate::env::Flaw;
+use crate::env::Mutation;
 use crate::sim::chaos::{
     Done, End, Keep, PLOTS, Played, Point, Points, Report, campaign, disturbed, everywhere, hunt,
     plot, survive,
@@ -45,10 +45,10 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         }) => heard(|asked| many(scenario, seeds, jobs, asked)),
         Ok(Command::Mutants {
             scenario,
-            flaws,
+            mutations,
             seeds,
             jobs,
-        }) => heard(|asked| mutants(scenario, &flaws, seeds, jobs, asked)),
+        }) => heard(|asked| mutants(scenario, &mutations, seeds, jobs, asked)),
         Ok(Command::Everywhere { points, jobs }) => {
             heard(|asked| everywhere_once(points, jobs, asked))
         }
@@ -57,8 +57,8 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             scenario,
             seed,
             only,
-            flaw,
-        }) => replay(scenario, seed, only.as_deref(), flaw),
+            mutation,
+        }) => replay(scenario, seed, only.as_deref(), mutation),
         Err(error) => misused([error]),
     }
 }
@@ -126,12 +126,12 @@ impl Progress {
 
 fn mutants(
     scenario: &'static str,
-    flaws: &[Flaw],
+    mutations: &[Mutation],
     seeds: Range<u64>,
     jobs: usize,
     asked: &Asked,
 ) -> ExitCode {
-    let hunts = hunt(scenario, flaws, seeds, jobs, &asked.enough, |hunt| {
+    let hunts = hunt(scenario, mutations, seeds, jobs, &asked.enough, |hunt| {
         asked.note(matches!(hunt.end, End::Missed | End::Unplayed(_)));
         complain(&format!("{}\n", table::hunt(hunt)));
     });
@@ -146,7 +146,7 @@ fn mutants(
     if let [hunt] = hunts.as_slice()
         && let End::Found(done) = &hunt.end
     {
-        (printed, is_whole) = failure(scenario, Some(hunt.flaw), (done, REDUCTION), asked);
+        (printed, is_whole) = failure(scenario, Some(hunt.mutation), (done, REDUCTION), asked);
     }
     asked.code(is_whole, printed)
 }
@@ -207,14 +207,14 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize, asked: &Asked) -
 /// whether that was not cut short. It takes long, and what is known already must not be lost when somebody ends it.
 fn failure(
     scenario: &str,
-    flaw: Option<Flaw>,
+    mutation: Option<Mutation>,
     (done, runs): (&Done, usize),
     asked: &Asked,
 ) -> (ExitCode, bool) {
     let Some(mut plot) = plot(scenario, done.seed) else {
         return (ExitCode::SUCCESS, true);
     };
-    plot.flaw = flaw;
+    plot.mutation = mutation;
     let played = Played {
         plot: &plot,
         seed: done.seed,
@@ -268,11 +268,16 @@ fn replay_point(point: &Point) -> ExitCode {
     }
 }
 
-fn replay(scenario: &str, seed: u64, only: Option<&[usize]>, flaw: Option<Flaw>) -> ExitCode {
+fn replay(
+    scenario: &str,
+    seed: u64,
+    only: Option<&[usize]>,
+    mutation: Option<Mutation>,
+) -> ExitCode {
     let Some(mut plot) = plot(scenario, seed) else {
         return fail([format!("no scenario is called {scenario:?}")]);
     };
-    plot.flaw = flaw;
+    plot.mutation = mutation;
     let mut schedule = plot.schedule(seed);
     if let Some(only) = only {
         let known = schedule.ids();

@@ -18,7 +18,7 @@ pub(super) fn hunt(hunt: &Hunt) -> String {
         End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", told(done)),
         End::Left => "left out for a signal".to_owned(),
     };
-    let name = format!("{:?}", hunt.flaw);
+    let name = format!("{:?}", hunt.mutation);
     format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)
 }
 
@@ -185,14 +185,18 @@ fn coverage(summary: &Summary) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::Flaw;
+    use crate::env::Mutation;
     use crate::sim::chaos::{Point, Process, Violation};
 
     #[test]
     fn a_defect_that_is_left_out_is_told_from_one_that_is_missed() {
         let told = |seeds, end| {
-            let flaw = Flaw::SeriesKept;
-            hunt(&Hunt { flaw, seeds, end })
+            let mutation = Mutation::SeriesKept;
+            hunt(&Hunt {
+                mutation,
+                seeds,
+                end,
+            })
         };
         let name = "SeriesKept          ";
         assert_eq!(

@@ -15,7 +15,7 @@ use self::values::{Metric, Standing, Unknown, list};
 use super::access::Refusal;
 use super::answer::{Answer, challenge, json, status_of};
 use super::connection::Routes;
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::cluster::mirror::Mirror;
 use crate::cluster::review::Access;
 use crate::policy::moment::Moment;
@@ -32,7 +32,7 @@ const BLIND_AFTER: Duration = Duration::from_mins(6);
 /// The routes of the group.
 #[derive(Debug)]
 pub struct ExternalMetrics {
-    facts: Facts,
+    shared: SharedState,
 }
 
 /// What a path stands for.
@@ -67,8 +67,8 @@ impl<'a> Place<'a> {
 
 impl ExternalMetrics {
     /// Serves what these hold.
-    pub fn new(facts: Facts) -> Self {
-        Self { facts }
+    pub fn new(shared: SharedState) -> Self {
+        Self { shared }
     }
 
     fn values(&self, namespace: &str, metric: &str, query: Option<&str>) -> Answer {
@@ -81,8 +81,8 @@ impl ExternalMetrics {
             Ok(selector) => selector,
             Err(message) => return status(StatusCode::BAD_REQUEST, "BadRequest", &message),
         };
-        let now = self.facts.clock.now();
-        let scope = self.facts.mirrors.scope();
+        let now = self.shared.clock.now();
+        let scope = self.shared.mirrors.scope();
         let found = self
             .standings(namespace, metric, now)
             .and_then(|standings| {
@@ -114,7 +114,7 @@ impl ExternalMetrics {
         metric: Metric,
         now: Moment,
     ) -> Result<Vec<Standing>, Unknown> {
-        let mirrors = &self.facts.mirrors;
+        let mirrors = &self.shared.mirrors;
         visible("VariantAutoscalings", &mirrors.variants, now)?;
         if mirrors.scope().watch_namespace.is_none() {
             visible("Namespaces", &mirrors.namespaces, now)?;

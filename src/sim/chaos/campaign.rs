@@ -15,7 +15,7 @@ use super::plot::{Plot, plot};
 use super::run::play;
 use super::schedule::Schedule;
 use super::trace::{EMPTY, Keep, hashed};
-use crate::env::Flaw;
+use crate::env::Mutation;
 use crate::sim::world::WorldError;
 
 /// What stands in the place of an invariant where the play itself went wrong.
@@ -111,7 +111,7 @@ fn survived(play: impl FnOnce() -> Result<Outcome, WorldError>) -> Outcome {
 #[derive(Debug, Clone)]
 pub struct Hunt {
     /// The defect.
-    pub flaw: Flaw,
+    pub mutation: Mutation,
     /// Seeds that were played.
     pub seeds: u64,
     /// How it ended.
@@ -150,13 +150,13 @@ impl End {
 /// When the system gives no thread.
 pub fn hunt(
     name: &str,
-    flaws: &[Flaw],
+    mutations: &[Mutation],
     seeds: std::ops::Range<u64>,
     jobs: usize,
     enough: &AtomicBool,
     done: impl Fn(&Hunt) + Sync,
 ) -> std::io::Result<Vec<Hunt>> {
-    let waiting = Mutex::new(flaws.iter().copied());
+    let waiting = Mutex::new(mutations.iter().copied());
     let hunts = Mutex::new(Vec::new());
     let next = || {
         waiting
@@ -165,8 +165,8 @@ pub fn hunt(
             .next()
     };
     let work = || {
-        while let Some(flaw) = next() {
-            let hunt = seek(name, seeds.clone(), flaw, enough);
+        while let Some(mutation) = next() {
+            let hunt = seek(name, seeds.clone(), mutation, enough);
             if !matches!(hunt.end, End::Left) {
                 done(&hunt);
             }
@@ -176,13 +176,13 @@ pub fn hunt(
     };
     on_threads(jobs, work)?;
     let mut hunts = hunts.into_inner().unwrap_or_else(PoisonError::into_inner);
-    hunts.sort_by_key(|hunt| hunt.flaw);
+    hunts.sort_by_key(|hunt| hunt.mutation);
     Ok(hunts)
 }
 
-fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw, enough: &AtomicBool) -> Hunt {
+fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation, enough: &AtomicBool) -> Hunt {
     let mut hunt = Hunt {
-        flaw,
+        mutation,
         seeds: 0,
         end: End::Missed,
     };
@@ -194,7 +194,7 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, flaw: Flaw, enough: &AtomicBool
         let Some(mut plot) = plot(name, seed) else {
             break;
         };
-        plot.flaw = Some(flaw);
+        plot.mutation = Some(mutation);
         let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
         hunt.seeds += 1;
         if let Some(end) = End::of(Done { seed, outcome }) {
@@ -291,15 +291,15 @@ mod tests {
         let enough = AtomicBool::new(false);
         let told = Mutex::new(Vec::new());
         // One run, which finds the first of them; whoever hears of it has enough.
-        let flaws = [Flaw::ZeroUnasked, Flaw::SeriesKept];
-        let hunts = hunt("probe", &flaws, 1..9, 1, &enough, |hunt| {
-            told.lock().unwrap().push(hunt.flaw);
+        let mutations = [Mutation::ZeroUnasked, Mutation::SeriesKept];
+        let hunts = hunt("probe", &mutations, 1..9, 1, &enough, |hunt| {
+            told.lock().unwrap().push(hunt.mutation);
             enough.store(true, Ordering::Relaxed);
         });
-        assert_eq!(told.into_inner().unwrap(), [Flaw::ZeroUnasked]);
+        assert_eq!(told.into_inner().unwrap(), [Mutation::ZeroUnasked]);
         let hunts = hunts.unwrap();
-        let of = |flaw| hunts.iter().find(|hunt| hunt.flaw == flaw).unwrap();
-        let (found, left) = (of(Flaw::ZeroUnasked), of(Flaw::SeriesKept));
+        let of = |mutation| hunts.iter().find(|hunt| hunt.mutation == mutation).unwrap();
+        let (found, left) = (of(Mutation::ZeroUnasked), of(Mutation::SeriesKept));
         assert!(matches!(found.end, End::Found(_)), "{found:?}");
         assert!(matches!(left.end, End::Left), "{left:?}");
         assert_eq!((found.seeds, left.seeds), (1, 0));

@@ -21,7 +21,7 @@ use super::seat::Hears;
 use super::skew::{self, skews};
 use super::trace::Trace;
 use super::watches::Watches;
-use crate::env::{Clock, Flaw, SeedTree};
+use crate::env::{Clock, Mutation, SeedTree};
 use crate::kit::{Aliveness, ExitReason};
 use crate::sim::apiserver::{ApiServer, Insider};
 use crate::sim::prometheus::{InProcess, Prometheus};
@@ -58,7 +58,7 @@ pub(super) struct Stage {
     /// The instance of all controllers, where they have one.
     pub(super) instance: Option<&'static str>,
     /// The defect that is planted in every process.
-    pub(super) flaw: Option<Flaw>,
+    pub(super) mutation: Option<Mutation>,
     /// What ends the first process, or a role of it.
     pub(super) probe: Option<Probe>,
     /// Told when a process has ended by itself.
@@ -147,7 +147,7 @@ impl Cast {
     pub(super) fn leader(&self) -> usize {
         let leads = |place: &usize| {
             self.door(*place)
-                .is_some_and(|door| door.facts.claim.may_write(door.facts.clock.now()))
+                .is_some_and(|door| door.shared.claim.may_write(door.shared.clock.now()))
         };
         (0..self.members.len()).find(leads).unwrap_or(0)
     }

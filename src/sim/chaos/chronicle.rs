@@ -143,11 +143,11 @@ impl Misses {
 /// Tells when the claim of a process begins and ends.
 pub(super) async fn claims(trace: Trace, place: usize, door: Arc<Door>) {
     let who = format!("c{place}");
-    let mut claims = door.facts.claim.follow();
+    let mut claims = door.shared.claim.follow();
     let mut told = (0, false);
     loop {
         let claim = *claims.take();
-        let now = door.facts.clock.now();
+        let now = door.shared.clock.now();
         let leads = claim.hold.covers(now);
         if told != (claim.term, leads) {
             let text = match claim.hold {

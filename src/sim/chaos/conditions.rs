@@ -74,7 +74,7 @@ pub(super) fn untold(leader: &Door, scenario: &Scenario, server: &Insider) -> Op
         let (namespace, name) = (scenario.namespace, variant.name);
         let key = VariantKey::new(namespace, name);
         let object = server.get("variantautoscalings.llmd.ai", namespace, name);
-        let (object, record) = object.map(Object).zip(leader.facts.records.get(&key))?;
+        let (object, record) = object.map(Object).zip(leader.shared.records.get(&key))?;
         let replicas = record.values.map_or(0, |values| values.current.0);
         let recorded = unlike_the_record(&object, &record);
         let unlike = recorded.or_else(|| unlike_at_rest(&object, replicas))?;

@@ -237,7 +237,7 @@ impl Judge {
 
     /// Follows the plans that a process publishes.
     pub(super) async fn follow(self, place: usize, door: Arc<Door>) {
-        let mut plans = door.facts.plan.follow();
+        let mut plans = door.shared.plan.follow();
         loop {
             let last = Option::clone(&*plans.changed().await);
             if let Some(Proposal { plan, .. }) = last {
@@ -259,7 +259,7 @@ impl Judge {
             let mut bench = self.bench();
             bench.counts.writes += 1;
             let door = bench.seats.get(&place).map(|seat| &seat.door);
-            let leads = door.is_some_and(|door| door.facts.claim.may_write(now));
+            let leads = door.is_some_and(|door| door.shared.claim.may_write(now));
             self.0.trace.written(place, sent, leads);
             bench.seats.get_mut(&place).and_then(|seat| {
                 seat.ever_led |= leads;
@@ -277,7 +277,7 @@ impl Judge {
         let found = {
             let bench = self.bench();
             let all = bench.seats.iter();
-            let holders = all.filter(|(_, seat)| seat.door.facts.claim.may_write(now));
+            let holders = all.filter(|(_, seat)| seat.door.shared.claim.may_write(now));
             claims::overlap(&holders.map(|(place, _)| *place).collect::<Vec<_>>())
         };
         self.report_all(found);
@@ -297,7 +297,7 @@ impl Judge {
             policies, seats, ..
         } = &mut *bench;
         if let Some(seat) = seats.values().next() {
-            let settings = seat.door.facts.settings.load();
+            let settings = seat.door.shared.settings.load();
             policies.note((&settings.generation, &seat.fixed), &self.0.insider, now);
         }
         for (key, variant) in &around.variants {

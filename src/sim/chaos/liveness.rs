@@ -171,7 +171,7 @@ fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> 
             None => return Some(format!("c{place} does not run")),
         }
     }
-    let leads = |door: &&&Arc<Door>| door.facts.claim.may_write(door.facts.clock.now());
+    let leads = |door: &&&Arc<Door>| door.shared.claim.may_write(door.shared.clock.now());
     let leaders: Vec<&Arc<Door>> = doors.iter().filter(leads).copied().collect();
     let [leader] = leaders.as_slice() else {
         return Some(format!("{} processes lead", leaders.len()));
@@ -229,7 +229,7 @@ fn counts(leader: &Door, of: (&str, &Variant), server: &Insider) -> [Option<u32>
     let (namespace, variant) = of;
     let name = variant.name;
     let key = VariantKey::new(namespace, name);
-    let desired = leader.facts.records.desired(&key).map(|count| count.0);
+    let desired = leader.shared.records.desired(&key).map(|count| count.0);
     let object = server
         .get("variantautoscalings.llmd.ai", namespace, name)
         .map(Object);

@@ -11,7 +11,7 @@ use super::fault::{Class, Fault, Object, Process};
 use super::injector::SATURATION;
 use super::schedule::{Schedule, Terrain};
 use super::sleep::Sleeper;
-use crate::env::{Flaw, SeedTree};
+use crate::env::{Mutation, SeedTree};
 use crate::kit::{KillAt, Role, WatchedKind};
 use crate::policy::key::VariantKey;
 use crate::sim::engine::StartUp;
@@ -54,7 +54,7 @@ pub struct Plot {
     /// How long it is, if no fault follows after everything was put back.
     pub lasts: Duration,
     /// The defect that is planted in every controller.
-    pub flaw: Option<Flaw>,
+    pub mutation: Option<Mutation>,
     /// What ends the first process of the first controller, or one of its roles.
     pub probe: Option<Probe>,
     /// Classes, each with how far its faults are from each other on average.
@@ -148,7 +148,7 @@ pub fn plot(name: &str, seed: u64) -> Option<Plot> {
             _ => MINUTE * 3,
         },
         lasts: load_until + rest + MINUTE * 3,
-        flaw: None,
+        mutation: None,
         probe: None,
         rates: rates
             .filter_map(|class| Some((class, mean(class)?)))

@@ -64,7 +64,9 @@ impl<'a> Report<'a> {
     /// The command that plays it again.
     fn replay(&self) -> String {
         let Played { plot, seed, .. } = self.played;
-        let mutant = plot.flaw.map(|flaw| format!(" --mutant {flaw:?}"));
+        let mutant = plot
+            .mutation
+            .map(|mutation| format!(" --mutant {mutation:?}"));
         let mutant = mutant.unwrap_or_default();
         format!("wva chaos --scenario {} --replay {seed}{mutant}", plot.name)
     }
@@ -79,7 +81,9 @@ impl fmt::Display for Report<'_> {
             ..
         } = self.played;
         let (scenario, commit) = (plot.name, self.commit);
-        let planted = plot.flaw.map(|flaw| format!("  planted {flaw:?}"));
+        let planted = plot
+            .mutation
+            .map(|mutation| format!("  planted {mutation:?}"));
         writeln!(
             formatter,
             "\nseed {seed}  commit {commit}  scenario {scenario}{}  at {:.3} s\n{}\n\n\

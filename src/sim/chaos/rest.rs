@@ -27,7 +27,7 @@ impl Rest {
                 facts.insert(format!("c{place} does not run"));
                 continue;
             };
-            let leads = door.facts.claim.may_write(door.facts.clock.now());
+            let leads = door.shared.claim.may_write(door.shared.clock.now());
             let who = if leads { "leader" } else { "follower" };
             let also = (1..).map(|number| format!("{who} {number}"));
             // The second leader, if there is one, is told from the first.

@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
             judge: judge.clone(),
             trace: trace.clone(),
             instance: plot.instance,
-            flaw: plot.flaw,
+            mutation: plot.mutation,
             probe: plot.probe.clone(),
             ended: Arc::clone(&ended),
         };
@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
     /// L3: what serves is enough for the load, now that nothing has been wrong for long.
     fn climbed(&self) {
         let leader = self.cast.door(self.cast.leader());
-        let known = leader.map(|door| (door.facts.last_plan(), door.facts.settings.load()));
+        let known = leader.map(|door| (door.shared.last_plan(), door.shared.settings.load()));
         let fleet = Fleet::of(&self.scenario);
         // What a limit is said to keep it from, there must be no room for.
         let is_kept = |key: &VariantKey| {

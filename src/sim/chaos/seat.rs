@@ -215,7 +215,7 @@ impl Seat {
         variants: impl Iterator<Item = &'a VariantKey>,
         now: Duration,
     ) {
-        let views = self.door.facts.board.snapshot();
+        let views = self.door.shared.board.snapshot();
         let staying = |key: &VariantKey| Some(views.get(key)?.target.resolved()?.staying());
         let stood = variants.filter_map(|key| Some((key.clone(), staying(key)?)));
         self.stood = stood.collect();
@@ -230,8 +230,8 @@ impl Seat {
             || self.ills.awaits_write()
             || self.ills.awaits_writes()
             || !self.ills.api().is_empty();
-        let facts = &self.door.facts;
-        let leads = facts.claim.may_write(facts.clock.now());
+        let shared = &self.door.shared;
+        let leads = shared.claim.may_write(shared.clock.now());
         Ending {
             calm: self.calm().filter(|_| is_whole && !is_harmed),
             held: holder.filter(|_| leads),
@@ -264,7 +264,7 @@ impl Seat {
         let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
         found.extend(unplanned(&self.news));
         found.extend(hung);
-        let generation = &self.door.facts.settings.load().generation;
+        let generation = &self.door.shared.settings.load().generation;
         found.extend(self.generations.judge(generation));
         self.spans.note(&generation.dynamic, now.monotonic);
         found.extend(self.forgetful());
@@ -289,7 +289,7 @@ impl Seat {
 
     /// T6: what a process has learned outlives the roles that learned it.
     fn forgetful(&mut self) -> Option<Violation> {
-        let learned = self.door.facts.learned.load().collected;
+        let learned = self.door.shared.learned.load().collected;
         let before = std::mem::replace(&mut self.learned, learned);
         (learned < before).then(|| Violation::new("T6", "what was learned is forgotten"))
     }
@@ -297,12 +297,12 @@ impl Seat {
     /// T6: since when a variant waits outlives its role, but not its object, which a server that goes back in time
     /// lets come and go.
     fn clocks(&mut self, now: Duration) -> Option<Violation> {
-        let views = self.door.facts.board.snapshot();
+        let views = self.door.shared.board.snapshot();
         let lives = self.report.iter().filter_map(|one| match &one.role {
             Role::Variant(key) => {
                 let (number, restarts) = (one.incarnation, one.restarts);
                 let object = ObjectKey::new(Arc::clone(&key.namespace), Arc::clone(&key.name));
-                let record = self.door.facts.mirrors.variants.get(&object);
+                let record = self.door.shared.mirrors.variants.get(&object);
                 let life = Life {
                     uid: record.map(|record| Arc::clone(&record.object.uid)),
                     number,
@@ -329,7 +329,11 @@ impl Seat {
         self.awake = since(is_whole && is_told, self.awake);
         self.free = since(is_free && is_whole, self.free);
         self.whole = since(is_whole, self.whole);
-        let leads = self.door.facts.claim.may_write(self.door.facts.clock.now());
+        let leads = self
+            .door
+            .shared
+            .claim
+            .may_write(self.door.shared.clock.now());
         self.leads = since(leads, self.leads);
     }
 
@@ -416,9 +420,9 @@ impl Seat {
 
     /// T5: what is kept is of what exists.
     fn keeps(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
-        let learned = serde_json::to_value(&*self.door.facts.learned.load()).unwrap_or_default();
+        let learned = serde_json::to_value(&*self.door.shared.learned.load()).unwrap_or_default();
         let places = Places {
-            facts: &self.door.facts,
+            shared: &self.door.shared,
             roles: &self.report,
             page: &page.named,
         };
@@ -430,7 +434,7 @@ impl Seat {
             })
         };
         // What cannot be learned cannot be unlearned.
-        let collected = self.door.facts.learned.load().collected;
+        let collected = self.door.shared.learned.load().collected;
         let learns = collected.is_some_and(|at| now.monotonic.saturating_sub(at) < KEPT / 2);
         let taught = if learns { &learned } else { &Value::Null };
         let gone = self.kept.of_gone(&places, taught, exists);

@@ -7,7 +7,7 @@ use super::check::Violation;
 use super::check::spans::Span;
 use super::fleet::Fleet;
 use super::seat::Seat;
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Plan, Stage};
@@ -215,9 +215,9 @@ impl Sleep {
         fleet: &Fleet,
         now: Moment,
     ) -> Option<Violation> {
-        let facts = &seat.door.facts;
-        let limit = facts.settings.load().generation.dynamic.interval * 2 + WOKEN;
-        let is_due = self.now.waits && self.now.answers && self.sleeps(facts, fleet);
+        let shared = &seat.door.shared;
+        let limit = shared.settings.load().generation.dynamic.interval * 2 + WOKEN;
+        let is_due = self.now.waits && self.now.answers && self.sleeps(shared, fleet);
         let present = is_due.then(|| self.of.model.to_string());
         let lasting = seat.lasting_beat("asleep", present.into_iter().collect(), now, limit);
         let model = lasting.first()?;
@@ -230,23 +230,23 @@ impl Sleep {
 
     /// Whether all of it is seen, at zero and kept there, and not for want of GPUs: a start is refused where
     /// there is no room for it.
-    fn sleeps(&self, facts: &Facts, fleet: &Fleet) -> bool {
-        let plan = facts.last_plan();
-        let settings = facts.settings.load();
+    fn sleeps(&self, shared: &SharedState, fleet: &Fleet) -> bool {
+        let plan = shared.last_plan();
+        let settings = shared.settings.load();
         let is_refused = |key| {
             let plan = plan.as_ref()?;
             let is_refused = plan.decisions.get(key)?.is_refused_wake();
             Some(is_refused && !fleet.has_room(&settings.generation.dynamic, plan, key))
         };
         self.of.variants.iter().all(|key| {
-            let view = facts.board.get(key);
+            let view = shared.board.get(key);
             let at_zero = view.is_some_and(|view| {
                 let target = view.target.resolved();
                 view.model == self.of.model
                     && target.is_some_and(|target| target.current == Replicas::ZERO)
             });
             at_zero
-                && facts.records.desired(key) == Some(Replicas::ZERO)
+                && shared.records.desired(key) == Some(Replicas::ZERO)
                 && is_refused(key) != Some(true)
         })
     }

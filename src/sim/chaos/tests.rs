@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::fault::{Actor, Api, LEADER, Load, Object, Prom};
 use super::*;
-use crate::env::{Flaw, SeedTree};
+use crate::env::{Mutation, SeedTree};
 use crate::kit::{KillAt, Role, WatchedKind};
 use crate::sim::world::Replica;
 
@@ -240,7 +240,7 @@ fn a_server_that_asks_for_time_is_given_it() {
         fault: asks,
     };
     let mut plot = plot("probe", 1).unwrap();
-    plot.flaw = Some(Flaw::RetryAfterIgnored);
+    plot.mutation = Some(Mutation::RetryAfterIgnored);
     let outcome = survive(&plot, 1, &Schedule(vec![strike]), Keep::Tail);
     let (_, violation) = outcome.violation.unwrap();
     assert!(violation.to_string().starts_with("T7"), "{violation}");
@@ -286,7 +286,7 @@ fn crash_at_every_write() {
 #[test]
 fn a_planted_defect_is_found() {
     let mut plot = plot("probe", 1).unwrap();
-    plot.flaw = Some(Flaw::ZeroUnasked);
+    plot.mutation = Some(Mutation::ZeroUnasked);
     let outcome = survive(&plot, 1, &plot.schedule(1), Keep::Tail);
     let (_, violation) = outcome.violation.unwrap();
     assert!(violation.to_string().starts_with('D'), "{violation}");
@@ -304,7 +304,7 @@ fn a_lease_that_is_judged_by_its_date_is_taken_too_early() {
     let mut plot = plot("probe", seed).unwrap();
     plot.controllers = 2;
     held(&plot, seed);
-    plot.flaw = Some(Flaw::LeaseDated);
+    plot.mutation = Some(Mutation::LeaseDated);
     let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
     let (_, violation) = outcome.violation.unwrap();
     assert!(violation.to_string().starts_with("W1"), "{violation}");

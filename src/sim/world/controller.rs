@@ -12,7 +12,7 @@ use prometheus::proto::MetricFamily;
 
 use super::WorldError;
 use super::objects::SYSTEM;
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::app::{Controller, Env, Startup};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{ActorRegistry, Kit};
@@ -28,7 +28,7 @@ pub(super) const POD: &str = "wva-controller-0";
 /// What the world reads of a running controller.
 #[derive(Debug)]
 pub(in crate::sim) struct Door {
-    pub(in crate::sim) facts: Facts,
+    pub(in crate::sim) shared: SharedState,
     pub(in crate::sim) actors: ActorRegistry,
     routes: MetricsRoutes,
 }
@@ -75,15 +75,15 @@ impl Door {
 
     /// The part of it that is the controller's own.
     pub(in crate::sim) fn own_metrics(&self) -> Vec<MetricFamily> {
-        let visibility = self.routes.visibility(self.facts.clock.now());
-        self.facts.series.own(visibility)
+        let visibility = self.routes.visibility(self.shared.clock.now());
+        self.shared.series.own(visibility)
     }
 
     /// The part of that which changes with decisions: what it shows of variants, and how often they broke an
     /// invariant. It takes a fraction of the time.
     pub(in crate::sim) fn decided_metrics(&self) -> Vec<MetricFamily> {
-        let visibility = self.routes.visibility(self.facts.clock.now());
-        let series = &self.facts.series;
+        let visibility = self.routes.visibility(self.shared.clock.now());
+        let series = &self.shared.series;
         let mut families = series.engine.invariant_violations.collect();
         families.extend(series.pipeline(visibility));
         families
@@ -138,10 +138,10 @@ pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), World
     };
     let controller =
         Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;
-    let facts = controller.facts();
-    let routes = MetricsRoutes::new(facts.clone(), actors.clone());
+    let shared = controller.shared();
+    let routes = MetricsRoutes::new(shared.clone(), actors.clone());
     let door = Door {
-        facts,
+        shared,
         actors,
         routes,
     };

@@ -32,7 +32,7 @@ impl Doors {
     pub(super) fn desired(&self, key: &VariantKey) -> Option<Replicas> {
         let doors = self.all();
         let mut open = doors.values().flatten();
-        open.find_map(|door| door.facts.records.desired(key))
+        open.find_map(|door| door.shared.records.desired(key))
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Option<Arc<Door>>>> {

@@ -195,7 +195,7 @@ impl World {
                 routers: Arc::new(routers.clone()),
             };
             let (controller, door) = in_weather(scenario, &server, signals, (&clock, &seed))?;
-            plans = door.facts.plan.clone();
+            plans = door.shared.plan.clone();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);
         }

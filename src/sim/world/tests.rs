@@ -273,7 +273,7 @@ async fn first_lines(door: &Door, within: Duration) -> Vec<(Source, usize)> {
             variants.filter_map(|variant| Some((variant.model?.source, variant.observations)));
         known.collect()
     };
-    let mut plans = door.facts.plan.follow();
+    let mut plans = door.shared.plan.follow();
     let seen = plans.wait_for(|plan| !lines(plan).is_empty());
     lines(&tokio::time::timeout(within, seen).await.unwrap())
 }

@@ -28,10 +28,10 @@ pub(super) fn owned(casting: Casting) -> Result<(Controller, Door), WorldError> 
 
 impl Stage {
     pub(super) fn plant(&self, door: &Door) {
-        if let Some(flaw) = self.flaw {
-            door.actors.flaws().plant(flaw);
-            door.facts.flaws.plant(flaw);
-            door.facts.series.flaws.plant(flaw);
+        if let Some(mutation) = self.mutation {
+            door.actors.mutations().plant(mutation);
+            door.shared.mutations.plant(mutation);
+            door.shared.series.mutations.plant(mutation);
         }
     }
 

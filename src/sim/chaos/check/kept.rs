@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use serde_json::Value;
 
 use super::Violation;
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
 
@@ -26,7 +26,7 @@ pub(in crate::sim::chaos) struct Kept {
 /// Where a process keeps something about variants.
 pub(in crate::sim::chaos) struct Places<'a> {
     /// What outlives its roles.
-    pub(in crate::sim::chaos) facts: &'a Facts,
+    pub(in crate::sim::chaos) shared: &'a SharedState,
     /// Its roles.
     pub(in crate::sim::chaos) roles: &'a [RoleReport],
     /// The variants that its page names.
@@ -53,8 +53,12 @@ impl Kept {
         learned: &Value,
         exists: impl Fn(&str) -> bool,
     ) -> Vec<String> {
-        let Places { facts, roles, page } = places;
-        let quarantined = facts.quarantined.read();
+        let Places {
+            shared,
+            roles,
+            page,
+        } = places;
+        let quarantined = shared.quarantined.read();
         let quarantined = quarantined.unwrap_or_else(PoisonError::into_inner);
         let roles = roles.iter().filter_map(|one| match &one.role {
             Role::Variant(key) => Some(key.to_string()),
@@ -67,11 +71,11 @@ impl Kept {
             ("its role", roles.collect()),
             (
                 "its view",
-                text(facts.board.snapshot().into_keys().collect()),
+                text(shared.board.snapshot().into_keys().collect()),
             ),
             (
                 "its record",
-                text(facts.records.snapshot().into_keys().collect()),
+                text(shared.records.snapshot().into_keys().collect()),
             ),
             (
                 "its quarantine",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Bench, Judge};
-use crate::actors::facts::Facts;
+use crate::actors::shared_state::SharedState;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::{DeclaredBounds, ResolvedTarget, TargetView, VariantView};
@@ -75,22 +75,22 @@ impl Judge {
         seat.pace.planned(now);
         let calm = seat.calm();
         let may_sleep = |model: &ModelKey| policies.allow(model, calm, now);
-        let in_force = seat.door.facts.settings.load();
+        let in_force = seat.door.shared.settings.load();
         let dynamic = &in_force.generation.dynamic;
         seat.spans.note(dynamic, now);
         let (widest, lag) = behind(seat, plan)?;
-        let views = seat.door.facts.board.snapshot();
+        let views = seat.door.shared.board.snapshot();
         let bounds_of = |key: &VariantKey| bounds_of(views.get(key)?);
         let since_told = |prefix: &str| since_told(&seat.heard, prefix, now);
-        let unheard = |key: &VariantKey| since_told(&pods_of(&seat.door.facts, key));
+        let unheard = |key: &VariantKey| since_told(&pods_of(&seat.door.shared, key));
         let fresh = widest.fresh + widest.interval.max(lag);
         let rests_on = collected(seat, plan);
         let (heard, ready) = (&seat.heard, &seat.ready);
         let mute =
             |key: &VariantKey| mute((heard, ready), views.get(key)?, rests_on?, (fresh, now));
-        let (facts, before) = (&seat.door.facts, seat.plans.last_cycle());
-        let begins_anew = |key: &VariantKey| begins_anew(facts, before, key);
-        let uid_of = |key: &VariantKey| Some(Arc::clone(&facts.mirrors.managed(key)?.object.uid));
+        let (shared, before) = (&seat.door.shared, seat.plans.last_cycle());
+        let begins_anew = |key: &VariantKey| begins_anew(shared, before, key);
+        let uid_of = |key: &VariantKey| Some(Arc::clone(&shared.mirrors.managed(key)?.object.uid));
         let target_of = |key: &VariantKey| views.get(key)?.target.resolved();
         let unserved =
             |key: &VariantKey| target_of(key).is_some_and(|target| target.ready == Replicas::ZERO);
@@ -99,7 +99,7 @@ impl Judge {
             let now = target_of(key).map(ResolvedTarget::staying);
             now.max(seat.stood.get(key).copied())
         };
-        let term = seat.door.facts.claim.term();
+        let term = seat.door.shared.claim.term();
         let circumstances = Circumstances {
             term,
             age: now.saturating_sub(plan.at.monotonic),
@@ -169,8 +169,8 @@ fn bounds_of(view: &VariantView) -> Option<DeclaredBounds> {
 }
 
 /// How the names of the pods of a variant begin: they are called after their deployment.
-fn pods_of(facts: &Facts, key: &VariantKey) -> String {
-    let view = facts.board.get(key);
+fn pods_of(shared: &SharedState, key: &VariantKey) -> String {
+    let view = shared.board.get(key);
     let target = view.as_ref().and_then(|view| view.target.resolved());
     let name = target.map_or(&key.name, |target| &target.key.name);
     format!("{name}-")
@@ -178,15 +178,15 @@ fn pods_of(facts: &Facts, key: &VariantKey) -> String {
 
 /// Whether a variant has had no series since the last plan: what was decided before is about a target that is
 /// gone.
-fn begins_anew(facts: &Facts, last: Option<u64>, key: &VariantKey) -> bool {
-    let outlived = facts.records.get(key).map(|record| record.outlived);
+fn begins_anew(shared: &SharedState, last: Option<u64>, key: &VariantKey) -> bool {
+    let outlived = shared.records.get(key).map(|record| record.outlived);
     outlived.is_none_or(|outlived| outlived.is_some_and(|cycle| Some(cycle.0) >= last))
 }
 
 /// What was in force since the collection that a plan may rest on, and how long before it that was.
 fn behind(seat: &Seat, plan: &Plan) -> Option<(Span, Duration)> {
     let made = plan.at.monotonic;
-    let collected = seat.door.facts.metrics.load().collected;
+    let collected = seat.door.shared.metrics.load().collected;
     let collected = collected.map_or(made, |at| at.monotonic.min(made));
     Some((
         seat.spans.widest(collected)?,
@@ -196,7 +196,7 @@ fn behind(seat: &Seat, plan: &Plan) -> Option<(Span, Duration)> {
 
 /// When the collection ended that a plan rests on; `None` where another one has been published since.
 fn collected(seat: &Seat, plan: &Plan) -> Option<Duration> {
-    let collected = seat.door.facts.metrics.load().collected?.monotonic;
+    let collected = seat.door.shared.metrics.load().collected?.monotonic;
     (collected <= plan.at.monotonic).then_some(collected)
 }
 

@@ -21,7 +21,7 @@ impl Judge {
         let now = self.0.clock.now();
         let mut bench = self.bench();
         let mut seats = bench.seats.values();
-        let leads = seats.any(|seat| seat.door.facts.claim.may_write(now));
+        let leads = seats.any(|seat| seat.door.shared.claim.may_write(now));
         if leads || late {
             bench.led = now.monotonic;
             bench.vacant = None;

@@ -46,7 +46,7 @@ impl Judge {
             let mut bench = self.bench();
             let seat = bench.seats.get_mut(&place);
             seat.and_then(|seat| {
-                let in_force = seat.door.facts.settings.load();
+                let in_force = seat.door.shared.settings.load();
                 let dynamic = &in_force.generation.dynamic;
                 let fetched = dynamic.fetch_interval().unwrap_or(dynamic.interval);
                 seat.pace.asked(dynamic.interval.min(fetched), now)

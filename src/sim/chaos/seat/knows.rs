@@ -37,7 +37,7 @@ impl Seat {
     /// M1, M2: no object goes back in time, and names are those that are stored.
     pub(super) fn mirrors(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
         let door = Arc::clone(&self.door);
-        let mirrors = &door.facts.mirrors;
+        let mirrors = &door.shared.mirrors;
         let revisions = [
             mirrors.variants.revision(),
             mirrors.deployments.revision(),
@@ -87,14 +87,14 @@ impl Seat {
 
     /// M1, M2: what is known of each object is what is stored; C5: settings are those that are stored.
     pub(super) fn ignorant(&mut self, now: Moment, cluster: Cluster<'_>) -> Vec<Violation> {
-        let facts = &self.door.facts;
+        let shared = &self.door.shared;
         let calm = (now.monotonic, self.calm);
         let is_heard = |plural: &str| self.watches.hear(&[plural]);
-        let odd = cluster.content.unlike(&facts.mirrors, &is_heard);
-        let settings = facts.settings.load();
+        let odd = cluster.content.unlike(&shared.mirrors, &is_heard);
+        let settings = shared.settings.load();
         let followed = &mut self.followed;
         let behind = followed.behind(&settings.generation, &self.fixed, cluster.insider);
-        let scales = facts.mirrors.scales.load();
+        let scales = shared.mirrors.scales.load();
         let count = u32::try_from(scales.len()).unwrap_or(u32::MAX);
         let reread = KNOWN * 2 + READ_EACH.saturating_mul(count);
         let misread = misread(&scales, cluster.insider);

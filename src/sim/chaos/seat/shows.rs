@@ -27,7 +27,7 @@ impl Seat {
             }
         }
         self.counted.clone_from(&page.counted);
-        let leads = self.door.facts.claim.may_write(now);
+        let leads = self.door.shared.claim.may_write(now);
         if !leads {
             if let Some(key) = page.named.iter().next() {
                 let text = format!("series of {key} are shown without a claim");
@@ -57,7 +57,7 @@ impl Seat {
     /// D7: what counts of a variant is never of a cycle before the one that counted last, nor in a new term of one
     /// of the term before.
     fn relapses(&mut self) -> Vec<Violation> {
-        let records = &self.door.facts.records;
+        let records = &self.door.shared.records;
         let term = records.term();
         let mut found = Vec::new();
         for (key, record) in records.snapshot() {
@@ -77,7 +77,7 @@ impl Seat {
 
     /// E7: the replicas that are shown are those that exist.
     fn existing(&mut self, now: Moment, page: &Shown) -> Vec<Violation> {
-        let views = self.door.facts.board.snapshot();
+        let views = self.door.shared.board.snapshot();
         let is_odd = |key: &VariantKey, shown: f64| {
             let view = views.get(key);
             let target = view.and_then(|view| view.target.resolved());
@@ -95,8 +95,8 @@ impl Seat {
 
     /// Who leads decides at every tick, on what was collected for it.
     fn idle(&mut self, now: Moment) -> Option<Violation> {
-        let interval = self.door.facts.settings.load().generation.dynamic.interval;
-        let collected = self.door.facts.metrics.load().collected;
+        let interval = self.door.shared.settings.load().generation.dynamic.interval;
+        let collected = self.door.shared.metrics.load().collected;
         let last = [
             (
                 "published no plan",
@@ -119,13 +119,13 @@ impl Seat {
 
     /// Variants that should be shown and are not.
     fn absent(&self, page: &Shown, around: &Surroundings) -> Vec<String> {
-        let facts = &self.door.facts;
-        let views = facts.board.snapshot();
+        let shared = &self.door.shared;
+        let views = shared.board.snapshot();
         let resolved = views.iter().filter(|(key, view)| {
             view.target.resolved().is_some()
                 && around.variants.contains_key(*key)
                 && !page.desired.contains_key(*key)
-                && !matches!(facts.standing(key), Standing::Behind { .. })
+                && !matches!(shared.standing(key), Standing::Behind { .. })
         });
         resolved.map(|(key, _)| key.to_string()).collect()
     }
@@ -133,19 +133,19 @@ impl Seat {
     /// Variants that are shown with another count than the last plan gives them. One that was made for a
     /// target that has gone since gives none.
     fn unlike_the_plan(&self, page: &Shown) -> Vec<String> {
-        let facts = &self.door.facts;
-        let plan = facts.plan.load();
-        let term = facts.claim.term();
+        let shared = &self.door.shared;
+        let plan = shared.plan.load();
+        let term = shared.claim.term();
         let Some(plan) = plan.as_ref().as_ref().filter(|last| last.term == term) else {
             return Vec::new();
         };
         let plan = &plan.plan;
-        let views = facts.board.snapshot();
+        let views = shared.board.snapshot();
         let decided = |key: &VariantKey| {
             let decision = plan.decisions.get(key)?;
             let view = views.get(key)?;
             let is_of_now = view.target.resolved().is_some() && decision.current.is_some();
-            let outlived = facts.records.get(key)?.outlived;
+            let outlived = shared.records.get(key)?.outlived;
             let counts = is_of_now && outlived.is_none_or(|cycle| cycle < plan.cycle);
             decision.target.filter(|_| counts)
         };
@@ -160,7 +160,7 @@ impl Seat {
     /// What is shown, against what is stored.
     fn counts(&mut self, now: Moment, page: &Shown, around: &Surroundings) -> Vec<Violation> {
         let mut found = Vec::new();
-        let interval = self.door.facts.settings.load().generation.dynamic.interval;
+        let interval = self.door.shared.settings.load().generation.dynamic.interval;
         let (mut outside, mut unstored) = (Vec::new(), Vec::new());
         for (key, desired) in &page.desired {
             let Some(stored) = around.variants.get(key) else {

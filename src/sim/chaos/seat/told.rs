@@ -14,8 +14,8 @@ use crate::sim::chaos::surroundings::Surroundings;
 impl Seat {
     /// E6: the conditions and the accelerator that are stored are those that are recorded.
     pub(super) fn untold(&mut self, now: Moment, around: &Surroundings) -> Vec<Violation> {
-        let facts = &self.door.facts;
-        let views = facts.board.snapshot();
+        let shared = &self.door.shared;
+        let views = shared.board.snapshot();
         // What an earlier life has stored stays until there is a decision, and of what another controller holds
         // nothing is told but that it does.
         let is_to_be_told = |key: &VariantKey, record: &Record| {
@@ -24,7 +24,7 @@ impl Seat {
                 && !record.awaits_decision()
                 && !matches!(record.standing, Standing::Behind { .. })
         };
-        let records = facts.records.snapshot();
+        let records = shared.records.snapshot();
         let told = records
             .iter()
             .filter(|(key, record)| is_to_be_told(key, record));

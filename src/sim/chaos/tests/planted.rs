@@ -3,11 +3,11 @@
 use super::super::fault::Prom;
 use super::super::*;
 use super::{Api, LEADER};
-use crate::env::Flaw;
+use crate::env::Mutation;
 use std::time::Duration;
 
 /// What is found of one fault of these seconds with a defect, where nothing is without.
-fn found(mut plot: Plot, flaw: Flaw, fault: &Fault, (at, lasts): (u64, u64)) -> String {
+fn found(mut plot: Plot, mutation: Mutation, fault: &Fault, (at, lasts): (u64, u64)) -> String {
     let strike = Strike {
         id: 0,
         at: Duration::from_secs(at),
@@ -18,20 +18,20 @@ fn found(mut plot: Plot, flaw: Flaw, fault: &Fault, (at, lasts): (u64, u64)) -> 
     let whole = survive(&plot, 1, &schedule, Keep::Tail);
     let lines = whole.lines.join("\n");
     assert_eq!(whole.violation, None, "{lines}");
-    plot.flaw = Some(flaw);
+    plot.mutation = Some(mutation);
     let outcome = survive(&plot, 1, &schedule, Keep::Tail);
     let lines = outcome.lines.join("\n");
     let violation = outcome
         .violation
         .map(|(_, violation)| violation.to_string());
-    violation.unwrap_or_else(|| panic!("{flaw:?} is not found\n{lines}"))
+    violation.unwrap_or_else(|| panic!("{mutation:?} is not found\n{lines}"))
 }
 
 #[test]
 fn a_pause_that_is_taken_for_a_hang_is_found() {
     let pause = Fault::Controller(0, Process::Pause);
     let plot = plot("probe", 1).unwrap();
-    let told = found(plot, Flaw::PauseTakenForHang, &pause, (80, 60));
+    let told = found(plot, Mutation::PauseTakenForHang, &pause, (80, 60));
     assert!(told.starts_with("T1: c0: "), "{told}");
     assert!(told.contains(" stood still by itself: hung: "), "{told}");
 }
@@ -40,7 +40,7 @@ fn a_pause_that_is_taken_for_a_hang_is_found() {
 fn a_process_that_ends_without_its_lease_is_found() {
     let partition = Fault::Api(0, Api::Partition);
     let plot = plot("probe", 1).unwrap();
-    let told = found(plot, Flaw::ExitsWithoutLease, &partition, (80, 60));
+    let told = found(plot, Mutation::ExitsWithoutLease, &partition, (80, 60));
     assert_eq!(told, "T1: c0 has ended by itself: Shutdown");
 }
 
@@ -49,7 +49,7 @@ fn a_lease_that_is_kept_after_an_orderly_end_is_found() {
     let restart = Fault::Controller(LEADER, Process::Restart);
     let mut plot = plot("probe", 1).unwrap();
     plot.controllers = 2;
-    let told = found(plot, Flaw::LeaseNotReleased, &restart, (80, 20));
+    let told = found(plot, Mutation::LeaseNotReleased, &restart, (80, 20));
     let text = "led, and has ended without giving its lease back";
     assert!(told.starts_with("T4: c") && told.ends_with(text), "{told}");
 }
@@ -61,7 +61,7 @@ fn a_variant_that_shrinks_while_some_of_it_is_silent_is_found() {
     let mut plot = plot("probe", 1).unwrap();
     plot.faults_until = Duration::from_mins(9);
     plot.lasts += Duration::from_mins(6);
-    let told = found(plot, Flaw::SilenceOfSomeIgnored, &partial, (170, 360));
+    let told = found(plot, Mutation::SilenceOfSomeIgnored, &partial, (170, 360));
     assert!(told.starts_with("D4: "), "{told}");
     assert!(told.ends_with(" is ready and silent"), "{told}");
 }

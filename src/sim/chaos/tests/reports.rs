@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::fault::{Api, Load, Object, Prom};
 use super::super::*;
-use crate::env::Flaw;
+use crate::env::Mutation;
 
 /// Three faults, of which one shows that series of a variant that is gone stay.
 fn schedule() -> Schedule {
@@ -63,7 +63,7 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
     assert_eq!(outcome.violation, None);
     assert!(report.is_none());
 
-    plot.flaw = Some(Flaw::SeriesKept);
+    plot.mutation = Some(Mutation::SeriesKept);
     let (outcome, report) = told(&plot, Keep::Tail);
     let (at, violation) = outcome.violation.clone().unwrap();
     assert_eq!(violation.invariant, "E4");

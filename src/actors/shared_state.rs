@@ -21,8 +21,8 @@ use crate::cluster::permit::WritePermit;
 use crate::cluster::project::pool::PoolObject;
 use crate::env::Clock;
 #[cfg(feature = "sim")]
-use crate::env::Flaw;
-use crate::env::Flaws;
+use crate::env::Mutation;
+use crate::env::Mutations;
 use crate::kit::{ActorRegistry, Cell, RoleTotals, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::actuation::Scalers;
@@ -74,7 +74,7 @@ impl InForce {
 
 /// Facts, shared. Clones are handles on the same ones.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub struct SharedState {
     /// The time.
     pub clock: Clock,
     /// Objects of the cluster.
@@ -112,12 +112,12 @@ pub struct Facts {
     /// Number of the last planning cycle.
     pub cycles: Arc<AtomicU64>,
     /// The defect of this process, if one is planted.
-    pub flaws: Flaws,
+    pub mutations: Mutations,
     /// Variants whose actor keeps failing, with the reason.
     pub quarantined: Arc<RwLock<BTreeMap<VariantKey, Arc<str>>>>,
 }
 
-impl Facts {
+impl SharedState {
     /// Nothing is known yet but the settings.
     pub fn new(
         clock: Clock,
@@ -144,7 +144,7 @@ impl Facts {
             series,
             told: Arc::default(),
             cycles: Arc::default(),
-            flaws: Flaws::default(),
+            mutations: Mutations::default(),
             quarantined: Arc::default(),
             requests: Requests::default(),
             manager: Arc::from(""),
@@ -169,7 +169,7 @@ impl Facts {
     /// The right to write, for requests that take no longer than this together.
     pub fn permit(&self, now: Moment, timeout: Duration) -> Option<WritePermit> {
         #[cfg(feature = "sim")]
-        if self.flaws.has(Flaw::PermitUnasked) {
+        if self.mutations.has(Mutation::PermitUnasked) {
             let until = tokio::time::Instant::now() + Duration::from_hours(1);
             return Some(WritePermit::for_test(self.records.term(), until));
         }
@@ -222,7 +222,7 @@ impl Facts {
         let scalers = target
             .as_ref()
             .map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
-        let facts = variant::Facts {
+        let shared = variant::Facts {
             object: &record.object,
             target: sighting.lookup(),
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
@@ -230,7 +230,7 @@ impl Facts {
             published: self.decided(key),
             scalers: &scalers,
         };
-        Some(state.refresh(&facts, now))
+        Some(state.refresh(&shared, now))
     }
 
     /// The object of a variant, as an event refers to it.

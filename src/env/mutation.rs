@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flaw {
+pub enum Mutation {
     /// Writes do not ask for a permit.
     PermitUnasked,
     /// The claim outlasts the lease.
@@ -112,7 +112,7 @@ pub enum Flaw {
     LeaseNotReleased,
 }
 
-impl Flaw {
+impl Mutation {
     /// Every defect, in order.
     pub const ALL: [Self; 50] = [
         Self::PermitUnasked,
@@ -170,21 +170,21 @@ impl Flaw {
 
 /// The defect that is planted in one process, if one is. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Flaws(#[cfg(feature = "sim")] Arc<Planted>);
+pub struct Mutations(#[cfg(feature = "sim")] Arc<Planted>);
 
 #[cfg(feature = "sim")]
 #[derive(Debug, Default)]
 struct Planted {
-    flaw: OnceLock<Flaw>,
+    mutation: OnceLock<Mutation>,
     /// What is never let go.
     hoard: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
-impl Flaws {
+impl Mutations {
     /// Plants a defect; the first one stays.
     #[cfg(feature = "sim")]
-    pub fn plant(&self, flaw: Flaw) {
-        self.0.flaw.get_or_init(|| flaw);
+    pub fn plant(&self, mutation: Mutation) {
+        self.0.mutation.get_or_init(|| mutation);
     }
 
     /// Never lets this go.
@@ -215,13 +215,13 @@ impl Flaws {
 
     /// Whether this defect is planted.
     #[cfg(feature = "sim")]
-    pub fn has(&self, flaw: Flaw) -> bool {
-        self.0.flaw.get() == Some(&flaw)
+    pub fn has(&self, mutation: Mutation) -> bool {
+        self.0.mutation.get() == Some(&mutation)
     }
 
     /// Whether this defect is planted: never.
     #[cfg(not(feature = "sim"))]
-    pub fn has(&self, _flaw: Flaw) -> bool {
+    pub fn has(&self, _flaw: Mutation) -> bool {
         false
     }
 }

@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::facts::Facts;
 use crate::actors::optimizer::Proposal;
+use crate::actors::shared_state::SharedState;
 use crate::claim::Hold;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::ScaleReading;
 use crate::cluster::status::StatusPatch;
-use crate::env::{Flaw, Flaws};
+use crate::env::{Mutation, Mutations};
 use crate::policy::condition::ConditionStatus;
 use crate::policy::learned::Learned;
 use crate::policy::lease::LeaseRecord;
@@ -27,26 +27,26 @@ use crate::settings::{DynamicSettings, TransitionLimits};
 const UNPACED: Duration = Duration::from_millis(50);
 
 /// Whether a flawed controller takes a lease that is somebody else's.
-pub(super) fn takes(flaws: &Flaws, record: &LeaseRecord, now: WallTime) -> bool {
+pub(super) fn takes(mutations: &Mutations, record: &LeaseRecord, now: WallTime) -> bool {
     let is_over = |renewed| now.since(renewed) > record.duration;
-    flaws.has(Flaw::LeaseTaken)
-        || flaws.has(Flaw::LeaseDated) && record.renewed.is_some_and(is_over)
+    mutations.has(Mutation::LeaseTaken)
+        || mutations.has(Mutation::LeaseDated) && record.renewed.is_some_and(is_over)
 }
 
 /// The settings as a flawed controller reads them.
 pub(super) fn settings<'a>(
-    flaws: &Flaws,
+    mutations: &Mutations,
     settings: &'a DynamicSettings,
 ) -> Cow<'a, DynamicSettings> {
-    let mut seen = allowing(flaws, settings);
-    if flaws.has(Flaw::PendingIgnored) {
+    let mut seen = allowing(mutations, settings);
+    if mutations.has(Mutation::PendingIgnored) {
         seen.to_mut().transition_limits = TransitionLimits {
             pending: Duration::ZERO,
             unapplied: Duration::ZERO,
             silent: Duration::ZERO,
         };
     }
-    if flaws.has(Flaw::AgeUnjudged) {
+    if mutations.has(Mutation::AgeUnjudged) {
         seen.to_mut().freshness = FreshnessBands {
             fresh: Duration::MAX,
             stale: Duration::MAX,
@@ -54,7 +54,7 @@ pub(super) fn settings<'a>(
         };
     }
     #[cfg(feature = "sim")]
-    if flaws.has(Flaw::BudgetForgotten) {
+    if mutations.has(Mutation::BudgetForgotten) {
         seen.to_mut().saturation.forget_limiter();
     }
     seen
@@ -62,33 +62,36 @@ pub(super) fn settings<'a>(
 
 /// The settings by which a flawed controller collects and learns.
 pub(super) fn allowing<'a>(
-    flaws: &Flaws,
+    mutations: &Mutations,
     settings: &'a DynamicSettings,
 ) -> Cow<'a, DynamicSettings> {
     let mut seen = Cow::Borrowed(settings);
-    if flaws.has(Flaw::ZeroPolicyIgnored) {
+    if mutations.has(Mutation::ZeroPolicyIgnored) {
         seen.to_mut().scale_to_zero.allow_all();
     }
     seen
 }
 
 /// The plan as a flawed controller publishes it.
-pub(super) fn plan(flaws: &Flaws, mut plan: Plan) -> Plan {
+pub(super) fn plan(mutations: &Mutations, mut plan: Plan) -> Plan {
     for decision in plan.decisions.values_mut() {
-        if flaws.has(Flaw::BoundsUndone) {
+        if mutations.has(Mutation::BoundsUndone) {
             undo_bounds(decision);
         }
         let is_late = plan.at.monotonic.as_secs() % 600 > 45;
-        if flaws.has(Flaw::NeverGrows) && is_moved(decision, Ordering::Greater)
-            || flaws.has(Flaw::SlowShrink) && is_late && is_moved(decision, Ordering::Less)
+        if mutations.has(Mutation::NeverGrows) && is_moved(decision, Ordering::Greater)
+            || mutations.has(Mutation::SlowShrink) && is_late && is_moved(decision, Ordering::Less)
         {
             undo(decision);
         }
         let is_silent = decision.outcome == Outcome::SafetyNet;
-        if flaws.has(Flaw::SilenceLowers) && is_silent && decision.target > Some(Replicas::ONE) {
+        if mutations.has(Mutation::SilenceLowers)
+            && is_silent
+            && decision.target > Some(Replicas::ONE)
+        {
             lower(decision, Stage::SafetyNet);
         }
-        if flaws.has(Flaw::ZeroUnasked) && decision.target == Some(Replicas::ONE) {
+        if mutations.has(Mutation::ZeroUnasked) && decision.target == Some(Replicas::ONE) {
             lower(decision, Stage::Zero);
         }
     }
@@ -96,8 +99,8 @@ pub(super) fn plan(flaws: &Flaws, mut plan: Plan) -> Plan {
 }
 
 /// The time of a collection as a flawed controller takes it that knows this much.
-pub(super) fn taught_at(flaws: &Flaws, known: &Learned, now: Moment) -> Moment {
-    if !flaws.has(Flaw::IdleSinceEver) || known.activity != ActivityLog::default() {
+pub(super) fn taught_at(mutations: &Mutations, known: &Learned, now: Moment) -> Moment {
+    if !mutations.has(Mutation::IdleSinceEver) || known.activity != ActivityLog::default() {
         return now;
     }
     Moment {
@@ -107,16 +110,16 @@ pub(super) fn taught_at(flaws: &Flaws, known: &Learned, now: Moment) -> Moment {
 }
 
 /// What is known, as a flawed controller knows it.
-pub(super) fn snapshot(flaws: &Flaws, mut snapshot: ClusterSnapshot) -> ClusterSnapshot {
-    if flaws.has(Flaw::RoutersUnheard) {
+pub(super) fn snapshot(mutations: &Mutations, mut snapshot: ClusterSnapshot) -> ClusterSnapshot {
+    if mutations.has(Mutation::RoutersUnheard) {
         snapshot.direct = Arc::default();
     }
-    if flaws.has(Flaw::RecordsForgotten) && snapshot.cycle.0.is_multiple_of(10) {
+    if mutations.has(Mutation::RecordsForgotten) && snapshot.cycle.0.is_multiple_of(10) {
         for view in snapshot.variants.values_mut() {
             Arc::make_mut(view).desired = None;
         }
     }
-    if flaws.has(Flaw::SilenceOfSomeIgnored) {
+    if mutations.has(Mutation::SilenceOfSomeIgnored) {
         speak_for_the_silent(&mut snapshot);
     }
     snapshot
@@ -148,44 +151,44 @@ fn speak_for_the_silent(snapshot: &mut ClusterSnapshot) {
 }
 
 /// Ready when a flawed controller has led and leads no more, so that it ends.
-pub(crate) async fn has_lost_its_lease(facts: &Facts) {
-    if !facts.flaws.has(Flaw::ExitsWithoutLease) {
+pub(crate) async fn has_lost_its_lease(shared: &SharedState) {
+    if !shared.mutations.has(Mutation::ExitsWithoutLease) {
         return std::future::pending().await;
     }
-    let mut claim = facts.claim.follow();
+    let mut claim = shared.claim.follow();
     drop(claim.wait_for(|claim| claim.hold != Hold::NotOurs).await);
     drop(claim.wait_for(|claim| claim.hold == Hold::NotOurs).await);
 }
 
 /// What a flawed controller does with a collection.
-pub(super) fn collected(flaws: &Flaws, snapshot: &Arc<MetricsSnapshot>) {
-    if flaws.has(Flaw::SnapshotsKept) {
-        flaws.hoard(Arc::<MetricsSnapshot>::clone(snapshot));
+pub(super) fn collected(mutations: &Mutations, snapshot: &Arc<MetricsSnapshot>) {
+    if mutations.has(Mutation::SnapshotsKept) {
+        mutations.hoard(Arc::<MetricsSnapshot>::clone(snapshot));
     }
 }
 
 /// The plan that is published instead of this one.
-pub(super) fn published(flaws: &Flaws, proposal: Proposal) -> Proposal {
-    behind(flaws, Flaw::PlanBehind, proposal)
+pub(super) fn published(mutations: &Mutations, proposal: Proposal) -> Proposal {
+    behind(mutations, Mutation::PlanBehind, proposal)
 }
 
 /// The plan whose counts are shown instead of those of this one.
-pub(super) fn shown(flaws: &Flaws, proposal: Proposal) -> Proposal {
-    behind(flaws, Flaw::ShownBehind, proposal)
+pub(super) fn shown(mutations: &Mutations, proposal: Proposal) -> Proposal {
+    behind(mutations, Mutation::ShownBehind, proposal)
 }
 
-fn behind(flaws: &Flaws, flaw: Flaw, proposal: Proposal) -> Proposal {
-    if !flaws.has(flaw) {
+fn behind(mutations: &Mutations, mutation: Mutation, proposal: Proposal) -> Proposal {
+    if !mutations.has(mutation) {
         return proposal;
     }
-    let before = flaws.swap(Arc::new(proposal.clone()));
+    let before = mutations.swap(Arc::new(proposal.clone()));
     let before = before.and_then(|before| before.downcast_ref::<Proposal>().cloned());
     before.unwrap_or(proposal)
 }
 
 /// The status of an object as a flawed controller stores it.
-pub(super) fn status(flaws: &Flaws, object: &VariantRecord, patch: &mut StatusPatch) {
-    if !flaws.has(Flaw::ConditionsStick) {
+pub(super) fn status(mutations: &Mutations, object: &VariantRecord, patch: &mut StatusPatch) {
+    if !mutations.has(Mutation::ConditionsStick) {
         return;
     }
     let known = object.status.conditions.iter();
@@ -200,13 +203,13 @@ pub(super) fn status(flaws: &Flaws, object: &VariantRecord, patch: &mut StatusPa
 }
 
 /// Whether a flawed controller keeps what a scale said before.
-pub(super) fn keeps_scale(flaws: &Flaws, known: Option<&ScaleReading>) -> bool {
-    flaws.has(Flaw::ScalesKept) && matches!(known, Some(ScaleReading::Found(_)))
+pub(super) fn keeps_scale(mutations: &Mutations, known: Option<&ScaleReading>) -> bool {
+    mutations.has(Mutation::ScalesKept) && matches!(known, Some(ScaleReading::Found(_)))
 }
 
 /// How long a flawed controller waits before it tries again what has failed.
-pub(super) fn pause(flaws: &Flaws, delay: Duration) -> Duration {
-    if flaws.has(Flaw::RetriesUnpaced) {
+pub(super) fn pause(mutations: &Mutations, delay: Duration) -> Duration {
+    if mutations.has(Mutation::RetriesUnpaced) {
         UNPACED
     } else {
         delay
@@ -214,8 +217,8 @@ pub(super) fn pause(flaws: &Flaws, delay: Duration) -> Duration {
 }
 
 /// For how long a flawed controller leaves the API server alone that asks for so much.
-pub(super) fn asked(flaws: &Flaws, time: Option<Duration>) -> Option<Duration> {
-    time.filter(|_| !flaws.has(Flaw::RetryAfterIgnored))
+pub(super) fn asked(mutations: &Mutations, time: Option<Duration>) -> Option<Duration> {
+    time.filter(|_| !mutations.has(Mutation::RetryAfterIgnored))
 }
 
 /// Whether the count moved this way for the sake of load.
