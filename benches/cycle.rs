@@ -24,8 +24,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use wva::actors::emitter::{self, Emitter};
 use wva::actors::event_recorder::Events;
-use wva::actors::intents::Intents;
 use wva::actors::mirrors::Mirrors;
+use wva::actors::retry_queue::RetryQueue;
 use wva::actors::shared_state::SharedState;
 use wva::actors::{collector, optimizer};
 use wva::claim::{Claim, Hold};
@@ -334,11 +334,11 @@ impl PromApi for Counting {
 fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
     let (emitter, optimizer) = (Address::vacant(), Address::vacant());
     let bell = emitter.clone();
-    let plans = Slot::new(move || bell.hint(emitter::Message::PlanReady));
-    let connections = emitter::Connections {
+    let plans = Slot::new(move || bell.hint(emitter::EmitterMessage::PlanReady));
+    let connections = emitter::EmitterConnections {
         plans: plans.clone(),
         changed: DirtySet::new(|| {}),
-        statuses: Intents::new(|| {}),
+        statuses: RetryQueue::new(|| {}),
         events: Events::new(shared.series.process.events_dropped.clone(), || {}),
         settled: DirtySet::new(|| {}),
     };

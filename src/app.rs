@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures::future::select;
 use kube::Client;
 
-use crate::actors::denials::Denials;
 use crate::actors::event_recorder::{EventRecorder, Events};
 use crate::actors::http::{Doors, Http};
-use crate::actors::intents::Intents;
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::retry_queue::RetryQueue;
 use crate::actors::shared_state::SharedState;
-use crate::actors::subjects::{self, WatcherWiring};
+use crate::actors::watches::{self, WatcherWiring};
 use crate::actors::{
     collector, config, emitter, event_recorder, leadership, mutations, optimizer, scale_reader,
     status_writer, variants,
@@ -146,27 +146,27 @@ struct Wiring {
     scope: Scope,
     statics: Arc<StaticSettings>,
     addresses: Addresses,
-    plans: Slot<optimizer::Proposal>,
+    plans: Slot<optimizer::PlanProposal>,
     changed: DirtySet<crate::policy::key::VariantKey>,
-    settled: DirtySet<emitter::Settled>,
-    dirty: DirtySet<variants::Dirty>,
+    settled: DirtySet<emitter::StatusWriteResult>,
+    dirty: DirtySet<variants::Invalidation>,
     named: DirtySet<crate::policy::key::TargetKey>,
-    config: DirtySet<config::Source>,
-    statuses: Intents<crate::policy::key::VariantKey>,
+    config: DirtySet<config::ConfigSource>,
+    statuses: RetryQueue<crate::policy::key::VariantKey>,
     events: Events,
 }
 
 #[derive(Clone)]
 struct Addresses {
-    config: Address<config::Message>,
-    leadership: Address<leadership::Message>,
-    emitter: Address<emitter::Message>,
-    status_writer: Address<status_writer::Message>,
-    event_recorder: Address<event_recorder::Message>,
-    collector: Address<collector::Message>,
-    optimizer: Address<optimizer::Message>,
-    variants: Address<variants::Message>,
-    scale_reader: Address<scale_reader::Message>,
+    config: Address<config::ConfigMessage>,
+    leadership: Address<leadership::LeadershipMessage>,
+    emitter: Address<emitter::EmitterMessage>,
+    status_writer: Address<status_writer::StatusWriterMessage>,
+    event_recorder: Address<event_recorder::EventRecorderMessage>,
+    collector: Address<collector::CollectorMessage>,
+    optimizer: Address<optimizer::OptimizerMessage>,
+    variants: Address<variants::VariantsMessage>,
+    scale_reader: Address<scale_reader::ScaleReaderMessage>,
 }
 
 /// A bell's rope: tells an address, which finds what there is to do when it comes if it is not
@@ -232,24 +232,32 @@ impl Wiring {
         Self {
             shared: SharedState::new(clock, mirrors, startup.generation.clone(), series)
                 .named(Arc::from(manager(&statics)))
-                .told_at_start(&startup.findings),
-            plans: Slot::new(waker(&addresses.emitter, || emitter::Message::PlanReady)),
-            changed: DirtySet::new(waker(&addresses.emitter, || emitter::Message::ViewsChanged)),
+                .with_reported_findings(&startup.findings),
+            plans: Slot::new(waker(&addresses.emitter, || {
+                emitter::EmitterMessage::PlanReady
+            })),
+            changed: DirtySet::new(waker(&addresses.emitter, || {
+                emitter::EmitterMessage::ViewsChanged
+            })),
             settled: DirtySet::new(waker(&addresses.emitter, || {
-                emitter::Message::StatusSettled
+                emitter::EmitterMessage::StatusSettled
             })),
-            dirty: DirtySet::new(waker(&addresses.variants, || variants::Message::KeysDirty)),
+            dirty: DirtySet::new(waker(&addresses.variants, || {
+                variants::VariantsMessage::KeysDirty
+            })),
             named: DirtySet::new(waker(&addresses.scale_reader, || {
-                scale_reader::Message::TargetNamed
+                scale_reader::ScaleReaderMessage::TargetNamed
             })),
-            config: DirtySet::new(waker(&addresses.config, || config::Message::SourceChanged)),
-            statuses: Intents::new(waker(&addresses.status_writer, || {
-                status_writer::Message::Work
+            config: DirtySet::new(waker(&addresses.config, || {
+                config::ConfigMessage::SourceChanged
+            })),
+            statuses: RetryQueue::new(waker(&addresses.status_writer, || {
+                status_writer::StatusWriterMessage::Work
             })),
             events: Events::new(
                 dropped,
                 waker(&addresses.event_recorder, || {
-                    event_recorder::Message::Publish
+                    event_recorder::EventRecorderMessage::Publish
                 }),
             ),
             scope,
@@ -283,7 +291,7 @@ impl Wiring {
             self.scope.clone(),
             startup.fixed.clone(),
         );
-        let connections = config::Connections {
+        let connections = config::ConfigConnections {
             sources: self.config.clone(),
             events: self.events.clone(),
             collector: self.addresses.collector.clone(),
@@ -303,8 +311,8 @@ impl Wiring {
 
     fn leadership(&self, env: &Env) -> ChildSpec {
         let election = self.election(env);
-        let (claim, reread) = (self.shared.claim.clone(), self.shared.reread.clone());
-        let (requests, denials) = (self.shared.requests.clone(), self.denials(env));
+        let (claim, relists) = (self.shared.claim.clone(), self.shared.relists.clone());
+        let (requests, permissions) = (self.shared.requests.clone(), self.permissions(env));
         let generator = env.kit.seed.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
@@ -318,9 +326,9 @@ impl Wiring {
                 let generator = generator.child("leadership");
                 Leadership::new(
                     claim.clone(),
-                    reread.clone(),
+                    relists.clone(),
                     requests.clone(),
-                    denials.clone(),
+                    permissions.clone(),
                     election.clone(),
                     listeners.clone(),
                     generator,
@@ -358,14 +366,14 @@ impl Wiring {
             .min(election.renew_deadline / 10)
     }
 
-    fn denials(&self, env: &Env) -> Denials {
+    fn permissions(&self, env: &Env) -> PermissionReporter {
         let own_pod = own_pod(env, &self.statics.scope.system_namespace);
-        Denials::new(env.kit.clock.clone(), self.events.clone(), own_pod)
+        PermissionReporter::new(env.kit.clock.clone(), self.events.clone(), own_pod)
     }
 
     fn emitter(&self) -> ChildSpec {
         let shared = self.shared.clone();
-        let connections = emitter::Connections {
+        let connections = emitter::EmitterConnections {
             plans: self.plans.clone(),
             changed: self.changed.clone(),
             statuses: self.statuses.clone(),
@@ -379,9 +387,9 @@ impl Wiring {
 
     fn status_writer(&self, env: &Env) -> ChildSpec {
         let (shared, statuses) = (self.shared.clone(), self.statuses.clone());
-        let connections = status_writer::Connections {
+        let connections = status_writer::StatusWriterConnections {
             settled: self.settled.clone(),
-            denials: self.denials(env),
+            permissions: self.permissions(env),
         };
         let api = StatusApi {
             client: env.kube.clone(),
@@ -407,7 +415,7 @@ impl Wiring {
 
     fn event_recorder(&self, env: &Env) -> ChildSpec {
         let (shared, events) = (self.shared.clone(), self.events.clone());
-        let denials = self.denials(env);
+        let permissions = self.permissions(env);
         let api = EventApi {
             client: env.kube.clone(),
             controller: Arc::from("llmd.ai/workload-variant-autoscaler"),
@@ -418,7 +426,12 @@ impl Wiring {
             Role::EventRecorder,
             &self.addresses.event_recorder,
             move |_epoch| {
-                EventRecorder::new(shared.clone(), events.clone(), denials.clone(), api.clone())
+                EventRecorder::new(
+                    shared.clone(),
+                    events.clone(),
+                    permissions.clone(),
+                    api.clone(),
+                )
             },
         )
     }
@@ -450,10 +463,10 @@ impl Wiring {
             client: env.kube.clone(),
             timeout: SCALE_TIMEOUT.min(self.statics.rest_client_timeout),
         };
-        let connections = scale_reader::Connections {
+        let connections = scale_reader::ScaleReaderConnections {
             named: self.named.clone(),
             dirty: self.dirty.clone(),
-            denials: self.denials(env),
+            permissions: self.permissions(env),
         };
         kit::child(
             Role::ScaleReader,
@@ -465,7 +478,7 @@ impl Wiring {
     }
 
     fn watchers(&self, env: &Env) -> Vec<ChildSpec> {
-        subjects::watchers(&WatcherWiring {
+        watches::watchers(&WatcherWiring {
             named: self.named.clone(),
             client: env.kube.clone(),
             shared: self.shared.clone(),
@@ -473,7 +486,7 @@ impl Wiring {
             config: self.config.clone(),
             statuses: self.statuses.clone(),
             events: self.events.clone(),
-            denials: self.denials(env),
+            permissions: self.permissions(env),
             statics: Arc::clone(&self.statics),
         })
     }
@@ -481,7 +494,13 @@ impl Wiring {
     fn http(&self, env: &Env) -> ChildSpec {
         let actors = &env.kit.actors;
         let serving = &self.statics.serving;
-        let doors = Doors::new(serving, &self.shared, actors, &env.kube, &self.denials(env));
+        let doors = Doors::new(
+            serving,
+            &self.shared,
+            actors,
+            &env.kube,
+            &self.permissions(env),
+        );
         kit::child(Role::Http, &Address::vacant(), move |_epoch| {
             Http::new(doors.clone())
         })

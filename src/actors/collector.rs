@@ -23,7 +23,7 @@ use crate::signals::{
 
 /// Messages of the collector.
 #[derive(Debug)]
-pub enum Message {
+pub enum CollectorMessage {
     /// To itself: a tick of the schedule with this epoch.
     Collect {
         /// Ticks of an older epoch belong to a schedule that no longer exists.
@@ -51,7 +51,7 @@ pub struct Collector {
     shared: SharedState,
     prometheus: Arc<dyn PromApi>,
     namespace: Option<Namespace>,
-    optimizer: Address<optimizer::Message>,
+    optimizer: Address<optimizer::OptimizerMessage>,
     timer_epoch: u64,
     purge: Purge,
     history: History,
@@ -77,7 +77,7 @@ impl Collector {
         shared: SharedState,
         prometheus: Arc<dyn PromApi>,
         namespace: Option<Namespace>,
-        optimizer: Address<optimizer::Message>,
+        optimizer: Address<optimizer::OptimizerMessage>,
     ) -> Self {
         Self {
             shared,
@@ -90,15 +90,17 @@ impl Collector {
         }
     }
 
-    fn arm(&mut self, cx: &Context<Message>) {
+    fn arm(&mut self, cx: &Context<CollectorMessage>) {
         self.timer_epoch += 1;
         let timer_epoch = self.timer_epoch;
         let in_force = self.shared.settings.load();
         let cache = in_force.generation.dynamic.cache;
         let tick = in_force.schedule.until_next(cx.now());
         match in_force.generation.dynamic.fetch_interval() {
-            Some(interval) if interval < tick => cx.arm(interval, Message::Fetch { timer_epoch }),
-            _ => cx.arm(tick, Message::Collect { timer_epoch }),
+            Some(interval) if interval < tick => {
+                cx.arm(interval, CollectorMessage::Fetch { timer_epoch })
+            }
+            _ => cx.arm(tick, CollectorMessage::Collect { timer_epoch }),
         }
         if self.purge.every != Some(cache.cleanup_interval) {
             self.purge.every = Some(cache.cleanup_interval);
@@ -106,11 +108,11 @@ impl Collector {
         }
     }
 
-    fn arm_purge(&mut self, cx: &Context<Message>) {
+    fn arm_purge(&mut self, cx: &Context<CollectorMessage>) {
         self.purge.timer_epoch += 1;
         if let Some(every) = self.purge.every {
             let timer_epoch = self.purge.timer_epoch;
-            cx.arm(every, Message::Purge { timer_epoch });
+            cx.arm(every, CollectorMessage::Purge { timer_epoch });
         }
     }
 
@@ -132,15 +134,19 @@ impl Collector {
     }
 
     /// Collects, and has a cycle decide on it.
-    async fn collect_for_cycle(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
+    async fn collect_for_cycle(
+        &mut self,
+        cx: &Context<CollectorMessage>,
+    ) -> Result<(), ActorError> {
         self.collect(cx).await?;
         // An absent optimizer finds the snapshot when it is back.
-        self.optimizer.hint(optimizer::Message::SnapshotReady);
+        self.optimizer
+            .hint(optimizer::OptimizerMessage::SnapshotReady);
         self.look_for_rivals().await;
         Ok(())
     }
 
-    async fn collect(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
+    async fn collect(&mut self, cx: &Context<CollectorMessage>) -> Result<(), ActorError> {
         let in_force = self.shared.settings.load();
         let began = cx.now();
         let settings = self.settings(&in_force);
@@ -349,12 +355,12 @@ fn as_collected(
 }
 
 impl Actor for Collector {
-    type Msg = Message;
+    type Msg = CollectorMessage;
 
     async fn handle(
         &mut self,
-        cx: &Context<Message>,
-        event: Event<Message>,
+        cx: &Context<CollectorMessage>,
+        event: Event<CollectorMessage>,
     ) -> Result<(), ActorError> {
         match event {
             Event::Started => {
@@ -370,28 +376,34 @@ impl Actor for Collector {
                     self.arm(cx);
                 }
             }
-            Event::Message(Message::Collect { timer_epoch }) if timer_epoch == self.timer_epoch => {
+            Event::Message(CollectorMessage::Collect { timer_epoch })
+                if timer_epoch == self.timer_epoch =>
+            {
                 self.collect_for_cycle(cx).await?;
                 self.arm(cx);
             }
-            Event::Message(Message::Fetch { timer_epoch }) if timer_epoch == self.timer_epoch => {
+            Event::Message(CollectorMessage::Fetch { timer_epoch })
+                if timer_epoch == self.timer_epoch =>
+            {
                 self.collect(cx).await?;
                 self.arm(cx);
             }
-            Event::Message(Message::Refresh) => {
+            Event::Message(CollectorMessage::Refresh) => {
                 self.collect_for_cycle(cx).await?;
                 self.arm(cx);
             }
-            Event::Message(Message::Purge { timer_epoch })
+            Event::Message(CollectorMessage::Purge { timer_epoch })
                 if timer_epoch == self.purge.timer_epoch =>
             {
                 self.purge();
                 self.arm_purge(cx);
             }
             Event::Message(
-                Message::Collect { .. } | Message::Fetch { .. } | Message::Purge { .. },
+                CollectorMessage::Collect { .. }
+                | CollectorMessage::Fetch { .. }
+                | CollectorMessage::Purge { .. },
             ) => {}
-            Event::Message(Message::GenerationChanged) => self.arm(cx),
+            Event::Message(CollectorMessage::GenerationChanged) => self.arm(cx),
         }
         Ok(())
     }

@@ -27,14 +27,14 @@ mod tests;
 
 /// Messages of config.
 #[derive(Debug)]
-pub enum Message {
+pub enum ConfigMessage {
     /// A ConfigMap or a namespace changed, or variants came or went.
     SourceChanged,
 }
 
 /// What may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum ConfigSource {
     /// ConfigMaps.
     ConfigMaps,
     /// Labels and annotations of namespaces.
@@ -45,7 +45,7 @@ pub enum Source {
 
 /// What was said about settings last. Outlives config, so that nothing is told twice.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct ReportedFindings {
     /// Version of the main ConfigMap and the edits of it that were refused.
     pub refused: Option<(Arc<str>, Vec<Rejected>)>,
     findings: Findings,
@@ -55,7 +55,7 @@ pub struct Told {
     noted: BTreeMap<ObjectKey, String>,
 }
 
-impl Told {
+impl ReportedFindings {
     /// What the start has logged.
     pub fn at_start(findings: &Findings) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Told {
 
 /// What config asks its shell to do.
 #[derive(Debug)]
-pub enum Effect {
+pub enum ConfigEffect {
     /// Put a generation in force, and log what changed.
     Publish(Generation, Vec<Change>),
     /// Refuse edits of immutable keys.
@@ -100,20 +100,20 @@ pub struct Config {
     scope: Scope,
     /// Flags, environment and file; the rest is read from the mirrors.
     fixed: Sources,
-    connections: Connections,
+    connections: ConfigConnections,
 }
 
 /// What config is connected to.
 #[derive(Debug, Clone)]
-pub struct Connections {
+pub struct ConfigConnections {
     /// Rung by watchers.
-    pub sources: DirtySet<Source>,
+    pub sources: DirtySet<ConfigSource>,
     /// Kubernetes events.
     pub events: Events,
     /// Re-arms its timer.
-    pub collector: Address<collector::Message>,
+    pub collector: Address<collector::CollectorMessage>,
     /// Re-arms its timer.
-    pub optimizer: Address<optimizer::Message>,
+    pub optimizer: Address<optimizer::OptimizerMessage>,
     /// The level of the log.
     pub levels: Option<LevelHandle>,
 }
@@ -125,7 +125,7 @@ impl Config {
         epoch: &Epoch,
         scope: Scope,
         fixed: Sources,
-        connections: Connections,
+        connections: ConfigConnections,
     ) -> Self {
         Self {
             shared,
@@ -174,7 +174,7 @@ impl Config {
         self.scope.reach(namespace, object.as_deref(), tracking)
     }
 
-    fn review(&self, effects: &mut Vec<Effect>) {
+    fn review(&self, effects: &mut Vec<ConfigEffect>) {
         if self.shared.mutations.has(Mutation::ConfigDeaf) && self.epoch.number() > 1 {
             return;
         }
@@ -199,10 +199,10 @@ impl Config {
             if self.shared.mutations.has(Mutation::StaticsFollow) {
                 next.statics = start(&sources).map_or(next.statics, |new| new.generation.statics);
             }
-            effects.push(Effect::Publish(next, changes));
+            effects.push(ConfigEffect::Publish(next, changes));
         }
-        effects.push(Effect::Refuse(rejected));
-        effects.push(Effect::Report(findings));
+        effects.push(ConfigEffect::Refuse(rejected));
+        effects.push(ConfigEffect::Report(findings));
     }
 
     fn publish(&self, now: Moment, generation: Generation, changes: Vec<Change>) {
@@ -243,10 +243,10 @@ impl Config {
         // Both read the settings when they come back.
         self.connections
             .collector
-            .hint(collector::Message::GenerationChanged);
+            .hint(collector::CollectorMessage::GenerationChanged);
         self.connections
             .optimizer
-            .hint(optimizer::Message::GenerationChanged);
+            .hint(optimizer::OptimizerMessage::GenerationChanged);
     }
 
     /// The map that is read for a purpose: under its current name, else under an older one.
@@ -411,23 +411,25 @@ fn notice(
 }
 
 impl StateMachine for Config {
-    type Msg = Message;
-    type Effect = Effect;
+    type Msg = ConfigMessage;
+    type Effect = ConfigEffect;
 
-    fn step(&mut self, _now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+    fn step(&mut self, _now: Moment, event: Event<ConfigMessage>, effects: &mut Vec<ConfigEffect>) {
         match event {
-            Event::Started | Event::Message(Message::SourceChanged) => {
+            Event::Started | Event::Message(ConfigMessage::SourceChanged) => {
                 drop(self.connections.sources.drain());
                 self.review(effects);
             }
         }
     }
 
-    fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+    fn perform(&mut self, cx: &Context<ConfigMessage>, effect: ConfigEffect) {
         match effect {
-            Effect::Publish(generation, changes) => self.publish(cx.now(), generation, changes),
-            Effect::Refuse(rejected) => self.refuse(&rejected),
-            Effect::Report(findings) => self.report(&findings),
+            ConfigEffect::Publish(generation, changes) => {
+                self.publish(cx.now(), generation, changes)
+            }
+            ConfigEffect::Refuse(rejected) => self.refuse(&rejected),
+            ConfigEffect::Report(findings) => self.report(&findings),
         }
     }
 }

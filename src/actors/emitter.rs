@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
-use crate::actors::intents::Intents;
 use crate::actors::mutations;
-use crate::actors::optimizer::Proposal;
+use crate::actors::optimizer::PlanProposal;
+use crate::actors::retry_queue::RetryQueue;
 use crate::actors::shared_state::SharedState;
 use crate::env::Mutation;
 use crate::kit::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
@@ -34,7 +34,7 @@ const STORAGE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Messages of the emitter.
 #[derive(Debug)]
-pub enum Message {
+pub enum EmitterMessage {
     /// A plan is in the slot.
     PlanReady,
     /// Views changed, or variants are gone.
@@ -49,7 +49,7 @@ pub enum Message {
 
 /// The end of a write of a status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Settled {
+pub struct StatusWriteResult {
     /// The variant.
     pub key: VariantKey,
     /// The count that is stored now; `None` if the write failed.
@@ -58,7 +58,7 @@ pub struct Settled {
 
 /// What the emitter asks its shell to do.
 #[derive(Debug)]
-pub enum Effect {
+pub enum EmitterEffect {
     /// Keep, show and write one record.
     Publish {
         /// The new record.
@@ -92,19 +92,19 @@ pub enum Effect {
     /// Note that nothing is left of an earlier term of the claim.
     Enter(u64),
     /// Note which plan counts from now on: before anything of it is shown, so that a successor goes on with it.
-    Adopt(Proposal),
+    Adopt(PlanProposal),
     /// Show what a plan says of metrics and limits.
     Keep(Succession),
 }
 
-impl Effect {
+impl EmitterEffect {
     /// The planning cycle that it comes from.
     fn cycle(&self) -> Option<CycleId> {
         match self {
             Self::Publish { record, .. }
             | Self::Announce { record, .. }
             | Self::Tell { record, .. } => record.decided.cycle,
-            Self::Adopt(Proposal { plan, .. }) | Self::Keep(Succession { plan, .. }) => {
+            Self::Adopt(PlanProposal { plan, .. }) | Self::Keep(Succession { plan, .. }) => {
                 Some(plan.cycle)
             }
             Self::Forget { .. } | Self::Reveal(_) | Self::Enter(_) => None,
@@ -117,12 +117,12 @@ impl Effect {
 pub struct Emitter {
     shared: SharedState,
     epoch: Epoch,
-    plans: Slot<Proposal>,
+    plans: Slot<PlanProposal>,
     changed: DirtySet<VariantKey>,
-    statuses: Intents<VariantKey>,
+    statuses: RetryQueue<VariantKey>,
     events: Events,
-    settled: DirtySet<Settled>,
-    plan: Option<Proposal>,
+    settled: DirtySet<StatusWriteResult>,
+    plan: Option<PlanProposal>,
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
     unstored: BTreeMap<VariantKey, Moment>,
@@ -130,23 +130,23 @@ pub struct Emitter {
 
 /// The bells and slots that the emitter answers, and those that it rings.
 #[derive(Debug, Clone)]
-pub struct Connections {
+pub struct EmitterConnections {
     /// Latest plan.
-    pub plans: Slot<Proposal>,
+    pub plans: Slot<PlanProposal>,
     /// Variants whose view changed or that are gone.
     pub changed: DirtySet<VariantKey>,
     /// Variants whose status may have to be written.
-    pub statuses: Intents<VariantKey>,
+    pub statuses: RetryQueue<VariantKey>,
     /// Kubernetes events.
     pub events: Events,
     /// Rung by the status writer.
-    pub settled: DirtySet<Settled>,
+    pub settled: DirtySet<StatusWriteResult>,
 }
 
 impl Emitter {
     /// A new life of the role.
-    pub fn new(shared: SharedState, epoch: &Epoch, connections: Connections) -> Self {
-        let Connections {
+    pub fn new(shared: SharedState, epoch: &Epoch, connections: EmitterConnections) -> Self {
+        let EmitterConnections {
             plans,
             changed,
             statuses,
@@ -169,7 +169,7 @@ impl Emitter {
 
     /// Everything: after a restart, and when the right to write comes or goes. Records of an earlier
     /// term go first, since somebody else may have led since: whoever is killed on the way begins again.
-    fn full_pass(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn full_pass(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) {
         drop(self.changed.drain());
         let may_write = self.shared.claim.may_write(now);
         let term = self.shared.claim.term();
@@ -179,11 +179,11 @@ impl Emitter {
         for (key, record) in self.shared.records.snapshot() {
             let stays = self.shared.mutations.has(Mutation::FollowerShows);
             if (!may_write && !stays) || !is_of_this_term || !views.contains_key(&key) {
-                effects.push(Effect::Forget { previous: record });
+                effects.push(EmitterEffect::Forget { previous: record });
             }
         }
         if !is_of_this_term {
-            effects.push(Effect::Enter(term));
+            effects.push(EmitterEffect::Enter(term));
         }
         if !may_write {
             return;
@@ -200,21 +200,21 @@ impl Emitter {
     }
 
     /// Takes a plan that counts from the slot.
-    fn take_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) -> Option<Succession> {
+    fn take_plan(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) -> Option<Succession> {
         let new = self.plans.take()?;
         let counts = self.shared.claim.may_write(now) && new.term == self.shared.claim.term();
-        let is_overtaken = |last: &Proposal| last.plan.cycle >= new.plan.cycle;
+        let is_overtaken = |last: &PlanProposal| last.plan.cycle >= new.plan.cycle;
         if !counts || self.plan.as_ref().is_some_and(is_overtaken) {
             return None;
         }
         let plan = Arc::clone(&new.plan);
         let previous = self.shared.last_plan();
-        effects.push(Effect::Adopt(new.clone()));
+        effects.push(EmitterEffect::Adopt(new.clone()));
         self.plan = Some(mutations::shown(&self.shared.mutations, new));
         Some(Succession { plan, previous })
     }
 
-    fn follow_plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn follow_plan(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) {
         let Some(taken) = self.take_plan(now, effects) else {
             return;
         };
@@ -227,10 +227,10 @@ impl Emitter {
         } else {
             self.full_pass(now, effects);
         }
-        effects.push(Effect::Keep(taken));
+        effects.push(EmitterEffect::Keep(taken));
     }
 
-    fn refresh(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn refresh(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) {
         if !self.is_of_this_term() {
             return self.full_pass(now, effects);
         }
@@ -241,7 +241,7 @@ impl Emitter {
                 Some(_) => {}
                 None => {
                     if let Some(previous) = self.shared.records.get(&key) {
-                        effects.push(Effect::Forget { previous });
+                        effects.push(EmitterEffect::Forget { previous });
                     }
                 }
             }
@@ -249,16 +249,16 @@ impl Emitter {
     }
 
     /// The raises that may be shown now.
-    fn settle(&mut self, effects: &mut Vec<Effect>) {
+    fn settle(&mut self, effects: &mut Vec<EmitterEffect>) {
         let mut revealed = BTreeSet::new();
-        for Settled { key, stored } in self.settled.drain() {
+        for StatusWriteResult { key, stored } in self.settled.drain() {
             let wanted = self.shared.records.desired(&key);
             let is_stored = stored.is_none() || stored >= wanted;
             if is_stored && self.unstored.contains_key(&key) {
                 revealed.insert(key);
             }
         }
-        effects.push(Effect::Reveal(revealed));
+        effects.push(EmitterEffect::Reveal(revealed));
     }
 
     fn overdue(&self, now: Moment) -> BTreeSet<VariantKey> {
@@ -292,7 +292,7 @@ impl Emitter {
         raised && !relabelled && stored < Some(values.desired)
     }
 
-    fn publish(&self, view: &Arc<VariantView>, now: Moment, effects: &mut Vec<Effect>) {
+    fn publish(&self, view: &Arc<VariantView>, now: Moment, effects: &mut Vec<EmitterEffect>) {
         let previous = self.shared.records.get(&view.key);
         self.publish_after(view, previous, now, effects);
     }
@@ -302,7 +302,7 @@ impl Emitter {
         view: &Arc<VariantView>,
         previous: Option<Arc<Record>>,
         now: Moment,
-        effects: &mut Vec<Effect>,
+        effects: &mut Vec<EmitterEffect>,
     ) {
         let plan = self.plan.as_ref().map(|known| &*known.plan);
         let stored = self.shared.mirrors.stored(&view.key);
@@ -338,24 +338,24 @@ impl Emitter {
         if let Some(decision) = plan.and_then(|plan| plan.decisions.get(&view.key))
             && let Some(action) = record.change_from(previous.as_deref())
         {
-            effects.push(Effect::Announce {
+            effects.push(EmitterEffect::Announce {
                 record: Arc::clone(&record),
                 decision: Box::new(decision.clone()),
                 action,
             });
         }
         if previous.as_ref() != Some(&record) {
-            effects.push(Effect::Tell {
+            effects.push(EmitterEffect::Tell {
                 record: Arc::clone(&record),
                 previous: previous.clone(),
             });
-            effects.push(Effect::Publish { record, previous });
+            effects.push(EmitterEffect::Publish { record, previous });
         }
     }
 
     fn show(
         &mut self,
-        cx: &Context<Message>,
+        cx: &Context<EmitterMessage>,
         record: &Arc<Record>,
         previous: Option<&Arc<Record>>,
     ) {
@@ -378,7 +378,7 @@ impl Emitter {
             let mut until = cx.now();
             until.monotonic += STORAGE_PATIENCE;
             self.unstored.entry(record.key.clone()).or_insert(until);
-            cx.arm(STORAGE_PATIENCE, Message::Overdue);
+            cx.arm(STORAGE_PATIENCE, EmitterMessage::Overdue);
             return;
         }
         self.unstored.remove(&record.key);
@@ -408,15 +408,20 @@ fn labels(record: &Record) -> VariantLabels {
 }
 
 impl StateMachine for Emitter {
-    type Msg = Message;
-    type Effect = Effect;
+    type Msg = EmitterMessage;
+    type Effect = EmitterEffect;
 
-    fn step(&mut self, now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+    fn step(
+        &mut self,
+        now: Moment,
+        event: Event<EmitterMessage>,
+        effects: &mut Vec<EmitterEffect>,
+    ) {
         match event {
             Event::Started => {
                 // What an earlier life kept back is shown now; nobody knows any more what it was.
                 let known = self.shared.records.snapshot().into_keys();
-                effects.push(Effect::Reveal(known.collect()));
+                effects.push(EmitterEffect::Reveal(known.collect()));
                 let taken = self.take_plan(now, effects);
                 self.full_pass(now, effects);
                 // An earlier life may not have come to the end of its plan.
@@ -425,22 +430,26 @@ impl StateMachine for Emitter {
                     let previous = Some(Arc::clone(&plan));
                     Some(Succession { plan, previous })
                 };
-                effects.extend(taken.or_else(again).map(Effect::Keep));
+                effects.extend(taken.or_else(again).map(EmitterEffect::Keep));
             }
-            Event::Message(Message::ClaimChanged) => self.full_pass(now, effects),
-            Event::Message(Message::PlanReady) => self.follow_plan(now, effects),
-            Event::Message(Message::ViewsChanged) => self.refresh(now, effects),
-            Event::Message(Message::StatusSettled) => self.settle(effects),
-            Event::Message(Message::Overdue) => effects.push(Effect::Reveal(self.overdue(now))),
+            Event::Message(EmitterMessage::ClaimChanged) => self.full_pass(now, effects),
+            Event::Message(EmitterMessage::PlanReady) => self.follow_plan(now, effects),
+            Event::Message(EmitterMessage::ViewsChanged) => self.refresh(now, effects),
+            Event::Message(EmitterMessage::StatusSettled) => self.settle(effects),
+            Event::Message(EmitterMessage::Overdue) => {
+                effects.push(EmitterEffect::Reveal(self.overdue(now)))
+            }
         }
     }
 
-    fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+    fn perform(&mut self, cx: &Context<EmitterMessage>, effect: EmitterEffect) {
         let _entered = in_cycle(effect.cycle()).entered();
         match effect {
-            Effect::Publish { record, previous } => self.show(cx, &record, previous.as_ref()),
-            Effect::Reveal(keys) => self.reveal(&keys),
-            Effect::Forget { previous } => {
+            EmitterEffect::Publish { record, previous } => {
+                self.show(cx, &record, previous.as_ref())
+            }
+            EmitterEffect::Reveal(keys) => self.reveal(&keys),
+            EmitterEffect::Forget { previous } => {
                 self.unstored.remove(&previous.key);
                 if self
                     .shared
@@ -454,22 +463,22 @@ impl StateMachine for Emitter {
                     series.expose_troubles(&previous.key, &[], &news::troubles(&previous));
                 }
             }
-            Effect::Announce {
+            EmitterEffect::Announce {
                 record,
                 decision,
                 action,
             } => {
                 self.announce(cx.now(), &record, &decision, action);
             }
-            Effect::Tell { record, previous } => {
+            EmitterEffect::Tell { record, previous } => {
                 self.tell(cx.now(), &record, previous.as_deref());
             }
-            Effect::Enter(term) => {
+            EmitterEffect::Enter(term) => {
                 self.unstored.clear();
                 // Where a younger emitter has written already, it has seen to this.
                 drop(self.shared.records.enter(&self.epoch, term));
             }
-            Effect::Adopt(proposal) => {
+            EmitterEffect::Adopt(proposal) => {
                 // Where a younger emitter has published already, its plan is the newer one.
                 drop(
                     self.shared
@@ -477,7 +486,7 @@ impl StateMachine for Emitter {
                         .publish(&self.epoch, Arc::new(Some(proposal))),
                 );
             }
-            Effect::Keep(plan) => plan.show(&self.shared),
+            EmitterEffect::Keep(plan) => plan.show(&self.shared),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tracing::Instrument;
 
-use crate::actors::denials::Denials;
 use crate::actors::mutations;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::requests::Asker;
 use crate::actors::shared_state::SharedState;
 use crate::cluster::event::{
@@ -25,7 +25,7 @@ const POSTED: usize = 256;
 
 /// Messages of the event recorder.
 #[derive(Debug)]
-pub enum Message {
+pub enum EventRecorderMessage {
     /// Something is in the ring.
     Publish,
     /// To itself: something has waited for its minute.
@@ -37,7 +37,7 @@ pub enum Message {
 pub struct EventRecorder {
     shared: SharedState,
     events: Events,
-    denials: Denials,
+    permissions: PermissionReporter,
     api: EventApi,
     posted: BTreeMap<(Regarding, EventReason, String), Posted>,
     /// When its timer rings.
@@ -51,11 +51,16 @@ pub struct EventRecorder {
 
 impl EventRecorder {
     /// A new life of the role.
-    pub fn new(shared: SharedState, events: Events, denials: Denials, api: EventApi) -> Self {
+    pub fn new(
+        shared: SharedState,
+        events: Events,
+        permissions: PermissionReporter,
+        api: EventApi,
+    ) -> Self {
         Self {
             shared,
             events,
-            denials,
+            permissions,
             api,
             posted: BTreeMap::new(),
             armed: None,
@@ -66,7 +71,7 @@ impl EventRecorder {
 
     /// Whoever does not lead speaks of nothing but itself.
     fn permit(&self, now: Moment, about: &Regarding) -> Option<WritePermit> {
-        if self.denials.are_on(about) {
+        if self.permissions.are_on(about) {
             return Some(self.shared.claim.permit_about_itself());
         }
         self.shared.permit(now, self.api.timeout)
@@ -77,7 +82,7 @@ impl EventRecorder {
         self.spared.filter(|until| now.monotonic < until.monotonic)
     }
 
-    async fn deliver(&mut self, cx: &Context<Message>, occurrence: Occurrence) {
+    async fn deliver(&mut self, cx: &Context<EventRecorderMessage>, occurrence: Occurrence) {
         let now = cx.now();
         let notice = &occurrence.notice;
         let Some(permit) = self.permit(now, &notice.regarding) else {
@@ -90,7 +95,7 @@ impl EventRecorder {
             Ok(posted) => {
                 self.shared.requests.worked(Asker::Events);
                 if let Some(denied) = self.denied.take() {
-                    self.denials.tell("Publish", &denied);
+                    self.permissions.tell("Publish", &denied);
                 }
                 if self.posted.len() >= POSTED {
                     self.posted.clear();
@@ -121,7 +126,7 @@ impl EventRecorder {
 
     /// Comes back for what waits. One event is sent for each message, so that a slow API server is
     /// not taken for a stall.
-    fn arm(&mut self, cx: &Context<Message>) {
+    fn arm(&mut self, cx: &Context<EventRecorderMessage>) {
         let now = cx.now();
         let Some(due) = self.events.next_due(now) else {
             return;
@@ -131,18 +136,18 @@ impl EventRecorder {
             self.events.ring();
         } else if self.armed.is_none_or(|armed| due < armed || armed <= now) {
             self.armed = Some(due);
-            cx.arm(due.since(now), Message::Due);
+            cx.arm(due.since(now), EventRecorderMessage::Due);
         }
     }
 }
 
 impl Actor for EventRecorder {
-    type Msg = Message;
+    type Msg = EventRecorderMessage;
 
     async fn handle(
         &mut self,
-        cx: &Context<Message>,
-        _occasion: Event<Message>,
+        cx: &Context<EventRecorderMessage>,
+        _occasion: Event<EventRecorderMessage>,
     ) -> Result<(), ActorError> {
         let is_spared = self.spared_until(cx.now()).is_some();
         if !is_spared && let Some(next) = self.events.next(cx.now()) {
@@ -152,7 +157,7 @@ impl Actor for EventRecorder {
         Ok(())
     }
 
-    async fn retire(&mut self, cx: &Context<Message>) {
+    async fn retire(&mut self, cx: &Context<EventRecorderMessage>) {
         while let Some(next) = self.events.last() {
             // Nobody waits for it any more, and an end is no reason to overrun a server.
             if self.spared_until(cx.now()).is_some() {

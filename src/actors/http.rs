@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future;
 use kube::Client;
 
-use crate::actors::denials::Denials;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::shared_state::SharedState;
 use crate::kit::{Actor, ActorError, ActorRegistry, Context, Event};
 use crate::serve::access::Gate;
@@ -21,7 +21,7 @@ use crate::settings::statics::ServingSettings;
 
 /// Messages of the HTTP role: none, it serves until it is stopped.
 #[derive(Debug)]
-pub enum Message {}
+pub enum HttpMessage {}
 
 /// Where to serve what, and how.
 #[derive(Debug, Clone)]
@@ -41,12 +41,12 @@ impl Doors {
         shared: &SharedState,
         actors: &ActorRegistry,
         client: &Client,
-        denials: &Denials,
+        permissions: &PermissionReporter,
     ) -> Self {
         let metrics = (settings.metrics != BindAddress::Off && settings.metrics_secure)
-            .then(|| metrics_door(settings, shared, client, denials));
+            .then(|| metrics_door(settings, shared, client, permissions));
         let external = (settings.external_metrics != BindAddress::Off)
-            .then(|| external_metrics_door(settings, shared, client, denials));
+            .then(|| external_metrics_door(settings, shared, client, permissions));
         let doors = metrics.iter().chain(&external).cloned().collect();
         Self {
             metrics: (
@@ -82,7 +82,7 @@ fn metrics_door(
     settings: &ServingSettings,
     shared: &SharedState,
     client: &Client,
-    denials: &Denials,
+    permissions: &PermissionReporter,
 ) -> Door {
     const NAME: &str = "metrics";
     let files = settings.metrics_certificate.clone();
@@ -97,7 +97,7 @@ fn metrics_door(
             shared.clock.clone(),
             client.clone(),
             None,
-            denials.clone(),
+            permissions.clone(),
         )),
     }
 }
@@ -107,7 +107,7 @@ fn external_metrics_door(
     settings: &ServingSettings,
     shared: &SharedState,
     client: &Client,
-    denials: &Denials,
+    permissions: &PermissionReporter,
 ) -> Door {
     const NAME: &str = "external-metrics";
     let files = settings.external_metrics_certificate.clone();
@@ -129,7 +129,7 @@ fn external_metrics_door(
             clock,
             client.clone(),
             Some(proxies),
-            denials.clone(),
+            permissions.clone(),
         )),
     }
 }
@@ -154,12 +154,12 @@ impl Http {
 }
 
 impl Actor for Http {
-    type Msg = Message;
+    type Msg = HttpMessage;
 
     async fn handle(
         &mut self,
-        _cx: &Context<Message>,
-        _occasion: Event<Message>,
+        _cx: &Context<HttpMessage>,
+        _occasion: Event<HttpMessage>,
     ) -> Result<(), ActorError> {
         let Doors {
             metrics,

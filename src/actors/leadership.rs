@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::denials::Denials;
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::relist_request::RelistRequest;
 use crate::actors::requests::{Asker, Requests};
-use crate::actors::reread::Reread;
 use crate::actors::{emitter, mutations, optimizer, status_writer};
 use crate::claim::{Claim, ClaimReader, Hold};
 use crate::cluster::lease::{LeaseApi, LeaseError};
@@ -21,7 +21,7 @@ const SPREAD: f64 = 0.2;
 
 /// Messages of leadership.
 #[derive(Debug)]
-pub enum Message {
+pub enum LeadershipMessage {
     /// To itself: time to look at the lease.
     Renew,
 }
@@ -31,11 +31,11 @@ pub enum Message {
 #[derive(Debug, Clone)]
 pub struct Listeners {
     /// Plans at once on gaining the claim.
-    pub optimizer: Address<optimizer::Message>,
+    pub optimizer: Address<optimizer::OptimizerMessage>,
     /// Shows and removes series.
-    pub emitter: Address<emitter::Message>,
+    pub emitter: Address<emitter::EmitterMessage>,
     /// Drops what was intended under another term.
-    pub status_writer: Address<status_writer::Message>,
+    pub status_writer: Address<status_writer::StatusWriterMessage>,
 }
 
 /// How the right to write is come by.
@@ -67,9 +67,9 @@ struct Look {
 #[derive(Debug)]
 pub struct Leadership {
     claim: ClaimReader,
-    reread: Reread,
+    relists: RelistRequest,
     requests: Requests,
-    denials: Denials,
+    permissions: PermissionReporter,
     election: Election,
     state: LeaseState,
     /// The number of the reading that was asked for since the lease is ours.
@@ -82,18 +82,18 @@ impl Leadership {
     /// A new life of the role.
     pub fn new(
         claim: ClaimReader,
-        reread: Reread,
+        relists: RelistRequest,
         requests: Requests,
-        denials: Denials,
+        permissions: PermissionReporter,
         election: Election,
         listeners: Listeners,
         generator: Generator,
     ) -> Self {
         Self {
             claim,
-            reread,
+            relists,
             requests,
-            denials,
+            permissions,
             election,
             state: LeaseState::default(),
             reading: None,
@@ -105,7 +105,7 @@ impl Leadership {
     /// One look at the lease.
     async fn contend(
         state: &mut LeaseState,
-        cx: &Context<Message>,
+        cx: &Context<LeadershipMessage>,
         rules: &LeaseRules,
         api: &LeaseApi,
     ) -> Result<Look, LeaseError> {
@@ -159,7 +159,7 @@ impl Leadership {
     /// objects, nobody leads, and the lease is kept.
     async fn is_up_to_date(
         &mut self,
-        cx: &Context<Message>,
+        cx: &Context<LeadershipMessage>,
         hold: Hold,
         patience: Duration,
     ) -> bool {
@@ -168,8 +168,8 @@ impl Leadership {
             self.reading = None;
             return true;
         }
-        let number = *self.reading.get_or_insert_with(|| self.reread.asked() + 1);
-        let is_read = self.reread.ask(number, patience).await;
+        let number = *self.reading.get_or_insert_with(|| self.relists.asked() + 1);
+        let is_read = self.relists.ask(number, patience).await;
         if !is_read {
             tracing::warn!(
                 "leads only once VariantAutoscalings are listed, which has taken longer than {patience:?}"
@@ -178,7 +178,7 @@ impl Leadership {
         is_read
     }
 
-    fn publish(&self, cx: &Context<Message>, hold: Hold) -> Result<(), ActorError> {
+    fn publish(&self, cx: &Context<LeadershipMessage>, hold: Hold) -> Result<(), ActorError> {
         let current = self.claim.load();
         if current.hold == hold {
             return Ok(());
@@ -190,13 +190,15 @@ impl Leadership {
         if changed_hands {
             tracing::info!(term, leading = gained, "right to write changed hands");
             // A listener that is not there reads the claim when it comes.
-            self.listeners.emitter.hint(emitter::Message::ClaimChanged);
+            self.listeners
+                .emitter
+                .hint(emitter::EmitterMessage::ClaimChanged);
             self.listeners
                 .optimizer
-                .hint(optimizer::Message::ClaimChanged);
+                .hint(optimizer::OptimizerMessage::ClaimChanged);
             self.listeners
                 .status_writer
-                .hint(status_writer::Message::Work);
+                .hint(status_writer::StatusWriterMessage::Work);
         }
         Ok(())
     }
@@ -205,12 +207,12 @@ impl Leadership {
         self.requests.failed(Asker::Lease, &error.to_string());
         tracing::warn!(%error, "lease not renewed");
         if error.is_forbidden() {
-            self.denials.tell("Lead", error);
+            self.permissions.tell("Lead", error);
         }
     }
 
     /// A claim that ran out by the clock has changed hands without anybody publishing it.
-    fn notice_expiry(&self, cx: &Context<Message>) -> Result<(), ActorError> {
+    fn notice_expiry(&self, cx: &Context<LeadershipMessage>) -> Result<(), ActorError> {
         if matches!(self.claim.load().hold, Hold::Until(_)) && !self.claim.may_write(cx.now()) {
             self.claim.publish(
                 cx.epoch(),
@@ -220,19 +222,21 @@ impl Leadership {
                 },
             )?;
             tracing::warn!("right to write ran out: the lease could not be renewed in time");
-            self.listeners.emitter.hint(emitter::Message::ClaimChanged);
+            self.listeners
+                .emitter
+                .hint(emitter::EmitterMessage::ClaimChanged);
         }
         Ok(())
     }
 }
 
 impl Actor for Leadership {
-    type Msg = Message;
+    type Msg = LeadershipMessage;
 
     async fn handle(
         &mut self,
-        cx: &Context<Message>,
-        _occasion: Event<Message>,
+        cx: &Context<LeadershipMessage>,
+        _occasion: Event<LeadershipMessage>,
     ) -> Result<(), ActorError> {
         let (rules, api) = match &self.election {
             Election::Off => return self.publish(cx, Hold::Unlimited),
@@ -267,11 +271,11 @@ impl Actor for Leadership {
         let retry_period = self.generator.shorten(rules.retry_period, SPREAD);
         let next = next_look(retry_period, began, free_at);
         let wait = next.saturating_sub(cx.now().monotonic);
-        cx.arm(wait, Message::Renew);
+        cx.arm(wait, LeadershipMessage::Renew);
         Ok(())
     }
 
-    async fn retire(&mut self, cx: &Context<Message>) {
+    async fn retire(&mut self, cx: &Context<LeadershipMessage>) {
         let Election::On { rules, api } = &self.election else {
             return;
         };

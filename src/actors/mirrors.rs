@@ -32,7 +32,7 @@ mod targets;
 pub(super) mod tests;
 
 pub use routers::NoRouter;
-pub use targets::Sighting;
+pub use targets::TargetLookup;
 
 /// Kinds that settings depend on.
 const SETTINGS: [WatchedKind; 3] = [
@@ -43,7 +43,7 @@ const SETTINGS: [WatchedKind; 3] = [
 
 /// How well one kind is seen.
 #[derive(Debug, Clone)]
-pub struct Contact {
+pub struct SyncStatus {
     /// The kind.
     pub kind: WatchedKind,
     /// Whether its mirror has been complete, or the kind is not served.
@@ -257,9 +257,9 @@ impl Mirrors {
     }
 
     /// Every kind that is watched in this scope.
-    pub fn contacts(&self) -> impl Iterator<Item = Contact> {
-        fn contact<V>(kind: WatchedKind, mirror: &Mirror<V>) -> Contact {
-            Contact {
+    pub fn contacts(&self) -> impl Iterator<Item = SyncStatus> {
+        fn contact<V>(kind: WatchedKind, mirror: &Mirror<V>) -> SyncStatus {
+            SyncStatus {
                 kind,
                 sync: mirror.sync(),
                 last: mirror.last_contact(),

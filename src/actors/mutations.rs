@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::optimizer::Proposal;
+use crate::actors::optimizer::PlanProposal;
 use crate::actors::shared_state::SharedState;
 use crate::claim::Hold;
 use crate::cluster::project::variant::VariantRecord;
@@ -168,21 +168,21 @@ pub(super) fn collected(mutations: &Mutations, snapshot: &Arc<MetricsSnapshot>) 
 }
 
 /// The plan that is published instead of this one.
-pub(super) fn published(mutations: &Mutations, proposal: Proposal) -> Proposal {
+pub(super) fn published(mutations: &Mutations, proposal: PlanProposal) -> PlanProposal {
     behind(mutations, Mutation::PlanBehind, proposal)
 }
 
 /// The plan whose counts are shown instead of those of this one.
-pub(super) fn shown(mutations: &Mutations, proposal: Proposal) -> Proposal {
+pub(super) fn shown(mutations: &Mutations, proposal: PlanProposal) -> PlanProposal {
     behind(mutations, Mutation::ShownBehind, proposal)
 }
 
-fn behind(mutations: &Mutations, mutation: Mutation, proposal: Proposal) -> Proposal {
+fn behind(mutations: &Mutations, mutation: Mutation, proposal: PlanProposal) -> PlanProposal {
     if !mutations.has(mutation) {
         return proposal;
     }
     let before = mutations.swap(Arc::new(proposal.clone()));
-    let before = before.and_then(|before| before.downcast_ref::<Proposal>().cloned());
+    let before = before.and_then(|before| before.downcast_ref::<PlanProposal>().cloned());
     before.unwrap_or(proposal)
 }
 

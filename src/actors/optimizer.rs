@@ -21,7 +21,7 @@ const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
 
 /// Messages of the optimizer.
 #[derive(Debug)]
-pub enum Message {
+pub enum OptimizerMessage {
     /// The snapshot of this tick is published.
     SnapshotReady,
     /// To itself: the tick's query deadline has passed.
@@ -43,18 +43,18 @@ pub enum Message {
 
 /// What the optimizer asks its shell to do.
 #[derive(Debug)]
-pub enum Effect {
+pub enum OptimizerEffect {
     /// Hand a plan to the emitter.
-    Publish(Proposal),
+    Publish(PlanProposal),
     /// Come back.
-    Arm(Duration, Message),
+    Arm(Duration, OptimizerMessage),
     /// Have the collector read before its next tick.
     Refresh,
 }
 
 /// A plan on its way to the emitter.
 #[derive(Debug, Clone)]
-pub struct Proposal {
+pub struct PlanProposal {
     /// The term of the claim under which it was made.
     pub term: u64,
     /// The plan.
@@ -67,8 +67,8 @@ pub struct Proposal {
 #[derive(Debug)]
 pub struct Optimizer {
     shared: SharedState,
-    plans: Slot<Proposal>,
-    collector: Address<collector::Message>,
+    plans: Slot<PlanProposal>,
+    collector: Address<collector::CollectorMessage>,
     timer_epoch: u64,
     planned: Option<Moment>,
     early: Early,
@@ -84,8 +84,8 @@ impl Optimizer {
     /// A new life of the role.
     pub fn new(
         shared: SharedState,
-        plans: Slot<Proposal>,
-        collector: Address<collector::Message>,
+        plans: Slot<PlanProposal>,
+        collector: Address<collector::CollectorMessage>,
     ) -> Self {
         Self {
             shared,
@@ -98,19 +98,19 @@ impl Optimizer {
     }
 
     /// Waits for the end of the next tick's collection, should its snapshot never come.
-    fn arm(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn arm(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
         self.timer_epoch += 1;
         let schedule = self.shared.settings.load().schedule;
         let wait = schedule.until_next(now) + schedule.query_deadline();
-        effects.push(Effect::Arm(
+        effects.push(OptimizerEffect::Arm(
             wait,
-            Message::Deadline {
+            OptimizerMessage::Deadline {
                 timer_epoch: self.timer_epoch,
             },
         ));
     }
 
-    fn plan(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn plan(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
         if !self.shared.claim.may_write(now) {
             return;
         }
@@ -147,24 +147,24 @@ impl Optimizer {
         let plan = mutations::plan(&self.shared.mutations, plan);
         let gaps = Arc::new(metrics_gaps(&snapshot, &plan));
         let plan = Arc::new(plan);
-        let proposal = Proposal { term, plan, gaps };
+        let proposal = PlanProposal { term, plan, gaps };
         let proposal = mutations::published(&self.shared.mutations, proposal);
-        effects.push(Effect::Publish(proposal));
+        effects.push(OptimizerEffect::Publish(proposal));
     }
 
     /// Decides on the last snapshot, or has another one made if it is too old to be used again.
     /// Before the first collection there is nothing to decide on; what is stored is shown.
-    fn plan_early(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn plan_early(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
         let metrics = self.shared.metrics.load();
         let reuse = self.shared.settings.load().generation.dynamic.cache.reuse;
         if reuse.has_ended(&metrics, now) {
-            effects.push(Effect::Refresh);
+            effects.push(OptimizerEffect::Refresh);
         } else if metrics.collected.is_some() {
             self.plan(now, effects);
         }
     }
 
-    fn ask_early(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn ask_early(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
         if self.early == Early::Armed {
             return;
         }
@@ -172,30 +172,35 @@ impl Optimizer {
             .planned
             .map_or(EARLY_CYCLE_GAP, |planned| now.since(planned));
         self.early = Early::Armed;
-        effects.push(Effect::Arm(
+        effects.push(OptimizerEffect::Arm(
             EARLY_CYCLE_GAP.saturating_sub(since),
-            Message::EarlyCycle,
+            OptimizerMessage::EarlyCycle,
         ));
     }
 }
 
 impl StateMachine for Optimizer {
-    type Msg = Message;
-    type Effect = Effect;
+    type Msg = OptimizerMessage;
+    type Effect = OptimizerEffect;
 
-    fn step(&mut self, now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+    fn step(
+        &mut self,
+        now: Moment,
+        event: Event<OptimizerMessage>,
+        effects: &mut Vec<OptimizerEffect>,
+    ) {
         match event {
-            Event::Started | Event::Message(Message::ClaimChanged) => {
+            Event::Started | Event::Message(OptimizerMessage::ClaimChanged) => {
                 if self.shared.metrics.load().collected.is_some() {
                     self.plan(now, effects);
                 }
                 self.arm(now, effects);
             }
-            Event::Message(Message::SnapshotReady) => {
+            Event::Message(OptimizerMessage::SnapshotReady) => {
                 self.plan(now, effects);
                 self.arm(now, effects);
             }
-            Event::Message(Message::Deadline { timer_epoch }) => {
+            Event::Message(OptimizerMessage::Deadline { timer_epoch }) => {
                 if timer_epoch == self.timer_epoch
                     || self.shared.mutations.has(Mutation::DeadlineUnchecked)
                 {
@@ -203,23 +208,23 @@ impl StateMachine for Optimizer {
                     self.arm(now, effects);
                 }
             }
-            Event::Message(Message::GenerationChanged) => self.arm(now, effects),
-            Event::Message(Message::VariantResolved | Message::RequestsHeld) => {
+            Event::Message(OptimizerMessage::GenerationChanged) => self.arm(now, effects),
+            Event::Message(OptimizerMessage::VariantResolved | OptimizerMessage::RequestsHeld) => {
                 self.ask_early(now, effects);
             }
-            Event::Message(Message::EarlyCycle) => {
+            Event::Message(OptimizerMessage::EarlyCycle) => {
                 self.early = Early::NotAsked;
                 self.plan_early(now, effects);
             }
         }
     }
 
-    fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+    fn perform(&mut self, cx: &Context<OptimizerMessage>, effect: OptimizerEffect) {
         match effect {
-            Effect::Publish(plan) => self.plans.put(plan),
-            Effect::Arm(after, message) => cx.arm(after, message),
+            OptimizerEffect::Publish(plan) => self.plans.put(plan),
+            OptimizerEffect::Arm(after, message) => cx.arm(after, message),
             // An absent collector collects when it is back, and its tick comes anyway.
-            Effect::Refresh => self.collector.hint(collector::Message::Refresh),
+            OptimizerEffect::Refresh => self.collector.hint(collector::CollectorMessage::Refresh),
         }
     }
 }

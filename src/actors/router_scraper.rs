@@ -32,7 +32,7 @@ const ROUTERS: usize = 4;
 
 /// Messages of the router scraper.
 #[derive(Debug)]
-pub enum Message {
+pub enum RouterScraperMessage {
     /// To itself: time for the next round.
     Round,
     /// To itself: go on with the pools that are waiting.
@@ -44,7 +44,7 @@ pub enum Message {
 pub struct RouterScraper {
     shared: SharedState,
     routers: Arc<dyn RouterApi>,
-    optimizer: Address<optimizer::Message>,
+    optimizer: Address<optimizer::OptimizerMessage>,
     waiting: VecDeque<ObjectKey>,
     asked: BTreeMap<ObjectKey, Asked>,
 }
@@ -88,7 +88,7 @@ impl RouterScraper {
     pub fn new(
         shared: SharedState,
         routers: Arc<dyn RouterApi>,
-        optimizer: Address<optimizer::Message>,
+        optimizer: Address<optimizer::OptimizerMessage>,
     ) -> Self {
         Self {
             shared,
@@ -133,7 +133,7 @@ impl RouterScraper {
         pools
     }
 
-    fn begin_round(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
+    fn begin_round(&mut self, cx: &Context<RouterScraperMessage>) -> Result<(), ActorError> {
         let pools = self.pools(cx.now());
         self.waiting = pools.keys().cloned().collect();
         self.asked.retain(|pool, _| pools.contains_key(pool));
@@ -142,12 +142,12 @@ impl RouterScraper {
         }
         let count = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         let round = ROUND.max(ROUND_PER_POOL.saturating_mul(count));
-        cx.arm(round, Message::Round);
+        cx.arm(round, RouterScraperMessage::Round);
         self.publish(cx)
     }
 
     /// Asks the routers of the first pools waiting, and publishes what they say.
-    async fn scrape(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
+    async fn scrape(&mut self, cx: &Context<RouterScraperMessage>) -> Result<(), ActorError> {
         let dynamic = &self.shared.settings.load().generation.dynamic;
         let width = dynamic.scale_from_zero_concurrency.max(1);
         let mut answers = BTreeMap::new();
@@ -174,7 +174,7 @@ impl RouterScraper {
             self.take(&pool, answer);
         }
         if !self.waiting.is_empty() {
-            cx.tell_self(Message::Scrape);
+            cx.tell_self(RouterScraperMessage::Scrape);
         }
         self.publish(cx)
     }
@@ -221,7 +221,7 @@ impl RouterScraper {
     }
 
     /// Publishes what is known of each model, and has a cycle decide where requests have come.
-    fn publish(&self, cx: &Context<Message>) -> Result<(), ActorError> {
+    fn publish(&self, cx: &Context<RouterScraperMessage>) -> Result<(), ActorError> {
         let mut pools: BTreeMap<&ModelKey, Vec<&Asked>> = BTreeMap::new();
         for asked in self.asked.values() {
             for model in &asked.models {
@@ -243,7 +243,8 @@ impl RouterScraper {
         self.shared.direct.publish(cx.epoch(), Arc::new(after))?;
         if has_come {
             // An absent optimizer finds the queue when it is back.
-            self.optimizer.hint(optimizer::Message::RequestsHeld);
+            self.optimizer
+                .hint(optimizer::OptimizerMessage::RequestsHeld);
         }
         Ok(())
     }
@@ -319,16 +320,16 @@ impl Silence {
 }
 
 impl Actor for RouterScraper {
-    type Msg = Message;
+    type Msg = RouterScraperMessage;
 
     async fn handle(
         &mut self,
-        cx: &Context<Message>,
-        event: Event<Message>,
+        cx: &Context<RouterScraperMessage>,
+        event: Event<RouterScraperMessage>,
     ) -> Result<(), ActorError> {
         match event {
-            Event::Started | Event::Message(Message::Round) => self.begin_round(cx)?,
-            Event::Message(Message::Scrape) => {}
+            Event::Started | Event::Message(RouterScraperMessage::Round) => self.begin_round(cx)?,
+            Event::Message(RouterScraperMessage::Scrape) => {}
         }
         self.scrape(cx).await
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
-use crate::actors::denials::Denials;
 use crate::actors::mirrors::target_of;
 use crate::actors::mutations;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::requests::Asker;
 use crate::actors::shared_state::SharedState;
-use crate::actors::variants::Dirty;
+use crate::actors::variants::Invalidation;
 use crate::cluster::client::RequestError;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::{
@@ -35,7 +35,7 @@ const BATCH: usize = 32;
 
 /// Messages of the scale reader.
 #[derive(Debug)]
-pub enum Message {
+pub enum ScaleReaderMessage {
     /// The bell of newly named targets rang.
     TargetNamed,
     /// To itself: time for the next round.
@@ -49,13 +49,13 @@ pub enum Message {
 
 /// Ways to others.
 #[derive(Debug, Clone)]
-pub struct Connections {
+pub struct ScaleReaderConnections {
     /// Targets that variants have come to name.
     pub named: DirtySet<TargetKey>,
     /// The registry of variants.
-    pub dirty: DirtySet<Dirty>,
+    pub dirty: DirtySet<Invalidation>,
     /// People, of a right that is missing.
-    pub denials: Denials,
+    pub permissions: PermissionReporter,
 }
 
 /// What came of asking for one target; `None` where nobody was asked.
@@ -66,7 +66,7 @@ type Reading = Option<Result<ScaleReading, ReadError>>;
 pub struct ScaleReader {
     shared: SharedState,
     api: ScaleApi,
-    connections: Connections,
+    connections: ScaleReaderConnections,
     waiting: VecDeque<TargetKey>,
     /// Resources of kinds, as discovery answered in this round.
     resources: BTreeMap<ScaleKind, Result<ApiResource, Arc<str>>>,
@@ -77,7 +77,7 @@ pub struct ScaleReader {
 
 impl ScaleReader {
     /// A new life of the role.
-    pub fn new(shared: SharedState, api: ScaleApi, connections: Connections) -> Self {
+    pub fn new(shared: SharedState, api: ScaleApi, connections: ScaleReaderConnections) -> Self {
         Self {
             shared,
             api,
@@ -101,14 +101,14 @@ impl ScaleReader {
         named.collect()
     }
 
-    fn begin_round(&mut self, cx: &Context<Message>) {
+    fn begin_round(&mut self, cx: &Context<ScaleReaderMessage>) {
         self.resources.clear();
         self.waiting = self.named().into_keys().collect();
         let count = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         self.timer_epoch += 1;
         let timer_epoch = self.timer_epoch;
         let round = ROUND.max(ROUND_PER_TARGET.saturating_mul(count));
-        cx.arm(round, Message::Round { timer_epoch });
+        cx.arm(round, ScaleReaderMessage::Round { timer_epoch });
     }
 
     /// Puts what was named just now first.
@@ -120,7 +120,7 @@ impl ScaleReader {
     }
 
     /// Reads the first of those waiting, and publishes what they say.
-    async fn read(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
+    async fn read(&mut self, cx: &Context<ScaleReaderMessage>) -> Result<(), ActorError> {
         let named = self.named();
         let batch: BTreeSet<TargetKey> = (0..BATCH)
             .map_while(|_| self.waiting.pop_front())
@@ -171,22 +171,22 @@ impl ScaleReader {
         }
         self.publish(cx, &named, readings)?;
         if !is_spared && !self.waiting.is_empty() {
-            cx.tell_self(Message::Read);
+            cx.tell_self(ScaleReaderMessage::Read);
         }
         Ok(())
     }
 
-    fn is_spared(&self, cx: &Context<Message>) -> bool {
+    fn is_spared(&self, cx: &Context<ScaleReaderMessage>) -> bool {
         let now = cx.now();
         self.spared
             .is_some_and(|until| now.monotonic < until.monotonic)
     }
 
     /// Leaves the API server alone for as long as it has asked for, if it has, and goes on then.
-    fn spare(&mut self, cx: &Context<Message>, asked: Option<Duration>) {
+    fn spare(&mut self, cx: &Context<ScaleReaderMessage>, asked: Option<Duration>) {
         if let Some(asked) = mutations::asked(&self.shared.mutations, asked) {
             self.spared = self.spared.max(Some(cx.now().later(asked)));
-            cx.arm(asked, Message::Read);
+            cx.arm(asked, ScaleReaderMessage::Read);
         }
     }
 
@@ -204,7 +204,7 @@ impl ScaleReader {
         let requests = &self.shared.requests;
         requests.failed(Asker::Scale, &error.to_string());
         if error.is_denied() {
-            self.connections.denials.tell("Discover", error);
+            self.connections.permissions.tell("Discover", error);
         }
     }
 
@@ -218,7 +218,7 @@ impl ScaleReader {
         for error in &errors {
             tracing::warn!(%error, "scale subresource not read");
             if matches!(error, ReadError::Denied { .. }) {
-                self.connections.denials.tell("Read", error);
+                self.connections.permissions.tell("Read", error);
             }
         }
         let requests = &self.shared.requests;
@@ -232,7 +232,7 @@ impl ScaleReader {
     /// What was not read keeps what it said before.
     fn publish(
         &self,
-        cx: &Context<Message>,
+        cx: &Context<ScaleReaderMessage>,
         named: &BTreeMap<TargetKey, ScaleKind>,
         readings: Vec<(TargetKey, Reading)>,
     ) -> Result<(), ActorError> {
@@ -264,10 +264,10 @@ impl ScaleReader {
         if *before == after {
             return Ok(());
         }
-        let changed: Vec<Dirty> = after
+        let changed: Vec<Invalidation> = after
             .iter()
             .filter(|(target, reading)| before.get(target) != Some(reading))
-            .map(|(target, _)| Dirty::Target(target.clone()))
+            .map(|(target, _)| Invalidation::Target(target.clone()))
             .collect();
         let scales = &self.shared.mirrors.scales;
         scales.publish(cx.epoch(), Arc::new(after))?;
@@ -289,22 +289,24 @@ pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleKind)> {
 }
 
 impl Actor for ScaleReader {
-    type Msg = Message;
+    type Msg = ScaleReaderMessage;
 
     async fn handle(
         &mut self,
-        cx: &Context<Message>,
-        event: Event<Message>,
+        cx: &Context<ScaleReaderMessage>,
+        event: Event<ScaleReaderMessage>,
     ) -> Result<(), ActorError> {
         match event {
             Event::Started => self.begin_round(cx),
-            Event::Message(Message::Round { timer_epoch }) if timer_epoch == self.timer_epoch => {
+            Event::Message(ScaleReaderMessage::Round { timer_epoch })
+                if timer_epoch == self.timer_epoch =>
+            {
                 self.begin_round(cx);
             }
-            Event::Message(Message::Round { .. }) => return Ok(()),
+            Event::Message(ScaleReaderMessage::Round { .. }) => return Ok(()),
             // A kind may have been defined since.
-            Event::Message(Message::TargetNamed) => self.resources.clear(),
-            Event::Message(Message::Read) => {}
+            Event::Message(ScaleReaderMessage::TargetNamed) => self.resources.clear(),
+            Event::Message(ScaleReaderMessage::Read) => {}
         }
         self.hurry();
         self.read(cx).await

@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::actors::board::Board;
-use crate::actors::config::Told;
-use crate::actors::mirrors::{self, Contact, Mirrors, Sighting};
-use crate::actors::optimizer::Proposal;
+use crate::actors::config::ReportedFindings;
+use crate::actors::mirrors::{self, Mirrors, SyncStatus, TargetLookup};
+use crate::actors::optimizer::PlanProposal;
 use crate::actors::records::Records;
+use crate::actors::relist_request::RelistRequest;
 use crate::actors::requests::Requests;
-use crate::actors::reread::Reread;
 use crate::claim::ClaimReader;
 use crate::cluster::event::Regarding;
 use crate::cluster::mirror::SyncState;
@@ -80,7 +80,7 @@ pub struct SharedState {
     /// Objects of the cluster.
     pub mirrors: Mirrors,
     /// The wish to have the variants read anew.
-    pub reread: Reread,
+    pub relists: RelistRequest,
     /// One view per variant.
     pub board: Board,
     /// What is published per variant.
@@ -104,11 +104,11 @@ pub struct SharedState {
     /// What is known of other controllers.
     pub rivals: Arc<RwLock<Rivals>>,
     /// The last plan that was published, and the term that it is of.
-    pub plan: Cell<Option<Proposal>>,
+    pub plan: Cell<Option<PlanProposal>>,
     /// The series.
     pub series: Arc<Metrics>,
     /// What was said about settings last.
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<ReportedFindings>>,
     /// Number of the last planning cycle.
     pub cycles: Arc<AtomicU64>,
     /// The defect of this process, if one is planted.
@@ -128,7 +128,7 @@ impl SharedState {
         let schedule = Schedule::starting(clock.now(), generation.dynamic.interval);
         Self {
             mirrors,
-            reread: Reread::default(),
+            relists: RelistRequest::default(),
             board: Board::default(),
             records: Records::default(),
             settings: Cell::new(InForce {
@@ -161,8 +161,8 @@ impl SharedState {
 
     /// The same, after a start that has logged these findings.
     #[must_use]
-    pub fn told_at_start(self, findings: &Findings) -> Self {
-        *self.told() = Told::at_start(findings);
+    pub fn with_reported_findings(self, findings: &Findings) -> Self {
+        *self.told() = ReportedFindings::at_start(findings);
         self
     }
 
@@ -212,7 +212,7 @@ impl SharedState {
         let target = self.mirrors.target_of(&record);
         let sighting = target
             .as_ref()
-            .map_or(Sighting::Missing, |target| self.mirrors.sight(target));
+            .map_or(TargetLookup::Missing, |target| self.mirrors.sight(target));
         let pods = sighting
             .found()
             .and_then(|target| self.mirrors.pods(target));
@@ -287,9 +287,9 @@ impl SharedState {
     }
 
     /// Every kind that is watched in this scope and with these settings.
-    fn contacts(&self) -> Vec<Contact> {
+    fn contacts(&self) -> Vec<SyncStatus> {
         let needs_nodes = self.settings.load().needs_nodes();
-        let is_needed = |contact: &Contact| match contact.kind {
+        let is_needed = |contact: &SyncStatus| match contact.kind {
             WatchedKind::Node | WatchedKind::HoldingPod => needs_nodes,
             _ => true,
         };
@@ -354,7 +354,7 @@ impl SharedState {
     }
 
     /// What was said about settings last.
-    pub fn told(&self) -> MutexGuard<'_, Told> {
+    pub fn told(&self) -> MutexGuard<'_, ReportedFindings> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -447,8 +447,8 @@ struct DebugContext {
     pools: Vec<Arc<PoolObject>>,
 }
 
-fn mirror_reason(contact: Contact, now: Moment) -> Reason {
-    let Contact {
+fn mirror_reason(contact: SyncStatus, now: Moment) -> Reason {
+    let SyncStatus {
         kind,
         sync,
         last,

@@ -16,7 +16,7 @@ use crate::policy::rival::{Holding, Owner, Standing};
 
 /// What a status that is stored differs in from the one that should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Difference {
+pub enum StatusDifference {
     /// In replicas, accelerator, a condition's status or reason, or the generation of the object.
     Essence,
     /// In the words of a condition alone: who else claims the target, what is waited for.
@@ -30,7 +30,7 @@ pub fn patch(
     object: &VariantRecord,
     manager: &str,
     now: WallTime,
-) -> Option<(StatusPatch, Difference)> {
+) -> Option<(StatusPatch, StatusDifference)> {
     let stored = &object.status;
     let conflict = judged::conflict(&record.standing);
     let ours: Vec<_> = match record.standing {
@@ -68,8 +68,8 @@ pub fn patch(
         && record.allocation != Allocation::Cleared
         && !stored.conditions.is_empty();
     let difference = match same {
-        false => Difference::Essence,
-        true if condition::reworded(&stored.conditions, &conditions) => Difference::Words,
+        false => StatusDifference::Essence,
+        true if condition::reworded(&stored.conditions, &conditions) => StatusDifference::Words,
         true => return None,
     };
     if awaits {
@@ -114,7 +114,7 @@ fn report(
     record: &Record,
     object: &VariantRecord,
     conditions: Vec<Condition>,
-) -> Option<(StatusPatch, Difference)> {
+) -> Option<(StatusPatch, StatusDifference)> {
     if !condition::differ(&object.status.conditions, &conditions) {
         return None;
     }
@@ -122,7 +122,7 @@ fn report(
         conditions,
         ..VariantAutoscalingStatus::default()
     };
-    Some((stored_as(object, record, status), Difference::Essence))
+    Some((stored_as(object, record, status), StatusDifference::Essence))
 }
 
 /// The patch of an object as it was last seen.
@@ -155,7 +155,7 @@ fn decided(record: &Record) -> Option<OptimizedAlloc> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Difference, StatusPatch};
+    use super::{StatusDifference, StatusPatch};
     use crate::api::variant_autoscaling::VariantAutoscalingStatus;
     use crate::cluster::project::variant::VariantRecord;
     use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
@@ -256,7 +256,7 @@ mod tests {
         let mut reworded = record(Some(3), ConditionStatus::True);
         reworded.conditions[0].message = "in other words".to_owned();
         let (patch, difference) = super::patch(&reworded, &stored, "wva-me", NOW).unwrap();
-        assert_eq!(difference, Difference::Words);
+        assert_eq!(difference, StatusDifference::Words);
         assert_eq!(patch.status.conditions[0].message, "in other words");
         let time = |patch: &StatusPatch| patch.status.conditions[0].last_transition_time.clone();
         assert_eq!(

@@ -8,13 +8,13 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tracing::{Instrument, Span};
 
-use crate::actors::denials::Denials;
-use crate::actors::emitter::Settled;
-use crate::actors::intents::{Intent, Intents};
+use crate::actors::emitter::StatusWriteResult;
 use crate::actors::mutations;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::requests::Asker;
+use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::actors::shared_state::SharedState;
-use crate::actors::status::{self, Difference};
+use crate::actors::status::{self, StatusDifference};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
 use crate::env::{Generator, Mutation};
@@ -48,7 +48,7 @@ const REQUESTS: u32 = 5;
 
 /// Messages of the status writer.
 #[derive(Debug)]
-pub enum Message {
+pub enum StatusWriterMessage {
     /// Something is in the set of intents.
     Work,
     /// To itself: a delayed intent is due.
@@ -60,19 +60,19 @@ pub enum Message {
 
 /// Whom the status writer tells.
 #[derive(Debug, Clone)]
-pub struct Connections {
+pub struct StatusWriterConnections {
     /// The emitter, of what is stored.
-    pub settled: DirtySet<Settled>,
+    pub settled: DirtySet<StatusWriteResult>,
     /// People, of a right that is missing.
-    pub denials: Denials,
+    pub permissions: PermissionReporter,
 }
 
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct StatusWriter {
     shared: SharedState,
-    intents: Intents<VariantKey>,
-    connections: Connections,
+    intents: RetryQueue<VariantKey>,
+    connections: StatusWriterConnections,
     api: StatusApi,
     generator: Generator,
     /// When each object was written last.
@@ -86,7 +86,7 @@ pub struct StatusWriter {
 
 /// What became of one intent.
 #[derive(Debug)]
-enum Outcome {
+enum WriteOutcome {
     /// Nothing is there to write to.
     Absent,
     /// Nothing differs.
@@ -105,8 +105,8 @@ impl StatusWriter {
     /// A new life of the role.
     pub fn new(
         shared: SharedState,
-        intents: Intents<VariantKey>,
-        connections: Connections,
+        intents: RetryQueue<VariantKey>,
+        connections: StatusWriterConnections,
         api: StatusApi,
         generator: Generator,
     ) -> Self {
@@ -132,7 +132,7 @@ impl StatusWriter {
 
     /// Writes what is due. It goes on with what becomes due meanwhile, but not for so long that it passes for hung:
     /// where writes are not answered, each takes its time.
-    async fn work(&mut self, cx: &Context<Message>) {
+    async fn work(&mut self, cx: &Context<StatusWriterMessage>) {
         let began = cx.now();
         let term = self.shared.claim.term();
         if term != self.term {
@@ -142,7 +142,7 @@ impl StatusWriter {
         }
         while self.spared_until(cx.now()).is_none() {
             if cx.now().since(began) >= AT_A_TIME {
-                cx.tell_self(Message::Work);
+                cx.tell_self(StatusWriterMessage::Work);
                 return;
             }
             let batch = self.intents.take_due(cx.now(), IN_FLIGHT);
@@ -169,7 +169,7 @@ impl StatusWriter {
             self.timer_epoch += 1;
             cx.arm(
                 due.since(cx.now()),
-                Message::Due {
+                StatusWriterMessage::Due {
                     timer_epoch: self.timer_epoch,
                 },
             );
@@ -187,31 +187,31 @@ impl StatusWriter {
         in_cycle(record.and_then(|record| record.decided.cycle))
     }
 
-    async fn write(&self, now: Moment, key: &VariantKey) -> Outcome {
+    async fn write(&self, now: Moment, key: &VariantKey) -> WriteOutcome {
         // Read before the record, which may be replaced meanwhile.
         let term = self.shared.records.term();
         let record = self.shared.records.get(key);
         let object = self.shared.mirrors.managed(key);
         let Some((record, object)) = record.zip(object) else {
-            return Outcome::Absent;
+            return WriteOutcome::Absent;
         };
         let Some((mut patch, difference)) =
             status::patch(&record, &object, &self.api.manager, now.wall)
         else {
-            return Outcome::Nothing;
+            return WriteOutcome::Nothing;
         };
-        if difference == Difference::Words
+        if difference == StatusDifference::Words
             && let Some(mut due) = self.written.get(key).copied()
         {
             due.monotonic += WORDS;
             if now < due {
-                return Outcome::Later(due);
+                return WriteOutcome::Later(due);
             }
         }
         // What was decided in an earlier term is not told in this one: somebody else may have led since.
         let permit = self.shared.permit(now, self.api.timeout * REQUESTS);
         let Some(permit) = permit.filter(|permit| permit.term() == term) else {
-            return Outcome::NoClaim;
+            return WriteOutcome::NoClaim;
         };
         if self.shared.mutations.has(Mutation::StatusUnversioned) {
             patch.resource_version = Arc::from("");
@@ -219,32 +219,34 @@ impl StatusWriter {
         mutations::status(&self.shared.mutations, &object, &mut patch);
         let retired = self.dead(&object, now);
         match apply_status(permit, &self.api, &patch, &retired).await {
-            Ok(written) => Outcome::Written(written, record.values.map(|values| values.desired)),
-            Err(error) => Outcome::Failed(error),
+            Ok(written) => {
+                WriteOutcome::Written(written, record.values.map(|values| values.desired))
+            }
+            Err(error) => WriteOutcome::Failed(error),
         }
     }
 
-    fn settle(&mut self, now: Moment, outcome: Outcome, key: VariantKey, intent: Intent) {
+    fn settle(&mut self, now: Moment, outcome: WriteOutcome, key: VariantKey, intent: RetryEntry) {
         match outcome {
-            Outcome::Absent => {
+            WriteOutcome::Absent => {
                 self.written.remove(&key);
                 self.settled(key, None);
             }
-            Outcome::Nothing => self.settled(key, None),
-            Outcome::Later(due) => {
+            WriteOutcome::Nothing => self.settled(key, None),
+            WriteOutcome::Later(due) => {
                 self.settled(key.clone(), None);
                 let not_before = Some(due);
-                let intent = Intent {
+                let intent = RetryEntry {
                     failures: 0,
                     not_before,
                 };
                 self.intents.put_back(key, intent);
             }
-            Outcome::NoClaim => {
+            WriteOutcome::NoClaim => {
                 self.count("no-claim");
                 self.await_claim(now, key);
             }
-            Outcome::Written(written, stored) => {
+            WriteOutcome::Written(written, stored) => {
                 if !written.rivals.is_empty() {
                     tracing::warn!(variant = %key, rivals = ?written.rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
@@ -253,11 +255,11 @@ impl StatusWriter {
                 self.count("written");
                 self.settled(key, stored);
             }
-            Outcome::Failed(error) => self.failed(now, &error, key, intent),
+            WriteOutcome::Failed(error) => self.failed(now, &error, key, intent),
         }
     }
 
-    fn failed(&mut self, now: Moment, error: &StatusError, key: VariantKey, intent: Intent) {
+    fn failed(&mut self, now: Moment, error: &StatusError, key: VariantKey, intent: RetryEntry) {
         let asked = mutations::asked(&self.shared.mutations, error.retry_after());
         self.spared = self.spared.max(asked.map(|asked| now.later(asked)));
         let failures = intent.failures.saturating_add(1);
@@ -282,7 +284,7 @@ impl StatusWriter {
         let mut not_before = now;
         not_before.monotonic += delay;
         let not_before = Some(not_before);
-        let intent = Intent {
+        let intent = RetryEntry {
             failures,
             not_before,
         };
@@ -297,7 +299,7 @@ impl StatusWriter {
         if self.shared.claim.may_write(now) {
             let mut due = now;
             due.monotonic += RENEWAL;
-            let intent = Intent {
+            let intent = RetryEntry {
                 failures: 0,
                 not_before: Some(due),
             };
@@ -307,7 +309,9 @@ impl StatusWriter {
 
     /// Tells the emitter which count is stored now, if that is known.
     fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
-        self.connections.settled.insert(Settled { key, stored });
+        self.connections
+            .settled
+            .insert(StatusWriteResult { key, stored });
     }
 
     fn count(&self, result: &str) {
@@ -331,31 +335,33 @@ impl StatusWriter {
             self.shared.requests.failed(Asker::Status, &grievance);
         }
         if matches!(error, StatusError::Forbidden { .. }) {
-            self.connections.denials.tell("Write", error);
+            self.connections.permissions.tell("Write", error);
         }
     }
 }
 
 impl Actor for StatusWriter {
-    type Msg = Message;
+    type Msg = StatusWriterMessage;
 
     async fn handle(
         &mut self,
-        cx: &Context<Message>,
-        event: Event<Message>,
+        cx: &Context<StatusWriterMessage>,
+        event: Event<StatusWriterMessage>,
     ) -> Result<(), ActorError> {
         match event {
             Event::Started => self.full_pass(),
-            Event::Message(Message::Due { timer_epoch }) if timer_epoch != self.timer_epoch => {
+            Event::Message(StatusWriterMessage::Due { timer_epoch })
+                if timer_epoch != self.timer_epoch =>
+            {
                 return Ok(());
             }
-            Event::Message(Message::Due { .. } | Message::Work) => {}
+            Event::Message(StatusWriterMessage::Due { .. } | StatusWriterMessage::Work) => {}
         }
         self.work(cx).await;
         Ok(())
     }
 
-    async fn retire(&mut self, cx: &Context<Message>) {
+    async fn retire(&mut self, cx: &Context<StatusWriterMessage>) {
         self.work(cx).await;
     }
 }

@@ -14,7 +14,7 @@ use crate::policy::variant::VariantState;
 
 /// Messages of a variant.
 #[derive(Debug)]
-pub enum Message {
+pub enum VariantMessage {
     /// Something it depends on changed.
     Refresh,
     /// To itself: look again, although nothing changed.
@@ -26,33 +26,33 @@ pub enum Message {
 
 /// What a variant asks its shell to do.
 #[derive(Debug)]
-pub enum Effect {
+pub enum VariantEffect {
     /// Put a view on the board.
     Show(Arc<VariantView>),
     /// Come back.
-    Arm(Duration, Message),
+    Arm(Duration, VariantMessage),
 }
 
 /// The machine behind the role.
 #[derive(Debug)]
-pub struct Variant {
+pub struct VariantActor {
     key: VariantKey,
     shared: SharedState,
     epoch: Epoch,
     changed: DirtySet<VariantKey>,
-    optimizer: Address<optimizer::Message>,
+    optimizer: Address<optimizer::OptimizerMessage>,
     state: VariantState,
     timer_epoch: u64,
 }
 
-impl Variant {
+impl VariantActor {
     /// A new life of the role; it takes up the clocks that its predecessor left on the board.
     pub fn new(
         key: VariantKey,
         shared: SharedState,
         epoch: &Epoch,
         changed: DirtySet<VariantKey>,
-        optimizer: Address<optimizer::Message>,
+        optimizer: Address<optimizer::OptimizerMessage>,
     ) -> Self {
         let mut known = shared.board.get(&key);
         if shared.mutations.has(Mutation::ClocksForgotten) {
@@ -70,16 +70,16 @@ impl Variant {
         }
     }
 
-    fn refresh(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    fn refresh(&mut self, now: Moment, effects: &mut Vec<VariantEffect>) {
         let Some(refreshed) = self.shared.refresh(&self.key, &mut self.state, now) else {
             return;
         };
-        effects.push(Effect::Show(refreshed.view));
+        effects.push(VariantEffect::Show(refreshed.view));
         if let Some(after) = refreshed.look_again {
             self.timer_epoch += 1;
-            effects.push(Effect::Arm(
+            effects.push(VariantEffect::Arm(
                 after,
-                Message::Deadline {
+                VariantMessage::Deadline {
                     timer_epoch: self.timer_epoch,
                 },
             ));
@@ -95,19 +95,25 @@ impl Variant {
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {
             // An absent optimizer plans everything when it comes back.
-            self.optimizer.hint(optimizer::Message::VariantResolved);
+            self.optimizer
+                .hint(optimizer::OptimizerMessage::VariantResolved);
         }
     }
 }
 
-impl StateMachine for Variant {
-    type Msg = Message;
-    type Effect = Effect;
+impl StateMachine for VariantActor {
+    type Msg = VariantMessage;
+    type Effect = VariantEffect;
 
-    fn step(&mut self, now: Moment, event: Event<Message>, effects: &mut Vec<Effect>) {
+    fn step(
+        &mut self,
+        now: Moment,
+        event: Event<VariantMessage>,
+        effects: &mut Vec<VariantEffect>,
+    ) {
         match event {
-            Event::Started | Event::Message(Message::Refresh) => self.refresh(now, effects),
-            Event::Message(Message::Deadline { timer_epoch }) => {
+            Event::Started | Event::Message(VariantMessage::Refresh) => self.refresh(now, effects),
+            Event::Message(VariantMessage::Deadline { timer_epoch }) => {
                 if timer_epoch == self.timer_epoch {
                     self.refresh(now, effects);
                 }
@@ -115,10 +121,10 @@ impl StateMachine for Variant {
         }
     }
 
-    fn perform(&mut self, cx: &Context<Message>, effect: Effect) {
+    fn perform(&mut self, cx: &Context<VariantMessage>, effect: VariantEffect) {
         match effect {
-            Effect::Show(view) => self.show(&view),
-            Effect::Arm(after, message) => cx.arm(after, message),
+            VariantEffect::Show(view) => self.show(&view),
+            VariantEffect::Arm(after, message) => cx.arm(after, message),
         }
     }
 }

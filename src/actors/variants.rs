@@ -21,14 +21,14 @@ const MAX_VARIANTS: usize = 50_000;
 
 /// Messages of the registry.
 #[derive(Debug)]
-pub enum Message {
+pub enum VariantsMessage {
     /// The bell of changed objects rang.
     KeysDirty,
 }
 
 /// Something changed that variants depend on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dirty {
+pub enum Invalidation {
     /// A VariantAutoscaling.
     Variant(VariantKey),
     /// A scale target, or the claim of a variant on it.
@@ -45,9 +45,9 @@ pub enum Dirty {
 #[derive(Debug)]
 pub struct Variants {
     shared: SharedState,
-    dirty: DirtySet<Dirty>,
+    dirty: DirtySet<Invalidation>,
     changed: DirtySet<VariantKey>,
-    optimizer: Address<optimizer::Message>,
+    optimizer: Address<optimizer::OptimizerMessage>,
     events: Events,
     children: BTreeMap<VariantKey, Child>,
     /// Most variants that are run.
@@ -59,7 +59,7 @@ pub struct Variants {
 /// What the registry keeps of a variant.
 #[derive(Debug)]
 struct Child {
-    address: Address<variant::Message>,
+    address: Address<variant::VariantMessage>,
     /// Identity and generation of the object that its actor was last ordered for.
     generation: (Arc<str>, i64),
 }
@@ -68,9 +68,9 @@ impl Variants {
     /// A new life of the role.
     pub fn new(
         shared: SharedState,
-        dirty: DirtySet<Dirty>,
+        dirty: DirtySet<Invalidation>,
         changed: DirtySet<VariantKey>,
-        optimizer: Address<optimizer::Message>,
+        optimizer: Address<optimizer::OptimizerMessage>,
         events: Events,
     ) -> Self {
         Self {
@@ -109,25 +109,25 @@ impl Variants {
     }
 
     /// Variants that must look again.
-    fn affected(&self, dirty: BTreeSet<Dirty>) -> BTreeSet<VariantKey> {
+    fn affected(&self, dirty: BTreeSet<Invalidation>) -> BTreeSet<VariantKey> {
         let mut keys = BTreeSet::new();
         for dirty in dirty {
             match dirty {
-                Dirty::Variant(key) => {
+                Invalidation::Variant(key) => {
                     keys.insert(key);
                 }
-                Dirty::Target(target) => keys.extend(self.shared.mirrors.claimants(&target)),
-                Dirty::Controlled(namespace, controller) => {
+                Invalidation::Target(target) => keys.extend(self.shared.mirrors.claimants(&target)),
+                Invalidation::Controlled(namespace, controller) => {
                     let mirrors = &self.shared.mirrors;
                     for target in mirrors.targets_above(&namespace, &controller) {
                         keys.extend(mirrors.claimants(&target));
                     }
                 }
-                Dirty::Namespace(namespace) => {
+                Invalidation::Namespace(namespace) => {
                     let variants = self.shared.mirrors.variants.in_namespace(&namespace);
                     keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
                 }
-                Dirty::Everything => {
+                Invalidation::Everything => {
                     let variants = self.shared.mirrors.variants.all();
                     keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
                     keys.extend(self.children.keys().cloned());
@@ -180,24 +180,24 @@ impl Variants {
 
 impl Registry for Variants {
     type Key = VariantKey;
-    type Msg = Message;
+    type Msg = VariantsMessage;
 
     fn reconcile(
         &mut self,
-        _cx: &Context<Message>,
-        event: Event<Message>,
+        _cx: &Context<VariantsMessage>,
+        event: Event<VariantsMessage>,
     ) -> Vec<Order<VariantKey>> {
         let mut dirty = self.dirty.drain();
         if matches!(event, Event::Started) {
             // A new life of the supervisor begins with nobody in quarantine.
             self.shared.clear_quarantine();
-            dirty.insert(Dirty::Everything);
+            dirty.insert(Invalidation::Everything);
         }
         let keys = self.affected(dirty);
         for key in &keys {
             if let Some(child) = self.children.get(key) {
                 // A variant that is not there looks at everything when it comes back.
-                child.address.hint(variant::Message::Refresh);
+                child.address.hint(variant::VariantMessage::Refresh);
             }
         }
         keys.into_iter().filter_map(|key| self.order(key)).collect()
@@ -213,7 +213,7 @@ impl Registry for Variants {
         );
         let name = key.clone();
         kit::machine(Role::Variant(key.clone()), &address, move |epoch| {
-            variant::Variant::new(
+            variant::VariantActor::new(
                 name.clone(),
                 shared.clone(),
                 epoch,
@@ -231,7 +231,7 @@ impl Registry for Variants {
         self.shared.set_quarantine(key, None);
         self.changed.insert(key.clone());
         if let Some(next) = self.refused.pop_first() {
-            self.dirty.insert(Dirty::Variant(next));
+            self.dirty.insert(Invalidation::Variant(next));
         }
     }
 

@@ -12,8 +12,8 @@ use kube::Api;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use crate::actors::denials::Denials;
-use crate::actors::reread::Reread;
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::relist_request::RelistRequest;
 use crate::actors::shared_state::{InForce, SharedState};
 use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
 use crate::cluster::project::{Interner, Projected};
@@ -29,19 +29,19 @@ const PULL: Duration = Duration::from_mins(1);
 
 /// Messages of a watcher.
 #[derive(Debug)]
-pub enum Message {
+pub enum WatcherMessage {
     /// To itself: take the next event. There is never more than one in the mailbox, so back pressure
     /// reaches the connection.
     Pull,
 }
 
 /// Whether somebody here reads an object.
-pub type Wanted<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
+pub type ObjectFilter<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
 /// Tells those who depend on a kind.
-pub type Ring<V> = Arc<dyn Fn(News<'_, V>) + Send + Sync>;
+pub type UpdateHandler<V> = Arc<dyn Fn(WatchUpdate<'_, V>) + Send + Sync>;
 
 /// What one kind needs to be watched.
-pub struct Subject<K: Projected> {
+pub struct WatchSpec<K: Projected> {
     /// The kind.
     pub kind: WatchedKind,
     /// Where its objects are listed and watched.
@@ -51,18 +51,18 @@ pub struct Subject<K: Projected> {
     /// Whether the settings in force have anybody read the kind.
     pub needed: fn(&InForce) -> bool,
     /// Whether somebody here reads the object.
-    pub wanted: Wanted<K::View>,
+    pub wanted: ObjectFilter<K::View>,
     /// What is kept of an object that cannot be read; `None` treats it as absent.
     pub malformed: fn(&Malformed, &mut Interner) -> Option<K::View>,
     /// Where it is kept.
     pub mirror: Mirror<K::View>,
     /// Who is told.
-    pub ring: Ring<K::View>,
+    pub notify: UpdateHandler<K::View>,
     /// Who may ask for a fresh list; `None` where nobody does.
-    pub reread: Option<Reread>,
+    pub relists: Option<RelistRequest>,
 }
 
-impl<K: Projected> Clone for Subject<K> {
+impl<K: Projected> Clone for WatchSpec<K> {
     fn clone(&self) -> Self {
         Self {
             kind: self.kind,
@@ -72,16 +72,16 @@ impl<K: Projected> Clone for Subject<K> {
             wanted: Arc::clone(&self.wanted),
             malformed: self.malformed,
             mirror: self.mirror.clone(),
-            ring: Arc::clone(&self.ring),
-            reread: self.reread.clone(),
+            notify: Arc::clone(&self.notify),
+            relists: self.relists.clone(),
         }
     }
 }
 
-impl<K: Projected> fmt::Debug for Subject<K> {
+impl<K: Projected> fmt::Debug for WatchSpec<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Subject")
+            .debug_struct("WatchSpec")
             .field("kind", &self.kind)
             .finish_non_exhaustive()
     }
@@ -89,7 +89,7 @@ impl<K: Projected> fmt::Debug for Subject<K> {
 
 /// What there is to tell.
 #[derive(Debug)]
-pub enum News<'a, V> {
+pub enum WatchUpdate<'a, V> {
     /// One object came, changed or went.
     Changed(&'a Changed<V>),
     /// The mirror holds a complete list for the first time: what is missing does not exist.
@@ -98,9 +98,9 @@ pub enum News<'a, V> {
 
 /// The pump behind the role.
 pub struct Watcher<K: Projected> {
-    subject: Subject<K>,
+    spec: WatchSpec<K>,
     shared: SharedState,
-    denials: Denials,
+    permissions: PermissionReporter,
     watch: Option<Watch<K>>,
     relist: Option<Relist<K::View>>,
     /// The fresh list that was asked for and that the watch began with, at least.
@@ -114,7 +114,7 @@ impl<K: Projected> fmt::Debug for Watcher<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Watcher")
-            .field("subject", &self.subject)
+            .field("subject", &self.spec)
             .finish_non_exhaustive()
     }
 }
@@ -124,11 +124,11 @@ where
     K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     /// A new life of the role.
-    pub fn new(subject: Subject<K>, shared: SharedState, denials: Denials) -> Self {
+    pub fn new(spec: WatchSpec<K>, shared: SharedState, permissions: PermissionReporter) -> Self {
         Self {
-            subject,
+            spec,
             shared,
-            denials,
+            permissions,
             watch: None,
             relist: None,
             rereading: 0,
@@ -137,38 +137,38 @@ where
         }
     }
 
-    fn open(&self, cx: &Context<Message>) -> Watch<K> {
+    fn open(&self, cx: &Context<WatcherMessage>) -> Watch<K> {
         let mut generator = cx.seed().child(&cx.role().to_string());
         let jitter = move |delay| generator.jitter(delay, 0.2);
-        Watch::new(
-            (*self.subject.api).clone(),
-            self.subject.options.clone(),
-            jitter,
-        )
+        Watch::new((*self.spec.api).clone(), self.spec.options.clone(), jitter)
     }
 
     /// Forgets the kind, and waits for settings that need it, for as long as an occasion may take;
     /// whether they came.
-    async fn rest(&mut self, cx: &Context<Message>) -> Result<bool, ActorError> {
+    async fn rest(&mut self, cx: &Context<WatcherMessage>) -> Result<bool, ActorError> {
         if !self.rests {
             self.relist = None;
             // It is what knows for how long the API server is to be left alone.
             if let Some(watch) = &mut self.watch {
                 watch.begin_anew();
             }
-            self.subject.mirror.forget(cx.epoch())?;
+            self.spec.mirror.forget(cx.epoch())?;
             self.rests = true;
         }
         let mut settings = self.shared.settings.follow();
-        let needed = self.subject.needed;
+        let needed = self.spec.needed;
         let in_force = settings.wait_for(needed);
         Ok(timeout(PULL, in_force).await.is_ok())
     }
 
-    fn take_in(&mut self, cx: &Context<Message>, event: WatchEvent<K>) -> Result<(), ActorError> {
+    fn take_in(
+        &mut self,
+        cx: &Context<WatcherMessage>,
+        event: WatchEvent<K>,
+    ) -> Result<(), ActorError> {
         let heard = !matches!(event, WatchEvent::Failed { .. });
         match event {
-            WatchEvent::Restarted => self.relist = Some(self.subject.mirror.relist()),
+            WatchEvent::Restarted => self.relist = Some(self.spec.mirror.relist()),
             WatchEvent::Listed(object) => {
                 let key = key_of(object.meta());
                 let view = object.project(&mut self.texts);
@@ -187,95 +187,95 @@ where
             WatchEvent::Alive => {}
             WatchEvent::Absent { retry_in } => {
                 tracing::debug!(
-                    kind = self.subject.kind.as_str(),
+                    kind = self.spec.kind.as_str(),
                     ?retry_in,
                     "kind is not served"
                 );
-                let first = !self.subject.mirror.synced();
-                for changed in self.subject.mirror.kind_absent(cx.epoch())? {
-                    (self.subject.ring)(News::Changed(&changed));
+                let first = !self.spec.mirror.synced();
+                for changed in self.spec.mirror.kind_absent(cx.epoch())? {
+                    (self.spec.notify)(WatchUpdate::Changed(&changed));
                 }
                 if first {
-                    (self.subject.ring)(News::Synced);
+                    (self.spec.notify)(WatchUpdate::Synced);
                 }
-                self.reread();
+                self.relists();
             }
             WatchEvent::Failed { error, retry_in } => self.fail(cx, &error, retry_in)?,
         }
         if heard {
-            self.subject.mirror.touch(cx.epoch(), cx.now())?;
+            self.spec.mirror.touch(cx.epoch(), cx.now())?;
         }
         Ok(())
     }
 
     fn fail(
         &self,
-        cx: &Context<Message>,
+        cx: &Context<WatcherMessage>,
         error: &WatchError,
         retry_in: Duration,
     ) -> Result<(), ActorError> {
-        tracing::warn!(kind = self.subject.kind.as_str(), %error, ?retry_in, "watch failed");
-        let labels = ["watcher", self.subject.kind.as_str()];
+        tracing::warn!(kind = self.spec.kind.as_str(), %error, ?retry_in, "watch failed");
+        let labels = ["watcher", self.spec.kind.as_str()];
         let errors = &self.shared.series.process.errors;
         errors.with_label_values(&labels).inc();
-        self.subject.mirror.fail(cx.epoch(), &error.to_string())?;
+        self.spec.mirror.fail(cx.epoch(), &error.to_string())?;
         if error.is_forbidden() {
-            self.denials.tell("Watch", error);
+            self.permissions.tell("Watch", error);
         }
         Ok(())
     }
 
     fn list(&mut self, key: ObjectKey, view: K::View) {
         if let Some(relist) = &mut self.relist
-            && (self.subject.wanted)(&view)
+            && (self.spec.wanted)(&view)
             && let Err(error) = relist.add(key, view)
         {
-            tracing::error!(kind = self.subject.kind.as_str(), %error, "object left out");
+            tracing::error!(kind = self.spec.kind.as_str(), %error, "object left out");
         }
     }
 
-    fn swap(&mut self, cx: &Context<Message>) -> Result<(), ActorError> {
+    fn swap(&mut self, cx: &Context<WatcherMessage>) -> Result<(), ActorError> {
         let Some(relist) = self.relist.take() else {
             return Ok(());
         };
-        let first = !self.subject.mirror.synced();
-        for changed in self.subject.mirror.replace(cx.epoch(), relist)? {
+        let first = !self.spec.mirror.synced();
+        for changed in self.spec.mirror.replace(cx.epoch(), relist)? {
             if changed.after.is_none() && self.shared.mutations.has(Mutation::DeletionsUntold) {
                 continue;
             }
-            (self.subject.ring)(News::Changed(&changed));
+            (self.spec.notify)(WatchUpdate::Changed(&changed));
         }
         self.texts.sweep();
         if first {
-            (self.subject.ring)(News::Synced);
+            (self.spec.notify)(WatchUpdate::Synced);
         }
-        self.reread();
+        self.relists();
         Ok(())
     }
 
     /// Says that the fresh list that was asked for is read.
-    fn reread(&self) {
-        if let Some(reread) = &self.subject.reread {
-            reread.done(self.rereading);
+    fn relists(&self) {
+        if let Some(relists) = &self.spec.relists {
+            relists.done(self.rereading);
         }
     }
 
     /// The next event, from a fresh list as soon as somebody asks for one; `None` if there was none for
     /// as long as an occasion may take.
-    async fn next(&mut self, cx: &Context<Message>) -> Option<WatchEvent<K>> {
+    async fn next(&mut self, cx: &Context<WatcherMessage>) -> Option<WatchEvent<K>> {
         let mut watch = match self.watch.take() {
             Some(watch) => watch,
             None => self.open(cx),
         };
-        if let Some(reread) = &self.subject.reread
-            && reread.asked() > self.rereading
+        if let Some(relists) = &self.spec.relists
+            && relists.asked() > self.rereading
         {
-            self.rereading = reread.asked();
+            self.rereading = relists.asked();
             watch.begin_anew();
         }
         let asked = async {
-            match &self.subject.reread {
-                Some(reread) => reread.is_asked_beyond(self.rereading).await,
+            match &self.spec.relists {
+                Some(relists) => relists.is_asked_beyond(self.rereading).await,
                 None => pending().await,
             }
         };
@@ -289,60 +289,59 @@ where
 
     fn apply(
         &self,
-        cx: &Context<Message>,
+        cx: &Context<WatcherMessage>,
         key: ObjectKey,
         view: K::View,
     ) -> Result<(), ActorError> {
-        if !(self.subject.wanted)(&view) {
+        if !(self.spec.wanted)(&view) {
             return self.delete(cx, &key);
         }
-        match self.subject.mirror.apply(cx.epoch(), key, view) {
-            Ok(Some(changed)) => (self.subject.ring)(News::Changed(&changed)),
+        match self.spec.mirror.apply(cx.epoch(), key, view) {
+            Ok(Some(changed)) => (self.spec.notify)(WatchUpdate::Changed(&changed)),
             Ok(None) => {}
             Err(error @ MirrorError::Full { .. }) => {
-                tracing::error!(kind = self.subject.kind.as_str(), %error, "object left out");
+                tracing::error!(kind = self.spec.kind.as_str(), %error, "object left out");
             }
             Err(error @ MirrorError::Superseded(_)) => return Err(error.into()),
         }
         Ok(())
     }
 
-    fn delete(&self, cx: &Context<Message>, key: &ObjectKey) -> Result<(), ActorError> {
-        if let Some(changed) = self.subject.mirror.delete(cx.epoch(), key)? {
-            (self.subject.ring)(News::Changed(&changed));
+    fn delete(&self, cx: &Context<WatcherMessage>, key: &ObjectKey) -> Result<(), ActorError> {
+        if let Some(changed) = self.spec.mirror.delete(cx.epoch(), key)? {
+            (self.spec.notify)(WatchUpdate::Changed(&changed));
         }
         Ok(())
     }
 
     /// Whether a change is not noticed: a planted defect.
     fn misses(&self, metadata: &ObjectMeta) -> bool {
-        if !self.shared.mutations.has(Mutation::PodsMissed) || self.subject.kind != WatchedKind::Pod
-        {
+        if !self.shared.mutations.has(Mutation::PodsMissed) || self.spec.kind != WatchedKind::Pod {
             return false;
         }
         let version = metadata.resource_version.as_deref();
         let version: Option<u64> = version.and_then(|version| version.parse().ok());
         version.is_some_and(|version| version.is_multiple_of(3))
-            && self.subject.mirror.get(&key_of(metadata)).is_some()
+            && self.spec.mirror.get(&key_of(metadata)).is_some()
     }
 
     /// Whether what is gone stays: a planted defect.
     fn keeps(&self) -> bool {
         let mutations = &self.shared.mutations;
-        let is_scaler = self.subject.kind == WatchedKind::HorizontalPodAutoscaler;
+        let is_scaler = self.spec.kind == WatchedKind::HorizontalPodAutoscaler;
         mutations.has(Mutation::DeletionsIgnored)
             || (mutations.has(Mutation::ScalersKept) && is_scaler)
     }
 
     fn malformed(
         &mut self,
-        cx: &Context<Message>,
+        cx: &Context<WatcherMessage>,
         malformed: &Malformed,
     ) -> Result<(), ActorError> {
         let key = malformed.key();
-        tracing::warn!(kind = self.subject.kind.as_str(), error = %malformed, "object cannot be read");
+        tracing::warn!(kind = self.spec.kind.as_str(), error = %malformed, "object cannot be read");
         match (
-            (self.subject.malformed)(malformed, &mut self.texts),
+            (self.spec.malformed)(malformed, &mut self.texts),
             self.relist.is_some(),
         ) {
             (Some(view), true) => self.list(key, view),
@@ -358,17 +357,17 @@ impl<K> Actor for Watcher<K>
 where
     K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    type Msg = Message;
+    type Msg = WatcherMessage;
 
     async fn handle(
         &mut self,
-        cx: &Context<Message>,
-        _occasion: Event<Message>,
+        cx: &Context<WatcherMessage>,
+        _occasion: Event<WatcherMessage>,
     ) -> Result<(), ActorError> {
-        if !(self.subject.needed)(&self.shared.settings.load()) {
+        if !(self.spec.needed)(&self.shared.settings.load()) {
             let is_needed = self.rest(cx).await?;
             if !is_needed {
-                cx.tell_self(Message::Pull);
+                cx.tell_self(WatcherMessage::Pull);
                 return Ok(());
             }
         }
@@ -376,7 +375,7 @@ where
         if let Some(event) = self.next(cx).await {
             self.take_in(cx, event)?;
         }
-        cx.tell_self(Message::Pull);
+        cx.tell_self(WatcherMessage::Pull);
         Ok(())
     }
 }

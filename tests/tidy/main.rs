@@ -222,7 +222,7 @@ fn actors_md_names_every_message() {
     let page = fs::read_to_string(root().join("actors.md")).unwrap();
     let mut seen = 0;
     for (path, text) in sources("src/actors") {
-        let Some(body) = text.split("pub enum Message {").nth(1) else {
+        let Some(body) = text.split("Message {\n").nth(1) else {
             continue;
         };
         let body = body.split("\n}").next().unwrap();

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Config, Connections, Message, Source};
+use super::{Config, ConfigConnections, ConfigMessage, ConfigSource};
 use crate::actors::event_recorder::Events;
 use crate::actors::mirrors::tests::list;
 use crate::actors::shared_state::SharedState;
@@ -110,8 +110,8 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let fixed = environment();
     let address = Address::vacant();
     let bell = address.clone();
-    let connections = Connections {
-        sources: DirtySet::new(move || bell.hint(Message::SourceChanged)),
+    let connections = ConfigConnections {
+        sources: DirtySet::new(move || bell.hint(ConfigMessage::SourceChanged)),
         events: Events::new(shared.series.process.events_dropped.clone(), || {}),
         collector: Address::vacant(),
         optimizer: Address::vacant(),
@@ -136,7 +136,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let mut told = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
         store_maps(&shared, version, maps);
-        bell.insert(Source::ConfigMaps);
+        bell.insert(ConfigSource::ConfigMaps);
         sleep(A_WHILE).await;
         while let Some(event) = events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();

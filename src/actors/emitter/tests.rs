@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::{Connections, Emitter, Message, STORAGE_PATIENCE, Settled};
+use super::{Emitter, EmitterConnections, EmitterMessage, STORAGE_PATIENCE, StatusWriteResult};
 use crate::actors::event_recorder::Events;
-use crate::actors::intents::Intents;
 use crate::actors::mirrors::tests::list;
-use crate::actors::optimizer::Proposal;
+use crate::actors::optimizer::PlanProposal;
+use crate::actors::retry_queue::RetryQueue;
 use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -64,7 +64,7 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
 }
 
 /// Puts the variant on the board and plans it: without metrics its minimum decides.
-fn plan(shared: &SharedState, min: u32, cycle: u64) -> Proposal {
+fn plan(shared: &SharedState, min: u32, cycle: u64) -> PlanProposal {
     let epoch = Epoch::for_test(Role::Variant(key()), 1);
     shared.board.put(&epoch, Arc::new(view(min))).unwrap();
     let generation = &shared.settings.load().generation;
@@ -75,7 +75,7 @@ fn plan(shared: &SharedState, min: u32, cycle: u64) -> Proposal {
         generation.number,
         shared.clock.now(),
     );
-    Proposal {
+    PlanProposal {
         term: shared.claim.term(),
         plan: Arc::new(plan),
         gaps: Arc::default(),
@@ -93,9 +93,9 @@ async fn gauge(shared: &SharedState) -> String {
 
 /// An emitter at work, and the ways to tell it something.
 struct Running {
-    address: Address<Message>,
-    plans: Slot<Proposal>,
-    settled: DirtySet<Settled>,
+    address: Address<EmitterMessage>,
+    plans: Slot<PlanProposal>,
+    settled: DirtySet<StatusWriteResult>,
     actors: ActorRegistry,
     task: JoinHandle<ExitReason>,
 }
@@ -106,19 +106,19 @@ impl Running {
     }
 
     /// One that finds this in the slot.
-    fn with(shared: &SharedState, waiting: Option<Proposal>) -> Self {
+    fn with(shared: &SharedState, waiting: Option<PlanProposal>) -> Self {
         let address = Address::vacant();
         let bell = address.clone();
-        let plans = Slot::new(move || bell.hint(Message::PlanReady));
+        let plans = Slot::new(move || bell.hint(EmitterMessage::PlanReady));
         if let Some(waiting) = waiting {
             plans.put(waiting);
         }
         let bell = address.clone();
-        let settled = DirtySet::new(move || bell.hint(Message::StatusSettled));
-        let connections = Connections {
+        let settled = DirtySet::new(move || bell.hint(EmitterMessage::StatusSettled));
+        let connections = EmitterConnections {
             plans: plans.clone(),
             changed: DirtySet::new(|| {}),
-            statuses: Intents::new(|| {}),
+            statuses: RetryQueue::new(|| {}),
             events: Events::new(shared.series.process.events_dropped.clone(), || {}),
             settled: settled.clone(),
         };
@@ -193,7 +193,7 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
     plans.put(plan(&shared, 4, 2));
     assert_eq!(gauge(&shared).await, "3");
     assert_eq!(shared.records.desired(&key()), Some(Replicas(4)));
-    let stored = |count| Settled {
+    let stored = |count| StatusWriteResult {
         key: key(),
         stored: Some(Replicas(count)),
     };
@@ -209,7 +209,7 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
 
     plans.put(plan(&shared, 6, 4));
     assert_eq!(gauge(&shared).await, "5");
-    settled.insert(Settled {
+    settled.insert(StatusWriteResult {
         key: key(),
         stored: None,
     });
@@ -232,14 +232,14 @@ async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier
         ..view(1)
     };
     shared.board.put(&epoch, Arc::new(now)).unwrap();
-    running.address.hint(Message::ClaimChanged);
+    running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(
         gauge(&shared).await,
         "3",
         "in the same term the plan stands"
     );
     claim(&shared, 3);
-    running.address.hint(Message::ClaimChanged);
+    running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(gauge(&shared).await, "8");
 }
 
@@ -253,7 +253,7 @@ async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
 
     store(&shared, 8);
     claim(&shared, 3);
-    running.address.hint(Message::ClaimChanged);
+    running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(gauge(&shared).await, "8");
     let early = plan(&shared, 1, 2);
     assert_eq!(early.plan.decisions[&key()].target, Some(Replicas(8)));
@@ -281,7 +281,7 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
 
     put(&shared, "v", &json!({}));
     claim(&shared, 3);
-    running.address.hint(Message::ClaimChanged);
+    running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(gauge(&shared).await, "3");
     let snapshot = shared.snapshot(CycleId(2));
     assert_eq!(snapshot.variants[&key()].desired, None);
@@ -321,7 +321,7 @@ async fn an_emitter_that_begins_anew_keeps_nothing_of_the_term_before() {
 
     store(&shared, 8);
     claim(&shared, 3);
-    running.address.hint(Message::ClaimChanged);
+    running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(gauge(&shared).await, "8", "which another one has stored");
     drop(running);
     let _running = Running::start(&shared);

@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::{EventRecorder, Events, Message};
-use crate::actors::denials::Denials;
+use super::{EventRecorder, EventRecorderMessage, Events};
 use crate::actors::emitter::tests::leading;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::{EventApi, EventReason, Notice, Regarding, Severity};
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
@@ -45,8 +45,8 @@ async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
     let address = Address::vacant();
     let bell = address.clone();
     let dropped = shared.series.process.events_dropped.clone();
-    let events = Events::new(dropped, move || bell.hint(Message::Publish));
-    let denials = Denials::for_test(shared.clock.clone(), events.clone());
+    let events = Events::new(dropped, move || bell.hint(EventRecorderMessage::Publish));
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), events.clone());
     let api = EventApi {
         client: server.client(),
         controller: Arc::from("wva"),
@@ -58,7 +58,7 @@ async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
         EventRecorder::new(
             of_recorder.clone(),
             ring.clone(),
-            denials.clone(),
+            permissions.clone(),
             api.clone(),
         )
     });

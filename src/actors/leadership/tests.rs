@@ -8,10 +8,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Election, Leadership, Listeners};
-use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::relist_request::RelistRequest;
 use crate::actors::requests::Requests;
-use crate::actors::reread::Reread;
 use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
@@ -33,13 +33,13 @@ fn held_by(holder: &str, version: &str) -> Value {
 /// Leadership at work.
 struct Running {
     shared: SharedState,
-    reread: Reread,
+    relists: RelistRequest,
     task: JoinHandle<ExitReason>,
 }
 
 impl Running {
     fn start(server: &FakeServer) -> Self {
-        let (shared, reread) = (shared(), Reread::default());
+        let (shared, relists) = (shared(), RelistRequest::default());
         let rules = LeaseRules {
             identity: Arc::from(ME),
             duration: Duration::from_secs(20),
@@ -53,19 +53,19 @@ impl Running {
             api: Box::new(lease),
         };
         let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-        let denials = Denials::for_test(shared.clock.clone(), events);
+        let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
         let listeners = Listeners {
             optimizer: Address::vacant(),
             emitter: Address::vacant(),
             status_writer: Address::vacant(),
         };
-        let (claim, asks) = (shared.claim.clone(), reread.clone());
+        let (claim, asks) = (shared.claim.clone(), relists.clone());
         let leadership = kit::child(Role::Leadership, &Address::vacant(), move |_| {
             Leadership::new(
                 claim.clone(),
                 asks.clone(),
                 Requests::default(),
-                denials.clone(),
+                permissions.clone(),
                 election.clone(),
                 listeners.clone(),
                 SeedTree::new(1).child("leadership"),
@@ -79,7 +79,7 @@ impl Running {
         let tree = vec![leadership];
         Self {
             shared,
-            reread,
+            relists,
             task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
         }
     }
@@ -118,18 +118,18 @@ async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
         ]);
         let running = Running::start(&server);
         let mut claims = running.shared.claim.follow();
-        soon(running.reread.is_asked_beyond(0)).await;
-        assert_eq!(running.reread.asked(), 1);
+        soon(running.relists.is_asked_beyond(0)).await;
+        assert_eq!(running.relists.asked(), 1);
         assert!(!running.leads(), "nothing is read yet");
 
         soon(server.is_asked(3)).await;
-        running.reread.done(1);
-        soon(running.reread.is_asked_beyond(1)).await;
+        running.relists.done(1);
+        soon(running.relists.is_asked_beyond(1)).await;
         assert_eq!(server.asked().len(), 5);
-        assert_eq!(running.reread.asked(), 2);
+        assert_eq!(running.relists.asked(), 2);
         assert!(!running.leads(), "only what another reading tells counts");
 
-        running.reread.done(2);
+        running.relists.done(2);
         soon(claims.changed()).await;
         assert!(running.leads());
         assert_eq!(server.asked().len(), 5);

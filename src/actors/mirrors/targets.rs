@@ -14,7 +14,7 @@ use crate::policy::variant::Lookup;
 
 /// The outcome of looking a target up.
 #[derive(Debug, Clone)]
-pub enum Sighting {
+pub enum TargetLookup {
     /// Here it is.
     Found(Arc<TargetObject>),
     /// There is none.
@@ -27,7 +27,7 @@ pub enum Sighting {
     Unscalable(Arc<str>),
 }
 
-impl Sighting {
+impl TargetLookup {
     /// The target, if it was found.
     pub fn found(&self) -> Option<&Arc<TargetObject>> {
         match self {
@@ -50,7 +50,7 @@ impl Sighting {
 
 impl Mirrors {
     /// Looks a target up.
-    pub fn sight(&self, key: &TargetKey) -> Sighting {
+    pub fn sight(&self, key: &TargetKey) -> TargetLookup {
         match &key.kind {
             TargetKind::Deployment => sight(&self.deployments, key),
             TargetKind::StatefulSet => sight(&self.stateful_sets, key),
@@ -58,13 +58,13 @@ impl Mirrors {
             TargetKind::Other(_) => match self.scales.load().get(key) {
                 Some(ScaleReading::Found(target)) => self
                     .with_ready(target)
-                    .map_or(Sighting::Unsynced, |target| {
-                        Sighting::Found(Arc::new(target))
+                    .map_or(TargetLookup::Unsynced, |target| {
+                        TargetLookup::Found(Arc::new(target))
                     }),
-                Some(ScaleReading::Missing) => Sighting::Missing,
-                Some(ScaleReading::Unheard) => Sighting::Unheard,
-                Some(ScaleReading::Unscalable(why)) => Sighting::Unscalable(Arc::clone(why)),
-                None => Sighting::Unsynced,
+                Some(ScaleReading::Missing) => TargetLookup::Missing,
+                Some(ScaleReading::Unheard) => TargetLookup::Unheard,
+                Some(ScaleReading::Unscalable(why)) => TargetLookup::Unscalable(Arc::clone(why)),
+                None => TargetLookup::Unsynced,
             },
         }
     }
@@ -193,14 +193,14 @@ fn owned(key: &ObjectKey, uid: &Arc<str>) -> Owner {
     }
 }
 
-fn sight(mirror: &Mirror<TargetObject>, key: &TargetKey) -> Sighting {
+fn sight(mirror: &Mirror<TargetObject>, key: &TargetKey) -> TargetLookup {
     match (mirror.get(&object_key(key)), mirror.sync()) {
-        (Some(target), _) => Sighting::Found(target),
-        (None, SyncState::Never) => Sighting::Unsynced,
+        (Some(target), _) => TargetLookup::Found(target),
+        (None, SyncState::Never) => TargetLookup::Unsynced,
         // It may have been made since the API server was last heard of.
-        (None, _) if mirror.trouble().is_some() => Sighting::Unheard,
-        (None, SyncState::Complete) => Sighting::Missing,
-        (None, SyncState::KindAbsent) => Sighting::Unscalable(
+        (None, _) if mirror.trouble().is_some() => TargetLookup::Unheard,
+        (None, SyncState::Complete) => TargetLookup::Missing,
+        (None, SyncState::KindAbsent) => TargetLookup::Unscalable(
             format!(
                 "the API server does not serve {}; install the definition of that kind, which is looked for until it is there, or correct scaleTargetRef",
                 key.kind

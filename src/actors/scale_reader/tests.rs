@@ -53,10 +53,10 @@ async fn requests<const N: usize>(
     list::<VariantAutoscaling>(&shared.mirrors.variants, kind, [variant]);
     let server = FakeServer::new(answers);
     let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let connections = Connections {
+    let connections = ScaleReaderConnections {
         named: DirtySet::new(|| {}),
         dirty: DirtySet::new(|| {}),
-        denials: Denials::for_test(shared.clock.clone(), events),
+        permissions: PermissionReporter::for_test(shared.clock.clone(), events),
     };
     let api = ScaleApi {
         client: server.client(),

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Connections, Message, Outcome, StatusWriter};
-use crate::actors::denials::Denials;
+use super::{StatusWriter, StatusWriterConnections, StatusWriterMessage, WriteOutcome};
 use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
-use crate::actors::intents::Intents;
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::retry_queue::RetryQueue;
 use crate::actors::shared_state::SharedState;
 use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
@@ -23,14 +23,18 @@ use crate::policy::rival::Standing;
 use crate::policy::units::Replicas;
 
 fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
-    with(shared, server, Intents::new(|| {}))
+    with(shared, server, RetryQueue::new(|| {}))
 }
 
-fn with(shared: &SharedState, server: &FakeServer, intents: Intents<VariantKey>) -> StatusWriter {
+fn with(
+    shared: &SharedState,
+    server: &FakeServer,
+    intents: RetryQueue<VariantKey>,
+) -> StatusWriter {
     let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let connections = Connections {
+    let connections = StatusWriterConnections {
         settled: DirtySet::new(|| {}),
-        denials: Denials::for_test(shared.clock.clone(), events),
+        permissions: PermissionReporter::for_test(shared.clock.clone(), events),
     };
     let api = StatusApi {
         client: server.client(),
@@ -81,7 +85,7 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
     let writer = writer(&shared, &server);
     claim(&shared, 3);
     let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, Outcome::NoClaim), "{outcome:?}");
+    assert!(matches!(outcome, WriteOutcome::NoClaim), "{outcome:?}");
     assert!(server.asked().is_empty());
 
     let emitter = Epoch::for_test(Role::Emitter, 1);
@@ -89,7 +93,7 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
     server.then(accepted());
     let outcome = writer.write(now, &key()).await;
     assert!(
-        matches!(outcome, Outcome::Written(_, Some(Replicas(3)))),
+        matches!(outcome, WriteOutcome::Written(_, Some(Replicas(3)))),
         "{outcome:?}"
     );
     assert_eq!(server.asked().len(), 1);
@@ -103,7 +107,7 @@ async fn requests(answer: Answer, seconds: &[u64]) -> Vec<(usize, usize)> {
     let server = FakeServer::new([answer, accepted(), accepted()]);
     let address = Address::vacant();
     let bell = address.clone();
-    let intents = Intents::new(move || bell.hint(Message::Work));
+    let intents = RetryQueue::new(move || bell.hint(StatusWriterMessage::Work));
     let (of_writer, asked, clones) = (shared.clone(), server.clone(), intents.clone());
     let writer = kit::child(Role::StatusWriter, &address, move |_| {
         with(&of_writer, &asked, clones.clone())

@@ -85,7 +85,10 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     assert!(matches!(registry.order(key("a")), Some(Order::End(_))));
     assert!(dirty.drain().is_empty());
     registry.ended(&key("a"));
-    assert_eq!(dirty.drain(), [super::Dirty::Variant(key("c"))].into());
+    assert_eq!(
+        dirty.drain(),
+        [super::Invalidation::Variant(key("c"))].into()
+    );
     assert_eq!(runs(registry.order(key("c"))).as_deref(), Some("c"));
 }
 

@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::{Subject, Watcher};
-use crate::actors::denials::Denials;
+use super::{WatchSpec, Watcher};
 use crate::actors::event_recorder::Events;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -49,8 +49,8 @@ fn silent() -> (mpsc::UnboundedSender<String>, Answer) {
 /// The watcher of VariantAutoscalings at work.
 fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
     let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
-    let denials = Denials::for_test(shared.clock.clone(), Events::new(lost, || {}));
-    let subject = Subject::<VariantAutoscaling> {
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::new(lost, || {}));
+    let spec = WatchSpec::<VariantAutoscaling> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),
         options: WatchOptions::default(),
@@ -58,13 +58,13 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
         wanted: Arc::new(|_| true),
         malformed: |_, _| None,
         mirror: shared.mirrors.variants.clone(),
-        ring: Arc::new(|_| {}),
-        reread: Some(shared.reread.clone()),
+        notify: Arc::new(|_| {}),
+        relists: Some(shared.relists.clone()),
     };
     let of_watcher = shared.clone();
     let role = Role::Watcher(WatchedKind::VariantAutoscaling);
     let watcher = kit::child(role, &Address::vacant(), move |_epoch| {
-        Watcher::new(subject.clone(), of_watcher.clone(), denials.clone())
+        Watcher::new(spec.clone(), of_watcher.clone(), permissions.clone())
     });
     let kit = Kit {
         clock: shared.clock.clone(),
@@ -96,14 +96,14 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
         Some(Replicas(3)),
         "nobody asked"
     );
-    let early = shared.reread.ask(1, Duration::from_millis(1)).await;
+    let early = shared.relists.ask(1, Duration::from_millis(1)).await;
     assert!(!early, "the first list failed");
-    assert!(shared.reread.ask(1, MINUTE).await);
+    assert!(shared.relists.ask(1, MINUTE).await);
     assert_eq!(shared.mirrors.stored(&key), Some(Replicas(8)));
 
-    assert!(shared.reread.ask(1, MINUTE).await, "it is done already");
+    assert!(shared.relists.ask(1, MINUTE).await, "it is done already");
     assert!(
-        !shared.reread.ask(2, MINUTE).await,
+        !shared.relists.ask(2, MINUTE).await,
         "the server answers no more"
     );
     watcher.abort();

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use self::cache::Cache;
 use self::front_proxy::FrontProxies;
-use crate::actors::denials::Denials;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::client::RequestError;
 use crate::cluster::review::{Access, Decision, User, review_access, review_token};
 use crate::env::Clock;
@@ -45,7 +45,7 @@ pub struct Gate {
     users: Cache<[u8; 32], Option<User>>,
     decisions: Cache<(User, Access), Decision>,
     questions: Semaphore,
-    denials: Denials,
+    permissions: PermissionReporter,
     troubles: Mutex<BTreeMap<Question, Trouble>>,
 }
 
@@ -110,7 +110,7 @@ impl Gate {
         clock: Clock,
         client: Client,
         front_proxies: Option<Arc<FrontProxies>>,
-        denials: Denials,
+        permissions: PermissionReporter,
     ) -> Self {
         Self {
             name,
@@ -120,7 +120,7 @@ impl Gate {
             users: Cache::default(),
             decisions: Cache::default(),
             questions: Semaphore::new(QUESTIONS),
-            denials,
+            permissions,
             troubles: Mutex::default(),
         }
     }
@@ -232,7 +232,7 @@ impl Gate {
         if let Some(error) = error
             && error.is_denied()
         {
-            self.denials.tell("Review", error);
+            self.permissions.tell("Review", error);
         }
         let trouble = error.map(|error| Trouble {
             at,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::{Gate, Refusal};
-use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::EventReason;
 use crate::cluster::fake::{Answer, FakeServer, refusal};
 use crate::cluster::review::Access;
@@ -26,8 +26,8 @@ fn gate(server: &FakeServer) -> Gate {
 /// A gate that says in these events what it is denied.
 fn telling(server: &FakeServer, events: &Events) -> Gate {
     let clock = Clock::at(WallTime(0));
-    let denials = Denials::for_test(clock.clone(), events.clone());
-    Gate::new("metrics", clock, server.client(), None, denials)
+    let permissions = PermissionReporter::for_test(clock.clone(), events.clone());
+    Gate::new("metrics", clock, server.client(), None, permissions)
 }
 
 fn silent() -> Events {

@@ -20,7 +20,7 @@ use super::seat::{Cluster, Hears, KEPT_EVERY, LOOK_EVERY, Seat};
 use super::sleep::{Sleep, Sleeper, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
-use crate::actors::optimizer::Proposal;
+use crate::actors::optimizer::PlanProposal;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
@@ -240,7 +240,7 @@ impl Judge {
         let mut plans = door.shared.plan.follow();
         loop {
             let last = Option::clone(&*plans.changed().await);
-            if let Some(Proposal { plan, .. }) = last {
+            if let Some(PlanProposal { plan, .. }) = last {
                 // It may be about an object that was not there at the last look.
                 self.look_around();
                 self.planned(place, &plan);

@@ -19,7 +19,7 @@ use super::record::Recorder;
 use super::routers::{self, Question};
 use super::scenario::{Scenario, Trouble, Variant};
 use super::service::{Service, Tally, tally};
-use crate::actors::optimizer::Proposal;
+use crate::actors::optimizer::PlanProposal;
 use crate::env::Clock;
 use crate::kit::CellFollower;
 use crate::policy::key::VariantKey;
@@ -48,7 +48,7 @@ pub(super) struct Ground {
     pub(super) outages: Outages,
     pub(super) prometheus: Arc<Mutex<Prometheus>>,
     pub(super) doors: Doors,
-    pub(super) plans: CellFollower<Option<Proposal>>,
+    pub(super) plans: CellFollower<Option<PlanProposal>>,
     pub(super) services: Vec<Service>,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
     pub(super) recorder: Option<Recorder>,
@@ -60,7 +60,7 @@ pub(super) struct Ground {
 /// What the world notices between two steps.
 enum Event {
     /// There is a new plan.
-    Planned(Arc<Option<Proposal>>),
+    Planned(Arc<Option<PlanProposal>>),
     /// Somebody wants to see a router's page.
     Asked(Question),
 }
@@ -121,7 +121,7 @@ impl Ground {
             };
             match event {
                 Event::Planned(last) => {
-                    if let Some(Proposal { plan, .. }) = &*last {
+                    if let Some(PlanProposal { plan, .. }) = &*last {
                         self.note(plan);
                     }
                 }

@@ -45,7 +45,7 @@ use self::controller::{Door, Signals};
 use self::ground::{Ground, State};
 use self::record::Recorder;
 use self::service::Service;
-use crate::actors::optimizer::Proposal;
+use crate::actors::optimizer::PlanProposal;
 use crate::app::Controller;
 use crate::env::{Clock, SeedTree};
 use crate::kit::Cell;
@@ -105,7 +105,7 @@ pub struct World {
     pub clock: Clock,
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
-    plans: Cell<Option<Proposal>>,
+    plans: Cell<Option<PlanProposal>>,
     records: watch::Receiver<Option<Record>>,
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,

@@ -265,7 +265,7 @@ fn rising() -> Scenario {
 
 /// The source of each latency line and the observations behind it, in the first plan with any.
 async fn first_lines(door: &Door, within: Duration) -> Vec<(Source, usize)> {
-    let lines = |last: &Option<Proposal>| -> Vec<(Source, usize)> {
+    let lines = |last: &Option<PlanProposal>| -> Vec<(Source, usize)> {
         let models = last.iter().flat_map(|last| last.plan.models.values());
         let reports = models.filter_map(|figures| figures.throughput.as_ref());
         let variants = reports.flat_map(|report| report.variants.values());

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::Sighting;
+use super::TargetLookup;
 use crate::actors::mirrors::Mirrors;
 use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::leader_worker_set::LeaderWorkerSet;
@@ -114,7 +114,7 @@ fn rollout() -> TargetKey {
 }
 
 fn pods(mirrors: &Mirrors, key: &TargetKey) -> Vec<String> {
-    let Sighting::Found(target) = mirrors.sight(key) else {
+    let TargetLookup::Found(target) = mirrors.sight(key) else {
         panic!("{key} is not seen")
     };
     let pods = mirrors.pods(&target).unwrap();
@@ -165,10 +165,10 @@ fn a_leader_is_ready_when_its_workers_are() {
 #[test]
 fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
     let mirrors = world();
-    assert!(matches!(mirrors.sight(&rollout()), Sighting::Unsynced));
+    assert!(matches!(mirrors.sight(&rollout()), TargetLookup::Unsynced));
     let why: Arc<str> = "install it".into();
     read(&mirrors, ScaleReading::Unscalable(Arc::clone(&why)));
-    assert!(matches!(mirrors.sight(&rollout()), Sighting::Unscalable(found) if found == why));
+    assert!(matches!(mirrors.sight(&rollout()), TargetLookup::Unscalable(found) if found == why));
 
     let deployment = mirrors.sight(&key(TargetKind::Deployment, "a"));
     let scale = TargetObject {
@@ -231,10 +231,10 @@ fn a_change_of_a_pod_concerns_everything_above_it() {
 fn a_kind_that_is_not_served_is_told_with_the_remedy() {
     let mirrors = mirrors(PoolGroup::default());
     let target = key(TargetKind::LeaderWorkerSet, "a");
-    assert!(matches!(mirrors.sight(&target), Sighting::Unsynced));
+    assert!(matches!(mirrors.sight(&target), TargetLookup::Unsynced));
     let epoch = Epoch::for_test(Role::Watcher(WatchedKind::LeaderWorkerSet), 1);
     mirrors.leader_worker_sets.kind_absent(&epoch).unwrap();
-    let Sighting::Unscalable(why) = mirrors.sight(&target) else {
+    let TargetLookup::Unscalable(why) = mirrors.sight(&target) else {
         panic!("it is not told")
     };
     assert!(why.contains("does not serve LeaderWorkerSet"), "{why}");
@@ -243,7 +243,7 @@ fn a_kind_that_is_not_served_is_told_with_the_remedy() {
         WatchedKind::LeaderWorkerSet,
         [],
     );
-    assert!(matches!(mirrors.sight(&target), Sighting::Missing));
+    assert!(matches!(mirrors.sight(&target), TargetLookup::Missing));
 }
 
 #[test]

@@ -96,10 +96,10 @@ impl Seat {
         let behind = followed.behind(&settings.generation, &self.fixed, cluster.insider);
         let scales = shared.mirrors.scales.load();
         let count = u32::try_from(scales.len()).unwrap_or(u32::MAX);
-        let reread = KNOWN * 2 + READ_EACH.saturating_mul(count);
+        let relists = KNOWN * 2 + READ_EACH.saturating_mul(count);
         let misread = misread(&scales, cluster.insider);
         let mut found = Vec::new();
-        for target in self.patience.lasting("misread", misread, calm, reread) {
+        for target in self.patience.lasting("misread", misread, calm, relists) {
             let text = format!("the scale of {target} is known otherwise than it is stored");
             found.push(Violation::new("M1", text));
         }

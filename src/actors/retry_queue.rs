@@ -8,38 +8,38 @@ use crate::policy::moment::Moment;
 
 /// Work to be done per key. Adding a key that waits already changes nothing; a failed attempt puts
 /// the key back with a delay.
-pub struct Intents<K>(Arc<Inner<K>>);
+pub struct RetryQueue<K>(Arc<Inner<K>>);
 
 struct Inner<K> {
-    waiting: Mutex<BTreeMap<K, Intent>>,
+    waiting: Mutex<BTreeMap<K, RetryEntry>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
 /// One thing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Intent {
+pub struct RetryEntry {
     /// Attempts that failed so far.
     pub failures: u32,
     /// Not before this moment; `None` means at once.
     pub not_before: Option<Moment>,
 }
 
-impl<K> Clone for Intents<K> {
+impl<K> Clone for RetryQueue<K> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<K: fmt::Debug> fmt::Debug for Intents<K> {
+impl<K: fmt::Debug> fmt::Debug for RetryQueue<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_tuple("Intents")
+            .debug_tuple("RetryQueue")
             .field(&self.0.waiting)
             .finish()
     }
 }
 
-impl<K: Ord + Clone> Intents<K> {
+impl<K: Ord + Clone> RetryQueue<K> {
     /// An empty set whose owner is woken by `wake` when the set stops being empty or a key is added.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(Inner {
@@ -55,7 +55,7 @@ impl<K: Ord + Clone> Intents<K> {
             let was_idle = waiting.values().all(|intent| intent.not_before.is_some());
             waiting.insert(
                 key,
-                Intent {
+                RetryEntry {
                     failures: 0,
                     not_before: None,
                 },
@@ -68,13 +68,13 @@ impl<K: Ord + Clone> Intents<K> {
     }
 
     /// Puts a key back after a failed attempt, unless it was added again meanwhile.
-    pub fn put_back(&self, key: K, intent: Intent) {
+    pub fn put_back(&self, key: K, intent: RetryEntry) {
         self.waiting().entry(key).or_insert(intent);
     }
 
     /// Takes up to `limit` keys that are due, those first that nobody has tried yet, then those that have been due for
     /// longest: where few can be tried at a time, each has its turn.
-    pub fn take_due(&self, now: Moment, limit: usize) -> Vec<(K, Intent)> {
+    pub fn take_due(&self, now: Moment, limit: usize) -> Vec<(K, RetryEntry)> {
         let mut waiting = self.waiting();
         let mut due: Vec<_> = waiting
             .iter()
@@ -112,7 +112,7 @@ impl<K: Ord + Clone> Intents<K> {
         self.waiting().clear();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, Intent>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, RetryEntry>> {
         self.0
             .waiting
             .lock()
@@ -126,7 +126,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use super::{Intent, Intents};
+    use super::{RetryEntry, RetryQueue};
     use crate::policy::moment::{Moment, WallTime};
 
     fn at(seconds: u64) -> Moment {
@@ -140,7 +140,7 @@ mod tests {
     fn a_storm_of_one_key_is_one_intent_and_one_wake() {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&wakes);
-        let intents = Intents::new(move || {
+        let intents = RetryQueue::new(move || {
             counted.fetch_add(1, Ordering::Relaxed);
         });
         for _ in 0..1000 {
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_failed_attempt_waits_for_its_time_and_gives_way_to_a_newer_intent() {
-        let intents = Intents::new(|| {});
-        let later = Intent {
+        let intents = RetryQueue::new(|| {});
+        let later = RetryEntry {
             failures: 3,
             not_before: Some(at(10)),
         };
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(intents.next_due(), Some(at(10)));
         assert_eq!(intents.take_due(at(10), 8), [("a", later)]);
 
-        let sooner = Intent {
+        let sooner = RetryEntry {
             failures: 1,
             not_before: Some(at(5)),
         };
@@ -182,7 +182,7 @@ mod tests {
             intents.take_due(at(0), 8),
             [(
                 "a",
-                Intent {
+                RetryEntry {
                     failures: 0,
                     not_before: None
                 }

@@ -8,22 +8,22 @@ use crate::env::Clock;
 
 /// The way to say so. Clones say it in the same place.
 #[derive(Clone)]
-pub struct Denials {
+pub struct PermissionReporter {
     clock: Clock,
     events: Events,
     own_pod: Regarding,
 }
 
-impl fmt::Debug for Denials {
+impl fmt::Debug for PermissionReporter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Denials")
+            .debug_struct("PermissionReporter")
             .field("own_pod", &self.own_pod)
             .finish_non_exhaustive()
     }
 }
 
-impl Denials {
+impl PermissionReporter {
     /// Says so in events on `own_pod`, the pod of this process.
     pub fn new(clock: Clock, events: Events, own_pod: Regarding) -> Self {
         Self {

@@ -13,13 +13,13 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::actors::config;
-use crate::actors::denials::Denials;
 use crate::actors::event_recorder::Events;
-use crate::actors::intents::Intents;
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::retry_queue::RetryQueue;
 use crate::actors::scale_reader::scale_target;
 use crate::actors::shared_state::{InForce, SharedState};
-use crate::actors::variants::Dirty;
-use crate::actors::watcher::{News, Subject, Watcher};
+use crate::actors::variants::Invalidation;
+use crate::actors::watcher::{WatchSpec, WatchUpdate, Watcher};
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::leader_worker_set::LeaderWorkerSet;
@@ -59,17 +59,17 @@ pub struct WatcherWiring {
     /// Where facts go.
     pub shared: SharedState,
     /// The registry of variants.
-    pub dirty: DirtySet<Dirty>,
+    pub dirty: DirtySet<Invalidation>,
     /// Config.
-    pub config: DirtySet<config::Source>,
+    pub config: DirtySet<config::ConfigSource>,
     /// The reader of scale subresources.
     pub named: DirtySet<TargetKey>,
     /// The status writer.
-    pub statuses: Intents<VariantKey>,
+    pub statuses: RetryQueue<VariantKey>,
     /// Kubernetes events.
     pub events: Events,
     /// People, of a right that is missing.
-    pub denials: Denials,
+    pub permissions: PermissionReporter,
     /// Fixed settings.
     pub statics: Arc<StaticSettings>,
 }
@@ -150,13 +150,13 @@ impl WatcherWiring {
     }
 
     /// A subject of which every object is wanted and a malformed one is treated as absent.
-    fn subject<K: Projected>(
+    fn spec<K: Projected>(
         kind: WatchedKind,
         api: Api<Guarded<K>>,
         mirror: &Mirror<K::View>,
-        ring: impl Fn(News<'_, K::View>) + Send + Sync + 'static,
-    ) -> Subject<K> {
-        Subject {
+        notify: impl Fn(WatchUpdate<'_, K::View>) + Send + Sync + 'static,
+    ) -> WatchSpec<K> {
+        WatchSpec {
             kind,
             api: Arc::new(api),
             options: WatchOptions::default(),
@@ -164,20 +164,20 @@ impl WatcherWiring {
             wanted: Arc::new(|_| true),
             malformed: |_, _| None,
             mirror: mirror.clone(),
-            ring: Arc::new(ring),
-            reread: None,
+            notify: Arc::new(notify),
+            relists: None,
         }
     }
 
-    fn watcher<K>(&self, subject: Subject<K>) -> ChildSpec
+    fn watcher<K>(&self, spec: WatchSpec<K>) -> ChildSpec
     where
         K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        let (shared, denials) = (self.shared.clone(), self.denials.clone());
+        let (shared, permissions) = (self.shared.clone(), self.permissions.clone());
         kit::child(
-            Role::Watcher(subject.kind),
+            Role::Watcher(spec.kind),
             &Address::vacant(),
-            move |_epoch| Watcher::new(subject.clone(), shared.clone(), denials.clone()),
+            move |_epoch| Watcher::new(spec.clone(), shared.clone(), permissions.clone()),
         )
     }
 
@@ -195,11 +195,11 @@ impl WatcherWiring {
     {
         self.plain::<K, _, _>(kind, mirror, |changed| {
             let states = changed.before.iter().chain(&changed.after);
-            let mut dirty: BTreeSet<Dirty> = states
+            let mut dirty: BTreeSet<Invalidation> = states
                 .filter_map(|one| controlled(&one.key.namespace, one.controller.as_ref()))
                 .collect();
             let known = changed.after.as_ref().or(changed.before.as_ref());
-            dirty.extend(known.map(|target| Dirty::Target(target.key.clone())));
+            dirty.extend(known.map(|target| Invalidation::Target(target.key.clone())));
             dirty
         })
     }
@@ -216,16 +216,16 @@ impl WatcherWiring {
             + Sync
             + 'static,
         F: Fn(&Changed<K::View>) -> I + Send + Sync + 'static,
-        I: IntoIterator<Item = Dirty>,
+        I: IntoIterator<Item = Invalidation>,
     {
         let dirty = self.dirty.clone();
-        self.watcher(Self::subject::<K>(
+        self.watcher(Self::spec::<K>(
             kind,
             self.api(),
             mirror,
-            move |news| match news {
-                News::Changed(changed) => dirty.insert_all(concerned(changed)),
-                News::Synced => dirty.insert(Dirty::Everything),
+            move |update| match update {
+                WatchUpdate::Changed(changed) => dirty.insert_all(concerned(changed)),
+                WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
             },
         ))
     }
@@ -234,11 +234,13 @@ impl WatcherWiring {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let (statuses, named) = (self.statuses.clone(), self.named.clone());
         let mirror = &self.shared.mirrors.variants;
-        let ring = move |news: News<'_, VariantRecord>| match news {
-            News::Changed(changed) => {
+        let notify = move |update: WatchUpdate<'_, VariantRecord>| match update {
+            WatchUpdate::Changed(changed) => {
                 for record in changed.before.iter().chain(&changed.after) {
-                    dirty.insert(Dirty::Variant(record.object.key.clone()));
-                    dirty.insert_all(crate::actors::mirrors::target_of(record).map(Dirty::Target));
+                    dirty.insert(Invalidation::Variant(record.object.key.clone()));
+                    dirty.insert_all(
+                        crate::actors::mirrors::target_of(record).map(Invalidation::Target),
+                    );
                 }
                 if let Some(after) = &changed.after {
                     let before = changed.before.as_deref().and_then(scale_target);
@@ -249,21 +251,21 @@ impl WatcherWiring {
                 }
                 // Whether a namespace has variants decides whether its ConfigMaps count.
                 if changed.before.is_none() || changed.after.is_none() {
-                    config.insert(config::Source::Variants);
+                    config.insert(config::ConfigSource::Variants);
                 }
             }
-            News::Synced => {
-                dirty.insert(Dirty::Everything);
-                config.insert(config::Source::Variants);
+            WatchUpdate::Synced => {
+                dirty.insert(Invalidation::Everything);
+                config.insert(config::ConfigSource::Variants);
             }
         };
         let kind = WatchedKind::VariantAutoscaling;
-        self.watcher(Subject::<VariantAutoscaling> {
+        self.watcher(WatchSpec::<VariantAutoscaling> {
             malformed: |malformed: &Malformed, texts: &mut Interner| {
                 Some(variant::malformed(malformed, texts))
             },
-            reread: Some(self.shared.reread.clone()),
-            ..Self::subject(kind, self.api(), mirror, ring)
+            relists: Some(self.shared.relists.clone()),
+            ..Self::spec(kind, self.api(), mirror, notify)
         })
     }
 
@@ -275,14 +277,14 @@ impl WatcherWiring {
     ) -> ChildSpec {
         let config = self.config.clone();
         let names = self.statics.config_maps.clone();
-        let ring = move |_: News<'_, _>| config.insert(config::Source::ConfigMaps);
-        self.watcher(Subject::<ConfigMap> {
+        let notify = move |_: WatchUpdate<'_, _>| config.insert(config::ConfigSource::ConfigMaps);
+        self.watcher(WatchSpec::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
             options: WatchOptions {
                 page_size: LARGE_OBJECT_PAGE,
                 ..WatchOptions::default()
             },
-            ..Self::subject(kind, api, mirror, ring)
+            ..Self::spec(kind, api, mirror, notify)
         })
     }
 
@@ -291,49 +293,49 @@ impl WatcherWiring {
         let api = Api::namespaced(self.client.clone(), front_proxy::NAMESPACE);
         let kind = WatchedKind::AuthenticationConfigMap;
         let mirror = &self.shared.mirrors.authentication;
-        self.watcher(Subject::<ConfigMap> {
+        self.watcher(WatchSpec::<ConfigMap> {
             options: WatchOptions {
                 fields: Some(format!("metadata.name={}", front_proxy::CONFIG_MAP)),
                 ..WatchOptions::default()
             },
-            ..Self::subject(kind, api, mirror, |_| {})
+            ..Self::spec(kind, api, mirror, |_| {})
         })
     }
 
     fn namespaces(&self) -> ChildSpec {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let mirror = &self.shared.mirrors.namespaces;
-        let ring = move |news: News<'_, _>| {
-            config.insert(config::Source::Namespaces);
-            match news {
-                News::Changed(changed) => {
-                    dirty.insert(Dirty::Namespace(Arc::clone(&changed.key.name)));
+        let notify = move |update: WatchUpdate<'_, _>| {
+            config.insert(config::ConfigSource::Namespaces);
+            match update {
+                WatchUpdate::Changed(changed) => {
+                    dirty.insert(Invalidation::Namespace(Arc::clone(&changed.key.name)));
                 }
-                News::Synced => dirty.insert(Dirty::Everything),
+                WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
             }
         };
         let api: Api<Guarded<PartialObjectMeta<Namespace>>> = Api::all(self.client.clone());
-        self.watcher(Self::subject(WatchedKind::Namespace, api, mirror, ring))
+        self.watcher(Self::spec(WatchedKind::Namespace, api, mirror, notify))
     }
 
     fn pods(&self) -> ChildSpec {
         let dirty = self.dirty.clone();
         let mirror = &self.shared.mirrors.pods;
-        let ring = move |news: News<'_, PodObject>| match news {
-            News::Changed(changed) => {
+        let notify = move |update: WatchUpdate<'_, PodObject>| match update {
+            WatchUpdate::Changed(changed) => {
                 let states = changed.before.iter().chain(&changed.after);
                 dirty.insert_all(
                     states.filter_map(|pod| controlled(&pod.namespace, pod.controller.as_ref())),
                 );
             }
-            News::Synced => dirty.insert(Dirty::Everything),
+            WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
         };
-        self.watcher(Subject::<SlimPod> {
+        self.watcher(WatchSpec::<SlimPod> {
             options: WatchOptions {
                 page_size: LARGE_OBJECT_PAGE,
                 ..WatchOptions::default()
             },
-            ..Self::subject(WatchedKind::Pod, self.api(), mirror, ring)
+            ..Self::spec(WatchedKind::Pod, self.api(), mirror, notify)
         })
     }
 
@@ -341,14 +343,14 @@ impl WatcherWiring {
     fn nodes(&self) -> ChildSpec {
         let api: Api<Guarded<OfferingNode>> = Api::all(self.client.clone());
         let mirror = &self.shared.mirrors.nodes;
-        self.watcher(Subject::<OfferingNode> {
+        self.watcher(WatchSpec::<OfferingNode> {
             options: WatchOptions {
                 page_size: LARGE_OBJECT_PAGE,
                 ..WatchOptions::default()
             },
             needed: InForce::needs_nodes,
             wanted: Arc::new(NodeObject::has_gpus),
-            ..Self::subject(WatchedKind::Node, api, mirror, |_| {})
+            ..Self::spec(WatchedKind::Node, api, mirror, |_| {})
         })
     }
 
@@ -357,7 +359,7 @@ impl WatcherWiring {
     fn holding_pods(&self) -> ChildSpec {
         let api: Api<Guarded<HoldingPod>> = Api::all(self.client.clone());
         let mirror = &self.shared.mirrors.holding_pods;
-        self.watcher(Subject::<HoldingPod> {
+        self.watcher(WatchSpec::<HoldingPod> {
             options: WatchOptions {
                 fields: Some(BOUND_PODS.to_owned()),
                 page_size: LARGE_OBJECT_PAGE,
@@ -365,7 +367,7 @@ impl WatcherWiring {
             },
             needed: InForce::needs_nodes,
             wanted: Arc::new(HoldingPodObject::holds_gpus),
-            ..Self::subject(WatchedKind::HoldingPod, api, mirror, |_| {})
+            ..Self::spec(WatchedKind::HoldingPod, api, mirror, |_| {})
         })
     }
 
@@ -375,7 +377,7 @@ impl WatcherWiring {
             &self.shared.mirrors.replica_sets,
             |changed: &Changed<ReplicaSetObject>| {
                 let states = changed.before.iter().chain(&changed.after);
-                let dirty: BTreeSet<Dirty> = states
+                let dirty: BTreeSet<Invalidation> = states
                     .filter_map(|set| controlled(&set.namespace, set.controller.as_ref()))
                     .collect();
                 dirty
@@ -395,24 +397,24 @@ impl WatcherWiring {
             + 'static,
     {
         let dirty = self.dirty.clone();
-        let ring = move |news: News<'_, ScalerObject>| match news {
-            News::Changed(changed) => {
+        let notify = move |update: WatchUpdate<'_, ScalerObject>| match update {
+            WatchUpdate::Changed(changed) => {
                 let scalers = changed.before.iter().chain(&changed.after);
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
-                dirty.insert_all(targets.map(Dirty::Target));
+                dirty.insert_all(targets.map(Invalidation::Target));
             }
-            News::Synced => dirty.insert(Dirty::Everything),
+            WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
         };
-        self.watcher(Self::subject::<K>(kind, self.api(), mirror, ring))
+        self.watcher(Self::spec::<K>(kind, self.api(), mirror, notify))
     }
 
     /// Nobody is told: they are read when a router is looked for. Which of them a pool names is asked
     /// then, too, since the pool may come later.
     fn services(&self) -> ChildSpec {
         let mirror = &self.shared.mirrors.services;
-        self.watcher(Subject::<Service> {
+        self.watcher(WatchSpec::<Service> {
             wanted: Arc::new(ServiceObject::has_metrics),
-            ..Self::subject(WatchedKind::Service, self.api(), mirror, |_| {})
+            ..Self::spec(WatchedKind::Service, self.api(), mirror, |_| {})
         })
     }
 
@@ -422,29 +424,29 @@ impl WatcherWiring {
         let (events, clock) = (self.events.clone(), self.shared.clock.clone());
         let system = &self.shared.mirrors.scope().system_namespace;
         let mirror = &self.shared.mirrors.service_monitors;
-        let ring = move |news: News<'_, ServiceMonitorObject>| {
-            if let News::Changed(Changed {
+        let notify = move |update: WatchUpdate<'_, ServiceMonitorObject>| {
+            if let WatchUpdate::Changed(Changed {
                 before: Some(gone),
                 after: None,
                 ..
-            }) = news
+            }) = update
                 && gone.name.ends_with(OWN_SERVICE_MONITOR)
             {
                 events.throw(clock.now(), service_monitor_deleted(gone));
             }
         };
-        self.watcher(Self::subject::<PartialObjectMeta<ServiceMonitor>>(
+        self.watcher(Self::spec::<PartialObjectMeta<ServiceMonitor>>(
             WatchedKind::ServiceMonitor,
             Api::namespaced(self.client.clone(), system),
             mirror,
-            ring,
+            notify,
         ))
     }
 }
 
 /// Who must look when something that has this controller changes.
-fn controlled(namespace: &Arc<str>, controller: Option<&Controller>) -> Option<Dirty> {
-    controller.map(|controller| Dirty::Controlled(Arc::clone(namespace), controller.clone()))
+fn controlled(namespace: &Arc<str>, controller: Option<&Controller>) -> Option<Invalidation> {
+    controller.map(|controller| Invalidation::Controlled(Arc::clone(namespace), controller.clone()))
 }
 
 fn service_monitor_deleted(gone: &ServiceMonitorObject) -> Notice {

@@ -9,12 +9,12 @@ use tokio::time::timeout;
 /// What is asked for and what is done, as numbers that only grow. Clones share them, and they outlive
 /// who asks and who reads.
 #[derive(Debug, Clone)]
-pub struct Reread {
+pub struct RelistRequest {
     asked: watch::Sender<u64>,
     done: watch::Sender<u64>,
 }
 
-impl Default for Reread {
+impl Default for RelistRequest {
     fn default() -> Self {
         Self {
             asked: watch::Sender::new(0),
@@ -23,7 +23,7 @@ impl Default for Reread {
     }
 }
 
-impl Reread {
+impl RelistRequest {
     /// Asks for a reading that begins after this moment, unless one of this number was asked for
     /// already, and waits for its end for at most `patience`; whether it came to that.
     pub async fn ask(&self, number: u64, patience: Duration) -> bool {
