@@ -28,7 +28,7 @@ use wva::actors::mirrors::Mirrors;
 use wva::actors::retry_queue::RetryQueue;
 use wva::actors::shared_state::SharedState;
 use wva::actors::{collector, optimizer};
-use wva::claim::{Claim, Hold};
+use wva::claim::{Claim, ClaimDuration};
 use wva::env::{Clock, SeedTree};
 use wva::kit::{self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Role, Slot};
 use wva::metrics::{Metrics, Visibility};
@@ -220,7 +220,7 @@ fn shared(url: &str, variants: usize) -> SharedState {
     }
     let claim = Claim {
         term: 1,
-        hold: Hold::Unlimited,
+        hold: ClaimDuration::Unlimited,
     };
     shared
         .claim

@@ -17,12 +17,12 @@ pub struct Claim {
     /// Grows with every change of hands that this process sees.
     pub term: u64,
     /// How long this process may write.
-    pub hold: Hold,
+    pub hold: ClaimDuration,
 }
 
 /// How long a claim lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum ClaimDuration {
     /// Somebody else's, or nobody's.
     NotOurs,
     /// Ours until this time on the monotonic clock.
@@ -31,7 +31,7 @@ pub enum Hold {
     Unlimited,
 }
 
-impl Hold {
+impl ClaimDuration {
     /// Whether it lasts at `now`.
     pub fn covers(self, now: Moment) -> bool {
         match self {
@@ -57,7 +57,7 @@ impl ClaimReader {
     pub fn new() -> Self {
         Self(Cell::new(Claim {
             term: 0,
-            hold: Hold::NotOurs,
+            hold: ClaimDuration::NotOurs,
         }))
     }
 
@@ -75,9 +75,9 @@ impl ClaimReader {
     pub fn permit(&self, now: Moment, request_timeout: Duration) -> Option<WritePermit> {
         let claim = self.0.load();
         let left = match claim.hold {
-            Hold::NotOurs => return None,
-            Hold::Until(end) => end.checked_sub(now.monotonic)?,
-            Hold::Unlimited => UNLIMITED,
+            ClaimDuration::NotOurs => return None,
+            ClaimDuration::Until(end) => end.checked_sub(now.monotonic)?,
+            ClaimDuration::Unlimited => UNLIMITED,
         };
         (left > request_timeout).then(|| WritePermit::new(claim.term, Instant::now() + left))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::actors::event_recorder::Events;
 use crate::actors::shared_state::{InForce, SharedState};
 use crate::actors::{collector, optimizer};
-use crate::cluster::event::{EventReason, Notice as EventNotice, Regarding, Severity};
+use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::env::Mutation;
@@ -402,7 +402,7 @@ fn notice(
             name: Arc::clone(&object.name),
             uid: Arc::clone(&object.uid),
         },
-        severity: Severity::Warning,
+        severity: EventType::Warning,
         reason,
         action,
         note,

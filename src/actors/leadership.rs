@@ -8,7 +8,7 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::relist_request::RelistRequest;
 use crate::actors::requests::{Asker, Requests};
 use crate::actors::{emitter, mutations, optimizer, status_writer};
-use crate::claim::{Claim, ClaimReader, Hold};
+use crate::claim::{Claim, ClaimDuration, ClaimReader};
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::{Generator, Mutation};
 use crate::kit::{Actor, ActorError, Address, Context, Event};
@@ -56,7 +56,7 @@ pub enum Election {
 #[derive(Debug)]
 struct Look {
     /// How long the claim holds, if it is ours.
-    hold: Hold,
+    hold: ClaimDuration,
     /// When the lease is free, if it is somebody else's and stays as it is.
     free_at: Option<Duration>,
     /// Why it was not renewed, although it is ours by a renewal before.
@@ -125,7 +125,7 @@ impl Leadership {
         }
         if let LeaseMove::Wait { free_at } = lease_move {
             return Ok(Look {
-                hold: Hold::NotOurs,
+                hold: ClaimDuration::NotOurs,
                 free_at: Some(free_at),
                 trouble: None,
             });
@@ -135,7 +135,7 @@ impl Leadership {
             state.doubt(rules, sent);
             return match confirmed.filter(|end| *end > cx.now().monotonic) {
                 Some(end) => Ok(Look {
-                    hold: Hold::Until(end),
+                    hold: ClaimDuration::Until(end),
                     free_at: None,
                     trouble: Some(error),
                 }),
@@ -148,7 +148,7 @@ impl Leadership {
             Duration::ZERO
         };
         Ok(Look {
-            hold: Hold::Until(claim_end(rules, sent) + overlong),
+            hold: ClaimDuration::Until(claim_end(rules, sent) + overlong),
             free_at: None,
             trouble: None,
         })
@@ -160,11 +160,14 @@ impl Leadership {
     async fn is_up_to_date(
         &mut self,
         cx: &Context<LeadershipMessage>,
-        hold: Hold,
+        hold: ClaimDuration,
         patience: Duration,
     ) -> bool {
         let leads_on = self.claim.may_write(cx.now());
-        if hold == Hold::NotOurs || leads_on || cx.mutations().has(Mutation::TakeoverUnread) {
+        if hold == ClaimDuration::NotOurs
+            || leads_on
+            || cx.mutations().has(Mutation::TakeoverUnread)
+        {
             self.reading = None;
             return true;
         }
@@ -178,12 +181,16 @@ impl Leadership {
         is_read
     }
 
-    fn publish(&self, cx: &Context<LeadershipMessage>, hold: Hold) -> Result<(), ActorError> {
+    fn publish(
+        &self,
+        cx: &Context<LeadershipMessage>,
+        hold: ClaimDuration,
+    ) -> Result<(), ActorError> {
         let current = self.claim.load();
         if current.hold == hold {
             return Ok(());
         }
-        let gained = hold != Hold::NotOurs;
+        let gained = hold != ClaimDuration::NotOurs;
         let changed_hands = self.claim.may_write(cx.now()) != gained;
         let term = current.term + u64::from(changed_hands);
         self.claim.publish(cx.epoch(), Claim { term, hold })?;
@@ -213,12 +220,14 @@ impl Leadership {
 
     /// A claim that ran out by the clock has changed hands without anybody publishing it.
     fn notice_expiry(&self, cx: &Context<LeadershipMessage>) -> Result<(), ActorError> {
-        if matches!(self.claim.load().hold, Hold::Until(_)) && !self.claim.may_write(cx.now()) {
+        if matches!(self.claim.load().hold, ClaimDuration::Until(_))
+            && !self.claim.may_write(cx.now())
+        {
             self.claim.publish(
                 cx.epoch(),
                 Claim {
                     term: self.claim.term() + 1,
-                    hold: Hold::NotOurs,
+                    hold: ClaimDuration::NotOurs,
                 },
             )?;
             tracing::warn!("right to write ran out: the lease could not be renewed in time");
@@ -239,7 +248,7 @@ impl Actor for Leadership {
         _occasion: Event<LeadershipMessage>,
     ) -> Result<(), ActorError> {
         let (rules, api) = match &self.election {
-            Election::Off => return self.publish(cx, Hold::Unlimited),
+            Election::Off => return self.publish(cx, ClaimDuration::Unlimited),
             Election::On { rules, api } => (rules.clone(), api.clone()),
         };
         self.notice_expiry(cx)?;
@@ -281,7 +290,7 @@ impl Actor for Leadership {
         };
         let ended = Claim {
             term: self.claim.term() + 1,
-            hold: Hold::NotOurs,
+            hold: ClaimDuration::NotOurs,
         };
         if self.claim.publish(cx.epoch(), ended).is_ok()
             && !cx.mutations().has(Mutation::LeaseNotReleased)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
-use crate::cluster::project::pool::Pools;
+use crate::cluster::project::pool::InferencePools;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
@@ -82,7 +82,7 @@ pub struct Mirrors {
     /// Pods of all namespaces that hold GPUs, where somebody must know them.
     pub holding_pods: Mirror<HoldingPodObject>,
     /// InferencePools of both groups.
-    pub pools: Pools,
+    pub pools: InferencePools,
     /// HorizontalPodAutoscalers, found by the target they scale.
     pub horizontal_pod_autoscalers: Mirror<ScalerObject>,
     /// KEDA's ScaledObjects, found by the target they scale.
@@ -123,7 +123,7 @@ impl Mirrors {
             replica_sets: Mirror::indexed(|set| owner(&set.namespace, set.controller.as_ref())),
             nodes: Mirror::default(),
             holding_pods: Mirror::default(),
-            pools: Pools::new(pool_group),
+            pools: InferencePools::new(pool_group),
             horizontal_pod_autoscalers: Mirror::indexed(scaled),
             scaled_objects: Mirror::indexed(scaled),
             services: Mirror::default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::actors::optimizer::PlanProposal;
 use crate::actors::shared_state::SharedState;
-use crate::claim::Hold;
+use crate::claim::ClaimDuration;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::ScaleReading;
 use crate::cluster::status::StatusPatch;
@@ -156,8 +156,16 @@ pub(crate) async fn has_lost_its_lease(shared: &SharedState) {
         return std::future::pending().await;
     }
     let mut claim = shared.claim.follow();
-    drop(claim.wait_for(|claim| claim.hold != Hold::NotOurs).await);
-    drop(claim.wait_for(|claim| claim.hold == Hold::NotOurs).await);
+    drop(
+        claim
+            .wait_for(|claim| claim.hold != ClaimDuration::NotOurs)
+            .await,
+    );
+    drop(
+        claim
+            .wait_for(|claim| claim.hold == ClaimDuration::NotOurs)
+            .await,
+    );
 }
 
 /// What a flawed controller does with a collection.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::actors::event_recorder::Events;
-use crate::cluster::event::{EventReason, Notice, Regarding, Severity};
+use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::env::Clock;
 
 /// The way to say so. Clones say it in the same place.
@@ -49,9 +49,9 @@ impl PermissionReporter {
     /// The API server has refused what the shipped roles grant. `action` is what was tried, in one
     /// word; the error names the right.
     pub fn tell(&self, action: &'static str, error: &dyn Display) {
-        let notice = Notice {
+        let notice = EventNotice {
             regarding: self.own_pod.clone(),
-            severity: Severity::Warning,
+            severity: EventType::Warning,
             reason: EventReason::PermissionMissing,
             action,
             note: format!("{error}; grant what the roles in config/rbac grant"),

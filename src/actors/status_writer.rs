@@ -16,7 +16,7 @@ use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::actors::shared_state::SharedState;
 use crate::actors::status::{self, StatusDifference};
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::status::{StatusApi, StatusError, Written, apply_status};
+use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_status};
 use crate::env::{Generator, Mutation};
 use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::backoff::Backoff;
@@ -94,7 +94,7 @@ enum WriteOutcome {
     /// Only words differ, and the object was written a moment ago.
     Later(Moment),
     /// Stored, with this count.
-    Written(Written, Option<Replicas>),
+    Written(StoredStatus, Option<Replicas>),
     /// Not stored.
     Failed(StatusError),
     /// Not ours to store.

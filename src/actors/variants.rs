@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::actors::event_recorder::Events;
 use crate::actors::shared_state::SharedState;
 use crate::actors::{optimizer, variant};
-use crate::cluster::event::{EventReason, Notice, Severity};
+use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::kit::{self, Address, ChildSpec, Context, DirtySet, Event, Order, Registry, Role};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::Controller;
@@ -96,9 +96,9 @@ impl Variants {
                 "The controller already runs {} variants, the most it accepts; this one is not scaled until others are deleted. Spread them over several controllers with CONTROLLER_INSTANCE.",
                 self.room
             );
-            let notice = Notice {
+            let notice = EventNotice {
                 regarding,
-                severity: Severity::Warning,
+                severity: EventType::Warning,
                 reason: EventReason::VariantRefused,
                 action: "Admit",
                 note,
@@ -243,9 +243,9 @@ impl Registry for Variants {
                 "The controller's own handling of this object failed {failures} times ({why}); its last replica count is kept. Tried again in {} s, or when the object changes.",
                 retry_in.as_secs()
             );
-            let notice = Notice {
+            let notice = EventNotice {
                 regarding,
-                severity: Severity::Warning,
+                severity: EventType::Warning,
                 reason: EventReason::VariantQuarantined,
                 action: "Refresh",
                 note,

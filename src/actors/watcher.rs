@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::relist_request::RelistRequest;
 use crate::actors::shared_state::{InForce, SharedState};
-use crate::cluster::mirror::{Changed, Mirror, MirrorError, ObjectKey, Relist};
+use crate::cluster::mirror::{Mirror, MirrorError, ObjectKey, ObjectUpdate, Relist};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
     Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
@@ -91,7 +91,7 @@ impl<K: Projected> fmt::Debug for WatchSpec<K> {
 #[derive(Debug)]
 pub enum WatchUpdate<'a, V> {
     /// One object came, changed or went.
-    Changed(&'a Changed<V>),
+    Changed(&'a ObjectUpdate<V>),
     /// The mirror holds a complete list for the first time: what is missing does not exist.
     Synced,
 }

@@ -27,8 +27,8 @@ use crate::api::pod::SlimPod;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::event::{EventReason, Notice, Regarding, Severity};
-use crate::cluster::mirror::{Changed, Mirror};
+use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
+use crate::cluster::mirror::{Mirror, ObjectUpdate};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::scaler::ScalerObject;
@@ -215,7 +215,7 @@ impl WatcherWiring {
             + Send
             + Sync
             + 'static,
-        F: Fn(&Changed<K::View>) -> I + Send + Sync + 'static,
+        F: Fn(&ObjectUpdate<K::View>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = Invalidation>,
     {
         let dirty = self.dirty.clone();
@@ -375,7 +375,7 @@ impl WatcherWiring {
         self.plain::<PartialObjectMeta<ReplicaSet>, _, _>(
             WatchedKind::ReplicaSet,
             &self.shared.mirrors.replica_sets,
-            |changed: &Changed<ReplicaSetObject>| {
+            |changed: &ObjectUpdate<ReplicaSetObject>| {
                 let states = changed.before.iter().chain(&changed.after);
                 let dirty: BTreeSet<Invalidation> = states
                     .filter_map(|set| controlled(&set.namespace, set.controller.as_ref()))
@@ -425,7 +425,7 @@ impl WatcherWiring {
         let system = &self.shared.mirrors.scope().system_namespace;
         let mirror = &self.shared.mirrors.service_monitors;
         let notify = move |update: WatchUpdate<'_, ServiceMonitorObject>| {
-            if let WatchUpdate::Changed(Changed {
+            if let WatchUpdate::Changed(ObjectUpdate {
                 before: Some(gone),
                 after: None,
                 ..
@@ -449,8 +449,8 @@ fn controlled(namespace: &Arc<str>, controller: Option<&Controller>) -> Option<I
     controller.map(|controller| Invalidation::Controlled(Arc::clone(namespace), controller.clone()))
 }
 
-fn service_monitor_deleted(gone: &ServiceMonitorObject) -> Notice {
-    Notice {
+fn service_monitor_deleted(gone: &ServiceMonitorObject) -> EventNotice {
+    EventNotice {
         regarding: Regarding {
             api_version: Arc::from("monitoring.coreos.com/v1"),
             kind: Arc::from("ServiceMonitor"),
@@ -458,7 +458,7 @@ fn service_monitor_deleted(gone: &ServiceMonitorObject) -> Notice {
             name: Arc::clone(&gone.name),
             uid: Arc::clone(&gone.uid),
         },
-        severity: Severity::Warning,
+        severity: EventType::Warning,
         reason: EventReason::ServiceMonitorDeleted,
         action: "Watch",
         note: "Prometheus no longer scrapes the controller, so no scaler can read its decisions; create the ServiceMonitor again".to_owned(),

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct ScaledObjectSpec {
     /// The target; its kind is a Deployment where it says none.
-    pub scale_target_ref: Target,
+    pub scale_target_ref: ScaledObjectTarget,
     /// Replicas while nothing asks for any; beats the minimum.
     #[serde(default)]
     pub idle_replica_count: Option<i32>,
@@ -41,7 +41,7 @@ pub struct ScaledObjectSpec {
 /// Names the target.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Target {
+pub struct ScaledObjectTarget {
     /// Its group and version.
     #[serde(default)]
     pub api_version: Option<String>,

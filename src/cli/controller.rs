@@ -14,7 +14,7 @@ use super::args::{self, Action, Arguments, PrintFormat};
 use super::{fail, misused, print, print_version, stop};
 use crate::actors::config::log_notice;
 use crate::app::{self, Env, Startup};
-use crate::cluster::client::{Source, connect, within};
+use crate::cluster::client::{KubeconfigSource, connect, within};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{ActorRegistry, ExitReason, Kit};
 use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
@@ -162,7 +162,7 @@ async fn serve(fixed: Sources) -> ExitCode {
 
 /// Everything that can go wrong before the tree stands, all errors of a step at once.
 async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
-    let kube = connect(&Source::Infer)
+    let kube = connect(&KubeconfigSource::Infer)
         .await
         .map_err(|error| vec![error.to_string()])?;
     let mut sources = fixed.clone();

@@ -17,7 +17,7 @@ const LONGEST_ASKED: Duration = Duration::from_secs(30);
 
 /// Where the address and the credentials of the API server come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum KubeconfigSource {
     /// The environment's kubeconfig if there is one, else the pod's service account.
     Infer,
     /// The pod's service account.
@@ -39,22 +39,22 @@ pub enum Source {
 ///
 /// # Errors
 /// Says which source could not be used, and why.
-pub async fn connect(source: &Source) -> Result<Client, ConnectError> {
+pub async fn connect(source: &KubeconfigSource) -> Result<Client, ConnectError> {
     let mut config = configuration(source).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
 }
 
-async fn configuration(source: &Source) -> Result<Config, ConnectError> {
+async fn configuration(source: &KubeconfigSource) -> Result<Config, ConnectError> {
     match source {
-        Source::Infer => Config::infer()
+        KubeconfigSource::Infer => Config::infer()
             .await
             .map_err(|error| ConnectError::Infer(error.to_string())),
-        Source::InCluster => {
+        KubeconfigSource::InCluster => {
             Config::incluster().map_err(|error| ConnectError::InCluster(error.to_string()))
         }
-        Source::File { path, context } => {
+        KubeconfigSource::File { path, context } => {
             let refuse = |error: kube::config::KubeconfigError| ConnectError::File {
                 path: path.clone(),
                 why: error.to_string(),
@@ -194,11 +194,11 @@ mod tests {
     use kube::core::Status;
     use tokio::time::Instant;
 
-    use super::{RequestError, Source, connect, within};
+    use super::{KubeconfigSource, RequestError, connect, within};
 
     #[tokio::test]
     async fn a_kubeconfig_that_does_not_serve_is_named() {
-        let source = Source::File {
+        let source = KubeconfigSource::File {
             path: PathBuf::from("/nowhere/config"),
             context: None,
         };

@@ -71,14 +71,14 @@ pub struct Regarding {
 
 /// How bad the news is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum EventType {
     /// As it should be.
     Normal,
     /// Somebody should look.
     Warning,
 }
 
-impl Severity {
+impl EventType {
     fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -89,11 +89,11 @@ impl Severity {
 
 /// What to say about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct EventNotice {
     /// The object.
     pub regarding: Regarding,
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: EventType,
     /// Why.
     pub reason: EventReason,
     /// What we did or tried, in one word of at most 128 letters.
@@ -108,7 +108,7 @@ pub struct Notice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
     /// What to say about it.
-    pub notice: Notice,
+    pub notice: EventNotice,
     /// How often.
     pub times: u32,
     /// When last.
@@ -117,7 +117,7 @@ pub struct Occurrence {
 
 impl Occurrence {
     /// It has happened once.
-    pub fn once(notice: Notice, at: WallTime) -> Self {
+    pub fn once(notice: EventNotice, at: WallTime) -> Self {
         Self {
             notice,
             times: 1,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 /// What the server does with one request.
-pub(crate) enum Answer {
+pub(crate) enum FakeResponse {
     /// Answers with a status code and a document.
     Json(u16, Value),
     /// Answers 200 and then sends these lines as they come.
@@ -29,7 +29,7 @@ pub(crate) enum Answer {
 
 /// One request as it arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -40,25 +40,25 @@ pub(crate) struct Asked {
 
 #[derive(Clone, Default)]
 pub(crate) struct FakeServer {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: watch::Sender<Vec<Asked>>,
+    answers: Arc<Mutex<VecDeque<FakeResponse>>>,
+    asked: watch::Sender<Vec<RecordedRequest>>,
 }
 
 type Wire = UnsyncBoxBody<Bytes, Infallible>;
 
 impl FakeServer {
-    pub(crate) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub(crate) fn new(answers: impl IntoIterator<Item = FakeResponse>) -> Self {
         let server = Self::default();
         server.answers.lock().unwrap().extend(answers);
         server
     }
 
-    pub(crate) fn then(&self, answer: Answer) {
+    pub(crate) fn then(&self, answer: FakeResponse) {
         self.answers.lock().unwrap().push_back(answer);
     }
 
     /// Every request so far, oldest first.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<RecordedRequest> {
         self.asked.borrow().clone()
     }
 
@@ -85,7 +85,7 @@ impl FakeServer {
             let value = head.headers.get(name).map(|value| value.to_str().unwrap());
             value.unwrap_or_default().to_owned()
         };
-        let request = Asked {
+        let request = RecordedRequest {
             method: head.method.to_string(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
@@ -96,26 +96,26 @@ impl FakeServer {
         self.asked.send_modify(|asked| asked.push(request));
         let answer = self.answers.lock().unwrap().pop_front();
         match answer.unwrap_or_else(|| panic!("not told what to answer to {}", head.uri)) {
-            Answer::Json(code, document) => {
+            FakeResponse::Json(code, document) => {
                 let body = Full::new(Bytes::from(document.to_string())).boxed_unsync();
                 Ok(Response::builder().status(code).body(body).unwrap())
             }
-            Answer::Lines(lines) => {
+            FakeResponse::Lines(lines) => {
                 let frames = stream::unfold(lines, |mut lines| async move {
                     let line = lines.recv().await? + "\n";
                     Some((Ok(Frame::data(Bytes::from(line))), lines))
                 });
                 Ok(Response::new(StreamBody::new(frames).boxed_unsync()))
             }
-            Answer::Hang => std::future::pending().await,
-            Answer::Break => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+            FakeResponse::Hang => std::future::pending().await,
+            FakeResponse::Break => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
         }
     }
 }
 
 /// A refusal as Kubernetes words it.
-pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
-    Answer::Json(
+pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> FakeResponse {
+    FakeResponse::Json(
         code,
         json!({
             "apiVersion": "v1", "kind": "Status", "status": "Failure",
@@ -125,8 +125,8 @@ pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
 }
 
 /// A refusal for so many seconds, as Kubernetes words it.
-pub(crate) fn throttled(seconds: u64) -> Answer {
-    Answer::Json(
+pub(crate) fn throttled(seconds: u64) -> FakeResponse {
+    FakeResponse::Json(
         429,
         json!({
             "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 429,

@@ -78,7 +78,7 @@ pub enum SyncState {
 
 /// What a write changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum WriteEffect {
     /// The projection is another one than before, so readers should look.
     Changed,
     /// Nothing that we read has changed.
@@ -88,7 +88,7 @@ pub enum Change {
 /// One object that came, changed or went. Both sides are told, since those who depended on the old
 /// one must look as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed<V> {
+pub struct ObjectUpdate<V> {
     /// The object.
     pub key: ObjectKey,
     /// What was known before; absent if it is new.
@@ -294,14 +294,14 @@ impl<V> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn kind_absent(&self, epoch: &Epoch) -> Result<Vec<Changed<V>>, Fenced> {
+    pub fn kind_absent(&self, epoch: &Epoch) -> Result<Vec<ObjectUpdate<V>>, Fenced> {
         self.write(epoch, |state| {
             let gone = std::mem::take(&mut state.objects);
             state.index.naming.clear();
             state.sync = SyncState::KindAbsent;
             state.count(change_if(!gone.is_empty()));
             gone.into_iter()
-                .map(|(key, value)| Changed {
+                .map(|(key, value)| ObjectUpdate {
                     key,
                     before: Some(value),
                     after: None,
@@ -314,12 +314,16 @@ impl<V> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn delete(&self, epoch: &Epoch, key: &ObjectKey) -> Result<Option<Changed<V>>, Fenced> {
+    pub fn delete(
+        &self,
+        epoch: &Epoch,
+        key: &ObjectKey,
+    ) -> Result<Option<ObjectUpdate<V>>, Fenced> {
         self.write(epoch, |state| {
             let before = state.objects.remove(key)?;
             state.index.remove(key, &before);
-            state.count(Change::Changed);
-            Some(Changed {
+            state.count(WriteEffect::Changed);
+            Some(ObjectUpdate {
                 key: key.clone(),
                 before: Some(before),
                 after: None,
@@ -360,7 +364,7 @@ impl<V: PartialEq> Mirror<V> {
         epoch: &Epoch,
         key: ObjectKey,
         value: V,
-    ) -> Result<Option<Changed<V>>, MirrorError> {
+    ) -> Result<Option<ObjectUpdate<V>>, MirrorError> {
         let capacity = self.shared.capacity;
         self.write(epoch, |state| {
             let before = state.objects.get(&key).cloned();
@@ -375,8 +379,8 @@ impl<V: PartialEq> Mirror<V> {
             let after = Arc::new(value);
             state.index.add(&key, &after);
             state.objects.insert(key.clone(), Arc::clone(&after));
-            state.count(Change::Changed);
-            Ok(Some(Changed {
+            state.count(WriteEffect::Changed);
+            Ok(Some(ObjectUpdate {
                 key,
                 before,
                 after: Some(after),
@@ -397,7 +401,7 @@ impl<V: PartialEq> Mirror<V> {
     ///
     /// # Errors
     /// If a newer incarnation of the writer has written.
-    pub fn replace(&self, epoch: &Epoch, list: Relist<V>) -> Result<Vec<Changed<V>>, Fenced> {
+    pub fn replace(&self, epoch: &Epoch, list: Relist<V>) -> Result<Vec<ObjectUpdate<V>>, Fenced> {
         self.write(epoch, |state| {
             let mut before = std::mem::replace(&mut state.objects, list.objects);
             let mut changed = Vec::new();
@@ -406,7 +410,7 @@ impl<V: PartialEq> Mirror<V> {
                 match before.remove(key) {
                     // The old allocation stays, so that readers that compare pointers see no change.
                     Some(known) if known == *value => *value = known,
-                    known => changed.push(Changed {
+                    known => changed.push(ObjectUpdate {
                         key: key.clone(),
                         before: known,
                         after: Some(Arc::clone(value)),
@@ -414,7 +418,7 @@ impl<V: PartialEq> Mirror<V> {
                 }
                 state.index.add(key, value);
             }
-            let gone = before.into_iter().map(|(key, value)| Changed {
+            let gone = before.into_iter().map(|(key, value)| ObjectUpdate {
                 key,
                 before: Some(value),
                 after: None,
@@ -428,18 +432,18 @@ impl<V: PartialEq> Mirror<V> {
 }
 
 impl<V> State<V> {
-    fn count(&mut self, change: Change) {
-        if change == Change::Changed {
+    fn count(&mut self, change: WriteEffect) {
+        if change == WriteEffect::Changed {
             self.revision = self.revision.saturating_add(1);
         }
     }
 }
 
-fn change_if(changed: bool) -> Change {
+fn change_if(changed: bool) -> WriteEffect {
     if changed {
-        Change::Changed
+        WriteEffect::Changed
     } else {
-        Change::Unchanged
+        WriteEffect::Unchanged
     }
 }
 

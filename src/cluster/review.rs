@@ -83,7 +83,7 @@ impl std::fmt::Display for Access {
 
 /// Whether somebody may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum AccessDecision {
     /// They may.
     Allowed,
     /// They may not.
@@ -132,7 +132,7 @@ pub async fn review_access(
     client: &Client,
     user: &User,
     access: &Access,
-) -> Result<Decision, RequestError> {
+) -> Result<AccessDecision, RequestError> {
     let review = SubjectAccessReview {
         spec: specification(user, access),
         ..SubjectAccessReview::default()
@@ -141,9 +141,9 @@ pub async fn review_access(
     let answer = within(DEADLINE, api.create(&PostParams::default(), &review)).await?;
     let status = answer.status.unwrap_or_default();
     Ok(if status.allowed && status.denied != Some(true) {
-        Decision::Allowed
+        AccessDecision::Allowed
     } else {
-        Decision::Denied {
+        AccessDecision::Denied {
             reason: status.reason.unwrap_or_default(),
         }
     })
@@ -189,8 +189,8 @@ fn specification(user: &User, access: &Access) -> SubjectAccessReviewSpec {
 mod tests {
     use serde_json::json;
 
-    use super::{Access, Decision, User, review_access, review_token};
-    use crate::cluster::fake::{Answer, FakeServer, refusal};
+    use super::{Access, AccessDecision, User, review_access, review_token};
+    use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 
     fn prometheus() -> User {
         User {
@@ -221,7 +221,7 @@ mod tests {
             ),
             (json!({ "error": "token has expired" }), None),
         ] {
-            let server = FakeServer::new([Answer::Json(201, json!({ "status": status }))]);
+            let server = FakeServer::new([FakeResponse::Json(201, json!({ "status": status }))]);
             let found = review_token(&server.client(), "s3cret").await.unwrap();
             assert_eq!(found, wanted, "{status}");
             let asked = &server.asked()[0];
@@ -244,11 +244,11 @@ mod tests {
             path: "/metrics".to_owned(),
         };
         let status = json!({ "status": { "allowed": true } });
-        let answers = [status.clone(), status].map(|status| Answer::Json(201, status));
+        let answers = [status.clone(), status].map(|status| FakeResponse::Json(201, status));
         let server = FakeServer::new(answers);
         for access in [&get, &list] {
             let decision = review_access(&server.client(), &prometheus(), access).await;
-            assert_eq!(decision.unwrap(), Decision::Allowed, "{access}");
+            assert_eq!(decision.unwrap(), AccessDecision::Allowed, "{access}");
         }
         let asked = server.asked();
         let who = json!({
@@ -276,10 +276,14 @@ mod tests {
             (json!({ "allowed": false, "reason": "no rule" }), "no rule"),
             (json!({ "allowed": true, "denied": true }), ""),
         ] {
-            let server = FakeServer::new([Answer::Json(201, json!({ "status": status }))]);
+            let server = FakeServer::new([FakeResponse::Json(201, json!({ "status": status }))]);
             let decision = review_access(&server.client(), &prometheus(), &get).await;
             let reason = reason.to_owned();
-            assert_eq!(decision.unwrap(), Decision::Denied { reason }, "{status}");
+            assert_eq!(
+                decision.unwrap(),
+                AccessDecision::Denied { reason },
+                "{status}"
+            );
         }
         let server = FakeServer::new([refusal(403, "Forbidden", "may not ask")]);
         let error = review_access(&server.client(), &prometheus(), &get).await;

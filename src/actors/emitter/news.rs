@@ -1,7 +1,7 @@
 //! What the emitter says besides the gauges: log lines and Kubernetes events.
 
 use super::{Emitter, labels};
-use crate::cluster::event::{EventReason, Notice, Severity};
+use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::metrics::Trouble;
 use crate::policy::condition::{self, ConditionStatus, ConditionType};
 use crate::policy::moment::Moment;
@@ -46,9 +46,9 @@ impl Emitter {
             );
             self.events.throw(
                 now,
-                Notice {
+                EventNotice {
                     regarding,
-                    severity: Severity::Normal,
+                    severity: EventType::Normal,
                     reason,
                     action: "Scale",
                     note,
@@ -68,11 +68,11 @@ impl Emitter {
             };
             let severity = match (condition.kind, condition.status) {
                 (ConditionType::ControllerConflict, _) | (_, ConditionStatus::False) => {
-                    Severity::Warning
+                    EventType::Warning
                 }
-                (_, ConditionStatus::True | ConditionStatus::Unknown) => Severity::Normal,
+                (_, ConditionStatus::True | ConditionStatus::Unknown) => EventType::Normal,
             };
-            let notice = Notice {
+            let notice = EventNotice {
                 regarding,
                 severity,
                 reason: EventReason::Condition(condition.reason),
@@ -92,9 +92,9 @@ impl Emitter {
         let Some(regarding) = self.shared.regarding(&record.key) else {
             return;
         };
-        let notice = Notice {
+        let notice = EventNotice {
             regarding,
-            severity: Severity::Normal,
+            severity: EventType::Normal,
             reason: EventReason::NoOtherController,
             action: ConditionType::ControllerConflict.as_str(),
             note: format!(

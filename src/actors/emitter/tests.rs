@@ -15,7 +15,7 @@ use crate::actors::retry_queue::RetryQueue;
 use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::claim::{Claim, Hold};
+use crate::claim::{Claim, ClaimDuration};
 use crate::env::SeedTree;
 use crate::kit::{
     self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, Role, Slot, WatchedKind,
@@ -175,7 +175,7 @@ fn put(shared: &SharedState, uid: &str, status: &Value) {
 pub(in crate::actors) fn claim(shared: &SharedState, term: u64) {
     let claim = Claim {
         term,
-        hold: Hold::Unlimited,
+        hold: ClaimDuration::Unlimited,
     };
     let leadership = Epoch::for_test(Role::Leadership, 1);
     shared.claim.publish(&leadership, claim).unwrap();

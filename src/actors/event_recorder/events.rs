@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus::IntCounterVec;
 
-use crate::cluster::event::{EventReason, NOTE_LIMIT, Notice, Occurrence, Regarding};
+use crate::cluster::event::{EventNotice, EventReason, NOTE_LIMIT, Occurrence, Regarding};
 use crate::policy::moment::Moment;
 
 /// Events that may wait; the oldest gives way.
@@ -116,7 +116,7 @@ impl Events {
 
     /// Queues an event. What comes within a minute of another one about the same object with the
     /// same reason is told when that minute is over, in one event if there is room in it.
-    pub fn throw(&self, now: Moment, notice: Notice) {
+    pub fn throw(&self, now: Moment, notice: EventNotice) {
         let subject = (notice.regarding.clone(), notice.reason);
         let occurrence = Occurrence::once(notice, now.wall);
         let mut waiting = self.waiting();
@@ -149,7 +149,7 @@ impl Events {
     }
 
     /// Queues an event whatever was queued before.
-    pub fn throw_always(&self, now: Moment, notice: Notice) {
+    pub fn throw_always(&self, now: Moment, notice: EventNotice) {
         self.push(&mut self.waiting(), Occurrence::once(notice, now.wall));
         self.ring();
     }

@@ -10,13 +10,13 @@ use tokio::time::sleep;
 use super::{EventRecorder, EventRecorderMessage, Events};
 use crate::actors::emitter::tests::leading;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::cluster::event::{EventApi, EventReason, Notice, Regarding, Severity};
-use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
+use crate::cluster::event::{EventApi, EventNotice, EventReason, EventType, Regarding};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, Kit, Role};
 
-fn notice(name: &str) -> Notice {
-    Notice {
+fn notice(name: &str) -> EventNotice {
+    EventNotice {
         regarding: Regarding {
             api_version: Arc::from("v1"),
             kind: Arc::from("ConfigMap"),
@@ -24,7 +24,7 @@ fn notice(name: &str) -> Notice {
             name: Arc::from(name),
             uid: Arc::from(name),
         },
-        severity: Severity::Warning,
+        severity: EventType::Warning,
         reason: EventReason::InvalidConfigEntry,
         action: "Action",
         note: "note".to_owned(),
@@ -32,14 +32,14 @@ fn notice(name: &str) -> Notice {
     }
 }
 
-fn stored() -> Answer {
+fn stored() -> FakeResponse {
     let metadata = json!({"name": "x", "namespace": "ns"});
-    Answer::Json(201, json!({"metadata": metadata, "eventTime": null}))
+    FakeResponse::Json(201, json!({"metadata": metadata, "eventTime": null}))
 }
 
 /// A recorder at work whose first event is answered like this, and another one thrown at the same time; how many
 /// requests there were after each of these times in milliseconds, and after an orderly end, if it comes then.
-async fn requests(answer: Answer, times: &[u64], ends: bool) -> Vec<usize> {
+async fn requests(answer: FakeResponse, times: &[u64], ends: bool) -> Vec<usize> {
     let shared = leading(1);
     let server = FakeServer::new([answer, stored()]);
     let address = Address::vacant();

@@ -14,7 +14,7 @@ use crate::actors::relist_request::RelistRequest;
 use crate::actors::requests::Requests;
 use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
-use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::lease::LeaseApi;
 use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role};
@@ -105,16 +105,16 @@ async fn soon<T>(event: impl Future<Output = T>) -> T {
 #[tokio::test(start_paused = true)]
 async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
     let between = [
-        Answer::Json(200, held_by("wva-other", "2")),
+        FakeResponse::Json(200, held_by("wva-other", "2")),
         refusal(500, "InternalError", "etcd has no leader"),
     ];
     for answer in between {
         let server = FakeServer::new([
             refusal(404, "NotFound", "no lease"),
-            Answer::Json(201, held_by(ME, "1")),
+            FakeResponse::Json(201, held_by(ME, "1")),
             answer,
-            Answer::Json(200, held_by("", "3")),
-            Answer::Json(200, held_by(ME, "4")),
+            FakeResponse::Json(200, held_by("", "3")),
+            FakeResponse::Json(200, held_by(ME, "4")),
         ]);
         let running = Running::start(&server);
         let mut claims = running.shared.claim.follow();

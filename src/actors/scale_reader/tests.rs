@@ -8,24 +8,24 @@ use crate::actors::event_recorder::Events;
 use crate::actors::mirrors::tests::list;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, Kit, Role, WatchedKind};
 
-fn kinds() -> Answer {
+fn kinds() -> FakeResponse {
     let named = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
     let resources = [
         named("replicasets", "ReplicaSet"),
         named("replicasets/scale", "Scale"),
     ];
-    Answer::Json(
+    FakeResponse::Json(
         200,
         json!({"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": resources}),
     )
 }
 
-fn scale() -> Answer {
-    Answer::Json(
+fn scale() -> FakeResponse {
+    FakeResponse::Json(
         200,
         json!({
             "apiVersion": "autoscaling/v1", "kind": "Scale",
@@ -38,7 +38,7 @@ fn scale() -> Answer {
 /// The reader at work, where a server gives these answers; how many requests there were just before and just after
 /// each of these seconds, and whether the scale is known in the end.
 async fn requests<const N: usize>(
-    answers: [Answer; N],
+    answers: [FakeResponse; N],
     seconds: [u64; 2],
 ) -> ([(usize, usize); 2], bool) {
     let shared = shared();

@@ -12,7 +12,7 @@ use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::shared_state::SharedState;
-use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
 use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, Kit, Role};
@@ -61,9 +61,9 @@ fn publish(shared: &SharedState, term: u64) {
         .unwrap();
 }
 
-fn accepted() -> Answer {
+fn accepted() -> FakeResponse {
     let metadata = json!({"namespace": "ns", "name": "v", "uid": "u", "resourceVersion": "2"});
-    Answer::Json(
+    FakeResponse::Json(
         200,
         json!({
             "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "metadata": metadata,
@@ -101,7 +101,7 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
 
 /// The writer at work on one status whose first write is answered like this; how many requests there were just before
 /// and just after each of these seconds. Half a second in, there is something new to store.
-async fn requests(answer: Answer, seconds: &[u64]) -> Vec<(usize, usize)> {
+async fn requests(answer: FakeResponse, seconds: &[u64]) -> Vec<(usize, usize)> {
     let shared = leading(8);
     publish(&shared, 1);
     let server = FakeServer::new([answer, accepted(), accepted()]);

@@ -16,7 +16,7 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::watch::WatchOptions;
 use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role, WatchedKind};
@@ -25,7 +25,7 @@ use crate::policy::units::Replicas;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-fn stored(replicas: u32, version: &str) -> Answer {
+fn stored(replicas: u32, version: &str) -> FakeResponse {
     let object: Value = json!({
         "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling",
         "metadata": {"namespace": "ns", "name": "v", "uid": "u", "resourceVersion": version},
@@ -37,13 +37,13 @@ fn stored(replicas: u32, version: &str) -> Answer {
         "metadata": {"resourceVersion": version},
         "items": [object],
     });
-    Answer::Json(200, list)
+    FakeResponse::Json(200, list)
 }
 
 /// A watch that is open and says nothing.
-fn silent() -> (mpsc::UnboundedSender<String>, Answer) {
+fn silent() -> (mpsc::UnboundedSender<String>, FakeResponse) {
     let (lines, body) = mpsc::unbounded_channel();
-    (lines, Answer::Lines(body))
+    (lines, FakeResponse::Lines(body))
 }
 
 /// The watcher of VariantAutoscalings at work.

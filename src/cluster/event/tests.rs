@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    EventApi, EventError, EventReason, Notice, Occurrence, Posted, Regarding, Severity, publish,
+    EventApi, EventError, EventNotice, EventReason, EventType, Occurrence, Posted, Regarding,
+    publish,
 };
-use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::permit::WritePermit;
 use crate::policy::moment::WallTime;
 
@@ -26,8 +27,8 @@ fn permit() -> WritePermit {
     WritePermit::new(1, Instant::now() + Duration::from_mins(1))
 }
 
-fn notice(namespace: &str, note: &str) -> Notice {
-    Notice {
+fn notice(namespace: &str, note: &str) -> EventNotice {
+    EventNotice {
         regarding: Regarding {
             api_version: Arc::from("v1"),
             kind: Arc::from("ConfigMap"),
@@ -35,7 +36,7 @@ fn notice(namespace: &str, note: &str) -> Notice {
             name: Arc::from("settings"),
             uid: Arc::from("u-1"),
         },
-        severity: Severity::Warning,
+        severity: EventType::Warning,
         reason: EventReason::ImmutableConfigChangeRejected,
         action: "Reload",
         note: note.to_owned(),
@@ -43,14 +44,14 @@ fn notice(namespace: &str, note: &str) -> Notice {
     }
 }
 
-fn stored() -> Answer {
-    Answer::Json(
+fn stored() -> FakeResponse {
+    FakeResponse::Json(
         201,
         json!({"metadata": {"name": "x", "namespace": "a"}, "eventTime": null}),
     )
 }
 
-async fn post(server: &FakeServer, notice: &Notice) -> Posted {
+async fn post(server: &FakeServer, notice: &EventNotice) -> Posted {
     publish(
         permit(),
         &api(server),
@@ -199,8 +200,8 @@ async fn refusals_and_passing_troubles_are_told_apart() {
         (refusal(422, "Invalid", "no"), false),
         (refusal(429, "TooManyRequests", "later"), true),
         (refusal(500, "InternalError", "no"), true),
-        (Answer::Break, true),
-        (Answer::Hang, true),
+        (FakeResponse::Break, true),
+        (FakeResponse::Hang, true),
     ] {
         let server = FakeServer::new([answer]);
         let error = publish(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Changed, Mirror, MirrorError, ObjectKey, SyncState};
+use super::{Mirror, MirrorError, ObjectKey, ObjectUpdate, SyncState};
 use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::moment::{Moment, WallTime};
 
@@ -21,15 +21,15 @@ fn keys(texts: &[&str]) -> BTreeSet<ObjectKey> {
     texts.iter().map(|text| key(text)).collect()
 }
 
-fn told(key_text: &str, before: Option<u32>, after: Option<u32>) -> Changed<u32> {
-    Changed {
+fn told(key_text: &str, before: Option<u32>, after: Option<u32>) -> ObjectUpdate<u32> {
+    ObjectUpdate {
         key: key(key_text),
         before: before.map(Arc::new),
         after: after.map(Arc::new),
     }
 }
 
-fn names_of(changed: &[Changed<u32>]) -> BTreeSet<ObjectKey> {
+fn names_of(changed: &[ObjectUpdate<u32>]) -> BTreeSet<ObjectKey> {
     changed.iter().map(|changed| changed.key.clone()).collect()
 }
 

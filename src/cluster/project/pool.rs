@@ -85,7 +85,7 @@ fn pool(
 
 /// The pools of both groups as one set. A pool that is present in both counts once, as v1.
 #[derive(Debug, Clone)]
-pub struct Pools {
+pub struct InferencePools {
     /// Which of the two are watched.
     pub group: PoolGroup,
     /// Pools of `inference.networking.k8s.io`.
@@ -94,7 +94,7 @@ pub struct Pools {
     pub v1alpha2: Mirror<PoolObject>,
 }
 
-impl Pools {
+impl InferencePools {
     /// Empty mirrors.
     pub fn new(group: PoolGroup) -> Self {
         Self {

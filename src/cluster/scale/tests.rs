@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{ReadError, ScaleApi, ScaleKind, ScaleReading};
-use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
 use crate::policy::units::Replicas;
 
@@ -24,7 +24,7 @@ fn target() -> TargetKey {
     TargetKey::new("ns", TargetKind::Other(kind().kind), "r")
 }
 
-fn resources(names: &[(&str, &str)]) -> Answer {
+fn resources(names: &[(&str, &str)]) -> FakeResponse {
     let resources: Vec<Value> = names
         .iter()
         .map(|(name, kind)| {
@@ -33,7 +33,7 @@ fn resources(names: &[(&str, &str)]) -> Answer {
             })
         })
         .collect();
-    Answer::Json(
+    FakeResponse::Json(
         200,
         json!({
             "apiVersion": "v1", "kind": "APIResourceList",
@@ -58,7 +58,7 @@ async fn a_kind_is_asked_for_by_what_it_is_served_as() {
     });
     let server = FakeServer::new([
         resources(&[("rollouts", "Rollout"), ("rollouts/scale", "Scale")]),
-        Answer::Json(200, scale),
+        FakeResponse::Json(200, scale),
         refusal(404, "NotFound", "rollouts \"r\" not found"),
         refusal(403, "Forbidden", "cannot get rollouts/scale"),
         refusal(503, "ServiceUnavailable", "later"),
@@ -111,11 +111,11 @@ async fn replicas_of_a_kind_that_may_roll_out_may_all_be_old_ones() {
                 "name": "things/scale", "kind": "Scale", "namespaced": true, "singularName": "", "verbs": ["get"],
             }),
         ];
-        let list = Answer::Json(
+        let list = FakeResponse::Json(
             200,
             json!({"kind": "APIResourceList", "groupVersion": "-", "resources": names}),
         );
-        let server = FakeServer::new([list, Answer::Json(200, scale.clone())]);
+        let server = FakeServer::new([list, FakeResponse::Json(200, scale.clone())]);
         let api = api(&server);
         let kind = ScaleKind {
             kind: Arc::new(GroupKind {

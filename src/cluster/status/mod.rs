@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub use self::owners::{controllers, manager_name};
 use super::client::{RequestError, within};
-use super::mirror::Change;
+use super::mirror::WriteEffect;
 use super::permit::WritePermit;
 use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingStatus,
@@ -58,9 +58,9 @@ pub struct StatusPatch {
 
 /// A status that is now stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct StoredStatus {
     /// Whether the object changed.
-    pub change: Change,
+    pub change: WriteEffect,
     /// The version of the object now.
     pub resource_version: String,
     /// Former owners whose fields are ours now.
@@ -68,12 +68,12 @@ pub struct Written {
     /// Live controllers of our kind that say the same about the object. One of us is superfluous.
     pub rivals: BTreeSet<String>,
     /// Which fields were stored.
-    pub fields: Fields,
+    pub fields: StatusFields,
 }
 
 /// Which fields of a status the installed definition takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fields {
+pub enum StatusFields {
     /// All.
     All,
     /// Those of the original only: the installed definition is older than this program. Its
@@ -171,14 +171,14 @@ pub async fn apply_status(
     api: &StatusApi,
     patch: &StatusPatch,
     retired: &BTreeSet<String>,
-) -> Result<Written, StatusError> {
+) -> Result<StoredStatus, StatusError> {
     let mut writer = Writer {
         permit,
         manager: &api.manager,
         timeout: api.timeout,
         objects: Api::namespaced(api.client.clone(), &patch.key.namespace),
         patch,
-        fields: Fields::All,
+        fields: StatusFields::All,
     };
     let stored = match writer.apply(&patch.resource_version).await {
         Ok(metadata) => metadata,
@@ -214,7 +214,7 @@ struct Writer<'a> {
     timeout: Duration,
     objects: Api<PartialObjectMeta<VariantAutoscaling>>,
     patch: &'a StatusPatch,
-    fields: Fields,
+    fields: StatusFields,
 }
 
 enum Failure {
@@ -232,8 +232,8 @@ impl From<StatusError> for Failure {
 impl Writer<'_> {
     async fn apply(&mut self, version: &str) -> Result<ObjectMeta, Failure> {
         match self.apply_once(version).await? {
-            Err(error) if self.fields == Fields::All && is_undeclared(&error) => {
-                self.fields = Fields::Original;
+            Err(error) if self.fields == StatusFields::All && is_undeclared(&error) => {
+                self.fields = StatusFields::Original;
                 self.apply_once(version).await?
             }
             answer => answer,
@@ -317,14 +317,14 @@ impl Writer<'_> {
         stored: &ObjectMeta,
         adopted: BTreeSet<String>,
         rivals: BTreeSet<String>,
-    ) -> Written {
+    ) -> StoredStatus {
         let resource_version = version(stored);
         let change = if resource_version == *self.patch.resource_version {
-            Change::Unchanged
+            WriteEffect::Unchanged
         } else {
-            Change::Changed
+            WriteEffect::Changed
         };
-        Written {
+        StoredStatus {
             change,
             resource_version,
             adopted,
@@ -354,9 +354,9 @@ impl Writer<'_> {
 
 /// The status as it is sent. An empty allocation is left out: sent as an empty object after one
 /// with content, the API server makes it null and refuses its own result.
-fn status_document(status: &VariantAutoscalingStatus, fields: Fields) -> Value {
+fn status_document(status: &VariantAutoscalingStatus, fields: StatusFields) -> Value {
     let mut status = status.clone();
-    if fields == Fields::Original {
+    if fields == StatusFields::Original {
         status.observed_generation = None;
         if let Some(allocation) = &mut status.desired_optimized_alloc {
             allocation.cycle_id = None;

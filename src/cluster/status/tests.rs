@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Fields, StatusApi, StatusError, StatusPatch, Written, apply_status};
+use super::{StatusApi, StatusError, StatusFields, StatusPatch, StoredStatus, apply_status};
 use crate::api::condition::{merge, time};
 use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
-use crate::cluster::fake::{Answer, FakeServer, refusal};
-use crate::cluster::mirror::Change;
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::mirror::WriteEffect;
 use crate::cluster::permit::WritePermit;
 use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::VariantKey;
@@ -55,8 +55,8 @@ fn owner(manager: &str, operation: &str, fields: &[&str]) -> Value {
     })
 }
 
-fn stored(version: &str, owners: &[Value]) -> Answer {
-    Answer::Json(
+fn stored(version: &str, owners: &[Value]) -> FakeResponse {
+    FakeResponse::Json(
         200,
         json!({
             "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling",
@@ -69,7 +69,7 @@ fn stored(version: &str, owners: &[Value]) -> Answer {
     )
 }
 
-fn collision(managers: &[&str]) -> Answer {
+fn collision(managers: &[&str]) -> FakeResponse {
     let causes: Vec<_> = managers
         .iter()
         .map(|manager| {
@@ -79,7 +79,7 @@ fn collision(managers: &[&str]) -> Answer {
             })
         })
         .collect();
-    Answer::Json(
+    FakeResponse::Json(
         409,
         json!({
             "kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict",
@@ -92,7 +92,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-async fn apply(server: &FakeServer, retired: &[&str]) -> Result<Written, StatusError> {
+async fn apply(server: &FakeServer, retired: &[&str]) -> Result<StoredStatus, StatusError> {
     let api = StatusApi {
         client: server.client(),
         manager: Arc::from("wva-me"),
@@ -108,12 +108,12 @@ async fn a_status_is_applied_without_force_and_with_its_identity() {
     let written = apply(&server, &[]).await.unwrap();
     assert_eq!(
         written,
-        Written {
-            change: Change::Changed,
+        StoredStatus {
+            change: WriteEffect::Changed,
             resource_version: "8".to_owned(),
             adopted: names(&[]),
             rivals: names(&[]),
-            fields: Fields::All,
+            fields: StatusFields::All,
         }
     );
     let asked = server.asked();
@@ -146,7 +146,10 @@ async fn a_status_is_applied_without_force_and_with_its_identity() {
 #[tokio::test(start_paused = true)]
 async fn the_same_version_afterwards_means_that_nothing_changed() {
     let server = FakeServer::new([stored("7", &[owner("wva-me", "Apply", &["f:a"])])]);
-    assert_eq!(apply(&server, &[]).await.unwrap().change, Change::Unchanged);
+    assert_eq!(
+        apply(&server, &[]).await.unwrap().change,
+        WriteEffect::Unchanged
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -314,7 +317,7 @@ async fn an_older_definition_gets_the_fields_that_it_knows() {
         stored("8", &[owner("wva-me", "Apply", &["f:a"])]),
     ]);
     let written = apply(&server, &[]).await.unwrap();
-    assert_eq!(written.fields, Fields::Original);
+    assert_eq!(written.fields, StatusFields::Original);
     let status = &server.asked()[1].body["status"];
     assert_eq!(
         status.pointer("/desiredOptimizedAlloc/numReplicas"),
@@ -345,7 +348,7 @@ async fn an_empty_allocation_is_left_out() {
 
 #[tokio::test(start_paused = true)]
 async fn no_request_starts_when_the_permit_would_not_outlive_it() {
-    let slow = FakeServer::new([Answer::Hang]);
+    let slow = FakeServer::new([FakeResponse::Hang]);
     let api = |server: &FakeServer| StatusApi {
         client: server.client(),
         manager: Arc::from("wva-me"),
@@ -358,12 +361,12 @@ async fn no_request_starts_when_the_permit_would_not_outlive_it() {
 
     // Also between two requests of one apply: the collision is answered after the permit's end.
     let (lines, body) = tokio::sync::mpsc::unbounded_channel();
-    let server = FakeServer::new([Answer::Lines(body)]);
+    let server = FakeServer::new([FakeResponse::Lines(body)]);
     let permit = WritePermit::new(1, Instant::now() + Duration::from_secs(5));
     let late = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let owners = [owner("manager", "Update", &["f:b"])];
-        let Answer::Json(_, object) = stored("8", &owners) else {
+        let FakeResponse::Json(_, object) = stored("8", &owners) else {
             return;
         };
         lines.send(object.to_string()).unwrap();
@@ -378,7 +381,7 @@ async fn no_request_starts_when_the_permit_would_not_outlive_it() {
 #[tokio::test(start_paused = true)]
 async fn every_refusal_has_its_meaning() {
     type Expected = fn(&StatusError) -> bool;
-    let cases: [(Answer, Expected); 9] = [
+    let cases: [(FakeResponse, Expected); 9] = [
         (refusal(404, "NotFound", "no"), |error| {
             matches!(error, StatusError::Gone(_))
         }),
@@ -397,14 +400,14 @@ async fn every_refusal_has_its_meaning() {
         (refusal(503, "Unavailable", "no"), |error| {
             matches!(error, StatusError::Retry { .. })
         }),
-        (Answer::Break, |error| {
+        (FakeResponse::Break, |error| {
             matches!(error, StatusError::Retry { .. })
         }),
-        (Answer::Hang, |error| {
+        (FakeResponse::Hang, |error| {
             matches!(error, StatusError::Retry { .. })
         }),
         (
-            Answer::Json(
+            FakeResponse::Json(
                 429,
                 json!({"kind": "Status", "code": 429, "message": "later",
                     "details": {"retryAfterSeconds": 7}}),

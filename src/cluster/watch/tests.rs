@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::{Guarded, Watch, WatchEvent, WatchOptions};
-use crate::cluster::fake::{Answer, FakeServer, refusal, throttled};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 
 fn watch(server: &FakeServer) -> Watch<ConfigMap> {
     let api: Api<Guarded<ConfigMap>> = Api::all(server.client());
@@ -24,8 +24,8 @@ fn item(name: &str, version: &str) -> Value {
     })
 }
 
-fn page(items: &[Value], version: &str, token: &str) -> Answer {
-    Answer::Json(
+fn page(items: &[Value], version: &str, token: &str) -> FakeResponse {
+    FakeResponse::Json(
         200,
         json!({
             "apiVersion": "v1", "kind": "ConfigMapList",
@@ -46,9 +46,9 @@ fn bookmark(version: &str) -> String {
 }
 
 /// A watch whose lines the test sends.
-fn stream() -> (mpsc::UnboundedSender<String>, Answer) {
+fn stream() -> (mpsc::UnboundedSender<String>, FakeResponse) {
     let (lines, body) = mpsc::unbounded_channel();
-    (lines, Answer::Lines(body))
+    (lines, FakeResponse::Lines(body))
 }
 
 /// The event in one line, with what the tests look at.
@@ -82,7 +82,7 @@ async fn next(watch: &mut Watch<ConfigMap>, count: usize) -> Vec<String> {
 }
 
 /// Lists `one` at version 7 and opens a watch.
-async fn opened(server: &FakeServer, notices: Answer) -> Watch<ConfigMap> {
+async fn opened(server: &FakeServer, notices: FakeResponse) -> Watch<ConfigMap> {
     server.then(page(&[item("one", "5")], "7", ""));
     server.then(notices);
     let mut watch = watch(server);
@@ -327,8 +327,8 @@ async fn a_watch_that_ends_on_time_is_opened_again_from_its_last_version() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_breaks_brings_a_fresh_list() {
     for broken in [
-        Answer::Break,
-        Answer::Hang,
+        FakeResponse::Break,
+        FakeResponse::Hang,
         refusal(503, "ServiceUnavailable", "no"),
     ] {
         let server = FakeServer::new([page(&[], "7", ""), broken]);
@@ -398,7 +398,7 @@ async fn a_missing_kind_is_listed_once_discovery_shows_it() {
             })
             .collect();
         let list = json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources});
-        Answer::Json(200, list)
+        FakeResponse::Json(200, list)
     };
     let server = FakeServer::new([
         refusal(
@@ -408,7 +408,7 @@ async fn a_missing_kind_is_listed_once_discovery_shows_it() {
         ),
         refusal(404, "NotFound", "no such group"),
         resources(&["pods"]),
-        Answer::Break,
+        FakeResponse::Break,
         resources(&["pods", "configmaps"]),
         page(&[item("one", "5")], "7", ""),
     ]);

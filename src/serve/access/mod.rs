@@ -19,7 +19,7 @@ use self::cache::Cache;
 use self::front_proxy::FrontProxies;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::client::RequestError;
-use crate::cluster::review::{Access, Decision, User, review_access, review_token};
+use crate::cluster::review::{Access, AccessDecision, User, review_access, review_token};
 use crate::env::Clock;
 use crate::policy::moment::Moment;
 use crate::policy::readiness::{Reason, State};
@@ -43,7 +43,7 @@ pub struct Gate {
     front_proxies: Option<Arc<FrontProxies>>,
     /// By the digest of the token: a cache of tokens would be worth stealing.
     users: Cache<[u8; 32], Option<User>>,
-    decisions: Cache<(User, Access), Decision>,
+    decisions: Cache<(User, Access), AccessDecision>,
     questions: Semaphore,
     permissions: PermissionReporter,
     troubles: Mutex<BTreeMap<Question, Trouble>>,
@@ -145,8 +145,8 @@ impl Gate {
         }
         let question = (user, access);
         match self.decision(&question).await? {
-            Decision::Allowed => Ok(()),
-            Decision::Denied { reason } => Err(Refusal::Forbidden {
+            AccessDecision::Allowed => Ok(()),
+            AccessDecision::Denied { reason } => Err(Refusal::Forbidden {
                 user: question.0.name,
                 access: question.1,
                 reason,
@@ -181,7 +181,7 @@ impl Gate {
         user.ok_or(Refusal::Unauthenticated)
     }
 
-    async fn decision(&self, question: &(User, Access)) -> Result<Decision, Refusal> {
+    async fn decision(&self, question: &(User, Access)) -> Result<AccessDecision, Refusal> {
         let now = self.clock.now();
         if let Some(known) = self.decisions.get(question, now, self.patience()) {
             return Ok(known);

@@ -10,7 +10,7 @@ use super::{Gate, Refusal};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::EventReason;
-use crate::cluster::fake::{Answer, FakeServer, refusal};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::review::Access;
 use crate::env::Clock;
 use crate::policy::moment::WallTime;
@@ -52,25 +52,25 @@ async fn ask(gate: &Gate, token: &str, path: &str) -> Result<(), Refusal> {
     gate.admit(&headers, None, get(path)).await
 }
 
-fn token_of(name: &str) -> Answer {
+fn token_of(name: &str) -> FakeResponse {
     let user = json!({ "username": name, "groups": ["system:authenticated"] });
     reviewed(&json!({ "authenticated": true, "user": user }))
 }
 
-fn nobodys() -> Answer {
+fn nobodys() -> FakeResponse {
     reviewed(&json!({ "authenticated": false }))
 }
 
-fn allowed() -> Answer {
+fn allowed() -> FakeResponse {
     reviewed(&json!({ "allowed": true }))
 }
 
-fn denied() -> Answer {
+fn denied() -> FakeResponse {
     reviewed(&json!({ "allowed": false, "reason": "no rule" }))
 }
 
-fn reviewed(status: &Value) -> Answer {
-    Answer::Json(201, json!({ "status": status }))
+fn reviewed(status: &Value) -> FakeResponse {
+    FakeResponse::Json(201, json!({ "status": status }))
 }
 
 /// What the server was asked, in short.
@@ -165,19 +165,19 @@ async fn a_known_reader_stays_let_in_while_the_api_server_is_away_and_not_for_ev
     assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
 
     advance(Duration::from_mins(4)).await;
-    server.then(Answer::Break);
+    server.then(FakeResponse::Break);
     for _ in 0..3 {
         assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
     }
     assert_eq!(questions(&server).len(), 3);
-    server.then(Answer::Break);
+    server.then(FakeResponse::Break);
     assert_eq!(
         ask(&gate, "new", "/metrics").await,
         Err(Refusal::Unavailable)
     );
 
     advance(Duration::from_mins(2)).await;
-    server.then(Answer::Break);
+    server.then(FakeResponse::Break);
     assert_eq!(ask(&gate, "t", "/metrics").await, Err(Refusal::Unavailable));
 }
 

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::check::claims::Sent;
 use super::trace::Trace;
-use crate::claim::Hold;
+use crate::claim::ClaimDuration;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::Door;
@@ -151,20 +151,20 @@ pub(super) async fn claims(trace: Trace, place: usize, door: Arc<Door>) {
         let leads = claim.hold.covers(now);
         if told != (claim.term, leads) {
             let text = match claim.hold {
-                Hold::Until(end) if leads => format!(
+                ClaimDuration::Until(end) if leads => format!(
                     "leads in term {}, until {:.3} for now",
                     claim.term,
                     end.as_secs_f64()
                 ),
-                Hold::Unlimited => format!("leads in term {}, without an end", claim.term),
-                Hold::Until(_) => format!("has run out, of term {}", claim.term),
-                Hold::NotOurs => format!("does not lead, in term {}", claim.term),
+                ClaimDuration::Unlimited => format!("leads in term {}, without an end", claim.term),
+                ClaimDuration::Until(_) => format!("has run out, of term {}", claim.term),
+                ClaimDuration::NotOurs => format!("does not lead, in term {}", claim.term),
             };
             trace.note(&who, "claim", &text);
             told = (claim.term, leads);
         }
         let end = match claim.hold {
-            Hold::Until(end) if leads => end.saturating_sub(now.monotonic),
+            ClaimDuration::Until(end) if leads => end.saturating_sub(now.monotonic),
             // Until it changes.
             _ => Duration::MAX,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wva::cluster::client::{Source, connect};
+use wva::cluster::client::{KubeconfigSource, connect};
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};
@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn the_real_server_keeps_it(cx: &Cx) -> Result {
     let namespace = &cx.namespace.name;
     // The client of the world repeats what is refused for the moment, which rows ask for.
-    let source = Source::File {
+    let source = KubeconfigSource::File {
         path: cx.world.api.admin.clone().into(),
         context: None,
     };

@@ -10,7 +10,7 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::json;
 use tokio::time::Instant;
 use wva::cluster::event::{
-    EventApi, EventReason, Notice, Occurrence, Regarding, Severity, publish,
+    EventApi, EventNotice, EventReason, EventType, Occurrence, Regarding, publish,
 };
 use wva::cluster::permit::WritePermit;
 use wva::policy::moment::WallTime;
@@ -47,14 +47,14 @@ fn permit() -> WritePermit {
     WritePermit::for_test(1, Instant::now() + Duration::from_mins(1))
 }
 
-async fn notice(cx: &Cx, note: &str) -> Result<Notice> {
+async fn notice(cx: &Cx, note: &str) -> Result<EventNotice> {
     let object: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "settings"}}))?;
     let object = cx
         .namespace
         .api::<ConfigMap>()
         .create(&PostParams::default(), &object)
         .await?;
-    Ok(Notice {
+    Ok(EventNotice {
         regarding: Regarding {
             api_version: Arc::from("v1"),
             kind: Arc::from("ConfigMap"),
@@ -62,7 +62,7 @@ async fn notice(cx: &Cx, note: &str) -> Result<Notice> {
             name: Arc::from(&*object.name_any()),
             uid: Arc::from(object.uid().unwrap_or_default()),
         },
-        severity: Severity::Warning,
+        severity: EventType::Warning,
         reason: EventReason::ImmutableConfigChangeRejected,
         action: "Reload",
         note: note.to_owned(),

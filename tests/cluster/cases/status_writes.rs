@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use wva::api::condition::{merge, time};
 use wva::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscaling, VariantAutoscalingStatus};
-use wva::cluster::mirror::Change;
+use wva::cluster::mirror::WriteEffect;
 use wva::cluster::permit::WritePermit;
-use wva::cluster::status::{Fields, StatusApi, StatusError, StatusPatch, Written, apply_status};
+use wva::cluster::status::{
+    StatusApi, StatusError, StatusFields, StatusPatch, StoredStatus, apply_status,
+};
 use wva::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use wva::policy::key::VariantKey;
 use wva::policy::moment::WallTime;
@@ -81,7 +83,7 @@ async fn apply(
     object: &VariantAutoscaling,
     status: VariantAutoscalingStatus,
     retired: &[&str],
-) -> std::result::Result<Written, StatusError> {
+) -> std::result::Result<StoredStatus, StatusError> {
     let api = StatusApi {
         client: cx.world.client.clone(),
         manager: Arc::from(manager),
@@ -121,7 +123,7 @@ async fn is_written_only_when_it_differs(cx: &Cx) -> Result {
     let written = apply(cx, "wva-1", &object, status(Some(3)), &[]).await?;
     assert_eq!(
         (written.change, written.fields),
-        (Change::Changed, Fields::All)
+        (WriteEffect::Changed, StatusFields::All)
     );
     let object = objects(cx).get("v").await?;
     assert_eq!(object.resource_version(), Some(written.resource_version));
@@ -129,9 +131,9 @@ async fn is_written_only_when_it_differs(cx: &Cx) -> Result {
     assert_eq!(object.meta().generation, Some(1));
 
     let again = apply(cx, "wva-1", &object, status(Some(3)), &[]).await?;
-    assert_eq!(again.change, Change::Unchanged);
+    assert_eq!(again.change, WriteEffect::Unchanged);
     let other = apply(cx, "wva-1", &object, status(Some(4)), &[]).await?;
-    assert_eq!(other.change, Change::Changed);
+    assert_eq!(other.change, WriteEffect::Changed);
     Ok(())
 }
 
@@ -280,7 +282,7 @@ async fn fits_an_older_definition(cx: &Cx) -> Result {
         async || {
             let object = objects(cx).get("v").await?;
             let written = apply(cx, "wva-1", &object, status(Some(3)), &[]).await?;
-            seen(&written.fields, &Fields::Original)
+            seen(&written.fields, &StatusFields::Original)
         },
     )
     .await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus::{IntCounterVec, Opts};
 
 use super::{Events, NOTES, RING};
-use crate::cluster::event::{EventReason, NOTE_LIMIT, Notice, Regarding, Severity};
+use crate::cluster::event::{EventNotice, EventReason, EventType, NOTE_LIMIT, Regarding};
 use crate::policy::moment::{Moment, WallTime};
 
 fn at(seconds: u64) -> Moment {
@@ -15,8 +15,8 @@ fn at(seconds: u64) -> Moment {
     }
 }
 
-fn notice(name: &str, reason: EventReason, note: &str) -> Notice {
-    Notice {
+fn notice(name: &str, reason: EventReason, note: &str) -> EventNotice {
+    EventNotice {
         regarding: Regarding {
             api_version: Arc::from("v1"),
             kind: Arc::from("ConfigMap"),
@@ -24,7 +24,7 @@ fn notice(name: &str, reason: EventReason, note: &str) -> Notice {
             name: Arc::from(name),
             uid: Arc::from(""),
         },
-        severity: Severity::Normal,
+        severity: EventType::Normal,
         reason,
         action: "Scale",
         note: note.to_owned(),
@@ -32,7 +32,7 @@ fn notice(name: &str, reason: EventReason, note: &str) -> Notice {
     }
 }
 
-fn scaled(note: &str) -> Notice {
+fn scaled(note: &str) -> EventNotice {
     notice("llama", EventReason::ScaledUp, note)
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::project;
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::cluster::mirror::ObjectKey;
-use crate::cluster::project::pool::{PoolObject, Pools};
+use crate::cluster::project::pool::{InferencePools, PoolObject};
 use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::object::Lifecycle;
 use crate::settings::pool_group::PoolGroup;
@@ -74,8 +74,8 @@ fn pool(key: &ObjectKey, selector: BTreeMap<Arc<str>, Arc<str>>) -> PoolObject {
     }
 }
 
-fn pools() -> (Pools, Epoch) {
-    let pools = Pools::new(PoolGroup::default());
+fn pools() -> (InferencePools, Epoch) {
+    let pools = InferencePools::new(PoolGroup::default());
     let role = Role::Watcher(WatchedKind::InferencePoolV1);
     (pools, Epoch::for_test(role, 1))
 }
