@@ -33,7 +33,7 @@ use wva::env::{Clock, SeedTree};
 use wva::kit::{self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Role, Slot};
 use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
-use wva::policy::filter::Scope;
+use wva::policy::filter::WatchScope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::moment::WallTime;
 use wva::policy::snapshot::{
@@ -200,7 +200,7 @@ fn shared(url: &str, variants: usize) -> SharedState {
     ] {
         sources.environment.insert(name.to_owned(), text.to_owned());
     }
-    let scope = Scope {
+    let scope = WatchScope {
         system_namespace: "system".into(),
         watch_namespace: None,
         instance: None,

@@ -20,7 +20,7 @@ use wva::policy::moment::{Moment, WallTime};
 use wva::policy::plan::Action;
 use wva::policy::queueing::performance::ReplicaModel;
 use wva::policy::queueing::quantity::RequestRate;
-use wva::policy::queueing::service::{ReplicaShape, ServiceParameters, Workload};
+use wva::policy::queueing::service::{ReplicaRoom, ServiceParameters, Workload};
 use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
@@ -112,7 +112,7 @@ fn signals(number: u32, load: f64) -> PodSamples {
         input_tokens: 256.0 + 2000.0 * spread(0.236),
         output_tokens: 64.0 + 400.0 * spread(0.303),
     };
-    let shape = ReplicaShape {
+    let shape = ReplicaRoom {
         batch: BATCH,
         queue: 10 * BATCH,
     };

@@ -26,7 +26,7 @@ use crate::cluster::scale::ScaleApi;
 use crate::cluster::status::{StatusApi, manager_name};
 use crate::kit::{self, Address, ChildSpec, DirtySet, ExitReason, Kit, Role, Slot};
 use crate::metrics::Metrics;
-use crate::policy::filter::Scope;
+use crate::policy::filter::WatchScope;
 use crate::policy::lease::LeaseRules;
 use crate::settings::StaticSettings;
 use crate::settings::address::BindAddress;
@@ -143,7 +143,7 @@ impl Controller {
 /// Addresses, bells, slots and facts: everything that outlives the actors.
 struct Wiring {
     shared: SharedState,
-    scope: Scope,
+    scope: WatchScope,
     statics: Arc<StaticSettings>,
     addresses: Addresses,
     plans: Slot<optimizer::PlanProposal>,
@@ -205,7 +205,7 @@ fn manager(statics: &StaticSettings) -> String {
 impl Wiring {
     fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
         let statics = Arc::clone(&startup.generation.statics);
-        let scope = Scope {
+        let scope = WatchScope {
             system_namespace: Arc::from(&*statics.scope.system_namespace),
             watch_namespace: statics.scope.watch_namespace.as_deref().map(Arc::from),
             instance: statics.scope.controller_instance.as_deref().map(Arc::from),

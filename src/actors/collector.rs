@@ -217,12 +217,13 @@ impl Collector {
             answer.inspect_err(told).ok()
         };
         let (several, any) = (answered(several), any.and_then(answered));
-        let mut rivals = self
+        let mut ownership_conflicts = self
             .shared
-            .rivals
+            .ownership_conflicts
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        *rivals = rivals.observe(several.as_ref(), any.as_ref(), &held, &managed);
+        *ownership_conflicts =
+            ownership_conflicts.observe(several.as_ref(), any.as_ref(), &held, &managed);
     }
 
     fn settings(&self, in_force: &InForce) -> CollectionSettings {

@@ -12,7 +12,7 @@ use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::env::Mutation;
 use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
-use crate::policy::filter::{ConfigReach, Scope, Tracking};
+use crate::policy::filter::{ConfigReach, Tracking, WatchScope};
 use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
 use crate::settings::generation::{Change, Generation, Transition, start, transition};
@@ -97,7 +97,7 @@ pub enum ConfigEffect {
 pub struct Config {
     shared: SharedState,
     epoch: Epoch,
-    scope: Scope,
+    scope: WatchScope,
     /// Flags, environment and file; the rest is read from the mirrors.
     fixed: Sources,
     connections: ConfigConnections,
@@ -123,7 +123,7 @@ impl Config {
     pub fn new(
         shared: SharedState,
         epoch: &Epoch,
-        scope: Scope,
+        scope: WatchScope,
         fixed: Sources,
         connections: ConfigConnections,
     ) -> Self {

@@ -16,7 +16,7 @@ use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision};
-use crate::policy::record::{Record, Troubles};
+use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::snapshot::{CycleId, VariantView};
 use crate::policy::units::Replicas;
 use crate::telemetry::in_cycle;
@@ -62,19 +62,19 @@ pub enum EmitterEffect {
     /// Keep, show and write one record.
     Publish {
         /// The new record.
-        record: Arc<Record>,
+        record: Arc<PublishedRecord>,
         /// The one it replaces.
-        previous: Option<Arc<Record>>,
+        previous: Option<Arc<PublishedRecord>>,
     },
     /// Take everything of one variant down.
     Forget {
         /// The record that goes.
-        previous: Arc<Record>,
+        previous: Arc<PublishedRecord>,
     },
     /// Count and tell a change of the desired count.
     Announce {
         /// The record with the new count.
-        record: Arc<Record>,
+        record: Arc<PublishedRecord>,
         /// The decision that changed it.
         decision: Box<Decision>,
         /// Direction from the count published before.
@@ -83,9 +83,9 @@ pub enum EmitterEffect {
     /// Tell of trouble, and of its end.
     Tell {
         /// The new record.
-        record: Arc<Record>,
+        record: Arc<PublishedRecord>,
         /// The record before it.
-        previous: Option<Arc<Record>>,
+        previous: Option<Arc<PublishedRecord>>,
     },
     /// Show raises that are stored, or were waited for in vain.
     Reveal(BTreeSet<VariantKey>),
@@ -279,7 +279,7 @@ impl Emitter {
     }
 
     /// Whether a record raises what is shown beyond what is stored.
-    fn awaits_storage(&self, record: &Record, previous: Option<&Record>) -> bool {
+    fn awaits_storage(&self, record: &PublishedRecord, previous: Option<&PublishedRecord>) -> bool {
         let Some((values, shown)) = record.values.zip(previous.and_then(|known| known.values))
         else {
             return false;
@@ -300,7 +300,7 @@ impl Emitter {
     fn publish_after(
         &self,
         view: &Arc<VariantView>,
-        previous: Option<Arc<Record>>,
+        previous: Option<Arc<PublishedRecord>>,
         now: Moment,
         effects: &mut Vec<EmitterEffect>,
     ) {
@@ -309,7 +309,9 @@ impl Emitter {
         // The board may be behind what is stored, and until its first decision a term goes by that; where
         // nothing is, by the replicas that exist.
         let is_known = stored.is_some() || view.target.resolved().is_some();
-        let undecided = previous.as_deref().is_none_or(Record::awaits_decision);
+        let undecided = previous
+            .as_deref()
+            .is_none_or(PublishedRecord::awaits_decision);
         let behind = undecided && is_known && stored != view.desired;
         let view = &if behind {
             let desired = stored;
@@ -320,8 +322,8 @@ impl Emitter {
         } else {
             Arc::clone(view)
         };
-        let rivals = self.shared.rivals.read();
-        let exposure = rivals
+        let ownership_conflicts = self.shared.ownership_conflicts.read();
+        let exposure = ownership_conflicts
             .unwrap_or_else(PoisonError::into_inner)
             .exposure(&view.key);
         let quarantine = self.shared.quarantine_of(&view.key);
@@ -333,7 +335,7 @@ impl Emitter {
             },
             standing: self.shared.standing(&view.key),
         };
-        let record = Record::of(view, plan, previous.as_deref(), troubles, now);
+        let record = PublishedRecord::of(view, plan, previous.as_deref(), troubles, now);
         let record = Arc::new(record);
         if let Some(decision) = plan.and_then(|plan| plan.decisions.get(&view.key))
             && let Some(action) = record.change_from(previous.as_deref())
@@ -356,8 +358,8 @@ impl Emitter {
     fn show(
         &mut self,
         cx: &Context<EmitterMessage>,
-        record: &Arc<Record>,
-        previous: Option<&Arc<Record>>,
+        record: &Arc<PublishedRecord>,
+        previous: Option<&Arc<PublishedRecord>>,
     ) {
         if self
             .shared
@@ -400,7 +402,7 @@ impl Emitter {
     }
 }
 
-fn labels(record: &Record) -> VariantLabels {
+fn labels(record: &PublishedRecord) -> VariantLabels {
     VariantLabels {
         key: record.key.clone(),
         accelerator: record.accelerator.label().to_owned(),

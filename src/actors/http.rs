@@ -201,7 +201,7 @@ mod tests {
     use crate::actors::variants::tests::shared;
     use crate::env::SeedTree;
     use crate::kit::{self, ActorRegistry, Kit, Role, WatchedKind};
-    use crate::policy::readiness::State;
+    use crate::policy::readiness::ReadinessState;
     use crate::serve::connection::Routes;
     use crate::serve::routes::ProbeRoutes;
 
@@ -237,9 +237,9 @@ mod tests {
             shared.settings.load().generation.clone(),
             Arc::clone(&shared.series),
         );
-        assert_eq!(state(&shared), Some(State::NotReady));
+        assert_eq!(state(&shared), Some(ReadinessState::NotReady));
         list::<ConfigMap>(&shared.mirrors.authentication, kind, []);
-        assert_eq!(state(&shared), Some(State::Ok));
+        assert_eq!(state(&shared), Some(ReadinessState::Ok));
     }
 
     #[tokio::test(start_paused = true)]

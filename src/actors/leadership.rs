@@ -13,7 +13,7 @@ use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::{Generator, Mutation};
 use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy::lease::{
-    LeaseMove, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end, next_look,
+    LeaseMove, LeaseProposal, LeaseRules, LeaseState, ProposalKind, claim_end, next_look,
 };
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
@@ -120,7 +120,7 @@ impl Leadership {
             && is_taken
         {
             let (kind, transitions) = (ProposalKind::Acquire, 0);
-            let proposal = Proposal { kind, transitions };
+            let proposal = LeaseProposal { kind, transitions };
             lease_move = LeaseMove::Replace { version, proposal };
         }
         if let LeaseMove::Wait { free_at } = lease_move {

@@ -13,13 +13,13 @@ use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::Scales;
 use crate::kit::{Cell, WatchedKind};
 use crate::policy::actuation::Scalers;
-use crate::policy::filter::{Admission, NamespaceObject, Scope};
+use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::object::{
-    Controller, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
+    ControllerRef, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
 };
-use crate::policy::rival::Holding;
+use crate::policy::ownership::Holding;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
 use crate::settings::pool_group::PoolGroup;
@@ -94,7 +94,7 @@ pub struct Mirrors {
     /// The ConfigMap that says how the API server vouches for others, where external metrics are
     /// served.
     pub authentication: Mirror<ConfigMapObject>,
-    scope: Scope,
+    scope: WatchScope,
     door: ExternalMetricsDoor,
 }
 
@@ -109,7 +109,7 @@ pub enum ExternalMetricsDoor {
 
 impl Mirrors {
     /// Empty mirrors; `scope` says which variants are ours, `pool_group` which InferencePools count.
-    pub fn new(scope: Scope, pool_group: PoolGroup) -> Self {
+    pub fn new(scope: WatchScope, pool_group: PoolGroup) -> Self {
         Self {
             variants: Mirror::indexed(|record| Some(object_key(&target_of(record)?))),
             deployments: Mirror::indexed(workload_owner),
@@ -142,7 +142,7 @@ impl Mirrors {
     }
 
     /// The part of the cluster that is mirrored.
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &WatchScope {
         &self.scope
     }
 
@@ -300,7 +300,7 @@ pub fn variant_object_key(key: &VariantKey) -> ObjectKey {
 }
 
 /// Key of what controls an object, in the mirror of its kind.
-fn owner(namespace: &Arc<str>, controller: Option<&Controller>) -> Option<ObjectKey> {
+fn owner(namespace: &Arc<str>, controller: Option<&ControllerRef>) -> Option<ObjectKey> {
     controller.map(|owner| ObjectKey::new(Arc::clone(namespace), Arc::clone(&owner.name)))
 }
 

@@ -16,7 +16,7 @@ use crate::policy::condition::ConditionStatus;
 use crate::policy::learned::Learned;
 use crate::policy::lease::LeaseRecord;
 use crate::policy::moment::{Moment, WallTime};
-use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
+use crate::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use crate::policy::units::Replicas;
@@ -84,15 +84,15 @@ pub(super) fn plan(mutations: &Mutations, mut plan: Plan) -> Plan {
         {
             undo(decision);
         }
-        let is_silent = decision.outcome == Outcome::SafetyNet;
+        let is_silent = decision.outcome == DecisionOutcome::SafetyNet;
         if mutations.has(Mutation::SilenceLowers)
             && is_silent
             && decision.target > Some(Replicas::ONE)
         {
-            lower(decision, Stage::SafetyNet);
+            lower(decision, PlanStage::SafetyNet);
         }
         if mutations.has(Mutation::ZeroUnasked) && decision.target == Some(Replicas::ONE) {
-            lower(decision, Stage::Zero);
+            lower(decision, PlanStage::Zero);
         }
     }
     plan
@@ -231,8 +231,9 @@ pub(super) fn asked(mutations: &Mutations, time: Option<Duration>) -> Option<Dur
 
 /// Whether the count moved this way for the sake of load.
 fn is_moved(decision: &Decision, way: Ordering) -> bool {
-    let by_rule =
-        |step: &Step| matches!(step.stage, Stage::Bounds | Stage::Zero) && step.from != step.to;
+    let by_rule = |step: &Step| {
+        matches!(step.stage, PlanStage::Bounds | PlanStage::Zero) && step.from != step.to
+    };
     let base = decision.steps.first().map(|step| step.from);
     base > Some(Replicas::ZERO)
         && decision.target.cmp(&base) == way
@@ -250,13 +251,13 @@ fn undo(decision: &mut Decision) {
 
 fn undo_bounds(decision: &mut Decision) {
     let last = decision.steps.last_mut();
-    if let Some(step) = last.filter(|step| step.stage == Stage::Bounds) {
+    if let Some(step) = last.filter(|step| step.stage == PlanStage::Bounds) {
         step.to = step.from;
         decision.target = Some(step.from);
     }
 }
 
-fn lower(decision: &mut Decision, stage: Stage) {
+fn lower(decision: &mut Decision, stage: PlanStage) {
     let (Some(from), Some(last)) = (decision.target, decision.steps.last()) else {
         return;
     };

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::kit::{Epoch, Fenced, Guard};
 use crate::policy::key::VariantKey;
-use crate::policy::record::Record;
+use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
 
 /// Records by variant. Written by the emitter alone; outlives it.
@@ -17,7 +17,7 @@ pub struct Records(Arc<Inner>);
 struct Inner {
     guard: Guard,
     term: AtomicU64,
-    records: RwLock<BTreeMap<VariantKey, Arc<Record>>>,
+    records: RwLock<BTreeMap<VariantKey, Arc<PublishedRecord>>>,
 }
 
 impl Default for Records {
@@ -59,12 +59,12 @@ impl Records {
     }
 
     /// The record of one variant.
-    pub fn get(&self, key: &VariantKey) -> Option<Arc<Record>> {
+    pub fn get(&self, key: &VariantKey) -> Option<Arc<PublishedRecord>> {
         self.read().get(key).map(Arc::clone)
     }
 
     /// All records, sorted.
-    pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<Record>> {
+    pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<PublishedRecord>> {
         self.read().clone()
     }
 
@@ -76,7 +76,7 @@ impl Records {
         &self,
         epoch: &Epoch,
         key: &VariantKey,
-        record: Option<Arc<Record>>,
+        record: Option<Arc<PublishedRecord>>,
     ) -> Result<(), Fenced> {
         self.0.guard.admit(epoch, || {
             let mut records = self
@@ -91,7 +91,7 @@ impl Records {
         })
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<VariantKey, Arc<Record>>> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<VariantKey, Arc<PublishedRecord>>> {
         self.0
             .records
             .read()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::policy::readiness::{Reason, State};
+use crate::policy::readiness::{ReadinessReason, ReadinessState};
 
 /// Who asks. Watchers are not among them: their mirrors know how they fare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,14 +48,14 @@ impl Requests {
     }
 
     /// One reason for each that has asked.
-    pub fn reasons(&self) -> Vec<Reason> {
+    pub fn reasons(&self) -> Vec<ReadinessReason> {
         let outcomes = self.outcomes();
         let reasons = outcomes.iter().map(|(asker, outcome)| {
             let (state, detail) = match outcome {
-                Ok(()) => (State::Ok, "accepted".to_owned()),
-                Err(why) => (State::Degraded, why.to_string()),
+                Ok(()) => (ReadinessState::Ok, "accepted".to_owned()),
+                Err(why) => (ReadinessState::Degraded, why.to_string()),
             };
-            Reason {
+            ReadinessReason {
                 name: asker.name().to_owned(),
                 state,
                 detail,

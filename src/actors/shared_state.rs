@@ -30,10 +30,10 @@ use crate::policy::document::SnapshotDocument;
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
 use crate::policy::moment::{Moment, WallTime};
-use crate::policy::readiness::{Reason, State};
-use crate::policy::rival::{Holding, Rivals, Standing};
+use crate::policy::ownership::{Holding, Ownership, OwnershipConflicts};
+use crate::policy::readiness::{ReadinessReason, ReadinessState};
 use crate::policy::router_queue::DirectQueues;
-use crate::policy::schedule::Schedule;
+use crate::policy::schedule::TickSchedule;
 use crate::policy::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, SignalName, VariantView,
 };
@@ -62,7 +62,7 @@ pub struct InForce {
     /// The settings.
     pub generation: Generation,
     /// The beat of collector and optimizer.
-    pub schedule: Schedule,
+    pub schedule: TickSchedule,
 }
 
 impl InForce {
@@ -102,7 +102,7 @@ pub struct SharedState {
     /// Our name as an owner of fields.
     pub manager: Arc<str>,
     /// What is known of other controllers.
-    pub rivals: Arc<RwLock<Rivals>>,
+    pub ownership_conflicts: Arc<RwLock<OwnershipConflicts>>,
     /// The last plan that was published, and the term that it is of.
     pub plan: Cell<Option<PlanProposal>>,
     /// The series.
@@ -125,7 +125,7 @@ impl SharedState {
         generation: Generation,
         series: Arc<Metrics>,
     ) -> Self {
-        let schedule = Schedule::starting(clock.now(), generation.dynamic.interval);
+        let schedule = TickSchedule::starting(clock.now(), generation.dynamic.interval);
         Self {
             mirrors,
             relists: RelistRequest::default(),
@@ -148,7 +148,7 @@ impl SharedState {
             quarantined: Arc::default(),
             requests: Requests::default(),
             manager: Arc::from(""),
-            rivals: Arc::default(),
+            ownership_conflicts: Arc::default(),
             clock,
         }
     }
@@ -177,12 +177,15 @@ impl SharedState {
     }
 
     /// How this controller stands towards others that claim a variant.
-    pub fn standing(&self, key: &VariantKey) -> Standing {
+    pub fn standing(&self, key: &VariantKey) -> Ownership {
         let Some(record) = self.mirrors.managed(key) else {
-            return Standing::Alone;
+            return Ownership::Alone;
         };
-        let rivals = self.rivals.read().unwrap_or_else(PoisonError::into_inner);
-        rivals.standing(&self.manager, key, &record.owners)
+        let ownership_conflicts = self
+            .ownership_conflicts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        ownership_conflicts.standing(&self.manager, key, &record.owners)
     }
 
     /// What other controllers hold of our variants, by manager.
@@ -222,7 +225,7 @@ impl SharedState {
         let scalers = target
             .as_ref()
             .map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
-        let shared = variant::Facts {
+        let shared = variant::VariantObjects {
             object: &record.object,
             target: sighting.lookup(),
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
@@ -358,7 +361,7 @@ impl SharedState {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn config_reason(&self) -> Reason {
+    fn config_reason(&self) -> ReadinessReason {
         let number = self.settings.load().generation.number;
         let mut detail = format!("generation {number} in force");
         let waiting = self.told().waiting_for_restart();
@@ -368,15 +371,15 @@ impl SharedState {
         }
         let refusals = self.told().refusals();
         let state = if refusals.is_some() {
-            State::Degraded
+            ReadinessState::Degraded
         } else {
-            State::Ok
+            ReadinessState::Ok
         };
         if let Some(refusals) = refusals {
             detail.push_str("; refused: ");
             detail.push_str(&refusals);
         }
-        Reason {
+        ReadinessReason {
             name: "config".to_owned(),
             state,
             detail,
@@ -384,7 +387,7 @@ impl SharedState {
     }
 
     /// Whether this process is ready, and what it is blind to.
-    pub fn readiness(&self) -> Vec<Reason> {
+    pub fn readiness(&self) -> Vec<ReadinessReason> {
         let now = self.clock.now();
         let mut reasons = vec![self.config_reason()];
         reasons.extend(
@@ -394,23 +397,29 @@ impl SharedState {
         );
         reasons.push(self.prometheus_reason(now));
         let leading = self.claim.may_write(now);
-        reasons.push(Reason {
+        reasons.push(ReadinessReason {
             name: "leadership".to_owned(),
-            state: State::Ok,
+            state: ReadinessState::Ok,
             detail: if leading { "leading" } else { "following" }.to_owned(),
         });
         reasons.extend(self.requests.reasons());
         reasons
     }
 
-    fn prometheus_reason(&self, now: Moment) -> Reason {
+    fn prometheus_reason(&self, now: Moment) -> ReadinessReason {
         let metrics = self.metrics.load();
         let (state, detail) = match (metrics.collected, metrics.failures.first_key_value()) {
-            (_, Some((signal, why))) => (State::Degraded, format!("{}: {why}", signal.as_str())),
-            (Some(at), None) => (State::Ok, format!("read {} s ago", now.since(at).as_secs())),
-            (None, None) => (State::Degraded, "not read yet".to_owned()),
+            (_, Some((signal, why))) => (
+                ReadinessState::Degraded,
+                format!("{}: {why}", signal.as_str()),
+            ),
+            (Some(at), None) => (
+                ReadinessState::Ok,
+                format!("read {} s ago", now.since(at).as_secs()),
+            ),
+            (None, None) => (ReadinessState::Degraded, "not read yet".to_owned()),
         };
-        Reason {
+        ReadinessReason {
             name: "prometheus".to_owned(),
             state,
             detail,
@@ -443,11 +452,11 @@ impl SharedState {
 struct DebugContext {
     sources: BTreeMap<SignalName, BTreeMap<Arc<str>, u64>>,
     scalers: BTreeMap<VariantKey, Scalers>,
-    records: BTreeMap<VariantKey, Arc<crate::policy::record::Record>>,
+    records: BTreeMap<VariantKey, Arc<crate::policy::record::PublishedRecord>>,
     pools: Vec<Arc<PoolObject>>,
 }
 
-fn mirror_reason(contact: SyncStatus, now: Moment) -> Reason {
+fn mirror_reason(contact: SyncStatus, now: Moment) -> ReadinessReason {
     let SyncStatus {
         kind,
         sync,
@@ -457,9 +466,9 @@ fn mirror_reason(contact: SyncStatus, now: Moment) -> Reason {
     let age = last.map(|last| now.since(last));
     let required = REQUIRED.contains(&kind);
     let state = match sync {
-        SyncState::Complete if trouble.is_none() => State::Ok,
-        SyncState::Never if required => State::NotReady,
-        _ => State::Degraded,
+        SyncState::Complete if trouble.is_none() => ReadinessState::Ok,
+        SyncState::Never if required => ReadinessState::NotReady,
+        _ => ReadinessState::Degraded,
     };
     let detail = match (sync, age) {
         (SyncState::KindAbsent, _) => {
@@ -471,7 +480,7 @@ fn mirror_reason(contact: SyncStatus, now: Moment) -> Reason {
         }
         (_, None) => "never heard from; is the kind allowed by the ClusterRole?".to_owned(),
     };
-    Reason {
+    ReadinessReason {
         name: format!("mirror/{}", kind.as_str()),
         state,
         detail: match trouble {

@@ -11,8 +11,8 @@ use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::StatusPatch;
 use crate::policy::condition as judged;
 use crate::policy::moment::WallTime;
-use crate::policy::record::{Allocation, Record};
-use crate::policy::rival::{Holding, Owner, Standing};
+use crate::policy::ownership::{Holding, Ownership, StatusOwner};
+use crate::policy::record::{AllocationStatus, PublishedRecord};
 
 /// What a status that is stored differs in from the one that should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum StatusDifference {
 /// The patch that makes an object show a record, and what it changes; `None` if the object shows it
 /// already.
 pub fn patch(
-    record: &Record,
+    record: &PublishedRecord,
     object: &VariantRecord,
     manager: &str,
     now: WallTime,
@@ -34,18 +34,18 @@ pub fn patch(
     let stored = &object.status;
     let conflict = judged::conflict(&record.standing);
     let ours: Vec<_> = match record.standing {
-        Standing::Behind { .. } => conflict.into_iter().collect(),
-        Standing::Alone | Standing::Beside => {
+        Ownership::Behind { .. } => conflict.into_iter().collect(),
+        Ownership::Alone | Ownership::Beside => {
             record.conditions.iter().cloned().chain(conflict).collect()
         }
     };
     let conditions = condition::merge(&stored.conditions, &ours, record.generation, now);
-    if let Standing::Behind { .. } = record.standing {
+    if let Ownership::Behind { .. } = record.standing {
         return report(record, object, conditions);
     }
     let allocation = match record.allocation {
-        Allocation::Kept => stored.desired_optimized_alloc.clone(),
-        Allocation::Written | Allocation::Cleared => decided(record),
+        AllocationStatus::Kept => stored.desired_optimized_alloc.clone(),
+        AllocationStatus::Written | AllocationStatus::Cleared => decided(record),
     };
     let essence = |allocation: Option<&OptimizedAlloc>| {
         allocation.map(|known| (known.num_replicas, known.accelerator.clone()))
@@ -65,7 +65,7 @@ pub fn patch(
     // What an earlier life of the controller decided stays until this one has decided, unless there
     // is nothing to decide on.
     let awaits = record.awaits_decision()
-        && record.allocation != Allocation::Cleared
+        && record.allocation != AllocationStatus::Cleared
         && !stored.conditions.is_empty();
     let difference = match same {
         false => StatusDifference::Essence,
@@ -95,7 +95,7 @@ pub fn stale_reports<'a>(
     object: &'a VariantRecord,
     manager: &'a str,
     now: WallTime,
-) -> impl Iterator<Item = &'a Owner> {
+) -> impl Iterator<Item = &'a StatusOwner> {
     object.owners.iter().filter(move |owner| {
         owner.holds == Holding::Nothing
             && &*owner.manager != manager
@@ -104,14 +104,14 @@ pub fn stale_reports<'a>(
 }
 
 /// Whether we say that there is a conflict, and there is none any more.
-fn has_lapsed(record: &Record, object: &VariantRecord, manager: &str) -> bool {
-    let says = |owner: &Owner| owner.reports && &*owner.manager == manager;
-    record.standing == Standing::Alone && object.owners.iter().any(says)
+fn has_lapsed(record: &PublishedRecord, object: &VariantRecord, manager: &str) -> bool {
+    let says = |owner: &StatusOwner| owner.reports && &*owner.manager == manager;
+    record.standing == Ownership::Alone && object.owners.iter().any(says)
 }
 
 /// All that is written of an object that another controller holds: that it does.
 fn report(
-    record: &Record,
+    record: &PublishedRecord,
     object: &VariantRecord,
     conditions: Vec<Condition>,
 ) -> Option<(StatusPatch, StatusDifference)> {
@@ -128,7 +128,7 @@ fn report(
 /// The patch of an object as it was last seen.
 fn stored_as(
     object: &VariantRecord,
-    record: &Record,
+    record: &PublishedRecord,
     status: VariantAutoscalingStatus,
 ) -> StatusPatch {
     StatusPatch {
@@ -139,7 +139,7 @@ fn stored_as(
     }
 }
 
-fn decided(record: &Record) -> Option<OptimizedAlloc> {
+fn decided(record: &PublishedRecord) -> Option<OptimizedAlloc> {
     record.values.map(|values| OptimizedAlloc {
         num_replicas: Some(values.desired.to_count()),
         accelerator: Some(record.accelerator.label().to_owned()),
@@ -162,8 +162,8 @@ mod tests {
     use crate::policy::key::VariantKey;
     use crate::policy::moment::WallTime;
     use crate::policy::object::{Lifecycle, SpecReading, StoredAllocation, VariantObject};
-    use crate::policy::record::{Allocation, Decided, Record, Values};
-    use crate::policy::rival::Standing;
+    use crate::policy::ownership::Ownership;
+    use crate::policy::record::{AllocationStatus, Decided, GaugeValues, PublishedRecord};
     use crate::policy::snapshot::{Accelerator, CycleId};
     use crate::policy::units::Replicas;
 
@@ -187,23 +187,23 @@ mod tests {
         }
     }
 
-    fn record(desired: Option<u32>, status: ConditionStatus) -> Record {
+    fn record(desired: Option<u32>, status: ConditionStatus) -> PublishedRecord {
         let condition = |kind| Condition {
             kind,
             status,
             reason: ConditionReason::TargetFound,
             message: "as found".to_owned(),
         };
-        Record {
+        PublishedRecord {
             key: VariantKey::new("ns", "va"),
             accelerator: Accelerator::Named(Arc::from("H100")),
             generation: 4,
             allocation: if desired.is_some() {
-                Allocation::Written
+                AllocationStatus::Written
             } else {
-                Allocation::Cleared
+                AllocationStatus::Cleared
             },
-            values: desired.map(|desired| Values {
+            values: desired.map(|desired| GaugeValues {
                 desired: Replicas(desired),
                 current: Replicas(2),
                 ratio: 1.0,
@@ -220,11 +220,15 @@ mod tests {
                 at: WallTime(5_000),
             },
             outlived: None,
-            standing: Standing::Alone,
+            standing: Ownership::Alone,
         }
     }
 
-    fn patch(record: &Record, object: &VariantRecord, now: WallTime) -> Option<StatusPatch> {
+    fn patch(
+        record: &PublishedRecord,
+        object: &VariantRecord,
+        now: WallTime,
+    ) -> Option<StatusPatch> {
         super::patch(record, object, "wva-me", now).map(|(patch, _)| patch)
     }
 
@@ -298,8 +302,8 @@ mod tests {
         let empty = object(VariantAutoscalingStatus::default());
         let stored = patch(&record(Some(7), ConditionStatus::True), &empty, NOW);
         let stored = object(stored.unwrap().status);
-        let unseen = Record {
-            allocation: Allocation::Kept,
+        let unseen = PublishedRecord {
+            allocation: AllocationStatus::Kept,
             ..record(None, ConditionStatus::False)
         };
         let written = patch(&unseen, &stored, NOW).unwrap();
@@ -314,7 +318,7 @@ mod tests {
         let empty = object(VariantAutoscalingStatus::default());
         let stored = patch(&record(Some(3), ConditionStatus::True), &empty, NOW);
         let stored = object(stored.unwrap().status);
-        let edited = Record {
+        let edited = PublishedRecord {
             generation: 5,
             ..record(Some(3), ConditionStatus::True)
         };

@@ -247,8 +247,8 @@ impl StatusWriter {
                 self.await_claim(now, key);
             }
             WriteOutcome::Written(written, stored) => {
-                if !written.rivals.is_empty() {
-                    tracing::warn!(variant = %key, rivals = ?written.rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
+                if !written.ownership_conflicts.is_empty() {
+                    tracing::warn!(variant = %key, rivals = ?written.ownership_conflicts, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
                 self.written.insert(key.clone(), now);
                 self.shared.requests.worked(Asker::Status);
@@ -322,8 +322,10 @@ impl StatusWriter {
     /// Controllers whose fields may be taken: those that are taken for dead, and those that left
     /// nothing but an old word.
     fn dead(&self, object: &VariantRecord, now: Moment) -> BTreeSet<String> {
-        let rivals = self.shared.rivals.read();
-        let mut dead = rivals.unwrap_or_else(PoisonError::into_inner).retired();
+        let ownership_conflicts = self.shared.ownership_conflicts.read();
+        let mut dead = ownership_conflicts
+            .unwrap_or_else(PoisonError::into_inner)
+            .retired();
         let stale = status::stale_reports(object, &self.api.manager, now.wall);
         dead.extend(stale.map(|owner| owner.manager.to_string()));
         dead

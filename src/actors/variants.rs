@@ -10,7 +10,7 @@ use crate::actors::{optimizer, variant};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::kit::{self, Address, ChildSpec, Context, DirtySet, Event, Order, Registry, Role};
 use crate::policy::key::{TargetKey, VariantKey};
-use crate::policy::object::Controller;
+use crate::policy::object::ControllerRef;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -34,7 +34,7 @@ pub enum Invalidation {
     /// A scale target, or the claim of a variant on it.
     Target(TargetKey),
     /// Something in a namespace that this controls.
-    Controlled(Arc<str>, Controller),
+    Controlled(Arc<str>, ControllerRef),
     /// Everything in a namespace.
     Namespace(Arc<str>),
     /// A whole mirror became synced.

@@ -39,7 +39,7 @@ use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
 use crate::kit::{self, Address, ChildSpec, DirtySet, Role, WatchedKind};
 use crate::policy::key::{TargetKey, VariantKey};
-use crate::policy::object::{Controller, PodObject, ReplicaSetObject, TargetObject};
+use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
 use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
 
@@ -445,7 +445,7 @@ impl WatcherWiring {
 }
 
 /// Who must look when something that has this controller changes.
-fn controlled(namespace: &Arc<str>, controller: Option<&Controller>) -> Option<Invalidation> {
+fn controlled(namespace: &Arc<str>, controller: Option<&ControllerRef>) -> Option<Invalidation> {
     controller.map(|controller| Invalidation::Controlled(Arc::clone(namespace), controller.clone()))
 }
 

@@ -10,7 +10,7 @@ use kube::api::{ObjectMeta, PostParams};
 
 use super::client::{RequestError, within};
 use super::fingerprint::fingerprint;
-use crate::policy::lease::{LeaseMove, LeaseRecord, LeaseRules, Proposal, ProposalKind};
+use crate::policy::lease::{LeaseMove, LeaseProposal, LeaseRecord, LeaseRules, ProposalKind};
 use crate::policy::moment::WallTime;
 
 /// The lease of this controller.
@@ -100,7 +100,7 @@ impl LeaseApi {
         if record.holder != rules.identity {
             return Ok(());
         }
-        let proposal = Proposal {
+        let proposal = LeaseProposal {
             kind: ProposalKind::Renew {
                 acquired: record.acquired,
             },
@@ -117,7 +117,7 @@ impl LeaseApi {
         &self,
         holder: &str,
         duration: Duration,
-        proposal: Proposal,
+        proposal: LeaseProposal,
         version: Option<&Arc<str>>,
         now: WallTime,
     ) -> Lease {

@@ -10,7 +10,7 @@ use crate::signals::query::{HISTORY_QUERIES, MAX_QUERIES, QueryName};
 #[test]
 fn every_document_states_the_same_number_of_queries() {
     let most = MAX_QUERIES;
-    let rivals = Question::ALL.len();
+    let ownership_conflicts = Question::ALL.len();
     let by_percentages = QueryName::wanted(Appetite::Saturation).count();
     assert_eq!(HISTORY_QUERIES, 1);
     let stated = [
@@ -31,13 +31,13 @@ fn every_document_states_the_same_number_of_queries() {
             // Without the question that is sent only where two publish.
             format!(
                 "| at most {most} queries | {},",
-                by_percentages + rivals - 1
+                by_percentages + ownership_conflicts - 1
             ),
         ),
         (
             "actors.md",
             format!(
-                "| queries per collection | {most}, of these {rivals} for who else publishes; \
+                "| queries per collection | {most}, of these {ownership_conflicts} for who else publishes; \
                  once in a life one more"
             ),
         ),

@@ -18,7 +18,7 @@ use super::role::{ActorKind, ChildrenPolicy, Role};
 use super::root::Kit;
 use super::timers::Timers;
 use crate::env::{Generator, Mutation};
-use crate::policy::ledger::{RestartLedger, RestartPolicy, Verdict};
+use crate::policy::ledger::{ExitVerdict, RestartLedger, RestartPolicy};
 
 /// Grace that is kept for each child still to be stopped, however long the others take.
 const STOP_RESERVE: Duration = Duration::from_millis(250);
@@ -241,13 +241,13 @@ impl SupervisorState {
         let now = self.kit.clock.now().monotonic;
         let mutations = self.kit.actors.mutations();
         let verdict = match slot.ledger.record_exit(now, &self.policy) {
-            Verdict::Escalate if mutations.has(Mutation::BudgetIgnored) => {
-                Verdict::RestartAfter(self.policy.delay_base)
+            ExitVerdict::Escalate if mutations.has(Mutation::BudgetIgnored) => {
+                ExitVerdict::RestartAfter(self.policy.delay_base)
             }
             verdict => verdict,
         };
         match verdict {
-            Verdict::RestartAfter(delay) => {
+            ExitVerdict::RestartAfter(delay) => {
                 slot.generation += 1;
                 let generation = slot.generation;
                 let after = self.jitter.jitter(delay, DELAY_JITTER);
@@ -261,7 +261,7 @@ impl SupervisorState {
                 }
                 Ok(())
             }
-            Verdict::Escalate => {
+            ExitVerdict::Escalate => {
                 let RestartPolicy {
                     max_restarts,
                     window,

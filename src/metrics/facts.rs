@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::policy::capacity::ServingRole;
-use crate::policy::combine::{Anchor, Balance, VoterFigures};
+use crate::policy::combine::{Balance, CapacitySource, VoterFigures};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::limit::{Budget, Pool, PoolFigures, PoolScope, WhyLimited};
+use crate::policy::limit::{Budget, GpuPool, PoolFigures, PoolScope, WhyLimited};
 use crate::policy::optimize::WhyShared;
-use crate::policy::plan::{Decision, ModelFigures, Plan, Why};
+use crate::policy::plan::{Decision, ModelFigures, Plan, Reason};
 use crate::policy::startup::StartSource;
 use crate::policy::tokens::instance::Missing;
-use crate::policy::tokens::variant::VariantFigures;
+use crate::policy::tokens::variant::TokenVariantFigures;
 use crate::policy::units::Replicas;
-use crate::policy::zero::{Cause, WhyZero, ZeroBlock};
+use crate::policy::zero::{WakeCause, WhyZero, ZeroBlock};
 
 /// Gauges that are read off a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +125,7 @@ impl Fact {
 
 /// Whom a row is about, and with whom it goes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
+pub(super) enum RowSubject {
     Fleet,
     Model(ModelKey),
     Variant(VariantKey),
@@ -141,7 +141,7 @@ pub(super) struct Row {
 
 /// All rows of a plan.
 #[derive(Debug, Default)]
-pub(super) struct Rows(pub(super) BTreeMap<Subject, Vec<Row>>);
+pub(super) struct Rows(pub(super) BTreeMap<RowSubject, Vec<Row>>);
 
 impl Rows {
     /// Rows of the variants that `is_live` names, of their models, and of the fleet.
@@ -166,7 +166,7 @@ impl Rows {
 
     fn add<const N: usize>(
         &mut self,
-        subject: &Subject,
+        subject: &RowSubject,
         fact: Fact,
         labels: [&str; N],
         value: f64,
@@ -184,7 +184,7 @@ impl Rows {
         decisions: &[&Decision],
         figures: Option<&ModelFigures>,
     ) {
-        let subject = Subject::Model(model.clone());
+        let subject = RowSubject::Model(model.clone());
         let key = [&*model.namespace, &*model.model];
         let counts: Option<Vec<f64>> = decisions
             .iter()
@@ -207,7 +207,7 @@ impl Rows {
     }
 
     fn add_variant(&mut self, decision: &Decision, figures: &ModelFigures) {
-        let subject = Subject::Variant(decision.key.clone());
+        let subject = RowSubject::Variant(decision.key.clone());
         let key = [&*decision.key.name, &*decision.key.namespace];
         let of_model = [key[0], key[1], &*decision.model.model];
         let tokens = figures.tokens.as_ref();
@@ -252,7 +252,7 @@ impl Rows {
             is_known = Some(is_known.unwrap_or(true) && pool.limit != Budget::Unknown);
             if let Budget::Finite(left) = pool.left {
                 self.add(
-                    &Subject::Fleet,
+                    &RowSubject::Fleet,
                     Fact::AvailableGpus,
                     [&*pool.kind],
                     left.to_f64(),
@@ -261,7 +261,7 @@ impl Rows {
         }
         if let Some(is_known) = is_known {
             let value = f64::from(u8::from(is_known));
-            self.add(&Subject::Fleet, Fact::DiscoveryUp, [], value);
+            self.add(&RowSubject::Fleet, Fact::DiscoveryUp, [], value);
         }
     }
 }
@@ -269,16 +269,16 @@ impl Rows {
 /// What lasts and keeps a model where it is. Being in use and a retention period end by themselves.
 fn blocked(decision: &Decision) -> Option<&'static str> {
     decision.steps.iter().find_map(|step| match &step.why {
-        Why::Zero(WhyZero::Blocked { block }) => match block {
+        Reason::Zero(WhyZero::Blocked { block }) => match block {
             ZeroBlock::Busy | ZeroBlock::Retained { .. } => None,
             lasting => Some(lasting.as_str()),
         },
-        Why::WakeSignalFailed { .. } => Some(ZeroBlock::NoWakeSignal.as_str()),
+        Reason::WakeSignalFailed { .. } => Some(ZeroBlock::NoWakeSignal.as_str()),
         _ => None,
     })
 }
 
-fn utilization(decision: &Decision, tokens: Option<&VariantFigures>) -> Option<f64> {
+fn utilization(decision: &Decision, tokens: Option<&TokenVariantFigures>) -> Option<f64> {
     match tokens {
         Some(tokens) => {
             let is_known = tokens.is_demand_known && tokens.supply.is_some();
@@ -299,7 +299,7 @@ fn capacity(role: ServingRole, figures: &ModelFigures) -> Option<(&'static str, 
         let required = holds(percentage.scale_up);
         return Some(("binary", required, holds(percentage.scale_down_safe)));
     };
-    let Anchor::Sized { by } = consensus.anchor else {
+    let CapacitySource::Sized { by } = consensus.anchor else {
         return None;
     };
     let sizes = |voter: &&VoterFigures| voter.analyzer == by;
@@ -308,7 +308,7 @@ fn capacity(role: ServingRole, figures: &ModelFigures) -> Option<(&'static str, 
     Some(("continuous", balance.required, balance.spare))
 }
 
-fn tokens_used(variant: &VariantFigures) -> Option<f64> {
+fn tokens_used(variant: &TokenVariantFigures) -> Option<f64> {
     let lacks = |signal| {
         let mut instances = variant.instances.values();
         instances.any(|instance| instance.missing.contains(&signal))
@@ -318,7 +318,7 @@ fn tokens_used(variant: &VariantFigures) -> Option<f64> {
     is_known.then(|| used.sum())
 }
 
-fn tokens_capacity(variant: &VariantFigures) -> Option<f64> {
+fn tokens_capacity(variant: &TokenVariantFigures) -> Option<f64> {
     let mut instances = variant.instances.values();
     let is_known = instances.all(|instance| instance.total.is_some());
     let total = variant.instances.values().map(|instance| instance.total.0);
@@ -328,13 +328,13 @@ fn tokens_capacity(variant: &VariantFigures) -> Option<f64> {
 /// The limiter that cut a decision, by name; the first one where several did.
 pub(super) fn limiter(decision: &Decision) -> Option<&str> {
     decision.steps.iter().find_map(|step| match &step.why {
-        Why::Limited(
+        Reason::Limited(
             WhyLimited::Limited { by: pools, .. } | WhyLimited::BudgetUnknown { pools, .. },
-        ) => pools.first().map(Pool::limiter),
-        Why::Shared(WhyShared::Limited { by, .. } | WhyShared::BudgetUnknown { by, .. })
-        | Why::WakeRefused { by, .. }
-        | Why::MinimumAboveGpus { by, .. } => by.first().map(|pool| &*pool.limiter),
-        Why::HeldForStart { by } => by.first().map(|held| held.pool.limiter()),
+        ) => pools.first().map(GpuPool::limiter),
+        Reason::Shared(WhyShared::Limited { by, .. } | WhyShared::BudgetUnknown { by, .. })
+        | Reason::WakeRefused { by, .. }
+        | Reason::MinimumAboveGpus { by, .. } => by.first().map(|pool| &*pool.limiter),
+        Reason::HeldForStart { by } => by.first().map(|held| held.pool.limiter()),
         _ => None,
     })
 }
@@ -343,9 +343,9 @@ pub(super) fn limiter(decision: &Decision) -> Option<&str> {
 pub(super) fn enforced(decision: &Decision) -> Option<&'static str> {
     let changes = decision.steps.iter().filter(|step| step.from != step.to);
     changes.rev().find_map(|step| match &step.why {
-        Why::Zero(WhyZero::NoRequests { .. }) => Some("scale_to_zero"),
-        Why::Woken {
-            cause: Cause::MinimumOfOne,
+        Reason::Zero(WhyZero::NoRequests { .. }) => Some("scale_to_zero"),
+        Reason::Woken {
+            cause: WakeCause::MinimumOfOne,
             ..
         } => Some("minimum_replicas"),
         _ => None,

@@ -16,10 +16,10 @@ use self::planned::PlannedSeries;
 use crate::env::{Mutation, Mutations};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
-use crate::policy::plan::{Action, Decision, Plan, Stage, VariantFigures, Why};
-use crate::policy::record::Values;
+use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
+use crate::policy::record::GaugeValues;
 use crate::policy::units::Replicas;
-use crate::policy::zero::Obstacle;
+use crate::policy::zero::WakeObstacle;
 use crate::settings::queueing_model::ANALYZER_NAME;
 use crate::settings::saturation::Analysis;
 use crate::settings::{DynamicSettings, Generation};
@@ -67,7 +67,7 @@ pub struct VariantLabels {
 
 /// A condition that is not as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trouble {
+pub struct UnhealthyCondition {
     /// Type of the condition.
     pub condition: &'static str,
     /// Its reason.
@@ -125,7 +125,12 @@ impl Metrics {
 
     /// Shows a variant's values under `labels`, and removes what it showed under `previous` if that
     /// is another label set; no scrape sees both or neither.
-    pub fn expose(&self, labels: &VariantLabels, previous: Option<&VariantLabels>, values: Values) {
+    pub fn expose(
+        &self,
+        labels: &VariantLabels,
+        previous: Option<&VariantLabels>,
+        values: GaugeValues,
+    ) {
         let _exclusive = self
             .exposition
             .write()
@@ -187,22 +192,22 @@ impl Metrics {
         let at_maximum = decision.steps.iter().any(|step| {
             matches!(
                 step.why,
-                Why::AtMaximum { .. }
-                    | Why::CutToMaximum { .. }
-                    | Why::CutToCeiling { .. }
-                    | Why::Optimized(WhyOptimized::AtMaximum { .. })
+                Reason::AtMaximum { .. }
+                    | Reason::CutToMaximum { .. }
+                    | Reason::CutToCeiling { .. }
+                    | Reason::Optimized(WhyOptimized::AtMaximum { .. })
             )
         });
         let mut limits = decision.steps.iter();
         let limited = limits.any(|step| {
-            (step.stage == Stage::Limit && step.to < step.from)
+            (step.stage == PlanStage::Limit && step.to < step.from)
                 || matches!(
                     step.why,
-                    Why::Shared(WhyShared::Limited { .. })
-                        | Why::MinimumAboveGpus { .. }
-                        | Why::HeldForStart { .. }
-                        | Why::WakeRefused {
-                            obstacle: Obstacle::NoGpus | Obstacle::NoGpusForPair,
+                    Reason::Shared(WhyShared::Limited { .. })
+                        | Reason::MinimumAboveGpus { .. }
+                        | Reason::HeldForStart { .. }
+                        | Reason::WakeRefused {
+                            obstacle: WakeObstacle::NoGpus | WakeObstacle::NoGpusForPair,
                             ..
                         }
                 )
@@ -227,12 +232,17 @@ impl Metrics {
 
     /// Shows the conditions of a variant that are not as they should be, each with its reason, in place
     /// of those `before`.
-    pub fn expose_troubles(&self, key: &VariantKey, troubles: &[Trouble], before: &[Trouble]) {
+    pub fn expose_troubles(
+        &self,
+        key: &VariantKey,
+        troubles: &[UnhealthyCondition],
+        before: &[UnhealthyCondition],
+    ) {
         for gone in before.iter().filter(|trouble| !troubles.contains(trouble)) {
             let values = [&*key.name, &*key.namespace, gone.condition, gone.reason];
             drop(self.variants.trouble.remove_label_values(&values));
         }
-        for Trouble { condition, reason } in troubles {
+        for UnhealthyCondition { condition, reason } in troubles {
             self.variants
                 .trouble
                 .with_label_values(&[&*key.name, &*key.namespace, condition, reason])
@@ -241,7 +251,7 @@ impl Metrics {
     }
 
     /// Counts one change of the desired count.
-    pub fn count_scaling(&self, labels: &VariantLabels, action: Action, reason: Stage) {
+    pub fn count_scaling(&self, labels: &VariantLabels, action: Action, reason: PlanStage) {
         let direction = match action {
             Action::ScaleUp => "up",
             Action::ScaleDown => "down",
@@ -296,7 +306,7 @@ impl Metrics {
 
     fn remove_counters(&self, labels: &VariantLabels) {
         for direction in ["up", "down"] {
-            for stage in Stage::ALL {
+            for stage in PlanStage::ALL {
                 let values = scaling_values(labels, direction, stage);
                 drop(self.variants.scaling.remove_label_values(&values));
             }
@@ -367,7 +377,7 @@ pub enum Visibility {
 fn scaling_values<'a>(
     labels: &'a VariantLabels,
     direction: &'a str,
-    reason: Stage,
+    reason: PlanStage,
 ) -> [&'a str; 5] {
     [
         &labels.key.name,

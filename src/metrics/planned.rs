@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use prometheus::{GaugeVec, IntCounterVec};
 
-use super::facts::{Fact, Row, Rows, Subject, enforced, limiter};
+use super::facts::{Fact, Row, RowSubject, Rows, enforced, limiter};
 use super::families::Registrar;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::Plan;
@@ -23,7 +23,7 @@ pub(super) struct PlannedSeries {
 /// What the gauges show. A model goes with its last variant, and the fleet with the last of all.
 #[derive(Debug, Default)]
 struct Shown {
-    rows: BTreeMap<Subject, Vec<Row>>,
+    rows: BTreeMap<RowSubject, Vec<Row>>,
     models: BTreeMap<VariantKey, ModelKey>,
     members: BTreeMap<ModelKey, BTreeSet<VariantKey>>,
     limiters: BTreeMap<VariantKey, BTreeSet<String>>,
@@ -88,7 +88,7 @@ impl PlannedSeries {
     /// Removes the series of a variant, with those of its model if it was the last one.
     pub(super) fn withdraw(&self, variant: &VariantKey) {
         let mut shown = self.shown();
-        self.forget(&mut shown, &Subject::Variant(variant.clone()));
+        self.forget(&mut shown, &RowSubject::Variant(variant.clone()));
         for limiter in shown.limiters.remove(variant).unwrap_or_default() {
             let labels = [&*variant.name, &*variant.namespace, &limiter];
             // An absent series is what was asked for, so the answer does not matter.
@@ -101,11 +101,11 @@ impl PlannedSeries {
             members.remove(variant);
             if members.is_empty() {
                 shown.members.remove(&model);
-                self.forget(&mut shown, &Subject::Model(model));
+                self.forget(&mut shown, &RowSubject::Model(model));
             }
         }
         if shown.models.is_empty() {
-            self.forget(&mut shown, &Subject::Fleet);
+            self.forget(&mut shown, &RowSubject::Fleet);
         }
     }
 
@@ -113,7 +113,7 @@ impl PlannedSeries {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn forget(&self, shown: &mut Shown, subject: &Subject) {
+    fn forget(&self, shown: &mut Shown, subject: &RowSubject) {
         let rows = shown.rows.remove(subject).unwrap_or_default();
         self.remove(&rows);
     }

@@ -1,10 +1,10 @@
-use super::{Metrics, Trouble, VariantLabels, Visibility, analyzer_name};
+use super::{Metrics, UnhealthyCondition, VariantLabels, Visibility, analyzer_name};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{
-    Action, Decision, MetricsState, Outcome, Stage, Step, VariantFigures, Why,
+    Action, Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, VariantFigures,
 };
-use crate::policy::record::Values;
+use crate::policy::record::GaugeValues;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Cost, Replicas};
 use crate::settings::bundle::read_bundle;
@@ -16,9 +16,9 @@ fn labels(accelerator: &str) -> VariantLabels {
     }
 }
 
-fn values(desired: u32, current: u32) -> Values {
+fn values(desired: u32, current: u32) -> GaugeValues {
     let ratio = f64::from(desired) / f64::from(current);
-    Values {
+    GaugeValues {
         desired: Replicas(desired),
         current: Replicas(current),
         ratio,
@@ -97,7 +97,7 @@ fn the_build_is_shown_with_its_version() {
 fn a_change_of_labels_leaves_one_series_and_a_withdrawal_leaves_none() {
     let metrics = Metrics::new(None).unwrap();
     metrics.expose(&labels("H100"), None, values(1, 1));
-    metrics.count_scaling(&labels("H100"), Action::ScaleUp, Stage::Saturation);
+    metrics.count_scaling(&labels("H100"), Action::ScaleUp, PlanStage::Saturation);
     metrics.expose_metrics_up(&labels("H100").key, true);
     metrics.expose(&labels("L40S"), Some(&labels("H100")), values(2, 1));
     let lines = variant_lines(&metrics, Visibility::Shown);
@@ -170,7 +170,7 @@ fn counters_of_a_namespace_that_is_gone_are_dropped_and_others_keep_counting() {
 #[test]
 fn a_trouble_is_shown_while_it_lasts() {
     let metrics = Metrics::new(None).unwrap();
-    let trouble = |condition, reason| Trouble { condition, reason };
+    let trouble = |condition, reason| UnhealthyCondition { condition, reason };
     let first = [
         trouble("Ready", "TargetNotFound"),
         trouble("ActuationReady", "NoScaler"),
@@ -211,11 +211,16 @@ fn what_kept_a_cycle_from_its_wish_is_shown() {
             value("wva_variant_limited"),
         ]
     };
-    let cut = step(Stage::Bounds, 5, 4, Why::CutToMaximum { max: Replicas(4) });
+    let cut = step(
+        PlanStage::Bounds,
+        5,
+        4,
+        Reason::CutToMaximum { max: Replicas(4) },
+    );
     assert_eq!(shown(vec![cut]), [true, false]);
-    let limited = step(Stage::Limit, 5, 4, Why::NoReplicas);
+    let limited = step(PlanStage::Limit, 5, 4, Reason::NoReplicas);
     assert_eq!(shown(vec![limited]), [false, true]);
-    let granted = step(Stage::Limit, 5, 5, Why::NoReplicas);
+    let granted = step(PlanStage::Limit, 5, 5, Reason::NoReplicas);
     assert_eq!(shown(vec![granted]), [false, false]);
 }
 
@@ -228,7 +233,7 @@ fn decision(steps: Vec<Step>) -> Decision {
         cost: Cost::DEFAULT,
         current: None,
         target: None,
-        outcome: Outcome::Analyzed,
+        outcome: DecisionOutcome::Analyzed,
         metrics: MetricsState::Available,
         figures: VariantFigures::default(),
         steps,

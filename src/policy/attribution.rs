@@ -14,7 +14,7 @@ pub const MAX_DEPTH: usize = 8;
 
 /// One object by name and identity: a re-created one does not inherit what the one before left.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner {
+pub struct OwnerIdentity {
     /// Kubernetes namespace.
     pub namespace: Arc<str>,
     /// Name.
@@ -29,11 +29,14 @@ pub struct Controlled {
     /// Pods.
     pub pods: Vec<Arc<PodObject>>,
     /// Objects that may control pods.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<OwnerIdentity>,
 }
 
 /// The live pods of a target, sorted by name. `controlled` answers what an object controls.
-pub fn pods_of(target: Owner, controlled: impl Fn(&Owner) -> Controlled) -> Arc<[PodView]> {
+pub fn pods_of(
+    target: OwnerIdentity,
+    controlled: impl Fn(&OwnerIdentity) -> Controlled,
+) -> Arc<[PodView]> {
     let mut pods = Vec::new();
     let mut owners = vec![target];
     for _ in 0..MAX_DEPTH {

@@ -1,6 +1,6 @@
 //! Bounds of one variant: applied last, always, to every variant, with metrics or without.
 
-use super::plan::{BoundSource, Why};
+use super::plan::{BoundSource, Reason};
 use super::snapshot::DeclaredBounds;
 use super::units::Replicas;
 
@@ -55,22 +55,22 @@ impl Bounds {
 
     /// The nearest count within the bounds, and what was done to get there. Where the minimum is
     /// above the maximum, which the schema refuses, the maximum holds. No count exceeds [`CEILING`].
-    pub fn clamp(&self, count: Replicas) -> (Replicas, Why) {
+    pub fn clamp(&self, count: Replicas) -> (Replicas, Reason) {
         let (count, why) = self.clamp_declared(count);
         if count > CEILING {
-            (CEILING, Why::CutToCeiling { ceiling: CEILING })
+            (CEILING, Reason::CutToCeiling { ceiling: CEILING })
         } else {
             (count, why)
         }
     }
 
-    fn clamp_declared(&self, count: Replicas) -> (Replicas, Why) {
+    fn clamp_declared(&self, count: Replicas) -> (Replicas, Reason) {
         let Self { min, source, max } = *self;
         match max {
-            Some(max) if min > max => (max, Why::BoundsConflict { min, max }),
-            Some(max) if count > max => (max, Why::CutToMaximum { max }),
-            _ if count < min => (min, Why::RaisedToMinimum { min, source }),
-            _ => (count, Why::WithinBounds { min, max }),
+            Some(max) if min > max => (max, Reason::BoundsConflict { min, max }),
+            Some(max) if count > max => (max, Reason::CutToMaximum { max }),
+            _ if count < min => (min, Reason::RaisedToMinimum { min, source }),
+            _ => (count, Reason::WithinBounds { min, max }),
         }
     }
 
@@ -88,7 +88,7 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::{Bounds, CEILING, ZeroPolicy};
-    use crate::policy::plan::{BoundSource, Why};
+    use crate::policy::plan::{BoundSource, Reason};
     use crate::policy::snapshot::DeclaredBounds;
     use crate::policy::units::Replicas;
 
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(count, Replicas::ONE);
         assert_eq!(
             why,
-            Why::RaisedToMinimum {
+            Reason::RaisedToMinimum {
                 min: Replicas::ONE,
                 source: BoundSource::ScaleToZeroDisabled
             }
@@ -131,7 +131,7 @@ mod tests {
         for bounds in [unbounded, beyond] {
             let (count, why) = bounds.clamp(Replicas(u32::MAX));
             assert_eq!(count, Replicas(2_147_483_647));
-            assert_eq!(why, Why::CutToCeiling { ceiling: CEILING });
+            assert_eq!(why, Reason::CutToCeiling { ceiling: CEILING });
             assert_eq!(
                 why.to_string(),
                 "cut to 2147483647, the most replicas that a scale subresource holds"

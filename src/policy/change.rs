@@ -6,7 +6,7 @@ use super::units::Replicas;
 
 /// A count before and after a stage, with the stage's reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change<W> {
+pub struct CountChange<W> {
     /// The count before.
     pub from: Replicas,
     /// The count after.
@@ -15,7 +15,7 @@ pub struct Change<W> {
     pub why: W,
 }
 
-impl<W> Change<W> {
+impl<W> CountChange<W> {
     /// Whether the stage grew the variant.
     pub fn is_growth(&self) -> bool {
         self.to > self.from

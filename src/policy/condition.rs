@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::key::{TargetKey, TargetKind};
 use super::metrics_gap::MetricsGap;
+use super::ownership::Exposure;
 use super::plan::{Decision, MetricsState};
-use super::rival::Exposure;
+use super::reason::listed;
 use super::snapshot::{TargetPast, TargetView, VariantView};
-use super::why::listed;
 
 /// Types of condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

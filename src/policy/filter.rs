@@ -47,7 +47,7 @@ pub enum Tracking {
 
 /// The part of the cluster that this controller is in charge of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct WatchScope {
     /// Where the controller itself lives, and with it the global ConfigMaps.
     pub system_namespace: Arc<str>,
     /// The one namespace that is watched; `None` for all of them.
@@ -92,7 +92,7 @@ pub enum ConfigReach {
     Ignored,
 }
 
-impl Scope {
+impl WatchScope {
     /// Whether the global ConfigMaps lie outside the one namespace that is watched.
     pub fn system_lies_outside(&self) -> bool {
         self.watch_namespace
@@ -159,7 +159,7 @@ mod tests {
 
     use serde::Deserialize;
 
-    use super::{Admission, ConfigReach, Management, NamespaceObject, OptIn, Scope, Tracking};
+    use super::{Admission, ConfigReach, Management, NamespaceObject, OptIn, Tracking, WatchScope};
 
     const VECTORS: &str = include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -216,8 +216,8 @@ mod tests {
         })
     }
 
-    fn scope<E>(vector: &Vector<E>) -> Scope {
-        Scope {
+    fn scope<E>(vector: &Vector<E>) -> WatchScope {
+        WatchScope {
             system_namespace: Arc::from("sys"),
             watch_namespace: vector.watch.clone(),
             instance: vector.instance.clone(),

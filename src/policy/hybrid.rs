@@ -10,7 +10,7 @@ use super::units::Replicas;
 
 /// Two opinions on one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opinions {
+pub struct VariantOpinions {
     /// Replicas that the target has.
     pub current: Replicas,
     /// Replicas that the saturation analysis asks for.
@@ -59,8 +59,8 @@ pub struct Arbitration {
 }
 
 /// Decides between two opinions.
-pub fn arbitrate(opinions: Opinions) -> Arbitration {
-    let Opinions {
+pub fn arbitrate(opinions: VariantOpinions) -> Arbitration {
+    let VariantOpinions {
         current,
         saturation,
         model,
@@ -107,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
     use serde::Deserialize;
 
-    use super::{Basis, Opinions, Shrinking, arbitrate};
+    use super::{Basis, Shrinking, VariantOpinions, arbitrate};
     use crate::policy::plan::Action;
     use crate::policy::units::Replicas;
 
@@ -136,7 +136,7 @@ mod tests {
         );
         for case in cases {
             let (current, saturation, model) = case.given;
-            let decided = arbitrate(Opinions {
+            let decided = arbitrate(VariantOpinions {
                 current: Replicas(current),
                 saturation: Replicas(saturation),
                 model: Replicas(model),
@@ -153,7 +153,7 @@ mod tests {
         fn nothing_shrinks_against_the_saturation_analysis(
             current in 0_u32..9, saturation in 0_u32..9, model in 0_u32..9, safe: bool,
         ) {
-            let decided = arbitrate(Opinions {
+            let decided = arbitrate(VariantOpinions {
                 current: Replicas(current),
                 saturation: Replicas(saturation),
                 model: Replicas(model),

@@ -7,15 +7,15 @@ use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
 use super::key::{ModelKey, VariantKey};
 use super::moment::Moment;
-use super::plan::{Decision, Outcome, Plan, Stage, Step, Why, grows_by_load};
-use super::saturation::Listener;
+use super::plan::{Decision, DecisionOutcome, Plan, PlanStage, Reason, Step, grows_by_load};
+use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::units::{Cost, Replicas};
 use crate::settings::DynamicSettings;
 
 /// A plan that breaks an invariant. Each text starts with the number of the invariant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
+pub enum PlanViolation {
     /// V1 grew a variant whose replicas are pending within the limit.
     #[error("D1: {key} was grown to {target} while replicas of it are pending")]
     GrownWhilePending {
@@ -98,7 +98,7 @@ pub enum Violation {
     },
 }
 
-impl Violation {
+impl PlanViolation {
     /// Number of the invariant, as a metric label.
     pub fn number(&self) -> &'static str {
         match self {
@@ -133,15 +133,15 @@ pub fn check_plan(
     snapshot: &ClusterSnapshot,
     settings: &DynamicSettings,
     plan: &Plan,
-) -> Result<(), Violation> {
+) -> Result<(), PlanViolation> {
     if let Some(key) = plan
         .decisions
         .keys()
         .find(|key| !snapshot.variants.contains_key(*key))
     {
-        return Err(Violation::NotInSnapshot { key: key.clone() });
+        return Err(PlanViolation::NotInSnapshot { key: key.clone() });
     }
-    let listener = Listener::new(
+    let reader = SampleReader::new(
         &snapshot.metrics,
         &settings.freshness,
         settings.cache.reuse,
@@ -150,13 +150,13 @@ pub fn check_plan(
     .with_routers(&snapshot.direct);
     for (key, view) in &snapshot.variants {
         let Some(decision) = plan.decisions.get(key) else {
-            return Err(Violation::NotDecided { key: key.clone() });
+            return Err(PlanViolation::NotDecided { key: key.clone() });
         };
         let bounds = bounds_of(view, settings);
         check_record(view, decision)?;
         check_pending(view, decision, settings, plan.at)?;
         check_bounds(decision, bounds.as_ref())?;
-        check_silent(view, decision, listener, bounds.as_ref())?;
+        check_silent(view, decision, reader, bounds.as_ref())?;
     }
     check_models(snapshot, plan)?;
     check_releases(snapshot, plan)
@@ -171,9 +171,9 @@ fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Option<Bounds> {
 }
 
 /// D5.
-fn check_record(view: &VariantView, decision: &Decision) -> Result<(), Violation> {
+fn check_record(view: &VariantView, decision: &Decision) -> Result<(), PlanViolation> {
     let differs = |part| {
-        Err(Violation::RecordDiffers {
+        Err(PlanViolation::RecordDiffers {
             key: view.key.clone(),
             part,
         })
@@ -194,7 +194,7 @@ fn check_record(view: &VariantView, decision: &Decision) -> Result<(), Violation
             | TargetView::Contested { .. }
             | TargetView::UnsupportedKind { .. }
     );
-    if unmanaged != (decision.outcome == Outcome::Unmanaged) {
+    if unmanaged != (decision.outcome == DecisionOutcome::Unmanaged) {
         return differs("outcome");
     }
     let Some(base) = view.base().filter(|_| !unmanaged) else {
@@ -219,7 +219,7 @@ fn check_pending(
     decision: &Decision,
     settings: &DynamicSettings,
     at: Moment,
-) -> Result<(), Violation> {
+) -> Result<(), PlanViolation> {
     let is_pending = view
         .target
         .resolved()
@@ -229,7 +229,7 @@ fn check_pending(
         .is_some_and(|since| since.elapsed(at) >= settings.transition_limits.pending);
     match step_of(decision) {
         Some(step) if step.to > step.from && is_pending && !expired => {
-            Err(Violation::GrownWhilePending {
+            Err(PlanViolation::GrownWhilePending {
                 key: view.key.clone(),
                 target: step.to,
             })
@@ -239,7 +239,7 @@ fn check_pending(
 }
 
 /// D2.
-fn check_bounds(decision: &Decision, bounds: Option<&Bounds>) -> Result<(), Violation> {
+fn check_bounds(decision: &Decision, bounds: Option<&Bounds>) -> Result<(), PlanViolation> {
     let (Some(target), Some(bounds)) = (decision.target, bounds) else {
         return Ok(());
     };
@@ -247,7 +247,7 @@ fn check_bounds(decision: &Decision, bounds: Option<&Bounds>) -> Result<(), Viol
     if allowed == target {
         Ok(())
     } else {
-        Err(Violation::OutOfBounds {
+        Err(PlanViolation::OutOfBounds {
             key: decision.key.clone(),
             target,
             allowed,
@@ -259,24 +259,24 @@ fn check_bounds(decision: &Decision, bounds: Option<&Bounds>) -> Result<(), Viol
 fn check_silent(
     view: &VariantView,
     decision: &Decision,
-    listener: Listener<'_>,
+    reader: SampleReader<'_>,
     bounds: Option<&Bounds>,
-) -> Result<(), Violation> {
+) -> Result<(), PlanViolation> {
     let (Some(base), Some(target)) = (view.base(), decision.target) else {
         return Ok(());
     };
-    let heard = listener.hears(view) && decision.current.is_some();
+    let heard = reader.hears(view) && decision.current.is_some();
     let wakes = step_of(decision).is_some_and(|step| step.from == Replicas::ZERO)
         && decision.current == Some(Replicas::ZERO)
-        && !listener.has_failed();
+        && !reader.has_failed();
     let kept = if wakes { Replicas::ONE } else { base };
-    let cancels = (decision.steps.iter()).find(|step| step.stage == Stage::CancelRelease);
+    let cancels = (decision.steps.iter()).find(|step| step.stage == PlanStage::CancelRelease);
     let kept = cancels.map_or(kept, |step| step.to);
     let kept = bounds.map_or(kept, |bounds| bounds.clamp(kept).0);
     if heard || target == kept || crossed_zero(decision) {
         Ok(())
     } else {
-        Err(Violation::MovedWithoutMetrics {
+        Err(PlanViolation::MovedWithoutMetrics {
             key: view.key.clone(),
             target,
             kept,
@@ -301,7 +301,7 @@ enum Move {
 }
 
 /// D6.
-fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violation> {
+fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanViolation> {
     let mut models: BTreeMap<(&ModelKey, ServingRole), Model<'_>> = BTreeMap::new();
     for (key, decision) in &plan.decisions {
         let view = snapshot.variants.get(key);
@@ -315,7 +315,7 @@ fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violation
             };
             let by_one = step.to == step.from.plus_one() || step.from == step.to.plus_one();
             if model.mover.is_some() || !by_one {
-                return Err(Violation::SecondStep {
+                return Err(PlanViolation::SecondStep {
                     model: decision.model.clone(),
                     key: key.clone(),
                 });
@@ -335,7 +335,7 @@ fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violation
         .try_for_each(|((name, _), model)| check_choice(name, &model))
 }
 
-fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), Violation> {
+fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), PlanViolation> {
     let Some((key, cost, direction)) = model.mover else {
         return Ok(());
     };
@@ -344,7 +344,7 @@ fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), Violation> {
         Move::Down => model.dearest.filter(|(other, _)| *other > cost),
     };
     match better {
-        Some((_, better)) => Err(Violation::WrongChoice {
+        Some((_, better)) => Err(PlanViolation::WrongChoice {
             model: name.clone(),
             key: key.clone(),
             better: better.clone(),
@@ -354,12 +354,17 @@ fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), Violation> {
 }
 
 /// D10.
-fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violation> {
+fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanViolation> {
     let mut grown: BTreeMap<(&ModelKey, ServingRole), (&VariantKey, Replicas)> = BTreeMap::new();
     let mut released = Vec::new();
     for (key, decision) in &plan.decisions {
         let view = snapshot.variants.get(key);
-        let parts = view.and_then(|view| Some((view.target.resolved()?.staying(), view.base()?)));
+        let parts = view.and_then(|view| {
+            Some((
+                view.target.resolved()?.current_excluding_surge(),
+                view.base()?,
+            ))
+        });
         let (Some((staying, base)), Some(target)) = (parts, decision.target) else {
             continue;
         };
@@ -373,7 +378,7 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violati
     }
     let broken = released.into_iter().find_map(|(role, released, kept)| {
         let (key, target) = grown.get(&role)?;
-        Some(Violation::GrownBesideRelease {
+        Some(PlanViolation::GrownBesideRelease {
             key: (*key).clone(),
             target: *target,
             released: released.clone(),
@@ -387,8 +392,8 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), Violati
 fn is_bound(decision: &Decision) -> bool {
     let mut steps = decision.steps.iter();
     steps.any(|step| match step.why {
-        Why::CutToMaximum { .. } | Why::BoundsConflict { .. } | Why::Rescaled(_) => true,
-        Why::WithinBounds { max, .. } => max == decision.target,
+        Reason::CutToMaximum { .. } | Reason::BoundsConflict { .. } | Reason::Rescaled(_) => true,
+        Reason::WithinBounds { max, .. } => max == decision.target,
         _ => false,
     })
 }
@@ -398,7 +403,7 @@ fn step_of(decision: &Decision) -> Option<&Step> {
     decision
         .steps
         .iter()
-        .find(|step| step.stage == Stage::Saturation && step.from != step.to)
+        .find(|step| step.stage == PlanStage::Saturation && step.from != step.to)
 }
 
 /// Whether a variant that nobody hears may have moved all the same: over the boundary to zero in
@@ -406,9 +411,12 @@ fn step_of(decision: &Decision) -> Option<&Step> {
 fn crossed_zero(decision: &Decision) -> bool {
     let is_empty = decision.current == Some(Replicas::ZERO);
     decision.steps.iter().any(|step| {
-        let at_boundary = step.stage == Stage::Zero && step.to <= Replicas::ONE;
-        let from_nothing =
-            is_empty && matches!(step.stage, Stage::Optimizer | Stage::Hybrid | Stage::Limit);
+        let at_boundary = step.stage == PlanStage::Zero && step.to <= Replicas::ONE;
+        let from_nothing = is_empty
+            && matches!(
+                step.stage,
+                PlanStage::Optimizer | PlanStage::Hybrid | PlanStage::Limit
+            );
         step.from != step.to && (at_boundary || from_nothing)
     })
 }
@@ -417,7 +425,8 @@ fn passed_over(decision: &Decision, direction: Move) -> bool {
     decision.steps.iter().any(|step| {
         matches!(
             (&step.why, direction),
-            (Why::GrownElsewhere { .. }, Move::Up) | (Why::ShrunkElsewhere { .. }, Move::Down)
+            (Reason::GrownElsewhere { .. }, Move::Up)
+                | (Reason::ShrunkElsewhere { .. }, Move::Down)
         )
     })
 }

@@ -11,7 +11,7 @@ use super::combine::{AnalyzerLog, AskedLog};
 use super::key::VariantKey;
 use super::moment::Since;
 use super::queueing::learned::LearnedParameters;
-use super::relapse::Relapses;
+use super::scale_down_memory::ScaleDownMemory;
 use super::startup::StartTimes;
 use super::throughput::LearnedThroughput;
 use super::tokens::LearnedTokens;
@@ -54,7 +54,7 @@ pub struct Learned {
     pub asked: AskedLog,
     /// Releases that did not last.
     #[serde(default)]
-    pub relapses: Relapses,
+    pub relapses: ScaleDownMemory,
     /// Since when requests wait for each model.
     #[serde(default)]
     pub backlogs: Backlogs,
@@ -81,7 +81,7 @@ impl Default for Learned {
             starts: StartTimes::default(),
             analyzers: AnalyzerLog::default(),
             asked: AskedLog::default(),
-            relapses: Relapses::default(),
+            relapses: ScaleDownMemory::default(),
             backlogs: Backlogs::default(),
             activity: ActivityLog::default(),
             at_zero: BTreeSet::new(),

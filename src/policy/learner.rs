@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::key::VariantKey;
 use super::learned::{LEARNED_VERSION, Learned, Reporting};
-use super::lesson::Lesson;
 use super::moment::{Moment, Since};
-use super::saturation::Listener;
+use super::observations::Observations;
+use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{PodOrigin, StartOutlook, StartingPod};
 use super::transition::Hearing;
@@ -24,7 +24,7 @@ pub fn learn(
     settings: &DynamicSettings,
     now: Moment,
 ) -> Learned {
-    let listener = Listener::new(
+    let reader = SampleReader::new(
         &snapshot.metrics,
         &settings.freshness,
         settings.cache.reuse,
@@ -37,10 +37,8 @@ pub fn learn(
         .filter_map(|(key, view)| {
             let before = learned.reporting.get(key).copied();
             let after = match &view.target {
-                TargetView::Resolved(_) if listener.has_failed() || listener.has_expired() => {
-                    before
-                }
-                TargetView::Resolved(target) => hear(view, target, listener, before, now),
+                TargetView::Resolved(_) if reader.has_failed() || reader.has_expired() => before,
+                TargetView::Resolved(target) => hear(view, target, reader, before, now),
                 TargetView::Unknown { .. } | TargetView::Malformed { .. } => before,
                 TargetView::NotFound { .. }
                 | TargetView::Contested { .. }
@@ -56,7 +54,7 @@ pub fn learn(
         ..learned.clone()
     };
     let collected = snapshot.metrics.collected.map(|at| at.monotonic);
-    let is_readable = !listener.has_failed() && !listener.has_expired();
+    let is_readable = !reader.has_failed() && !reader.has_expired();
     let outlook = StartOutlook {
         starts: &next.starts,
         seed: settings.start_time,
@@ -64,15 +62,15 @@ pub fn learn(
     };
     if !is_readable {
         // A model may be in use, and be started from zero, all the same.
-        let lesson = Lesson::unheard(snapshot, learned, settings, outlook);
+        let lesson = Observations::unheard(snapshot, learned, settings, outlook);
         let mut next = next;
         lesson.teach_use(&mut next, now);
         next
     } else if collected != learned.collected {
-        let lesson = Lesson::of(snapshot, learned, settings, listener, outlook);
+        let lesson = Observations::of(snapshot, learned, settings, reader, outlook);
         Learned {
             collected,
-            ..lesson.teach(next, now)
+            ..lesson.update(next, now)
         }
     } else {
         next
@@ -108,11 +106,11 @@ fn pods_of(
 fn hear(
     view: &VariantView,
     target: &ResolvedTarget,
-    listener: Listener<'_>,
+    reader: SampleReader<'_>,
     before: Option<Reporting>,
     now: Moment,
 ) -> Option<Reporting> {
-    let (ready, reporting) = listener.count(view);
+    let (ready, reporting) = reader.count(view);
     let current = target.current;
     if Hearing::of(target, ready, reporting) == Hearing::Complete {
         return Some(Reporting::Complete);

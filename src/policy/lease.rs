@@ -45,13 +45,13 @@ pub struct LeaseRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseMove {
     /// There is no record: create one.
-    Create(Proposal),
+    Create(LeaseProposal),
     /// Replace the record that has this version.
     Replace {
         /// Version that must still be the newest.
         version: Arc<str>,
         /// What to write.
-        proposal: Proposal,
+        proposal: LeaseProposal,
     },
     /// Somebody else holds it.
     Wait {
@@ -62,7 +62,7 @@ pub enum LeaseMove {
 
 /// A record to be written by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Proposal {
+pub struct LeaseProposal {
     /// Whether the record changes hands by this.
     pub kind: ProposalKind,
     /// How often it will have changed hands.
@@ -124,7 +124,7 @@ impl LeaseState {
         self.seen = Some(seen);
         let version = Arc::clone(&record.version);
         if record.holder == rules.identity {
-            let proposal = Proposal {
+            let proposal = LeaseProposal {
                 kind: ProposalKind::Renew {
                     acquired: record.acquired,
                 },
@@ -135,7 +135,7 @@ impl LeaseState {
             let transitions = record.transitions.saturating_add(1);
             LeaseMove::Replace {
                 version,
-                proposal: Proposal {
+                proposal: LeaseProposal {
                     kind: ProposalKind::Acquire,
                     transitions,
                 },
@@ -158,7 +158,7 @@ impl LeaseState {
             };
         }
         self.seen = None;
-        LeaseMove::Create(Proposal {
+        LeaseMove::Create(LeaseProposal {
             kind: ProposalKind::Acquire,
             transitions: 0,
         })

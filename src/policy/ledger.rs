@@ -23,7 +23,7 @@ pub struct RestartPolicy {
 
 /// Answer to the exit of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ExitVerdict {
     /// Start it again after this delay, to which the supervisor adds jitter.
     RestartAfter(Duration),
     /// The budget is spent: the supervisor fails in its turn.
@@ -38,7 +38,7 @@ pub struct RestartLedger {
 
 impl RestartLedger {
     /// Records an exit and decides. `now` is time since the process started and never goes back.
-    pub fn record_exit(&mut self, now: Duration, policy: &RestartPolicy) -> Verdict {
+    pub fn record_exit(&mut self, now: Duration, policy: &RestartPolicy) -> ExitVerdict {
         while self
             .exits
             .front()
@@ -48,13 +48,13 @@ impl RestartLedger {
         }
         self.exits.push_back(now);
         if self.exits.len() > policy.max_restarts {
-            return Verdict::Escalate;
+            return ExitVerdict::Escalate;
         }
         let backoff = Backoff {
             base: policy.delay_base,
             cap: policy.delay_cap,
         };
-        Verdict::RestartAfter(backoff.delay(self.exits.len()))
+        ExitVerdict::RestartAfter(backoff.delay(self.exits.len()))
     }
 }
 

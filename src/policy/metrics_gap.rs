@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::key::{ModelKey, VariantKey};
 use super::plan::{MetricsState, Plan};
+use super::reason::LISTED;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness, SignalName, VariantView};
-use super::why::LISTED;
 use crate::settings::namespace::{bounded, shortened};
 
 /// Longest error text in a condition, in letters.

@@ -13,7 +13,7 @@ use super::units::Replicas;
 use super::workload::ReplicaTemplate;
 
 /// Labels of an object.
-pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
+pub type ObjectLabels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Whether an object is on its way out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,9 +174,9 @@ pub struct TargetObject {
     /// One replica, as its pod template describes it.
     pub template: ReplicaTemplate,
     /// Labels of the pods that answer requests; `None` where nobody says.
-    pub pod_labels: Option<Arc<Labels>>,
+    pub pod_labels: Option<Arc<ObjectLabels>>,
     /// Who controls it: a custom kind may stand above.
-    pub controller: Option<Controller>,
+    pub controller: Option<ControllerRef>,
 }
 
 /// The part of a pod template's placement that can name an accelerator. Keys that
@@ -204,7 +204,7 @@ pub struct NodeExpression {
 
 /// The owner of an object that has the controller flag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Controller {
+pub struct ControllerRef {
     /// API group of the owner.
     pub group: Arc<str>,
     /// Kind of the owner.
@@ -223,7 +223,7 @@ pub struct PodObject {
     /// Name.
     pub name: Arc<str>,
     /// Who controls it.
-    pub controller: Option<Controller>,
+    pub controller: Option<ControllerRef>,
     /// Whether its Ready condition is true.
     pub readiness: Readiness,
     /// `metadata.creationTimestamp`.
@@ -233,7 +233,7 @@ pub struct PodObject {
     /// The node that it is bound to.
     pub node: Option<Arc<str>>,
     /// Its labels; pods of one template share them.
-    pub labels: Arc<Labels>,
+    pub labels: Arc<ObjectLabels>,
     /// Its address in the cluster; `None` until it has one.
     pub address: Option<IpAddr>,
     /// Whether it is being deleted.
@@ -250,5 +250,5 @@ pub struct ReplicaSetObject {
     /// `metadata.uid`.
     pub uid: Arc<str>,
     /// Who controls it.
-    pub controller: Option<Controller>,
+    pub controller: Option<ControllerRef>,
 }

@@ -18,9 +18,9 @@ use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
 
+pub use super::reason::{BoundSource, MissingInput, MissingSignal, Reason, TransitionReason};
 pub use super::spare::{Spare, SpareTrigger};
 pub use super::target_problem::TargetProblem;
-pub use super::why::{BoundSource, MissingInput, MissingSignal, Transition, Why};
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Decision {
     /// The count to publish; `None` if there is nothing to publish (no resolved target).
     pub target: Option<Replicas>,
     /// What kind of decision it is.
-    pub outcome: Outcome,
+    pub outcome: DecisionOutcome,
     /// Whether the metrics behind it were usable.
     pub metrics: MetricsState,
     /// What the variant's own replicas reported.
@@ -86,16 +86,16 @@ impl Decision {
 
     /// Why the variant does not grow although requests wait for its model; `None` where they do not, or
     /// it does.
-    pub fn unserved(&self) -> Option<&Why> {
+    pub fn unserved(&self) -> Option<&Reason> {
         self.steps.iter().find_map(|step| match &step.why {
-            Why::Unserved { because, .. } => Some(&**because),
+            Reason::Unserved { because, .. } => Some(&**because),
             _ => None,
         })
     }
 
     /// Whether it is to be started from zero and may not.
     pub fn is_refused_wake(&self) -> bool {
-        let refused = |step: &Step| matches!(step.why, Why::WakeRefused { .. });
+        let refused = |step: &Step| matches!(step.why, Reason::WakeRefused { .. });
         self.steps.iter().any(refused)
     }
 
@@ -110,12 +110,12 @@ impl Decision {
 
 /// See [`Decision::decisive`].
 pub(super) fn decisive(steps: &[Step]) -> Option<&Step> {
-    let is_above = |step: &&Step| matches!(step.why, Why::MinimumAboveGpus { .. });
-    let is_raise = |step: &&Step| matches!(step.why, Why::RaisedToMinimum { .. });
-    let is_blind = steps.iter().any(|step| step.stage == Stage::SafetyNet);
+    let is_above = |step: &&Step| matches!(step.why, Reason::MinimumAboveGpus { .. });
+    let is_raise = |step: &&Step| matches!(step.why, Reason::RaisedToMinimum { .. });
+    let is_blind = steps.iter().any(|step| step.stage == PlanStage::SafetyNet);
     let judges = |step: &&Step| {
-        step.stage != Stage::Bounds
-            && !matches!(step.why, Why::Withheld(_))
+        step.stage != PlanStage::Bounds
+            && !matches!(step.why, Reason::Withheld(_))
             && !(is_blind && is_above(step))
     };
     let mut latest = steps.iter().rev();
@@ -128,7 +128,11 @@ pub(super) fn decisive(steps: &[Step]) -> Option<&Step> {
 
 /// Whether load asks for more than `granted`: what was published and what exists. A minimum may ask for more yet.
 pub(super) fn grows_by_load(steps: &[Step], granted: Replicas) -> bool {
-    let stages = [Stage::Saturation, Stage::Optimizer, Stage::Hybrid];
+    let stages = [
+        PlanStage::Saturation,
+        PlanStage::Optimizer,
+        PlanStage::Hybrid,
+    ];
     let mut steps = steps.iter();
     steps.any(|step| stages.contains(&step.stage) && step.to > granted.max(step.from))
 }
@@ -156,7 +160,7 @@ impl fmt::Display for Action {
 
 /// How a decision came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum DecisionOutcome {
     /// An analyzer decided on usable metrics, or there are no replicas to measure.
     Analyzed,
     /// The safety net kept the last desired value, else the current one.
@@ -200,18 +204,18 @@ impl fmt::Display for MetricsState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The stage.
-    pub stage: Stage,
+    pub stage: PlanStage,
     /// The count before.
     pub from: Replicas,
     /// The count after.
     pub to: Replicas,
     /// Why, with its numbers.
-    pub why: Why,
+    pub why: Reason,
 }
 
 /// Stages of the pipeline, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Stage {
+pub enum PlanStage {
     /// Where the count started from.
     Base,
     /// Percentage-based saturation analysis (V1).
@@ -234,7 +238,7 @@ pub enum Stage {
     Bounds,
 }
 
-impl Stage {
+impl PlanStage {
     /// All stages.
     pub const ALL: [Self; 10] = [
         Self::Base,
@@ -281,7 +285,7 @@ pub struct ModelFigures {
     pub tokens: Option<TokensReport>,
     /// The queueing model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub queueing: Option<queueing::ModelFigures>,
+    pub queueing: Option<queueing::QueueingModelFigures>,
     /// The throughput analyzer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<ThroughputReport>,

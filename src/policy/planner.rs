@@ -1,35 +1,35 @@
 //! The planning cycle: from what is known to one decision per variant.
 
-mod boundary;
 mod cancelled;
 mod hybrid;
 mod limits;
-mod relapsed;
+mod multi_analyzer;
+mod parallel;
 mod rescaled;
-mod spread;
+mod scale_down_memory;
+mod scale_to_zero;
 mod unserved;
-mod voted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rescaled::Sharing;
 
-use super::analyzers::{Approach, Subject, approach};
+use super::analyzers::{AnalyzedModel, DecisionMode, decision_mode};
 use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
-use super::draft::{Draft, Landing};
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
-use super::lesson;
 use super::moment::Moment;
+use super::observations;
+use super::pending_decision::{Landing, PendingDecision};
 use super::plan::{
-    Decision, MetricsState, ModelFigures, Outcome, Plan, SaturationFigures, TargetProblem,
+    Decision, DecisionOutcome, MetricsState, ModelFigures, Plan, SaturationFigures, TargetProblem,
     VariantFigures,
 };
 use super::safety_net;
-use super::saturation::{self, Analysis, Listener};
+use super::saturation::{self, SampleReader, SaturationAnalysis};
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{StartOutlook, StartSource};
 use super::transition::Transitions;
@@ -51,7 +51,7 @@ pub fn plan(
     let cycle = Cycle {
         learned,
         settings,
-        listener: Listener::new(
+        reader: SampleReader::new(
             &snapshot.metrics,
             &settings.freshness,
             settings.cache.reuse,
@@ -62,10 +62,10 @@ pub fn plan(
     };
     let groups = group_by_model(snapshot);
     let models: Vec<_> = groups.iter().collect();
-    let mut works = spread::map(&models, |(model, group)| cycle.open(model, group));
+    let mut works = parallel::map(&models, |(model, group)| cycle.open(model, group));
     let mut pools = limits::apply(&cycle, snapshot, &mut works);
     cancelled::apply(&cycle, &mut works);
-    boundary::cross(&cycle, &mut works, pools.as_mut());
+    scale_to_zero::apply(&cycle, &mut works, pools.as_mut());
     if let Some(pools) = &pools {
         limits::mark_minima(&mut works, pools);
         limits::mark_held(&mut works, pools);
@@ -92,21 +92,21 @@ struct Work<'a> {
     group: &'a Group<'a>,
     zero: ZeroPolicy,
     policy: SaturationPolicy,
-    approach: Approach,
-    drafts: Vec<Draft<'a>>,
+    approach: DecisionMode,
+    drafts: Vec<PendingDecision<'a>>,
     /// What was measured, if anything was.
     figures: Option<ModelFigures>,
     /// Growth that waits for its share of GPUs.
-    growth: Option<voted::Growth>,
+    growth: Option<multi_analyzer::Growth>,
     /// What it asks of budgets that are shared by priority.
     sharing: Sharing,
 }
 
 impl<'a> Work<'a> {
-    fn subject(&self, cycle: &Cycle<'a>) -> Subject<'a> {
-        Subject {
+    fn subject(&self, cycle: &Cycle<'a>) -> AnalyzedModel<'a> {
+        AnalyzedModel {
             members: &self.group.resolved,
-            listener: cycle.listener,
+            reader: cycle.reader,
             outlook: cycle.outlook(),
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Work<'a> {
 struct Cycle<'a> {
     learned: &'a Learned,
     settings: &'a DynamicSettings,
-    listener: Listener<'a>,
+    reader: SampleReader<'a>,
     now: Moment,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Cycle<'a> {
         let variant = &view.key;
         let retention = self.settings.scale_to_zero.retention(model);
         let hold = self.outlook().of(variant).pending_limit(retention);
-        if lesson::is_started(view, self.learned, self.now) {
+        if observations::is_started(view, self.learned, self.now) {
             let ago = Duration::ZERO;
             return Some(Kept { ago, hold });
         }
@@ -176,7 +176,7 @@ impl<'a> Cycle<'a> {
             key: model,
             group,
             zero,
-            approach: approach(self.settings, &policy),
+            approach: decision_mode(self.settings, &policy),
             policy,
             drafts: self.drafts(group, figures, zero),
             figures: None,
@@ -185,18 +185,18 @@ impl<'a> Cycle<'a> {
         };
         if !work.drafts.is_empty() {
             self.decide(&mut work, &analysis);
-            relapsed::hold(self, &mut work);
+            scale_down_memory::hold(self, &mut work);
         }
         work
     }
 
-    fn decide(&self, work: &mut Work<'a>, analysis: &Analysis) {
+    fn decide(&self, work: &mut Work<'a>, analysis: &SaturationAnalysis) {
         match work.approach.clone() {
-            Approach::Percentage => {
+            DecisionMode::Percentage => {
                 self.percentage(work, analysis);
             }
-            Approach::Voted(chairs) => voted::decide(self, work, &chairs),
-            Approach::Hybrid { saturation, model } => {
+            DecisionMode::MultiAnalyzer(configs) => multi_analyzer::decide(self, work, &configs),
+            DecisionMode::Hybrid { saturation, model } => {
                 hybrid::decide(self, work, analysis, saturation, model);
             }
         }
@@ -206,9 +206,9 @@ impl<'a> Cycle<'a> {
         &self,
         group: &Group<'a>,
         policy: &SaturationPolicy,
-    ) -> (Analysis, Vec<VariantFigures>) {
+    ) -> (SaturationAnalysis, Vec<VariantFigures>) {
         let members: Vec<&VariantView> = group.resolved.iter().map(|(view, _)| *view).collect();
-        saturation::analyze(&members, self.listener, &policy.thresholds)
+        saturation::analyze(&members, self.reader, &policy.thresholds)
     }
 
     fn drafts(
@@ -216,7 +216,7 @@ impl<'a> Cycle<'a> {
         group: &Group<'a>,
         figures: Vec<VariantFigures>,
         zero: ZeroPolicy,
-    ) -> Vec<Draft<'a>> {
+    ) -> Vec<PendingDecision<'a>> {
         group
             .resolved
             .iter()
@@ -236,7 +236,7 @@ impl<'a> Cycle<'a> {
                     self.now,
                 );
                 let bounds = Bounds::effective(&view.bounds, zero);
-                let mut draft = Draft::new(view, target, figures, transitions, bounds);
+                let mut draft = PendingDecision::new(view, target, figures, transitions, bounds);
                 draft.landing = self.landing(view, target, limits.pending);
                 draft
             })
@@ -247,7 +247,7 @@ impl<'a> Cycle<'a> {
     /// show the load that these were started for. A replica that is ready once more, long after its
     /// creation, has not started, and while one is on its way another rule holds.
     fn landing(&self, view: &VariantView, target: &ResolvedTarget, limit: Duration) -> Landing {
-        let reach = self.listener.reach();
+        let reach = self.reader.reach();
         let mut landing = Landing::default();
         let ready = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::Ready);
         for pod in ready {
@@ -265,10 +265,10 @@ impl<'a> Cycle<'a> {
     }
 
     /// Why a model cannot be analysed; `None` if it can.
-    fn unusable(&self, drafts: &[Draft<'_>]) -> Option<MetricsState> {
-        if self.listener.has_failed() {
+    fn unusable(&self, drafts: &[PendingDecision<'_>]) -> Option<MetricsState> {
+        if self.reader.has_failed() {
             Some(MetricsState::QueryFailed)
-        } else if self.listener.has_expired() {
+        } else if self.reader.has_expired() {
             Some(MetricsState::Stale)
         } else if drafts.iter().any(|draft| draft.figures.reporting > 0) {
             None
@@ -282,9 +282,9 @@ impl<'a> Cycle<'a> {
 
 impl Cycle<'_> {
     /// V1, or the safety net; whether it could be analysed.
-    fn percentage(&self, work: &mut Work<'_>, analysis: &Analysis) -> bool {
+    fn percentage(&self, work: &mut Work<'_>, analysis: &SaturationAnalysis) -> bool {
         if let Some(state) = self.unusable(&work.drafts) {
-            let queue = voted::held_queue(self, work, state);
+            let queue = multi_analyzer::held_queue(self, work, state);
             safety_net::hold(&mut work.drafts, state, queue);
             return false;
         }
@@ -303,16 +303,16 @@ impl Cycle<'_> {
     fn by_role(
         &self,
         work: &mut Work<'_>,
-        analysis: &Analysis,
+        analysis: &SaturationAnalysis,
     ) -> BTreeMap<ServingRole, SaturationFigures> {
-        let role = |draft: &Draft<'_>| draft.view.template.role;
+        let role = |draft: &PendingDecision<'_>| draft.view.template.role;
         let unseen = work.group.unseen();
         let roles: BTreeSet<ServingRole> = work.drafts.iter().map(role).collect();
         if roles.len() <= 1 {
             saturation::decide(&mut work.drafts, analysis, &unseen);
             return BTreeMap::new();
         }
-        let holds = |draft: &&Draft<'_>| draft.transitions.hold_shrink_of_model();
+        let holds = |draft: &&PendingDecision<'_>| draft.transitions.hold_shrink_of_model();
         let moving: Vec<(ServingRole, &VariantKey)> = (work.drafts.iter().filter(holds))
             .map(|draft| (role(draft), &draft.view.key))
             .collect();
@@ -327,7 +327,7 @@ impl Cycle<'_> {
                     .chain(partners.map(|(_, key)| *key))
                     .collect();
                 let thresholds = &work.policy.thresholds;
-                let (analysis, _) = saturation::analyze(&members, self.listener, thresholds);
+                let (analysis, _) = saturation::analyze(&members, self.reader, thresholds);
                 saturation::decide(drafts, &analysis, &waits);
                 Some((own, analysis.figures))
             })
@@ -340,7 +340,7 @@ impl Cycle<'_> {
 
 /// The decision for a variant without a resolved target.
 fn plan_other(view: &VariantView, policy: ZeroPolicy) -> Decision {
-    let unmanaged = |problem| safety_net::unpublished(view, problem, Outcome::Unmanaged);
+    let unmanaged = |problem| safety_net::unpublished(view, problem, DecisionOutcome::Unmanaged);
     match &view.target {
         TargetView::Resolved(_) | TargetView::Unknown { .. } => {
             let bounds = Bounds::effective(&view.bounds, policy);

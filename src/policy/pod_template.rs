@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::capacity::ServingRole;
 use super::engine_args::{ContainerCommand, essence};
-use super::object::{Labels, Placement};
+use super::object::{ObjectLabels, Placement};
 use super::units::{Gpus, Replicas};
 use super::workload::ReplicaTemplate;
 
@@ -33,7 +33,7 @@ pub struct PodTemplate {
     /// The value of [`ROLE_LABEL`].
     pub role: Option<Arc<str>>,
     /// Its labels.
-    pub labels: Arc<Labels>,
+    pub labels: Arc<ObjectLabels>,
     /// Its containers, without init containers.
     pub containers: Vec<TemplateContainer>,
     /// Where its pods may run.
@@ -51,7 +51,7 @@ pub struct TemplateContainer {
 
 /// The pods of one replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplicaShape {
+pub struct ReplicaPods {
     /// The first pod of a group, where it has a template of its own.
     pub leader: Option<PodTemplate>,
     /// The other pods; the only one where there is no group.
@@ -60,7 +60,7 @@ pub struct ReplicaShape {
     pub size: Replicas,
 }
 
-impl ReplicaShape {
+impl ReplicaPods {
     /// A replica that is one pod.
     pub fn pod(template: PodTemplate) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl ReplicaShape {
     }
 
     /// Labels of the pod that answers requests.
-    pub fn labels(&self) -> &Arc<Labels> {
+    pub fn labels(&self) -> &Arc<ObjectLabels> {
         &self.serving().labels
     }
 
@@ -166,7 +166,7 @@ mod tests {
                 ],
                 ..PodTemplate::default()
             };
-            let replica = ReplicaShape::pod(template).replica();
+            let replica = ReplicaPods::pod(template).replica();
             parse(&replica.containers).args.max_num_seqs
         };
         assert_eq!(sequences(0, 0), 9);
@@ -179,7 +179,7 @@ mod tests {
             role: Some(role.into()),
             ..PodTemplate::default()
         };
-        let shape = |leader| ReplicaShape {
+        let shape = |leader| ReplicaPods {
             leader,
             worker: named("decode"),
             size: Replicas(2),

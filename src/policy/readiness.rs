@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 /// One named reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
+pub struct ReadinessReason {
     /// What it is about, e.g. `mirror/Pod`.
     pub name: String,
     /// Its state.
-    pub state: State,
+    pub state: ReadinessState,
     /// Details for people.
     pub detail: String,
 }
 
 /// State of one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ReadinessState {
     /// Fine.
     Ok,
     /// Worth knowing; does not make the process unready.
@@ -25,23 +25,25 @@ pub enum State {
 }
 
 /// Ready unless a reason says otherwise.
-pub fn is_ready(reasons: &[Reason]) -> bool {
-    reasons.iter().all(|reason| reason.state != State::NotReady)
+pub fn is_ready(reasons: &[ReadinessReason]) -> bool {
+    reasons
+        .iter()
+        .all(|reason| reason.state != ReadinessState::NotReady)
 }
 
 /// One line per reason.
-pub fn render(reasons: &[Reason]) -> String {
+pub fn render(reasons: &[ReadinessReason]) -> String {
     let mut text = String::new();
-    for Reason {
+    for ReadinessReason {
         name,
         state,
         detail,
     } in reasons
     {
         let mark = match state {
-            State::Ok => "[+]",
-            State::Degraded => "[!]",
-            State::NotReady => "[-]",
+            ReadinessState::Ok => "[+]",
+            ReadinessState::Degraded => "[!]",
+            ReadinessState::NotReady => "[-]",
         };
         // Writing to a string does not fail.
         writeln!(text, "{mark} {name}: {detail}").unwrap_or_default();
@@ -56,22 +58,22 @@ pub fn render(reasons: &[Reason]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reason, State, is_ready, render};
+    use super::{ReadinessReason, ReadinessState, is_ready, render};
 
     #[test]
     fn a_degraded_reason_is_told_and_does_not_make_the_process_unready() {
-        let reason = |name: &str, state| Reason {
+        let reason = |name: &str, state| ReadinessReason {
             name: name.to_owned(),
             state,
             detail: "x".to_owned(),
         };
         let degraded = [
-            reason("config", State::Ok),
-            reason("prometheus", State::Degraded),
+            reason("config", ReadinessState::Ok),
+            reason("prometheus", ReadinessState::Degraded),
         ];
         assert!(is_ready(&degraded));
         assert_eq!(render(&degraded), "[+] config: x\n[!] prometheus: x\nready");
-        let blind = [reason("mirror/Pod", State::NotReady)];
+        let blind = [reason("mirror/Pod", ReadinessState::NotReady)];
         assert!(!is_ready(&blind));
         assert_eq!(render(&blind), "[-] mirror/Pod: x\nnot ready");
     }

@@ -8,9 +8,9 @@ use super::condition::{
 };
 use super::key::VariantKey;
 use super::moment::{Moment, WallTime};
+use super::ownership::Ownership;
 use super::plan::{Action, Decision, Plan};
-use super::rival::Standing;
-use super::series::Series;
+use super::series::VariantGauges;
 use super::snapshot::{Accelerator, CycleId, TargetView, VariantView};
 use super::units::Replicas;
 
@@ -23,12 +23,12 @@ pub struct Troubles<'a> {
     /// What is known of the causes of other troubles.
     pub hints: Hints<'a>,
     /// How this controller stands towards others.
-    pub standing: Standing,
+    pub standing: Ownership,
 }
 
 /// The published state of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Record {
+pub struct PublishedRecord {
     /// The variant.
     pub key: VariantKey,
     /// Its accelerator, the value of the `accelerator_type` label.
@@ -36,13 +36,13 @@ pub struct Record {
     /// Generation of the object that it was made from.
     pub generation: i64,
     /// What its gauges show; `None` if there is nothing to show.
-    pub values: Option<Values>,
+    pub values: Option<GaugeValues>,
     /// What becomes of the stored allocation where there are no values.
-    pub allocation: Allocation,
+    pub allocation: AllocationStatus,
     /// Its conditions.
     pub conditions: Conditions,
     /// How this controller stands towards others that claim the object.
-    pub standing: Standing,
+    pub standing: Ownership,
     /// The cycle and time of the last change of anything above that status shows.
     pub decided: Decided,
     /// The cycle that was the newest when the gauges were last taken down. What it and those before
@@ -52,7 +52,7 @@ pub struct Record {
 
 /// What becomes of the allocation in the status of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Allocation {
+pub enum AllocationStatus {
     /// It is written from the values.
     Written,
     /// It stays as it is stored: the target, or the object itself, cannot be read now, and what
@@ -64,7 +64,7 @@ pub enum Allocation {
 
 /// Values of the gauges.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Values {
+pub struct GaugeValues {
     /// `wva_desired_replicas`.
     pub desired: Replicas,
     /// `wva_current_replicas`.
@@ -82,7 +82,7 @@ pub struct Decided {
     pub at: WallTime,
 }
 
-impl Record {
+impl PublishedRecord {
     /// The record of a variant as it is now. `plan` is the newest plan; a decision that was made on
     /// another state of the target than the view's is not used.
     ///
@@ -108,14 +108,14 @@ impl Record {
             .filter(|plan| !is_resolved || outlived.is_none_or(|cycle| plan.cycle > cycle))
             .and_then(|plan| plan.decisions.get(&view.key))
             .filter(|decision| decision.current.is_some() == is_resolved);
-        let is_behind = matches!(standing, Standing::Behind { .. });
+        let is_behind = matches!(standing, Ownership::Behind { .. });
         let values = values(view, decision, previous).filter(|_| !is_behind);
         let record = Self {
             key: view.key.clone(),
             accelerator: view.accelerator.clone(),
             generation: view.generation,
             allocation: if is_behind {
-                Allocation::Kept
+                AllocationStatus::Kept
             } else {
                 allocation(view, values)
             },
@@ -210,7 +210,7 @@ fn takes_gauges_down(target: &TargetView) -> bool {
 }
 
 /// In the words of the previous record, where they mean the same.
-fn as_before(condition: Condition, previous: Option<&Record>) -> Condition {
+fn as_before(condition: Condition, previous: Option<&PublishedRecord>) -> Condition {
     let mut known = previous.into_iter().flat_map(|record| &record.conditions);
     match known.find(|known| known.kind == condition.kind) {
         Some(known) => condition.in_words_of(known),
@@ -231,22 +231,22 @@ fn judged(
     }
 }
 
-fn allocation(view: &VariantView, values: Option<Values>) -> Allocation {
+fn allocation(view: &VariantView, values: Option<GaugeValues>) -> AllocationStatus {
     match (&view.target, values) {
-        (TargetView::Unknown { .. } | TargetView::Malformed { .. }, _) => Allocation::Kept,
-        (_, Some(_)) => Allocation::Written,
-        (_, None) => Allocation::Cleared,
+        (TargetView::Unknown { .. } | TargetView::Malformed { .. }, _) => AllocationStatus::Kept,
+        (_, Some(_)) => AllocationStatus::Written,
+        (_, None) => AllocationStatus::Cleared,
     }
 }
 
 fn values(
     view: &VariantView,
     decision: Option<&Decision>,
-    previous: Option<&Record>,
-) -> Option<Values> {
+    previous: Option<&PublishedRecord>,
+) -> Option<GaugeValues> {
     let series = match (&view.target, decision) {
-        (TargetView::Resolved(_), Some(decision)) => Series::of(decision),
-        (TargetView::Resolved(_), None) => Series::before_first_plan(view),
+        (TargetView::Resolved(_), Some(decision)) => VariantGauges::of(decision),
+        (TargetView::Resolved(_), None) => VariantGauges::before_first_plan(view),
         // What was shown stays while the target, or the object itself, cannot be read.
         (TargetView::Unknown { .. } | TargetView::Malformed { .. }, _) => {
             return previous.and_then(|previous| previous.values);
@@ -263,12 +263,12 @@ fn values(
         .resolved()
         .map(|target| target.current)
         .or(series.current)?;
-    let ratio = Series {
+    let ratio = VariantGauges {
         current: Some(current),
         ..series
     }
     .ratio()?;
-    Some(Values {
+    Some(GaugeValues {
         desired: series.desired,
         current,
         ratio,

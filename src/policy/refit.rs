@@ -2,9 +2,9 @@
 
 use super::group::group_by_model;
 use super::learned::Learned;
-use super::lesson::Lesson;
 use super::moment::Moment;
-use super::saturation::Listener;
+use super::observations::Observations;
+use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use super::startup::StartOutlook;
 use super::throughput::LearnedThroughput;
@@ -25,13 +25,13 @@ pub fn refit(
     }
     let mut throughput = LearnedThroughput::default();
     for (at, metrics) in history {
-        let listener = Listener::new(metrics, &settings.freshness, settings.cache.reuse, *at);
+        let reader = SampleReader::new(metrics, &settings.freshness, settings.cache.reuse, *at);
         let outlook = StartOutlook {
             starts: &learned.starts,
             seed: settings.start_time,
             now: *at,
         };
-        let lesson = Lesson::of(snapshot, learned, settings, listener, outlook);
+        let lesson = Observations::of(snapshot, learned, settings, reader, outlook);
         throughput = throughput.learn(&lesson.throughput(), *at);
     }
     Learned {

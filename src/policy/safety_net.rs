@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::draft::Draft;
+use super::pending_decision::PendingDecision;
 use super::plan::{
-    Decision, MetricsState, Outcome, Stage, Step, TargetProblem, VariantFigures, Why,
+    Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, TargetProblem, VariantFigures,
 };
 use super::router_queue::HeldQueue;
 use super::snapshot::VariantView;
@@ -35,28 +35,35 @@ impl FallbackSource {
 
 /// Where the count of a decision of the safety net comes from; `None` for any other decision.
 pub fn fallback_source(decision: &Decision) -> Option<FallbackSource> {
-    if decision.outcome != Outcome::SafetyNet {
+    if decision.outcome != DecisionOutcome::SafetyNet {
         return None;
     }
     decision.steps.first().and_then(|step| match step.why {
-        Why::LastDesired => Some(FallbackSource::PreviousDesired),
-        Why::CurrentReplicas => Some(FallbackSource::CurrentReplicas),
+        Reason::LastDesired => Some(FallbackSource::PreviousDesired),
+        Reason::CurrentReplicas => Some(FallbackSource::CurrentReplicas),
         _ => None,
     })
 }
 
 /// Keeps every variant of a model whose metrics are not usable. One without replicas that wants none has not
 /// failed. `queue` are the requests in the router, which raise no count either.
-pub(super) fn hold(drafts: &mut [Draft<'_>], state: MetricsState, queue: Option<HeldQueue>) {
+pub(super) fn hold(
+    drafts: &mut [PendingDecision<'_>],
+    state: MetricsState,
+    queue: Option<HeldQueue>,
+) {
     for draft in drafts {
         if draft.is_idle() {
             draft.metrics = MetricsState::NoReplicas;
-            draft.keep(Stage::Saturation, Why::NoReplicas);
+            draft.keep(PlanStage::Saturation, Reason::NoReplicas);
         } else {
             draft.metrics = state;
-            draft.outcome = Outcome::SafetyNet;
+            draft.outcome = DecisionOutcome::SafetyNet;
             let queue = queue.filter(|_| draft.scale.current > Replicas::ZERO);
-            draft.keep(Stage::SafetyNet, Why::NoUsableMetrics { state, queue });
+            draft.keep(
+                PlanStage::SafetyNet,
+                Reason::NoUsableMetrics { state, queue },
+            );
         }
     }
 }
@@ -67,7 +74,7 @@ pub(super) fn hold_unseen(
     problem: TargetProblem,
     bounds: Option<&super::bounds::Bounds>,
 ) -> Decision {
-    let mut decision = unpublished(view, problem, Outcome::SafetyNet);
+    let mut decision = unpublished(view, problem, DecisionOutcome::SafetyNet);
     let Some(desired) = view.desired else {
         return decision;
     };
@@ -79,13 +86,17 @@ pub(super) fn hold_unseen(
     };
     decision.target = Some(desired);
     decision.steps = vec![
-        step(Stage::Base, desired, Why::LastDesired),
-        step(Stage::SafetyNet, desired, Why::TargetUnusable { problem }),
+        step(PlanStage::Base, desired, Reason::LastDesired),
+        step(
+            PlanStage::SafetyNet,
+            desired,
+            Reason::TargetUnusable { problem },
+        ),
     ];
     if let Some(bounds) = bounds {
         let (count, why) = bounds.clamp(desired);
         decision.target = Some(count);
-        decision.steps.push(step(Stage::Bounds, count, why));
+        decision.steps.push(step(PlanStage::Bounds, count, why));
     }
     decision
 }
@@ -94,7 +105,7 @@ pub(super) fn hold_unseen(
 pub(super) fn unpublished(
     view: &VariantView,
     problem: TargetProblem,
-    outcome: Outcome,
+    outcome: DecisionOutcome,
 ) -> Decision {
     let count = view.desired.unwrap_or(Replicas::ZERO);
     Decision {
@@ -109,10 +120,10 @@ pub(super) fn unpublished(
         metrics: MetricsState::NotEvaluated,
         figures: VariantFigures::default(),
         steps: vec![Step {
-            stage: Stage::Base,
+            stage: PlanStage::Base,
             from: count,
             to: count,
-            why: Why::TargetUnusable { problem },
+            why: Reason::TargetUnusable { problem },
         }],
     }
 }

@@ -6,12 +6,12 @@ use super::moment::Moment;
 
 /// A fixed-rate schedule. Both readers compute it from one value, so they agree without talking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Schedule {
+pub struct TickSchedule {
     anchor: Moment,
     interval: Duration,
 }
 
-impl Schedule {
+impl TickSchedule {
     /// Starts now.
     pub fn starting(now: Moment, interval: Duration) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Schedule {
 mod tests {
     use std::time::Duration;
 
-    use super::Schedule;
+    use super::TickSchedule;
     use crate::policy::moment::{Moment, WallTime};
 
     fn at(millis: u64) -> Moment {
@@ -70,13 +70,13 @@ mod tests {
         }
     }
 
-    fn next(schedule: Schedule, now: u64) -> u128 {
+    fn next(schedule: TickSchedule, now: u64) -> u128 {
         schedule.until_next(at(now)).as_millis()
     }
 
     #[test]
     fn ticks_come_at_a_fixed_rate_from_the_anchor() {
-        let schedule = Schedule::starting(at(500), Duration::from_mins(1));
+        let schedule = TickSchedule::starting(at(500), Duration::from_mins(1));
         assert_eq!(next(schedule, 500), 60_000);
         assert_eq!(next(schedule, 60_499), 1);
         assert_eq!(next(schedule, 60_500), 60_000);
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_shorter_interval_acts_at_once_and_a_longer_one_postpones_nothing_due() {
-        let minute = Schedule::starting(at(0), Duration::from_mins(1));
+        let minute = TickSchedule::starting(at(0), Duration::from_mins(1));
         // 30 s into a tick, 2 s asked for: overdue, so the next tick is one interval from now at most.
         let shorter = minute.with_interval(at(30_000), Duration::from_secs(2));
         assert_eq!(next(shorter, 30_000), 2_000);

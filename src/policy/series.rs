@@ -14,9 +14,9 @@ pub const RATIO: &str = "wva_desired_ratio";
 
 /// The gauges of one variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Series<'a> {
+pub struct VariantGauges<'a> {
     /// Labels of all three.
-    pub labels: Labels<'a>,
+    pub labels: GaugeLabels<'a>,
     /// Value of [`DESIRED`].
     pub desired: Replicas,
     /// Value of [`CURRENT`]; absent where the target has not been seen.
@@ -25,7 +25,7 @@ pub struct Series<'a> {
 
 /// Labels of the gauges of one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Labels<'a> {
+pub struct GaugeLabels<'a> {
     /// `variant_name`.
     pub variant_name: &'a str,
     /// `namespace`.
@@ -34,11 +34,11 @@ pub struct Labels<'a> {
     pub accelerator_type: &'a str,
 }
 
-impl<'a> Series<'a> {
+impl<'a> VariantGauges<'a> {
     /// What a decision shows; `None` if it publishes nothing.
     pub fn of(decision: &'a Decision) -> Option<Self> {
         decision.target.map(|desired| Self {
-            labels: Labels::new(&decision.key, decision.accelerator.label()),
+            labels: GaugeLabels::new(&decision.key, decision.accelerator.label()),
             desired,
             current: decision.current,
         })
@@ -49,7 +49,7 @@ impl<'a> Series<'a> {
     pub fn before_first_plan(view: &'a VariantView) -> Option<Self> {
         let target = view.target.resolved()?;
         Some(Self {
-            labels: Labels::new(&view.key, view.accelerator.label()),
+            labels: GaugeLabels::new(&view.key, view.accelerator.label()),
             desired: view.base()?,
             current: Some(target.current),
         })
@@ -64,7 +64,7 @@ impl<'a> Series<'a> {
     }
 }
 
-impl<'a> Labels<'a> {
+impl<'a> GaugeLabels<'a> {
     fn new(key: &'a VariantKey, accelerator_type: &'a str) -> Self {
         Self {
             variant_name: &key.name,

@@ -89,7 +89,7 @@ impl VariantView {
     /// Where every step starts: the count published last, else the replicas that exist and stay; `None`
     /// if neither is known.
     pub fn base(&self) -> Option<Replicas> {
-        let exist = || Some(self.target.resolved()?.staying());
+        let exist = || Some(self.target.resolved()?.current_excluding_surge());
         self.desired.or_else(exist)
     }
 }
@@ -205,7 +205,7 @@ pub struct ResolvedTarget {
 
 impl ResolvedTarget {
     /// Replicas that exist and stay unless somebody decides otherwise.
-    pub fn staying(&self) -> Replicas {
+    pub fn current_excluding_surge(&self) -> Replicas {
         self.current.saturating_sub(self.surge)
     }
 }
@@ -222,7 +222,7 @@ pub enum GenerationState {
 impl ResolvedTarget {
     /// Whether somebody has asked for this count: what exists, or what stays of it.
     pub fn is_applied(&self, count: Replicas) -> bool {
-        count == self.current || count == self.staying()
+        count == self.current || count == self.current_excluding_surge()
     }
 
     /// Replicas that exist and are not ready.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::learned::Reporting;
 use super::moment::{Moment, Since};
-use super::plan::{Transition, VariantFigures};
+use super::plan::{TransitionReason, VariantFigures};
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::units::Replicas;
 use crate::settings::TransitionLimits;
@@ -14,9 +14,9 @@ use crate::settings::TransitionLimits;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Transitions {
     /// Causes within their limits: the variant keeps its target.
-    pub(super) holding: Vec<Transition>,
+    pub(super) holding: Vec<TransitionReason>,
     /// Causes beyond their limits: said, and without effect on growth.
-    pub(super) expired: Vec<Transition>,
+    pub(super) expired: Vec<TransitionReason>,
     /// What is not heard of the variant, limit or not.
     pub(super) hearing: Hearing,
 }
@@ -49,7 +49,7 @@ impl Transitions {
             ..Self::default()
         };
         if target.is_pending() {
-            let cause = Transition::Pending {
+            let cause = TransitionReason::Pending {
                 since: elapsed(view.pending_since, now),
                 current: target.current,
                 ready: target.ready,
@@ -57,7 +57,7 @@ impl Transitions {
             found.sort_in(cause, limits.pending);
         }
         if let Some(desired) = view.desired.filter(|desired| !target.is_applied(*desired)) {
-            let cause = Transition::Unapplied {
+            let cause = TransitionReason::Unapplied {
                 since: elapsed(view.unapplied_since, now),
                 desired,
                 current: target.current,
@@ -69,7 +69,7 @@ impl Transitions {
                 Some(Reporting::Silent { since, .. }) => Some(*since),
                 Some(Reporting::Complete) | None => None,
             };
-            let cause = Transition::Silent {
+            let cause = TransitionReason::Silent {
                 since: elapsed(since, now),
                 reporting: Replicas(figures.reporting),
                 current: target.current,
@@ -77,7 +77,8 @@ impl Transitions {
             // Replicas that are not ready report nothing: beyond their limit that holds nobody, either.
             let is_overdue = found.hearing == Hearing::ReadyOnly
                 && figures.reporting < target.current.0
-                && (found.expired.iter()).any(|cause| matches!(cause, Transition::Pending { .. }));
+                && (found.expired.iter())
+                    .any(|cause| matches!(cause, TransitionReason::Pending { .. }));
             if is_overdue {
                 found.expired.push(cause);
             } else {
@@ -100,8 +101,9 @@ impl Transitions {
     /// Whether enough of the variant is heard to shrink it. Replicas that have not been ready for longer
     /// than their limit carry no load, so what they do not report is not missing.
     pub(super) fn may_shrink(&self) -> bool {
-        let is_overdue = |cause: &Transition| matches!(cause, Transition::Pending { .. });
-        let are_fewer = |cause: &Transition| matches!(cause, Transition::Silent { reporting, current, .. } if reporting < current);
+        let is_overdue =
+            |cause: &TransitionReason| matches!(cause, TransitionReason::Pending { .. });
+        let are_fewer = |cause: &TransitionReason| matches!(cause, TransitionReason::Silent { reporting, current, .. } if reporting < current);
         match self.hearing {
             Hearing::Complete => true,
             Hearing::ReadyOnly => {
@@ -111,10 +113,10 @@ impl Transitions {
         }
     }
 
-    fn sort_in(&mut self, cause: Transition, limit: Duration) {
-        let (Transition::Pending { since, .. }
-        | Transition::Unapplied { since, .. }
-        | Transition::Silent { since, .. }) = cause;
+    fn sort_in(&mut self, cause: TransitionReason, limit: Duration) {
+        let (TransitionReason::Pending { since, .. }
+        | TransitionReason::Unapplied { since, .. }
+        | TransitionReason::Silent { since, .. }) = cause;
         if since < limit {
             self.holding.push(cause);
         } else {

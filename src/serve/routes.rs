@@ -15,7 +15,7 @@ use crate::env::Mutation;
 use crate::kit::{ActorRegistry, Aliveness, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::moment::Moment;
-use crate::policy::readiness::{self, Reason};
+use crate::policy::readiness::{self, ReadinessReason};
 
 /// `/metrics` and the debug page.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ pub struct Door {
 }
 
 impl Door {
-    fn readiness(&self) -> Vec<Reason> {
+    fn readiness(&self) -> Vec<ReadinessReason> {
         let mut reasons = self.gate.readiness();
         reasons.push(self.tls.readiness());
         reasons

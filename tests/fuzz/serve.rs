@@ -14,7 +14,7 @@ use wva::cluster::project::config_map::ConfigMapObject;
 use wva::env::Clock;
 use wva::kit::{Epoch, Role, WatchedKind};
 use wva::metrics::Metrics;
-use wva::policy::filter::Scope;
+use wva::policy::filter::WatchScope;
 use wva::policy::object::Lifecycle;
 use wva::serve::access::bearer_token;
 use wva::serve::access::front_proxy::{CONFIG_MAP, FrontProxies, NAMESPACE};
@@ -35,7 +35,7 @@ fn shared() -> SharedState {
     sources
         .environment
         .insert("PROMETHEUS_BASE_URL".to_owned(), url);
-    let scope = Scope {
+    let scope = WatchScope {
         system_namespace: "system".into(),
         watch_namespace: None,
         instance: None,

@@ -2,7 +2,7 @@
 
 use wva::policy::document::{Situation, SnapshotDocument};
 use wva::policy::learned::Learned;
-use wva::policy::plan::{Decision, Plan, Stage};
+use wva::policy::plan::{Decision, Plan, PlanStage};
 use wva::policy::units::Replicas;
 use wva::policy::{learn, plan};
 use wva::settings::DynamicSettings;
@@ -66,7 +66,7 @@ fn path(decision: &Decision) -> String {
     }
     let mut counts = Vec::new();
     for step in &decision.steps {
-        if step.stage == Stage::Base || counts.is_empty() || step.from != step.to {
+        if step.stage == PlanStage::Base || counts.is_empty() || step.from != step.to {
             counts.push(step.to);
         }
     }

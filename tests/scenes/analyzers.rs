@@ -1,16 +1,16 @@
 //! Which analyzer decides follows from the settings, while the controller runs.
 
 use super::*;
-use wva::policy::plan::Stage;
+use wva::policy::plan::PlanStage;
 
 const TOKENS: &str = "analyzerName: saturation";
 
 /// Stages that judged a variant.
-fn judges(world: &World) -> Vec<Stage> {
+fn judges(world: &World) -> Vec<PlanStage> {
     let steps = decision(world, "v").steps;
     let judges = steps.iter().map(|step| step.stage);
     judges
-        .filter(|stage| matches!(stage, Stage::Saturation | Stage::Optimizer))
+        .filter(|stage| matches!(stage, PlanStage::Saturation | PlanStage::Optimizer))
         .collect()
 }
 
@@ -26,7 +26,7 @@ async fn naming_the_analyzer_switches_to_tokens_and_back_without_a_restart() {
         unset.percentage.is_some() && unset.tokens.is_none(),
         "{unset:#?}"
     );
-    assert_eq!(judges(&world), [Stage::Saturation]);
+    assert_eq!(judges(&world), [PlanStage::Saturation]);
 
     change_policy(&world, TOKENS).await;
     tokio::time::sleep(CYCLE * 2).await;
@@ -35,7 +35,7 @@ async fn naming_the_analyzer_switches_to_tokens_and_back_without_a_restart() {
         named.percentage.is_none() && named.tokens.is_some(),
         "{named:#?}"
     );
-    assert_eq!(judges(&world), [Stage::Optimizer]);
+    assert_eq!(judges(&world), [PlanStage::Optimizer]);
 
     change_policy(&world, "").await;
     tokio::time::sleep(CYCLE * 2).await;
@@ -44,7 +44,7 @@ async fn naming_the_analyzer_switches_to_tokens_and_back_without_a_restart() {
         back.percentage.is_some() && back.tokens.is_none(),
         "{back:#?}"
     );
-    assert_eq!(judges(&world), [Stage::Saturation]);
+    assert_eq!(judges(&world), [PlanStage::Saturation]);
     assert_eq!(
         world.frame().totals.scalings,
         0,

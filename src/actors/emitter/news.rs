@@ -2,12 +2,12 @@
 
 use super::{Emitter, labels};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
-use crate::metrics::Trouble;
+use crate::metrics::UnhealthyCondition;
 use crate::policy::condition::{self, ConditionStatus, ConditionType};
 use crate::policy::moment::Moment;
-use crate::policy::plan::{Action, Decision, Stage};
-use crate::policy::record::Record;
-use crate::policy::rival::Standing;
+use crate::policy::ownership::Ownership;
+use crate::policy::plan::{Action, Decision, PlanStage};
+use crate::policy::record::PublishedRecord;
 use crate::policy::safety_net;
 use crate::policy::units::Replicas;
 
@@ -16,12 +16,14 @@ impl Emitter {
     pub(super) fn announce(
         &self,
         now: Moment,
-        record: &Record,
+        record: &PublishedRecord,
         decision: &Decision,
         action: Action,
     ) {
         let Some(values) = record.values else { return };
-        let stage = decision.decisive().map_or(Stage::Base, |step| step.stage);
+        let stage = decision
+            .decisive()
+            .map_or(PlanStage::Base, |step| step.stage);
         self.shared
             .series
             .count_scaling(&labels(record), action, stage);
@@ -59,7 +61,12 @@ impl Emitter {
     }
 
     /// One event for each trouble that begins, changes or ends.
-    pub(super) fn tell(&self, now: Moment, record: &Record, previous: Option<&Record>) {
+    pub(super) fn tell(
+        &self,
+        now: Moment,
+        record: &PublishedRecord,
+        previous: Option<&PublishedRecord>,
+    ) {
         let conflict = condition::conflict(&record.standing)
             .filter(|_| previous.is_none_or(|previous| previous.standing != record.standing));
         for condition in record.news(previous).chain(&conflict) {
@@ -82,13 +89,13 @@ impl Emitter {
             };
             self.events.throw(now, notice);
         }
-        let conflicted = previous.is_some_and(|previous| previous.standing != Standing::Alone);
-        if conflicted && record.standing == Standing::Alone {
+        let conflicted = previous.is_some_and(|previous| previous.standing != Ownership::Alone);
+        if conflicted && record.standing == Ownership::Alone {
             self.tell_conflict_is_over(now, record);
         }
     }
 
-    fn tell_conflict_is_over(&self, now: Moment, record: &Record) {
+    fn tell_conflict_is_over(&self, now: Moment, record: &PublishedRecord) {
         let Some(regarding) = self.shared.regarding(&record.key) else {
             return;
         };
@@ -136,7 +143,7 @@ pub(super) fn log_refused_wake(decision: &Decision) {
 }
 
 /// The cycle that a record rests on; 0 before the first.
-fn cycle_of(record: &Record) -> u64 {
+fn cycle_of(record: &PublishedRecord) -> u64 {
     record.decided.cycle.map_or(0, |cycle| cycle.0)
 }
 
@@ -151,15 +158,17 @@ fn event_reason(action: Action, desired: Replicas) -> Option<EventReason> {
 }
 
 /// What is wrong with a variant, in the words of its conditions.
-pub(super) fn troubles(record: &Record) -> Vec<Trouble> {
+pub(super) fn troubles(record: &PublishedRecord) -> Vec<UnhealthyCondition> {
     let failing = record
         .conditions
         .iter()
         .filter(|condition| condition.status == ConditionStatus::False);
     let conflict = condition::conflict(&record.standing);
-    let all = failing.chain(&conflict).map(|condition| Trouble {
-        condition: condition.kind.as_str(),
-        reason: condition.reason.as_str(),
-    });
+    let all = failing
+        .chain(&conflict)
+        .map(|condition| UnhealthyCondition {
+            condition: condition.kind.as_str(),
+            reason: condition.reason.as_str(),
+        });
     all.collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::news;
 use crate::actors::shared_state::SharedState;
 use crate::policy::key::VariantKey;
-use crate::policy::plan::{Decision, MetricsState, Outcome, Plan};
+use crate::policy::plan::{Decision, DecisionOutcome, MetricsState, Plan};
 
 /// A plan, and the one that counted before it.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Succession {
             shared.series.expose_limits(decision);
             let was = previous.as_ref().and_then(|plan| plan.decisions.get(key));
             let begins = |holds: fn(&Decision) -> bool| holds(decision) && !was.is_some_and(holds);
-            if begins(|decision| decision.outcome == Outcome::SafetyNet) {
+            if begins(|decision| decision.outcome == DecisionOutcome::SafetyNet) {
                 news::log_safety_net(decision);
             }
             if begins(Decision::is_refused_wake) {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::{Mirrors, object_key};
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::scale::ScaleReading;
-use crate::policy::attribution::{Controlled, MAX_DEPTH, Owner, pods_of};
+use crate::policy::attribution::{Controlled, MAX_DEPTH, OwnerIdentity, pods_of};
 use crate::policy::key::{TargetKey, TargetKind};
-use crate::policy::object::{Controller, PodObject, TargetObject};
+use crate::policy::object::{ControllerRef, PodObject, TargetObject};
 use crate::policy::snapshot::{PodView, Readiness};
 use crate::policy::units::Replicas;
-use crate::policy::variant::Lookup;
+use crate::policy::variant::TargetLookupRef;
 
 /// The outcome of looking a target up.
 #[derive(Debug, Clone)]
@@ -37,13 +37,13 @@ impl TargetLookup {
     }
 
     /// The same, as decisions see it.
-    pub fn lookup(&self) -> Lookup<'_> {
+    pub fn lookup(&self) -> TargetLookupRef<'_> {
         match self {
-            Self::Found(target) => Lookup::Found(target),
-            Self::Missing => Lookup::Missing,
-            Self::Unheard => Lookup::Unheard,
-            Self::Unsynced => Lookup::Unsynced,
-            Self::Unscalable(why) => Lookup::Unscalable(why),
+            Self::Found(target) => TargetLookupRef::Found(target),
+            Self::Missing => TargetLookupRef::Missing,
+            Self::Unheard => TargetLookupRef::Unheard,
+            Self::Unsynced => TargetLookupRef::Unsynced,
+            Self::Unscalable(why) => TargetLookupRef::Unscalable(why),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Mirrors {
             TargetKind::Other(_) => sets && self.replica_sets.synced() && self.deployments.synced(),
         };
         (complete && self.pods.synced()).then(|| {
-            let target = Owner {
+            let target = OwnerIdentity {
                 namespace: Arc::clone(&target.key.namespace),
                 name: Arc::clone(&target.key.name),
                 uid: Arc::clone(&target.uid),
@@ -102,9 +102,9 @@ impl Mirrors {
         })
     }
 
-    fn controlled(&self, owner: &Owner) -> Controlled {
+    fn controlled(&self, owner: &OwnerIdentity) -> Controlled {
         let key = ObjectKey::new(Arc::clone(&owner.namespace), Arc::clone(&owner.name));
-        let is_its = |controller: Option<&Controller>| {
+        let is_its = |controller: Option<&ControllerRef>| {
             controller.is_some_and(|controller| controller.uid == owner.uid)
         };
         let pods = self.pods.naming(&key).into_iter().map(|(_, pod)| pod);
@@ -150,7 +150,11 @@ impl Mirrors {
     }
 
     /// Everything from a controller upwards that a variant may name.
-    pub fn targets_above(&self, namespace: &Arc<str>, controller: &Controller) -> Vec<TargetKey> {
+    pub fn targets_above(
+        &self,
+        namespace: &Arc<str>,
+        controller: &ControllerRef,
+    ) -> Vec<TargetKey> {
         let mut targets = Vec::new();
         let mut next = Some(controller.clone());
         while let Some(owner) = next.filter(|_| targets.len() < MAX_DEPTH) {
@@ -162,7 +166,7 @@ impl Mirrors {
         targets
     }
 
-    fn controller_of(&self, object: &TargetKey) -> Option<Controller> {
+    fn controller_of(&self, object: &TargetKey) -> Option<ControllerRef> {
         let key = object_key(object);
         let workload = |mirror: &Mirror<TargetObject>| mirror.get(&key)?.controller.clone();
         match &object.kind {
@@ -181,12 +185,12 @@ impl Mirrors {
     }
 }
 
-fn is_pod(controller: &Controller) -> bool {
+fn is_pod(controller: &ControllerRef) -> bool {
     controller.group.is_empty() && &*controller.kind == "Pod"
 }
 
-fn owned(key: &ObjectKey, uid: &Arc<str>) -> Owner {
-    Owner {
+fn owned(key: &ObjectKey, uid: &Arc<str>) -> OwnerIdentity {
+    OwnerIdentity {
         namespace: Arc::clone(&key.namespace),
         name: Arc::clone(&key.name),
         uid: Arc::clone(uid),

@@ -12,7 +12,7 @@ use crate::cluster::mirror::Mirror;
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::status::manager_name;
 use crate::kit::{Epoch, Role, WatchedKind};
-use crate::policy::filter::Scope;
+use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::tests::vectors::{Tally, run};
 use crate::settings::pool_group::PoolGroup;
@@ -36,7 +36,7 @@ struct Expected {
 }
 
 pub(in crate::actors) fn mirrors(pool_group: PoolGroup) -> Mirrors {
-    let scope = Scope {
+    let scope = WatchScope {
         system_namespace: "system".into(),
         watch_namespace: None,
         instance: None,
@@ -181,7 +181,7 @@ fn a_pool_flavour_that_is_left_out_is_not_waited_for() {
 #[test]
 fn an_object_of_another_instance_claims_what_it_names_once_it_is_handled() {
     let claimants = |instance: &str, entries: Value| -> Vec<String> {
-        let scope = Scope {
+        let scope = WatchScope {
             system_namespace: "system".into(),
             watch_namespace: Some("ns".into()),
             instance: Some("blue".into()),

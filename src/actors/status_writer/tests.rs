@@ -18,8 +18,8 @@ use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, Kit, Role};
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
-use crate::policy::record::{Record, Troubles};
-use crate::policy::rival::Standing;
+use crate::policy::ownership::Ownership;
+use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::units::Replicas;
 
 fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
@@ -51,9 +51,9 @@ fn publish(shared: &SharedState, term: u64) {
     let troubles = Troubles {
         quarantine: None,
         hints: Hints::default(),
-        standing: Standing::Alone,
+        standing: Ownership::Alone,
     };
-    let record = Record::of(&view(1), None, None, troubles, shared.clock.now());
+    let record = PublishedRecord::of(&view(1), None, None, troubles, shared.clock.now());
     let records = &shared.records;
     records.enter(&emitter, term).unwrap();
     records

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::policy::bounds::{Bounds, ZeroPolicy};
-use crate::policy::document::{Fault, SnapshotDocument};
+use crate::policy::document::{DocumentFault, SnapshotDocument};
 use crate::policy::key::ModelKey;
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
@@ -13,7 +13,7 @@ use crate::settings::DynamicSettings;
 pub(super) fn contradictions(
     document: &SnapshotDocument,
     settings: &DynamicSettings,
-) -> Vec<Fault> {
+) -> Vec<DocumentFault> {
     let mut faults = Vec::new();
     let has_classes = settings.service_classes.all().next().is_some();
     for (index, variant) in document.variants.iter().enumerate() {
@@ -26,7 +26,7 @@ pub(super) fn contradictions(
         let bounds = Bounds::effective(&declared, policy);
         if let Some(max) = bounds.max.filter(|max| bounds.min > *max) {
             let (min, source) = (bounds.min, bounds.source);
-            faults.push(Fault {
+            faults.push(DocumentFault {
                 path: format!("variants[{index}].bounds"),
                 why: format!(
                     "max {max} is below the minimum of {min} ({source}); raise max, write min, or let \
@@ -41,7 +41,7 @@ pub(super) fn contradictions(
             let known: Vec<&str> = (settings.service_classes.all())
                 .map(|class| &*class.name)
                 .collect();
-            faults.push(Fault {
+            faults.push(DocumentFault {
                 path: format!("variants[{index}].serviceClass"),
                 why: format!(
                     "{class:?} is not defined; write one of {}",

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::arguments::{Arguments, Detail, Format};
-use crate::policy::invariant::Violation;
+use crate::policy::invariant::PlanViolation;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::limit::PoolFigures;
 use crate::policy::plan::{
-    self as decided, Decision, MetricsState, ModelFigures, Plan, Stage, VariantFigures, Why,
+    self as decided, Decision, MetricsState, ModelFigures, Plan, PlanStage, Reason, VariantFigures,
 };
 use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
@@ -23,7 +23,7 @@ pub(super) struct Outcome<'a> {
     pub(super) plan: &'a Plan,
     pub(super) learned: &'a Learned,
     /// The invariant that the plan breaks, if it does.
-    pub(super) violation: Option<&'a Violation>,
+    pub(super) violation: Option<&'a PlanViolation>,
     /// What is to be known about the settings.
     pub(super) notes: &'a [String],
 }
@@ -64,7 +64,7 @@ struct Row<'a> {
     /// The count to publish.
     to: Option<Replicas>,
     action: String,
-    outcome: decided::Outcome,
+    outcome: decided::DecisionOutcome,
     metrics: MetricsState,
     reason: String,
     steps: Vec<StepRow<'a>>,
@@ -79,7 +79,7 @@ struct StepRow<'a> {
     to: Replicas,
     reason: String,
     /// The reason with its numbers.
-    why: &'a Why,
+    why: &'a Reason,
 }
 
 /// Writes a plan.
@@ -152,7 +152,7 @@ fn from(decision: &Decision) -> Option<Replicas> {
     let base = decision
         .steps
         .iter()
-        .find(|step| step.stage == Stage::Base)?;
+        .find(|step| step.stage == PlanStage::Base)?;
     decision.target.map(|_published| base.to)
 }
 

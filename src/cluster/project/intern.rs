@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::policy::object::Labels;
+use crate::policy::object::ObjectLabels;
 
 /// Hands out one allocation for equal texts and equal labels. A watcher owns one and sweeps it after
 /// a list.
 #[derive(Debug, Default)]
 pub struct Interner {
     texts: BTreeSet<Arc<str>>,
-    labels: BTreeSet<Arc<Labels>>,
+    labels: BTreeSet<Arc<ObjectLabels>>,
 }
 
 impl Interner {
@@ -25,9 +25,9 @@ impl Interner {
     }
 
     /// The shared allocation of a set of labels: that of all pods of a template.
-    pub fn labels(&mut self, labels: &BTreeMap<String, String>) -> Arc<Labels> {
+    pub fn labels(&mut self, labels: &BTreeMap<String, String>) -> Arc<ObjectLabels> {
         let pairs = labels.iter();
-        let labels: Labels = pairs
+        let labels: ObjectLabels = pairs
             .map(|(key, value)| (self.intern(key), self.intern(value)))
             .collect();
         if let Some(known) = self.labels.get(&labels) {

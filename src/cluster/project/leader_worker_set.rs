@@ -9,7 +9,7 @@ use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::TargetObject;
-use crate::policy::pod_template::ReplicaShape;
+use crate::policy::pod_template::ReplicaPods;
 use crate::policy::units::Replicas;
 
 impl Projected for LeaderWorkerSet {
@@ -21,7 +21,7 @@ impl Projected for LeaderWorkerSet {
         let group = self.spec.leader_worker_template;
         let count = |count: Option<i32>| count.map(Replicas::from_count).unwrap_or_default();
         let leader = group.leader_template.as_ref();
-        let shape = ReplicaShape {
+        let shape = ReplicaPods {
             leader: leader.map(|leader| pod_template::project(leader, texts)),
             worker: pod_template::project(&group.worker_template, texts),
             size: group.size.map_or(Replicas::ONE, Replicas::from_count),

@@ -8,7 +8,7 @@ use kube::Resource;
 pub use self::intern::Interner;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::moment::WallTime;
-use crate::policy::object::{Controller, Lifecycle};
+use crate::policy::object::{ControllerRef, Lifecycle};
 
 pub mod config_map;
 pub mod deployment;
@@ -62,14 +62,14 @@ fn lifecycle(metadata: &ObjectMeta) -> Lifecycle {
     }
 }
 
-fn controller(metadata: &ObjectMeta, texts: &mut Interner) -> Option<Controller> {
+fn controller(metadata: &ObjectMeta, texts: &mut Interner) -> Option<ControllerRef> {
     let owner = metadata
         .owner_references
         .iter()
         .flatten()
         .find(|owner| owner.controller == Some(true))?;
     let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
-    Some(Controller {
+    Some(ControllerRef {
         group: texts.intern(group),
         kind: texts.intern(&owner.kind),
         name: texts.intern(&owner.name),

@@ -15,7 +15,7 @@ use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
 use crate::api::text::bounded;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::actuation::{
-    Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Tolerance,
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
 };
 use crate::policy::key::TargetKey;
 use crate::policy::object::{Lifecycle, TargetReference};
@@ -266,25 +266,27 @@ fn matched(query: &str, label: &str) -> Option<Arc<str>> {
 }
 
 /// The HorizontalPodAutoscaler that KEDA makes rests at 0 replicas, where KEDA itself scales.
-fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> Activity {
+fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> ScalerActivity {
     let failing = status.conditions.iter().flatten().find(|condition| {
         let matters = ["AbleToScale", "ScalingActive"].contains(&condition.type_.as_str());
         let rests = is_made && condition.reason.as_deref() == Some("ScalingDisabled");
         matters && condition.status == "False" && !rests
     });
-    failing.map_or(Activity::Working, |condition| Activity::Failing {
-        reason: Arc::from(condition.reason.as_deref().unwrap_or(&condition.type_)),
-        message: own_words(condition.message.as_deref().unwrap_or_default()),
+    failing.map_or(ScalerActivity::Working, |condition| {
+        ScalerActivity::Failing {
+            reason: Arc::from(condition.reason.as_deref().unwrap_or(&condition.type_)),
+            message: own_words(condition.message.as_deref().unwrap_or_default()),
+        }
     })
 }
 
-fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> Activity {
+fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerActivity {
     let paused = PAUSED.iter().find_map(|name| {
         let value = annotation(metadata, name).filter(|value| *value != "false")?;
         Some(format!("{name}={:?}", bounded(value, MAX_VALUE)))
     });
     if let Some(paused) = paused {
-        return Activity::Paused {
+        return ScalerActivity::Paused {
             annotation: Arc::from(paused),
         };
     }
@@ -294,13 +296,15 @@ fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> Activity
             ("Ready", "False") | ("Fallback", "True")
         )
     });
-    failing.map_or(Activity::Working, |condition| Activity::Failing {
-        reason: Arc::from(if condition.reason.is_empty() {
-            condition.kind.as_str()
-        } else {
-            condition.reason.as_str()
-        }),
-        message: own_words(&condition.message),
+    failing.map_or(ScalerActivity::Working, |condition| {
+        ScalerActivity::Failing {
+            reason: Arc::from(if condition.reason.is_empty() {
+                condition.kind.as_str()
+            } else {
+                condition.reason.as_str()
+            }),
+            message: own_words(&condition.message),
+        }
     })
 }
 

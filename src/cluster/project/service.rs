@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key};
 use crate::cluster::mirror::ObjectKey;
-use crate::policy::object::{Labels, Lifecycle};
+use crate::policy::object::{Lifecycle, ObjectLabels};
 
 /// Part of the name of a port at which metrics are served.
 const METRICS: &str = "metric";
@@ -21,7 +21,7 @@ pub struct ServiceObject {
     /// Its name.
     pub name: Arc<str>,
     /// Labels that a pod behind it carries; empty selects no pod.
-    pub selector: Arc<Labels>,
+    pub selector: Arc<ObjectLabels>,
     /// The port at which its pods serve metrics: that of the first port with `metric` in its name.
     pub metrics_port: Option<u16>,
     /// Whether it is being deleted.
@@ -30,7 +30,7 @@ pub struct ServiceObject {
 
 impl ServiceObject {
     /// Whether a pod with these labels stands behind it.
-    pub fn selects(&self, labels: &Labels) -> bool {
+    pub fn selects(&self, labels: &ObjectLabels) -> bool {
         let mut wanted = self.selector.iter();
         !self.selector.is_empty() && wanted.all(|(key, value)| labels.get(key) == Some(value))
     }

@@ -10,7 +10,7 @@ use super::{
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::TargetObject;
-use crate::policy::pod_template::ReplicaShape;
+use crate::policy::pod_template::ReplicaPods;
 use crate::policy::units::Replicas;
 
 impl Projected for StatefulSet {
@@ -20,7 +20,7 @@ impl Projected for StatefulSet {
         let namespace = namespace_of(&self.metadata, texts);
         let status = self.status.unwrap_or_default();
         let spec = self.spec.unwrap_or_default();
-        let shape = ReplicaShape::pod(pod_template::project(&spec.template, texts));
+        let shape = ReplicaPods::pod(pod_template::project(&spec.template, texts));
         TargetObject {
             key: TargetKey::new(namespace, TargetKind::StatefulSet, name(&self.metadata)),
             uid: uid(&self.metadata),

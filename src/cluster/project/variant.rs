@@ -16,7 +16,7 @@ use crate::policy::key::VariantKey;
 use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
 };
-use crate::policy::rival::Owner;
+use crate::policy::ownership::StatusOwner;
 use crate::policy::units::Replicas;
 
 /// A variant as it is stored: what decisions rest on, and what the next status is compared with.
@@ -29,7 +29,7 @@ pub struct VariantRecord {
     /// `metadata.resourceVersion`.
     pub resource_version: Arc<str>,
     /// The controllers of our kind that have written its status.
-    pub owners: Arc<[Owner]>,
+    pub owners: Arc<[StatusOwner]>,
     /// The whole status.
     pub status: VariantAutoscalingStatus,
 }

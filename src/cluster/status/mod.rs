@@ -66,7 +66,7 @@ pub struct StoredStatus {
     /// Former owners whose fields are ours now.
     pub adopted: BTreeSet<String>,
     /// Live controllers of our kind that say the same about the object. One of us is superfluous.
-    pub rivals: BTreeSet<String>,
+    pub ownership_conflicts: BTreeSet<String>,
     /// Which fields were stored.
     pub fields: StatusFields,
 }
@@ -183,24 +183,25 @@ pub async fn apply_status(
     let stored = match writer.apply(&patch.resource_version).await {
         Ok(metadata) => metadata,
         Err(Failure::Owned(managers)) => {
-            let (rivals, _) = owners::split(managers, retired);
-            if !rivals.is_empty() {
+            let (ownership_conflicts, _) = owners::split(managers, retired);
+            if !ownership_conflicts.is_empty() {
                 return Err(StatusError::Conflict {
                     key: patch.key.clone(),
-                    managers: rivals,
+                    managers: ownership_conflicts,
                 });
             }
             writer.read().await?
         }
         Err(Failure::Final(error)) => return Err(error),
     };
-    let (rivals, takeable) = owners::split(owners::others(&stored, &api.manager), retired);
+    let (ownership_conflicts, takeable) =
+        owners::split(owners::others(&stored, &api.manager), retired);
     if takeable.is_empty() {
-        return Ok(writer.written(&stored, takeable, rivals));
+        return Ok(writer.written(&stored, takeable, ownership_conflicts));
     }
     let adopted = writer.adopt(&stored, &takeable).await?;
     match writer.apply(&version(&adopted)).await {
-        Ok(stored) => Ok(writer.written(&stored, takeable, rivals)),
+        Ok(stored) => Ok(writer.written(&stored, takeable, ownership_conflicts)),
         // Somebody wrote again in between, so the version has moved as well.
         Err(Failure::Owned(_)) => Err(StatusError::Outdated(patch.key.clone())),
         Err(Failure::Final(error)) => Err(error),
@@ -316,7 +317,7 @@ impl Writer<'_> {
         &self,
         stored: &ObjectMeta,
         adopted: BTreeSet<String>,
-        rivals: BTreeSet<String>,
+        ownership_conflicts: BTreeSet<String>,
     ) -> StoredStatus {
         let resource_version = version(stored);
         let change = if resource_version == *self.patch.resource_version {
@@ -328,7 +329,7 @@ impl Writer<'_> {
             change,
             resource_version,
             adopted,
-            rivals,
+            ownership_conflicts,
             fields: self.fields,
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::cluster::fingerprint::fingerprint;
 use crate::policy::moment::WallTime;
-use crate::policy::rival::{Holding, Owner};
+use crate::policy::ownership::{Holding, StatusOwner};
 
 /// What the names of all controllers of our kind begin with.
 const PREFIX: &str = "wva-";
@@ -80,7 +80,7 @@ pub(super) fn adopt(
 const REPORT: &str = r#"k:{"type":"ControllerConflict"}"#;
 
 /// The controllers of our kind that have written the status.
-pub fn controllers(metadata: &ObjectMeta) -> Vec<Owner> {
+pub fn controllers(metadata: &ObjectMeta) -> Vec<StatusOwner> {
     status_entries(metadata)
         .filter_map(|entry| {
             let manager = entry.manager.as_deref()?;
@@ -91,7 +91,7 @@ pub fn controllers(metadata: &ObjectMeta) -> Vec<Owner> {
             let decides = fields
                 .keys()
                 .any(|name| name.starts_with("f:") && name != "f:conditions");
-            manager.starts_with(PREFIX).then(|| Owner {
+            manager.starts_with(PREFIX).then(|| StatusOwner {
                 manager: Arc::from(manager),
                 holds: if judges || decides {
                     Holding::Status
@@ -198,13 +198,13 @@ mod tests {
     fn owners_of_the_status_are_found_and_told_apart() {
         let others = others(&metadata(), "wva-me");
         assert_eq!(others, names(&["manager", "wva-other"]));
-        let (rivals, takeable) = split(others.clone(), &names(&[]));
+        let (ownership_conflicts, takeable) = split(others.clone(), &names(&[]));
         assert_eq!(
-            (rivals, takeable),
+            (ownership_conflicts, takeable),
             (names(&["wva-other"]), names(&["manager"]))
         );
-        let (rivals, takeable) = split(others.clone(), &names(&["wva-other"]));
-        assert_eq!((rivals, takeable), (names(&[]), others));
+        let (ownership_conflicts, takeable) = split(others.clone(), &names(&["wva-other"]));
+        assert_eq!((ownership_conflicts, takeable), (names(&[]), others));
     }
 
     #[test]

@@ -112,7 +112,7 @@ async fn a_status_is_applied_without_force_and_with_its_identity() {
             change: WriteEffect::Changed,
             resource_version: "8".to_owned(),
             adopted: names(&[]),
-            rivals: names(&[]),
+            ownership_conflicts: names(&[]),
             fields: StatusFields::All,
         }
     );
@@ -263,7 +263,7 @@ async fn a_controller_of_our_kind_that_agrees_is_named() {
     ];
     let server = FakeServer::new([stored("8", &owners)]);
     let written = apply(&server, &[]).await.unwrap();
-    assert_eq!(written.rivals, names(&["wva-other"]));
+    assert_eq!(written.ownership_conflicts, names(&["wva-other"]));
     assert_eq!(written.adopted, names(&[]));
 }
 

@@ -1,14 +1,14 @@
 //! What keeps a target from following the count that is published for its variant.
 
-use super::scaler::{Absence, Activity, Aim, Input, Published, Scaler, ScalerKind};
+use super::scaler::{Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind};
 use crate::policy::key::VariantKey;
+use crate::policy::rounding;
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
-use crate::policy::whole;
 
 /// One thing that keeps a target from following, worst first in the order of the enum.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Obstacle {
+pub enum ActuationObstacle {
     /// Nothing scales the target.
     NoScaler,
     /// Several scalers fight over the target.
@@ -80,7 +80,7 @@ pub enum Obstacle {
     },
 }
 
-impl Obstacle {
+impl ActuationObstacle {
     /// What is wrong, and what to do.
     pub fn text(&self, variant: &VariantKey) -> String {
         match self {
@@ -161,7 +161,7 @@ pub fn judge(
     variant: &VariantKey,
     bounds: DeclaredBounds,
     desired: Option<Replicas>,
-) -> Vec<Obstacle> {
+) -> Vec<ActuationObstacle> {
     let makers: Vec<&Scaler> = scalers
         .iter()
         .filter(|scaler| scaler.kind == ScalerKind::ScaledObject)
@@ -181,11 +181,11 @@ pub fn judge(
     found
 }
 
-fn several(scalers: &[&Scaler]) -> Obstacle {
+fn several(scalers: &[&Scaler]) -> ActuationObstacle {
     if scalers.is_empty() {
-        return Obstacle::NoScaler;
+        return ActuationObstacle::NoScaler;
     }
-    Obstacle::SeveralScalers {
+    ActuationObstacle::SeveralScalers {
         titles: scalers.iter().map(|scaler| scaler.title()).collect(),
     }
 }
@@ -195,13 +195,13 @@ fn of_one(
     variant: &VariantKey,
     bounds: DeclaredBounds,
     desired: Option<Replicas>,
-) -> Vec<Obstacle> {
+) -> Vec<ActuationObstacle> {
     let published = scaler.inputs.iter().find_map(|input| match input {
         Input::Published(published) if published.is_of(variant) => Some(published),
         Input::Published(_) | Input::Other => None,
     });
     let Some(published) = published else {
-        return vec![Obstacle::NotRead {
+        return vec![ActuationObstacle::NotRead {
             title: scaler.title(),
         }];
     };
@@ -218,25 +218,25 @@ fn of_one(
     .collect()
 }
 
-fn wrong_aim(scaler: &Scaler, published: &Published) -> Option<Obstacle> {
+fn wrong_aim(scaler: &Scaler, published: &Published) -> Option<ActuationObstacle> {
     match &published.aim {
         Aim::Replicas => None,
-        Aim::Other(aim) => Some(Obstacle::WrongAim {
+        Aim::Other(aim) => Some(ActuationObstacle::WrongAim {
             title: scaler.title(),
             aim: aim.to_string(),
         }),
     }
 }
 
-fn failing(scaler: &Scaler) -> Option<Obstacle> {
+fn failing(scaler: &Scaler) -> Option<ActuationObstacle> {
     let title = scaler.title();
     match &scaler.activity {
-        Activity::Working => None,
-        Activity::Paused { annotation } => Some(Obstacle::Paused {
+        ScalerActivity::Working => None,
+        ScalerActivity::Paused { annotation } => Some(ActuationObstacle::Paused {
             title,
             annotation: annotation.to_string(),
         }),
-        Activity::Failing { reason, message } => Some(Obstacle::Failing {
+        ScalerActivity::Failing { reason, message } => Some(ActuationObstacle::Failing {
             title,
             reason: reason.to_string(),
             message: message.to_string(),
@@ -249,9 +249,9 @@ fn minimum(
     scaler: &Scaler,
     declared: Option<Replicas>,
     desired: Option<Replicas>,
-) -> Option<Obstacle> {
+) -> Option<ActuationObstacle> {
     let wanted = declared.into_iter().chain(desired).min()?;
-    (scaler.min > wanted).then(|| Obstacle::Minimum {
+    (scaler.min > wanted).then(|| ActuationObstacle::Minimum {
         title: scaler.title(),
         kind: scaler.kind,
         min: scaler.min,
@@ -264,9 +264,9 @@ fn maximum(
     scaler: &Scaler,
     declared: Option<Replicas>,
     desired: Option<Replicas>,
-) -> Option<Obstacle> {
+) -> Option<ActuationObstacle> {
     let wanted = declared.into_iter().chain(desired).max()?;
-    (scaler.max < wanted).then(|| Obstacle::Maximum {
+    (scaler.max < wanted).then(|| ActuationObstacle::Maximum {
         title: scaler.title(),
         max: scaler.max,
         wanted,
@@ -275,23 +275,23 @@ fn maximum(
 
 /// A step of one from `n` replicas deviates by 1/n, and one that deviates by no more than the
 /// tolerance is ignored; downwards the step begins at the maximum, upwards one below it.
-fn tolerance(scaler: &Scaler) -> Option<Obstacle> {
+fn tolerance(scaler: &Scaler) -> Option<ActuationObstacle> {
     let ignored_from = |tolerance: f64, last: Replicas| {
-        let first = Replicas(whole::ceil(1.0 / tolerance));
+        let first = Replicas(rounding::ceil(1.0 / tolerance));
         (tolerance > 0.0 && first <= last).then_some(first)
     };
     let up = ignored_from(scaler.tolerance.up, scaler.max.minus_one());
     let down = ignored_from(scaler.tolerance.down, scaler.max);
     let from = up.into_iter().chain(down).min()?;
-    Some(Obstacle::Tolerance {
+    Some(ActuationObstacle::Tolerance {
         title: scaler.title(),
         kind: scaler.kind,
         from,
     })
 }
 
-fn null_is_zero(scaler: &Scaler, published: &Published) -> Option<Obstacle> {
-    (published.absence == Absence::Zero).then(|| Obstacle::NullIsZero {
+fn null_is_zero(scaler: &Scaler, published: &Published) -> Option<ActuationObstacle> {
+    (published.absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
         title: scaler.title(),
     })
 }

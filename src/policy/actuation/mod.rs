@@ -5,7 +5,7 @@ mod scaler;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{Obstacle, judge};
+pub use judge::{ActuationObstacle, judge};
 pub use scaler::{
-    Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Scalers, Tolerance,
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
 };

@@ -39,7 +39,8 @@ pub enum Scalers {
 impl Scalers {
     /// Whether one of them says that it does not work.
     pub fn any_failing(&self) -> bool {
-        let is_failing = |scaler: &Scaler| matches!(scaler.activity, Activity::Failing { .. });
+        let is_failing =
+            |scaler: &Scaler| matches!(scaler.activity, ScalerActivity::Failing { .. });
         match self {
             Self::Unknown => false,
             Self::Known(scalers) => scalers.iter().any(is_failing),
@@ -65,7 +66,7 @@ pub struct Scaler {
     /// What it reads.
     pub inputs: Vec<Input>,
     /// Whether it works.
-    pub activity: Activity,
+    pub activity: ScalerActivity,
 }
 
 impl Scaler {
@@ -143,7 +144,7 @@ pub enum Absence {
 
 /// Whether a scaler works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Activity {
+pub enum ScalerActivity {
     /// As far as it says.
     Working,
     /// It was told to pause.

@@ -30,7 +30,7 @@ fn scaler(kind: ScalerKind) -> Scaler {
         max: Replicas(20),
         tolerance: Tolerance { up: 0.0, down: 0.0 },
         inputs: vec![Input::Other, Input::Published(published())],
-        activity: Activity::Working,
+        activity: ScalerActivity::Working,
     }
 }
 
@@ -136,7 +136,7 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
     lack(&[
         (
             Scaler {
-                activity: Activity::Paused {
+                activity: ScalerActivity::Paused {
                     annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
                 },
                 ..keda()
@@ -145,7 +145,7 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
         ),
         (
             Scaler {
-                activity: Activity::Failing {
+                activity: ScalerActivity::Failing {
                     reason: "FailedGetExternalMetric".into(),
                     message: "no metrics returned from external metrics API".into(),
                 },
@@ -211,7 +211,7 @@ fn none_and_several_are_said_and_what_keda_makes_counts_once() {
     };
     assert_eq!(words(&[made.clone(), keda()]), Vec::<String>::new());
     let failing = Scaler {
-        activity: Activity::Failing {
+        activity: ScalerActivity::Failing {
             reason: "FailedGetScale".into(),
             message: "".into(),
         },
@@ -262,7 +262,7 @@ fn a_tolerance_matters_from_the_first_step_that_it_swallows() {
         };
         let found = judge(&[scaler], &variant(), bounds(None, None), None);
         found.iter().find_map(|one| match one {
-            Obstacle::Tolerance { from, .. } => Some(from.0),
+            ActuationObstacle::Tolerance { from, .. } => Some(from.0),
             _ => None,
         })
     };
@@ -281,7 +281,7 @@ fn the_worst_comes_first() {
     let scaler = Scaler {
         max: Replicas(2),
         min: Replicas(2),
-        activity: Activity::Paused {
+        activity: ScalerActivity::Paused {
             annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
         },
         ..keda()
@@ -294,7 +294,7 @@ fn the_worst_comes_first() {
     );
     let kinds: Vec<bool> = found
         .iter()
-        .map(|one| matches!(one, Obstacle::Paused { .. }))
+        .map(|one| matches!(one, ActuationObstacle::Paused { .. }))
         .collect();
     assert_eq!(kinds, [true, false, false]);
 }

@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Subject;
+use super::AnalyzedModel;
 use super::load::activity_of;
-use super::selection::Chair;
+use super::selection::AnalyzerConfig;
 use super::throughput_input;
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::engine_args::{EngineArgs, KvTokens, ParsedArgs, parse};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::queueing::assess as queueing;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
-use crate::policy::relapse::Occupancy;
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
+use crate::policy::scale_down_memory::Occupancy;
 use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
 use crate::policy::units::Replicas;
-use crate::policy::zero::Activity;
+use crate::policy::zero::ModelActivity;
 use crate::policy::{throughput, tokens};
 use crate::settings::DynamicSettings;
 use crate::settings::saturation::SaturationPolicy;
 
 /// What each analyzer is told of one model.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::policy) struct Told {
-    pub(in crate::policy) tokens: tokens::ModelInput,
-    pub(in crate::policy) queueing: queueing::ModelInput,
+pub(in crate::policy) struct AnalyzerInputs {
+    pub(in crate::policy) tokens: tokens::TokenModelInput,
+    pub(in crate::policy) queueing: queueing::QueueingModelInput,
     /// Only where the throughput analyzer looks at the model.
-    pub(in crate::policy) throughput: Option<throughput::ModelInput>,
+    pub(in crate::policy) throughput: Option<throughput::ThroughputModelInput>,
     /// Replicas with a sample that is too old to shrink on.
     pub(in crate::policy) stale: u32,
     /// Whether the router has one.
@@ -36,16 +36,16 @@ pub(in crate::policy) struct Told {
     pub(in crate::policy) arguments: BTreeMap<VariantKey, Vec<String>>,
 }
 
-impl Told {
+impl AnalyzerInputs {
     /// Whether an analyzer was told only half: what it would have learned might be that replicas can
     /// take less, or that more is asked of them.
-    pub(in crate::policy) fn is_half_told(&self, analyzer: AnalyzerName) -> bool {
+    pub(in crate::policy) fn has_partial_metrics(&self, analyzer: AnalyzerName) -> bool {
         match analyzer {
             // It says itself what it cannot judge.
             AnalyzerName::Saturation => false,
             AnalyzerName::QueueingModel => self.hides_latency(),
             AnalyzerName::Throughput => {
-                (self.throughput.as_ref()).is_some_and(throughput_input::is_half_told)
+                (self.throughput.as_ref()).is_some_and(throughput_input::has_partial_metrics)
             }
         }
     }
@@ -69,16 +69,16 @@ impl Told {
 }
 
 /// Tells the analyzers of one model.
-pub(in crate::policy) fn told(
+pub(in crate::policy) fn analyzer_inputs(
     key: &ModelKey,
-    subject: Subject<'_>,
-    chairs: &[Chair],
+    subject: AnalyzedModel<'_>,
+    configs: &[AnalyzerConfig],
     settings: &DynamicSettings,
     policy: &SaturationPolicy,
-) -> Told {
-    let looks = |analyzer| chairs.iter().any(|chair| chair.analyzer == analyzer);
+) -> AnalyzerInputs {
+    let looks = |analyzer| configs.iter().any(|config| config.analyzer == analyzer);
     let mut by_throughput = looks(AnalyzerName::Throughput).then(BTreeMap::new);
-    let mut hearer = Hearer::of(subject);
+    let mut hearer = InputBuilder::of(subject);
     let mut stale = 0;
     let mut by_tokens = BTreeMap::new();
     let mut by_rate = BTreeMap::new();
@@ -106,7 +106,7 @@ pub(in crate::policy) fn told(
         }
         by_tokens.insert(
             view.key.clone(),
-            tokens::VariantInput {
+            tokens::TokenVariantInput {
                 role: view.template.role,
                 accelerator: view.accelerator.clone(),
                 gpus: view.template.gpus_per_replica(),
@@ -118,7 +118,7 @@ pub(in crate::policy) fn told(
         );
         by_rate.insert(
             view.key.clone(),
-            queueing::VariantInput {
+            queueing::QueueingVariantInput {
                 role: view.template.role,
                 ready,
                 pending,
@@ -132,8 +132,8 @@ pub(in crate::policy) fn told(
     let router = hearer.router(key);
     let throughput = by_throughput
         .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants));
-    Told {
-        tokens: tokens::ModelInput {
+    AnalyzerInputs {
+        tokens: tokens::TokenModelInput {
             thresholds: policy.thresholds,
             band: policy.band,
             router,
@@ -149,16 +149,16 @@ pub(in crate::policy) fn told(
 
 fn queueing_input(
     key: &ModelKey,
-    subject: Subject<'_>,
+    subject: AnalyzedModel<'_>,
     settings: &DynamicSettings,
-    activity: Activity,
-    variants: BTreeMap<VariantKey, queueing::VariantInput>,
-) -> queueing::ModelInput {
+    activity: ModelActivity,
+    variants: BTreeMap<VariantKey, queueing::QueueingVariantInput>,
+) -> queueing::QueueingModelInput {
     let label = subject
         .members
         .iter()
         .find_map(|(view, _)| view.template.service_class.as_deref());
-    queueing::ModelInput {
+    queueing::QueueingModelInput {
         policy: settings.queueing_model.policy(key),
         class_targets: settings
             .service_classes
@@ -171,10 +171,10 @@ fn queueing_input(
 
 /// What the ready replicas of a variant hold; `None` where one of them does not say.
 pub(in crate::policy) fn occupancy_of(
-    subject: Subject<'_>,
+    subject: AnalyzedModel<'_>,
     view: &VariantView,
 ) -> Option<Occupancy> {
-    let mut hearer = Hearer::of(subject);
+    let mut hearer = InputBuilder::of(subject);
     let mut sum = 0.0;
     for (_, samples) in ready_pods(subject, view) {
         sum += hearer.value(samples?.kv_usage, 1.0)?;
@@ -184,8 +184,8 @@ pub(in crate::policy) fn occupancy_of(
 
 /// Requests that wait for a model in the router. They may only start something, so a sample that is
 /// too old to shrink on will do, and what became of the queries about replicas does not matter.
-pub(in crate::policy) fn queued_at(key: &ModelKey, subject: Subject<'_>) -> Option<f64> {
-    Some(subject.listener.queued(key)?.requests)
+pub(in crate::policy) fn queued_at(key: &ModelKey, subject: AnalyzedModel<'_>) -> Option<f64> {
+    Some(subject.reader.queued(key)?.requests)
 }
 
 /// Ready and pending replicas.
@@ -213,22 +213,22 @@ const MAX_FAULTS: usize = 8;
 
 /// What could not be read of the arguments of an engine, in words.
 fn faults(parsed: &ParsedArgs) -> Vec<String> {
-    let told = parsed
+    let inputs = parsed
         .faults
         .iter()
         .take(MAX_FAULTS)
         .map(ToString::to_string);
     let more = parsed.faults.len().saturating_sub(MAX_FAULTS);
     let more = (more > 0).then(|| format!("and {more} more"));
-    told.chain(more).collect()
+    inputs.chain(more).collect()
 }
 
 /// Ready pods with their samples.
 pub(super) fn ready_pods<'a>(
-    subject: Subject<'a>,
+    subject: AnalyzedModel<'a>,
     view: &VariantView,
 ) -> Vec<(Arc<str>, Option<&'a PodSamples>)> {
-    let samples = subject.listener.samples(&view.model);
+    let samples = subject.reader.samples(&view.model);
     view.pods
         .iter()
         .filter(|pod| pod.readiness == Readiness::Ready)
@@ -240,13 +240,13 @@ pub(super) fn ready_pods<'a>(
 }
 
 /// Reads samples, and notes whether one of them is too old to shrink on.
-pub(super) struct Hearer<'a> {
-    pub(super) subject: Subject<'a>,
+pub(super) struct InputBuilder<'a> {
+    pub(super) subject: AnalyzedModel<'a>,
     stale: bool,
 }
 
-impl<'a> Hearer<'a> {
-    fn of(subject: Subject<'a>) -> Self {
+impl<'a> InputBuilder<'a> {
+    fn of(subject: AnalyzedModel<'a>) -> Self {
         Self {
             subject,
             stale: false,
@@ -254,7 +254,7 @@ impl<'a> Hearer<'a> {
     }
 
     pub(super) fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
-        let (value, stale) = self.subject.listener.value(sample, most)?;
+        let (value, stale) = self.subject.reader.value(sample, most)?;
         self.stale |= stale;
         Some(value)
     }
@@ -303,12 +303,12 @@ impl<'a> Hearer<'a> {
         }
     }
 
-    fn replica(&mut self, samples: Option<&PodSamples>) -> queueing::ReplicaInput {
+    fn replica(&mut self, samples: Option<&PodSamples>) -> queueing::QueueingReplicaInput {
         let Some(samples) = samples else {
-            return queueing::ReplicaInput::default();
+            return queueing::QueueingReplicaInput::default();
         };
         let millis = |seconds: f64| Millis(seconds * 1000.0);
-        queueing::ReplicaInput {
+        queueing::QueueingReplicaInput {
             rate: self.amount(samples.arrival_rate).map(RequestRate),
             input_tokens: self.amount(samples.input_tokens),
             output_tokens: self.amount(samples.output_tokens),
@@ -319,7 +319,7 @@ impl<'a> Hearer<'a> {
 
     /// Requests that wait in the router.
     pub(super) fn queued(&mut self, key: &ModelKey) -> Option<f64> {
-        let queue = self.subject.listener.queued(key)?;
+        let queue = self.subject.reader.queued(key)?;
         self.stale |= queue.is_stale;
         Some(queue.requests)
     }
@@ -327,9 +327,9 @@ impl<'a> Hearer<'a> {
     /// The router's queue. A model that no router says anything about has none.
     fn router(&mut self, key: &ModelKey) -> Option<tokens::RouterQueue> {
         let requests = self.queued(key);
-        let router = self.subject.listener.router(key);
+        let router = self.subject.reader.router(key);
         let is_routed =
-            router.is_some() || requests.is_some() || self.subject.listener.lost_routers();
+            router.is_some() || requests.is_some() || self.subject.reader.lost_routers();
         is_routed.then(|| tokens::RouterQueue {
             requests,
             bytes: self.amount(router.and_then(|router| router.queue_bytes)),

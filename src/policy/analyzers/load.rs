@@ -1,27 +1,27 @@
 //! Whether anybody uses a model, by what its replicas and its routers say.
 
-use super::Subject;
+use super::AnalyzedModel;
 use super::inputs::ready_pods;
 use crate::policy::backlog::Waiting;
 use crate::policy::key::ModelKey;
 use crate::policy::samples::{PodSamples, Sample};
 use crate::policy::snapshot::SignalName;
-use crate::policy::zero::{Activity, ModelLoad};
+use crate::policy::zero::{ModelActivity, ModelLoad};
 
 /// Signs of use of a model. Those of replicas are known where every ready one says so.
-pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelLoad {
-    let heard = Heard(subject);
+pub(in crate::policy) fn load_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelLoad {
+    let heard = FreshSamples(subject);
     let pods = ready(subject);
     let total = |read: &dyn Fn(&PodSamples) -> Option<f64>| -> Option<f64> {
         pods.as_ref()?.iter().map(|pod| read(pod)).sum()
     };
-    let router = subject.listener.router(key);
+    let router = subject.reader.router(key);
     let accepted = heard.arrivals(
         SignalName::RouterArrivalRate,
         router.and_then(|router| router.arrival_rate),
     );
     let sent = total(&|pod| heard.arrivals(SignalName::ArrivalRate, pod.arrival_rate));
-    let queued = subject.listener.queued(key);
+    let queued = subject.reader.queued(key);
     ModelLoad {
         running: total(&|pod| heard.fresh(SignalName::Running, pod.running)),
         waiting: total(&|pod| heard.fresh(SignalName::QueueLength, pod.queue_length)),
@@ -35,16 +35,16 @@ pub(in crate::policy) fn load_of(key: &ModelKey, subject: Subject<'_>) -> ModelL
 }
 
 /// Requests that wait in the engines and the router of a model, as far as they say so.
-pub(in crate::policy) fn waiting_of(key: &ModelKey, subject: Subject<'_>) -> Waiting {
-    let listener = subject.listener;
+pub(in crate::policy) fn waiting_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> Waiting {
+    let reader = subject.reader;
     let mut waiting = Waiting {
-        requests: listener.queued(key).map_or(0.0, |queue| queue.requests),
+        requests: reader.queued(key).map_or(0.0, |queue| queue.requests),
         ready: 0,
     };
     for (view, _) in subject.members {
         for (_, samples) in ready_pods(subject, view) {
             let queue = samples.and_then(|pod| pod.queue_length);
-            let queue = listener.value(queue, f64::MAX);
+            let queue = reader.value(queue, f64::MAX);
             waiting.requests += queue.map_or(0.0, |(requests, _)| requests);
             waiting.ready = waiting.ready.saturating_add(1);
         }
@@ -56,11 +56,11 @@ pub(in crate::policy) fn waiting_of(key: &ModelKey, subject: Subject<'_>) -> Wai
 /// none is sent to it, none waits and none runs, and the router, where there is one, that none is
 /// accepted and none waits. Other than in [`load_of`] each of them must say so: what is asked is
 /// acted on at once, so a series that is not there is no zero.
-pub(in crate::policy) fn activity_of(key: &ModelKey, subject: Subject<'_>) -> Activity {
-    let heard = Heard(subject);
-    let listener = subject.listener;
+pub(in crate::policy) fn activity_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelActivity {
+    let heard = FreshSamples(subject);
+    let reader = subject.reader;
     let Some(pods) = ready(subject).filter(|pods| !pods.is_empty()) else {
-        return Activity::Unknown;
+        return ModelActivity::Unknown;
     };
     let of_pods = pods.into_iter().flat_map(|pod| {
         [
@@ -69,11 +69,11 @@ pub(in crate::policy) fn activity_of(key: &ModelKey, subject: Subject<'_>) -> Ac
             heard.fresh(SignalName::Running, pod.running),
         ]
     });
-    let (router, queued) = (listener.router(key), listener.queued(key));
+    let (router, queued) = (reader.router(key), reader.queued(key));
     let is_routed = router.is_some()
         || queued.is_some()
-        || listener.lost_routers()
-        || listener.failed(SignalName::RouterArrivalRate);
+        || reader.lost_routers()
+        || reader.failed(SignalName::RouterArrivalRate);
     let of_router = is_routed.then(|| {
         let accepted = router.and_then(|router| router.arrival_rate);
         [
@@ -83,11 +83,11 @@ pub(in crate::policy) fn activity_of(key: &ModelKey, subject: Subject<'_>) -> Ac
             heard.fresh(SignalName::RouterArrivalRate, accepted),
         ]
     });
-    Activity::of(of_pods.chain(of_router.into_iter().flatten()))
+    ModelActivity::of(of_pods.chain(of_router.into_iter().flatten()))
 }
 
 /// The samples of every ready replica; `None` where one of them gives none.
-fn ready(subject: Subject<'_>) -> Option<Vec<&PodSamples>> {
+fn ready(subject: AnalyzedModel<'_>) -> Option<Vec<&PodSamples>> {
     let mut all = Vec::new();
     for (view, target) in subject.members {
         let pods = ready_pods(subject, view);
@@ -121,14 +121,14 @@ const TRACES: [SignalName; 6] = [
 
 /// What was heard about the replicas of a model.
 #[derive(Clone, Copy)]
-struct Heard<'a>(Subject<'a>);
+struct FreshSamples<'a>(AnalyzedModel<'a>);
 
-impl Heard<'_> {
+impl FreshSamples<'_> {
     /// A value that is fresh. A zero that an earlier collection left is no news where the query for it
     /// failed.
     fn fresh(self, signal: SignalName, sample: Option<Sample>) -> Option<f64> {
-        let (value, is_stale) = self.0.listener.value(sample, f64::MAX)?;
-        let is_left_over = value <= 0.0 && self.0.listener.failed(signal);
+        let (value, is_stale) = self.0.reader.value(sample, f64::MAX)?;
+        let is_left_over = value <= 0.0 && self.0.reader.failed(signal);
         (!is_stale && !is_left_over).then_some(value)
     }
 
@@ -137,7 +137,7 @@ impl Heard<'_> {
     fn arrivals(self, signal: SignalName, sample: Option<Sample>) -> Option<f64> {
         match sample {
             Some(_) => self.fresh(signal, sample),
-            None => (!self.0.listener.failed(signal)).then_some(0.0),
+            None => (!self.0.reader.failed(signal)).then_some(0.0),
         }
     }
 
@@ -156,7 +156,7 @@ impl Heard<'_> {
         let is_zero = |signal, sample: Option<Sample>| self.fresh(signal, sample) == Some(0.0);
         let is_none_or_zero =
             |signal, sample: Option<Sample>| sample.is_none() || is_zero(signal, sample);
-        let is_lost = TRACES.iter().any(|name| self.0.listener.failed(*name));
+        let is_lost = TRACES.iter().any(|name| self.0.reader.failed(*name));
         let is_measured = pod.time_to_first_token.is_some() || pod.inter_token_latency.is_some();
         !is_lost
             && !is_measured

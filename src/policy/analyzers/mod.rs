@@ -7,19 +7,19 @@ mod opinions;
 mod selection;
 mod throughput_input;
 
-pub(super) use inputs::{Told, occupancy_of, queued_at, told};
+pub(super) use inputs::{AnalyzerInputs, analyzer_inputs, occupancy_of, queued_at};
 pub(super) use load::{load_of, waiting_of};
 pub(super) use opinions::{Opinions, liveness, opinions};
-pub(super) use selection::{Approach, Chair, approach};
+pub(super) use selection::{AnalyzerConfig, DecisionMode, decision_mode};
 
-use super::saturation::Listener;
+use super::saturation::SampleReader;
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::startup::StartOutlook;
 
 /// One model as the analyzers see it: its variants with a resolved target.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Subject<'a> {
+pub(super) struct AnalyzedModel<'a> {
     pub(super) members: &'a [(&'a VariantView, &'a ResolvedTarget)],
-    pub(super) listener: Listener<'a>,
+    pub(super) reader: SampleReader<'a>,
     pub(super) outlook: StartOutlook<'a>,
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::inputs::Told;
-use super::selection::Chair;
+use super::inputs::AnalyzerInputs;
+use super::selection::AnalyzerConfig;
 use crate::policy::capacity::{AnalyzerName, Assessment, ServingRole};
-use crate::policy::combine::{Awaited, Consensus, Liveness, Seat, combine};
+use crate::policy::combine::{AnalyzerResult, Awaited, Consensus, Liveness, combine};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
@@ -25,33 +25,33 @@ use crate::settings::DynamicSettings;
 pub(in crate::policy) struct Opinions {
     pub(in crate::policy) assessments: BTreeMap<AnalyzerName, Assessment>,
     pub(in crate::policy) tokens: Option<TokensReport>,
-    pub(in crate::policy) queueing: Option<queueing::ModelFigures>,
+    pub(in crate::policy) queueing: Option<queueing::QueueingModelFigures>,
     pub(in crate::policy) throughput: Option<ThroughputReport>,
 }
 
 /// Asks the analyzers that have a chair.
 pub(in crate::policy) fn opinions(
     key: &ModelKey,
-    chairs: &[Chair],
-    told: &Told,
+    configs: &[AnalyzerConfig],
+    inputs: &AnalyzerInputs,
     learned: &Learned,
     now: Moment,
 ) -> Opinions {
     let mut opinions = Opinions::default();
-    for chair in chairs {
-        let assessment = match chair.analyzer {
+    for config in configs {
+        let assessment = match config.analyzer {
             AnalyzerName::Saturation => {
-                let (said, report) = tokens::assess(key, &told.tokens, &learned.tokens, now);
+                let (said, report) = tokens::assess(key, &inputs.tokens, &learned.tokens, now);
                 opinions.tokens = Some(report);
                 said
             }
             AnalyzerName::QueueingModel => {
-                let (said, figures) = queueing::assess(key, &told.queueing, &learned.queueing);
+                let (said, figures) = queueing::assess(key, &inputs.queueing, &learned.queueing);
                 opinions.queueing = Some(figures);
                 said
             }
             AnalyzerName::Throughput => {
-                let Some(input) = &told.throughput else {
+                let Some(input) = &inputs.throughput else {
                     continue;
                 };
                 let (said, report) = throughput::assess(key, input, &learned.throughput, now);
@@ -59,7 +59,7 @@ pub(in crate::policy) fn opinions(
                 said
             }
         };
-        opinions.assessments.insert(chair.analyzer, assessment);
+        opinions.assessments.insert(config.analyzer, assessment);
     }
     opinions
 }
@@ -76,7 +76,7 @@ impl Opinions {
     /// What the analyzers that vote do not know about each role, one input of each instance.
     pub(in crate::policy) fn missing(
         &self,
-        told: &Told,
+        inputs: &AnalyzerInputs,
         has_vote: impl Fn(AnalyzerName) -> bool,
     ) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
         let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
@@ -90,21 +90,24 @@ impl Opinions {
         };
         let tokens = (self.tokens.iter()).filter(|_| has_vote(AnalyzerName::Saturation));
         for (key, figures) in tokens.flat_map(|report| &report.variants) {
-            let told = told.tokens.variants.get(key);
-            for (instance, signal) in told.into_iter().flat_map(|told| figures.lacking(told)) {
+            let inputs = inputs.tokens.variants.get(key);
+            for (instance, signal) in inputs
+                .into_iter()
+                .flat_map(|inputs| figures.lacking(inputs))
+            {
                 add(figures.role, instance, signal_of(signal));
             }
         }
-        let throughput = (told.throughput.iter()).filter(|_| has_vote(AnalyzerName::Throughput));
-        for told in throughput {
-            for variant in told.variants.values() {
-                for (instance, signal) in variant.lacking(told.arrivals.is_some()) {
+        let throughput = (inputs.throughput.iter()).filter(|_| has_vote(AnalyzerName::Throughput));
+        for inputs in throughput {
+            for variant in inputs.variants.values() {
+                for (instance, signal) in variant.lacking(inputs.arrivals.is_some()) {
                     add(variant.role, instance, signal);
                 }
             }
         }
         if has_vote(AnalyzerName::QueueingModel) {
-            for variant in told.queueing.variants.values() {
+            for variant in inputs.queueing.variants.values() {
                 for (instance, signal) in variant.lacking() {
                     add(variant.role, instance, MissingInput::Signal(signal));
                 }
@@ -117,26 +120,26 @@ impl Opinions {
     pub(in crate::policy) fn combine(
         &self,
         key: &ModelKey,
-        chairs: &[Chair],
+        configs: &[AnalyzerConfig],
         costs: &BTreeMap<VariantKey, Cost>,
         liveness: impl Fn(&ModelKey, AnalyzerName) -> Liveness,
     ) -> Consensus {
-        let seats: Vec<Seat> = chairs
+        let results: Vec<AnalyzerResult> = configs
             .iter()
-            .map(|chair| Seat {
-                analyzer: chair.analyzer,
-                score: chair.score,
-                band: chair.band,
-                participation: chair.participation,
-                liveness: liveness(key, chair.analyzer),
+            .map(|config| AnalyzerResult {
+                analyzer: config.analyzer,
+                score: config.score,
+                band: config.band,
+                participation: config.participation,
+                liveness: liveness(key, config.analyzer),
                 assessment: self
                     .assessments
-                    .get(&chair.analyzer)
+                    .get(&config.analyzer)
                     .filter(|said| !said.variants.is_empty())
                     .cloned(),
             })
             .collect();
-        let mut consensus = combine(&seats, costs);
+        let mut consensus = combine(&results, costs);
         for (role, figures) in self.throughput.iter().flat_map(|report| &report.roles) {
             let awaits = match figures.damping {
                 Damping::Unconfirmed => Awaited::SecondCycle,

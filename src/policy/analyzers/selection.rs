@@ -14,35 +14,35 @@ const ANALYZERS: [AnalyzerName; 3] = [
 
 /// How a model is decided on.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::policy) enum Approach {
+pub(in crate::policy) enum DecisionMode {
     /// V1: one step at a time by percentages.
     Percentage,
     /// Analyzers vote on capacity.
-    Voted(Vec<Chair>),
+    MultiAnalyzer(Vec<AnalyzerConfig>),
     /// Saturation and the queueing model, arbitrated variant by variant.
     Hybrid {
         /// How saturation looks at the model; `None` is V1.
-        saturation: Option<Chair>,
+        saturation: Option<AnalyzerConfig>,
         /// The queueing model.
-        model: Chair,
+        model: AnalyzerConfig,
     },
 }
 
 /// The place of one analyzer among those that look at a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::policy) struct Chair {
+pub(in crate::policy) struct AnalyzerConfig {
     pub(in crate::policy) analyzer: AnalyzerName,
     pub(in crate::policy) participation: Participation,
     pub(in crate::policy) score: f64,
     pub(in crate::policy) band: Band,
 }
 
-impl Approach {
+impl DecisionMode {
     /// Every analyzer that looks at the model.
-    pub(in crate::policy) fn chairs(&self) -> Vec<Chair> {
+    pub(in crate::policy) fn configs(&self) -> Vec<AnalyzerConfig> {
         match self {
             Self::Percentage => Vec::new(),
-            Self::Voted(chairs) => chairs.clone(),
+            Self::MultiAnalyzer(configs) => configs.clone(),
             Self::Hybrid { saturation, model } => {
                 saturation.iter().copied().chain([*model]).collect()
             }
@@ -52,35 +52,39 @@ impl Approach {
 
 /// How a model is decided on. The queueing model's ConfigMap beats `analyzerName`; analyzers that
 /// are listed vote beside it.
-pub(in crate::policy) fn approach(
+pub(in crate::policy) fn decision_mode(
     settings: &DynamicSettings,
     policy: &SaturationPolicy,
-) -> Approach {
+) -> DecisionMode {
     let by_tokens = policy.analysis == Analysis::Tokens;
     if settings.proactive_model {
-        return Approach::Hybrid {
+        return DecisionMode::Hybrid {
             saturation: by_tokens
-                .then(|| chair(policy, AnalyzerName::Saturation, Participation::Votes)),
-            model: chair(policy, AnalyzerName::QueueingModel, Participation::Votes),
+                .then(|| analyzer_config(policy, AnalyzerName::Saturation, Participation::Votes)),
+            model: analyzer_config(policy, AnalyzerName::QueueingModel, Participation::Votes),
         };
     }
     let selected = settings.queueing_model.selected();
     if !by_tokens && !selected {
-        return Approach::Percentage;
+        return DecisionMode::Percentage;
     }
     let is_listed = !policy.analyzers.is_empty();
-    let chairs = ANALYZERS.into_iter().filter_map(|analyzer| {
+    let configs = ANALYZERS.into_iter().filter_map(|analyzer| {
         let part = match analyzer {
             AnalyzerName::QueueingModel if selected => Participation::Votes,
             AnalyzerName::Saturation if selected && !is_listed => Participation::Identity,
             _ => participation(&policy.analyzers, analyzer),
         };
-        (part != Participation::NotRun).then(|| chair(policy, analyzer, part))
+        (part != Participation::NotRun).then(|| analyzer_config(policy, analyzer, part))
     });
-    Approach::Voted(chairs.collect())
+    DecisionMode::MultiAnalyzer(configs.collect())
 }
 
-fn chair(policy: &SaturationPolicy, analyzer: AnalyzerName, participation: Participation) -> Chair {
+fn analyzer_config(
+    policy: &SaturationPolicy,
+    analyzer: AnalyzerName,
+    participation: Participation,
+) -> AnalyzerConfig {
     let own = policy
         .analyzers
         .iter()
@@ -99,7 +103,7 @@ fn chair(policy: &SaturationPolicy, analyzer: AnalyzerName, participation: Parti
             common.scale_down_boundary,
         ),
     };
-    Chair {
+    AnalyzerConfig {
         analyzer,
         participation,
         score: own.map_or(1.0, |entry| entry.score),

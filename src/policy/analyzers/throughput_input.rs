@@ -3,28 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Subject;
-use super::inputs::Hearer;
+use super::AnalyzedModel;
+use super::inputs::InputBuilder;
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::EngineArgs;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::snapshot::{Readiness, VariantView};
-use crate::policy::throughput::{ModelInput, Params, ReplicaInput, VariantInput};
+use crate::policy::throughput::{
+    Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
+};
 use crate::policy::units::Replicas;
-use crate::policy::zero::Activity;
+use crate::policy::zero::ModelActivity;
 use crate::settings::saturation::SaturationPolicy;
 
 /// One model with its variants.
 pub(super) fn model(
-    hearer: &mut Hearer<'_>,
+    hearer: &mut InputBuilder<'_>,
     key: &ModelKey,
     policy: &SaturationPolicy,
-    activity: Activity,
-    variants: BTreeMap<VariantKey, VariantInput>,
-) -> ModelInput {
-    let router = hearer.subject.listener.router(key);
-    ModelInput {
+    activity: ModelActivity,
+    variants: BTreeMap<VariantKey, ThroughputVariantInput>,
+) -> ThroughputModelInput {
+    let router = hearer.subject.reader.router(key);
+    ThroughputModelInput {
         params: Params::from(policy),
         arrivals: hearer.amount(router.and_then(|router| router.arrival_rate)),
         router_queue: hearer.queued(key),
@@ -35,12 +37,12 @@ pub(super) fn model(
 
 /// One variant with its replicas.
 pub(super) fn variant(
-    subject: Subject<'_>,
+    subject: AnalyzedModel<'_>,
     view: &VariantView,
     (ready, pending): (Replicas, Replicas),
     engine: Option<&EngineArgs>,
-    replicas: BTreeMap<Arc<str>, ReplicaInput>,
-) -> VariantInput {
+    replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
+) -> ThroughputVariantInput {
     let outlook = subject.outlook;
     let start = outlook.of(&view.key);
     let starting = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::NotReady);
@@ -48,7 +50,7 @@ pub(super) fn variant(
         .filter_map(|pod| start.remaining(outlook.now.wall.since(pod.created)))
         .collect();
     remaining.sort_unstable();
-    VariantInput {
+    ThroughputVariantInput {
         role: view.template.role,
         engine: engine.map_or_else(|| Arc::from(""), |engine| name(view, engine)),
         ready,
@@ -70,12 +72,15 @@ fn name(view: &VariantView, engine: &EngineArgs) -> Arc<str> {
 
 /// One ready replica. The latency line is read at the usage of the moment; where only the peak is
 /// known, that stands for it.
-pub(super) fn replica(hearer: &mut Hearer<'_>, samples: Option<&PodSamples>) -> ReplicaInput {
+pub(super) fn replica(
+    hearer: &mut InputBuilder<'_>,
+    samples: Option<&PodSamples>,
+) -> ThroughputReplicaInput {
     let Some(samples) = samples else {
-        return ReplicaInput::default();
+        return ThroughputReplicaInput::default();
     };
     let ranks = Ranks::of(hearer, samples);
-    ReplicaInput {
+    ThroughputReplicaInput {
         kv_capacity: hearer.amount(samples.kv_capacity).or(ranks.kv_capacity),
         usage: hearer
             .value(samples.kv_usage_now.or(samples.kv_usage), 1.0)
@@ -102,7 +107,7 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn of(hearer: &mut Hearer<'_>, samples: &PodSamples) -> Self {
+    fn of(hearer: &mut InputBuilder<'_>, samples: &PodSamples) -> Self {
         if samples.ranks.is_empty() {
             return Self::default();
         }
@@ -120,8 +125,8 @@ impl Ranks {
 }
 
 /// Whether a part of the backlog, or a busy replica, is not seen.
-pub(super) fn is_half_told(model: &ModelInput) -> bool {
-    let is_hidden = |role: ServingRole, replica: &ReplicaInput| {
+pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
+    let is_hidden = |role: ServingRole, replica: &ThroughputReplicaInput| {
         let rates = [replica.arrivals, replica.completions, replica.decode_rate];
         let is_busy = rates
             .into_iter()
@@ -153,17 +158,17 @@ pub(super) fn is_half_told(model: &ModelInput) -> bool {
 mod tests {
     use super::*;
 
-    fn is_half_told_by(role: ServingRole, replica: ReplicaInput) -> bool {
-        let variant = VariantInput {
+    fn is_half_told_by(role: ServingRole, replica: ThroughputReplicaInput) -> bool {
+        let variant = ThroughputVariantInput {
             role,
             ready: Replicas::ONE,
             replicas: BTreeMap::from([(Arc::from("a"), replica)]),
-            ..VariantInput::default()
+            ..ThroughputVariantInput::default()
         };
-        is_half_told(&ModelInput {
+        has_partial_metrics(&ThroughputModelInput {
             router_queue: Some(0.0),
             variants: BTreeMap::from([(VariantKey::new("ns", "v"), variant)]),
-            ..ModelInput::default()
+            ..ThroughputModelInput::default()
         })
     }
 
@@ -177,7 +182,7 @@ mod tests {
             (ServingRole::Decode, read, None, true),
             (ServingRole::Both, read, None, true),
         ] {
-            let busy = ReplicaInput {
+            let busy = ThroughputReplicaInput {
                 kv_capacity: Some(16_000.0),
                 usage: Some(0.5),
                 waiting: Some(0.0),
@@ -185,19 +190,19 @@ mod tests {
                 output_tokens: Some(1.0),
                 time_to_first_token: first,
                 inter_token_latency: between,
-                ..ReplicaInput::default()
+                ..ThroughputReplicaInput::default()
             };
             let found = is_half_told_by(role, busy);
             assert_eq!(found, expected, "{role} {first:?} {between:?}");
-            let unqueued = ReplicaInput {
+            let unqueued = ThroughputReplicaInput {
                 waiting: None,
                 ..busy
             };
             assert!(is_half_told_by(role, unqueued), "{role} without a queue");
         }
-        let idle = ReplicaInput {
+        let idle = ThroughputReplicaInput {
             waiting: Some(0.0),
-            ..ReplicaInput::default()
+            ..ThroughputReplicaInput::default()
         };
         assert!(!is_half_told_by(ServingRole::Prefill, idle));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Seat, VoterFigures};
+use super::{AnalyzerResult, VoterFigures};
 use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::key::VariantKey;
 use crate::settings::saturation::UtilizationBand;
@@ -86,14 +86,14 @@ impl Balance {
 /// One voter with its balances.
 #[derive(Debug)]
 pub(super) struct View<'a> {
-    pub(super) seat: &'a Seat,
+    pub(super) result: &'a AnalyzerResult,
     pub(super) roles: BTreeMap<ServingRole, Balance>,
 }
 
 impl<'a> View<'a> {
     /// Balances every role that the analyzer states a demand for.
-    pub(super) fn of(seat: &'a Seat) -> Self {
-        let roles = seat
+    pub(super) fn of(result: &'a AnalyzerResult) -> Self {
+        let roles = result
             .assessment
             .iter()
             .flat_map(|assessment| {
@@ -101,15 +101,15 @@ impl<'a> View<'a> {
                     .demand
                     .iter()
                     .filter(|(_, demand)| demand.is_finite() && **demand >= 0.0)
-                    .map(|(role, demand)| (*role, balance(assessment, *role, *demand, seat.band)))
+                    .map(|(role, demand)| (*role, balance(assessment, *role, *demand, result.band)))
             })
             .collect();
-        Self { seat, roles }
+        Self { result, roles }
     }
 
     /// Capacities of one replica of each variant of a role; those that cannot be sized are left out.
     pub(super) fn capacities(&self, role: ServingRole) -> BTreeMap<VariantKey, f64> {
-        self.seat
+        self.result
             .assessment
             .iter()
             .flat_map(|assessment| &assessment.variants)
@@ -122,10 +122,10 @@ impl<'a> View<'a> {
 
     pub(super) fn figures(self) -> VoterFigures {
         VoterFigures {
-            analyzer: self.seat.analyzer,
-            score: self.seat.score,
-            liveness: self.seat.liveness,
-            unit: (self.seat.assessment.as_ref()).map(|said| said.unit),
+            analyzer: self.result.analyzer,
+            score: self.result.score,
+            liveness: self.result.liveness,
+            unit: (self.result.assessment.as_ref()).map(|said| said.unit),
             roles: self.roles,
         }
     }

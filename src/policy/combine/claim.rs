@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::balance::View;
-use super::ballot::{Direction, Vote, combine_votes};
+use super::votes::{Vote, VoteDirection, combine_votes};
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Cost;
 
 /// Capacity that one voter wants added to, or allows to be taken from, one role.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct CapacityClaim {
     /// The voter.
     pub analyzer: AnalyzerName,
     /// How much, in the unit of the voter; not negative.
@@ -31,32 +31,32 @@ pub struct Claim {
 pub(super) struct Weighed {
     pub(super) votes: Vec<Vote>,
     pub(super) combined: Option<f64>,
-    pub(super) claims: Vec<Claim>,
+    pub(super) claims: Vec<CapacityClaim>,
 }
 
 /// Weighs the voters' amounts in replicas of one variant, the reference, once, and moves each amount
 /// beyond the combined vote back to it.
 pub(super) fn weigh(
-    direction: Direction,
+    direction: VoteDirection,
     role: ServingRole,
     views: &[&View<'_>],
     costs: &BTreeMap<VariantKey, Cost>,
 ) -> Weighed {
-    let scored: Vec<(f64, Claim)> = views
+    let scored: Vec<(f64, CapacityClaim)> = views
         .iter()
         .filter_map(|view| {
             let balance = view.roles.get(&role)?;
             let amount = match direction {
-                Direction::Up => balance.required,
-                Direction::Down => balance.releasable,
+                VoteDirection::Up => balance.required,
+                VoteDirection::Down => balance.releasable,
             };
-            let claim = Claim {
-                analyzer: view.seat.analyzer,
+            let claim = CapacityClaim {
+                analyzer: view.result.analyzer,
                 amount,
                 anticipated: balance.anticipated,
                 per_replica: view.capacities(role),
             };
-            Some((view.seat.score, claim))
+            Some((view.result.score, claim))
         })
         .collect();
     let Some(reference) = reference(&scored, costs) else {
@@ -66,7 +66,7 @@ pub(super) fn weigh(
             claims: scored.into_iter().map(|(_, claim)| claim).collect(),
         };
     };
-    let rated: Vec<(f64, Claim, Option<f64>)> = scored
+    let rated: Vec<(f64, CapacityClaim, Option<f64>)> = scored
         .into_iter()
         .map(|(score, claim)| {
             let rate = rate(&claim, &reference, costs);
@@ -96,16 +96,16 @@ pub(super) fn weigh(
 }
 
 fn limited(
-    direction: Direction,
-    mut claim: Claim,
+    direction: VoteDirection,
+    mut claim: CapacityClaim,
     rate: Option<f64>,
     combined: Option<f64>,
-) -> Claim {
+) -> CapacityClaim {
     if let (Some(rate), Some(replicas)) = (rate, combined) {
         let voted = replicas * rate;
         claim.amount = match direction {
-            Direction::Up => claim.amount.min(voted),
-            Direction::Down => claim.amount.max(voted),
+            VoteDirection::Up => claim.amount.min(voted),
+            VoteDirection::Down => claim.amount.max(voted),
         };
     }
     claim
@@ -114,7 +114,11 @@ fn limited(
 /// What one replica of the reference means to a claim. A claim that cannot size the reference takes
 /// the variant that serves it at the least cost, for the cost of one replica of the reference: its
 /// vote counts beside the others where no variant is sized by all of them.
-fn rate(claim: &Claim, reference: &VariantKey, costs: &BTreeMap<VariantKey, Cost>) -> Option<f64> {
+fn rate(
+    claim: &CapacityClaim,
+    reference: &VariantKey,
+    costs: &BTreeMap<VariantKey, Cost>,
+) -> Option<f64> {
     if let Some(capacity) = claim.per_replica.get(reference) {
         return Some(*capacity);
     }
@@ -132,7 +136,7 @@ fn rate(claim: &Claim, reference: &VariantKey, costs: &BTreeMap<VariantKey, Cost
 
 /// Capacity and cost of each variant that may change and that a claim can size.
 fn sized<'a>(
-    claim: &'a Claim,
+    claim: &'a CapacityClaim,
     costs: &'a BTreeMap<VariantKey, Cost>,
 ) -> impl Iterator<Item = (f64, f64)> + 'a {
     let cost_of = |key| costs.get(key).map(|cost| cost.millionths());
@@ -141,7 +145,10 @@ fn sized<'a>(
 
 /// The variant that alone would cover all amounts at the least cost, of those that the most claims can
 /// size: what a claim cannot size has no price. Ties by key.
-fn reference(scored: &[(f64, Claim)], costs: &BTreeMap<VariantKey, Cost>) -> Option<VariantKey> {
+fn reference(
+    scored: &[(f64, CapacityClaim)],
+    costs: &BTreeMap<VariantKey, Cost>,
+) -> Option<VariantKey> {
     let priced = costs.iter().filter_map(|(key, cost)| {
         let replicas: Vec<f64> = scored
             .iter()

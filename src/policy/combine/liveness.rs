@@ -100,7 +100,7 @@ fn live_for(interval: Duration) -> Duration {
 
 /// An informative result: at least one variant was sized by data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sighting {
+pub struct InformativeResult {
     /// The analyzer.
     pub analyzer: AnalyzerName,
     /// When the result was made; absent means now.
@@ -122,7 +122,7 @@ impl AnalyzerLog {
     pub fn learn(
         mut self,
         active: &BTreeSet<ModelKey>,
-        sightings: &BTreeMap<ModelKey, Vec<Sighting>>,
+        sightings: &BTreeMap<ModelKey, Vec<InformativeResult>>,
         now: Moment,
     ) -> Self {
         if !active.is_empty() {

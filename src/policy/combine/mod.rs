@@ -5,13 +5,13 @@
 //! units to the end: what a mandate hands to an optimizer is one claim for each voter, with the
 //! capacities that this voter sees.
 
-mod anchor;
 mod balance;
-mod ballot;
+mod capacity_source;
 mod claim;
 mod liveness;
-mod mandate;
 mod participation;
+mod role_target;
+mod votes;
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ use super::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use super::key::VariantKey;
 use super::units::Cost;
 
-pub use anchor::Anchor;
 pub use balance::{Balance, Band};
-pub use ballot::{Direction, Vote, combine_votes};
-pub use claim::Claim;
-pub use liveness::{AnalyzerLog, AskedLog, Liveness, Sighting};
-pub use mandate::{Awaited, Hold, Mandate};
+pub use capacity_source::CapacitySource;
+pub use claim::CapacityClaim;
+pub use liveness::{AnalyzerLog, AskedLog, InformativeResult, Liveness};
 pub use participation::{Participation, lacks_saturation_vote, participation};
+pub use role_target::{Awaited, BlockReason, RoleTarget};
+pub use votes::{Vote, VoteDirection, combine_votes};
 
 /// One analyzer's part in one cycle of one model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seat {
+pub struct AnalyzerResult {
     /// The analyzer.
     pub analyzer: AnalyzerName,
     /// Its weight among the voters, not negative.
@@ -66,11 +66,11 @@ pub struct VoterFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Consensus {
     /// Who sizes the model.
-    pub anchor: Anchor,
+    pub anchor: CapacitySource,
     /// Every voter's view.
     pub voters: Vec<VoterFigures>,
     /// The outcome by role.
-    pub roles: BTreeMap<ServingRole, Mandate>,
+    pub roles: BTreeMap<ServingRole, RoleTarget>,
 }
 
 impl Consensus {
@@ -83,12 +83,11 @@ impl Consensus {
         awaits: Awaited,
         measured: &Balance,
     ) {
-        let is_its =
-            |hold: &Hold| matches!(hold, Hold::Vetoed { analyzer: by, .. } if *by == analyzer);
-        if let Some(Mandate::Hold(hold)) = self.roles.get_mut(&role)
+        let is_its = |hold: &BlockReason| matches!(hold, BlockReason::Vetoed { analyzer: by, .. } if *by == analyzer);
+        if let Some(RoleTarget::Hold(hold)) = self.roles.get_mut(&role)
             && is_its(hold)
         {
-            *hold = Hold::Waiting {
+            *hold = BlockReason::Waiting {
                 analyzer,
                 awaits,
                 utilization: (measured.supply > 0.0).then(|| measured.demand / measured.supply),
@@ -98,9 +97,9 @@ impl Consensus {
 
     /// Keeps every role from shrinking, since `role` serves and nobody could judge it.
     pub fn hold_partners_of(&mut self, role: ServingRole) {
-        for mandate in self.roles.values_mut() {
-            if matches!(mandate, Mandate::Release { .. }) {
-                *mandate = Mandate::Hold(Hold::Unjudged { role });
+        for role_target in self.roles.values_mut() {
+            if matches!(role_target, RoleTarget::Release { .. }) {
+                *role_target = RoleTarget::Hold(BlockReason::Unjudged { role });
             }
         }
     }
@@ -108,24 +107,24 @@ impl Consensus {
 
 /// Combines the seats of one model. `costs` names its variants; a variant that it does not name
 /// cannot be scaled and supplies capacity only.
-pub fn combine(seats: &[Seat], costs: &BTreeMap<VariantKey, Cost>) -> Consensus {
-    let anchor = anchor::choose(seats);
-    let ballots: Vec<balance::View<'_>> = seats
+pub fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, Cost>) -> Consensus {
+    let anchor = capacity_source::choose(results);
+    let views: Vec<balance::View<'_>> = results
         .iter()
-        .filter(|seat| seat.participation == Participation::Votes)
+        .filter(|result| result.participation == Participation::Votes)
         .map(balance::View::of)
         .collect();
     let mut roles = BTreeMap::new();
-    for view in &ballots {
+    for view in &views {
         for role in view.roles.keys() {
             roles
                 .entry(*role)
-                .or_insert_with(|| mandate::decide(*role, &anchor, &ballots, costs));
+                .or_insert_with(|| role_target::decide(*role, &anchor, &views, costs));
         }
     }
     Consensus {
         anchor,
-        voters: ballots.into_iter().map(balance::View::figures).collect(),
+        voters: views.into_iter().map(balance::View::figures).collect(),
         roles,
     }
 }

@@ -1,9 +1,9 @@
 //! `ActuationReady`.
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
-use crate::policy::actuation::{Obstacle, Scalers, judge};
+use crate::policy::actuation::{ActuationObstacle, Scalers, judge};
+use crate::policy::ownership::Exposure;
 use crate::policy::plan::Decision;
-use crate::policy::rival::Exposure;
 use crate::policy::snapshot::VariantView;
 
 /// Whether anything follows what is published.
@@ -29,7 +29,8 @@ pub(super) fn ready(
             let desired = decision.and_then(|decision| decision.target);
             let obstacles = judge(scalers, &view.key, view.bounds, desired);
             let mut texts: Vec<String> = obstacles.iter().map(|one| one.text(&view.key)).collect();
-            let is_failing = |one: &Obstacle| matches!(one, Obstacle::Failing { .. });
+            let is_failing =
+                |one: &ActuationObstacle| matches!(one, ActuationObstacle::Failing { .. });
             if exposure == Exposure::Missing && obstacles.iter().any(is_failing) {
                 texts.push(UNSCRAPED.to_owned());
             }
@@ -60,17 +61,17 @@ fn sentence(texts: &[String]) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-fn obstacle_reason(obstacle: &Obstacle) -> ConditionReason {
+fn obstacle_reason(obstacle: &ActuationObstacle) -> ConditionReason {
     match obstacle {
-        Obstacle::NoScaler => ConditionReason::NoScaler,
-        Obstacle::SeveralScalers { .. } => ConditionReason::SeveralScalers,
-        Obstacle::NotRead { .. } => ConditionReason::CountNotRead,
-        Obstacle::WrongAim { .. } => ConditionReason::WrongTarget,
-        Obstacle::Paused { .. } => ConditionReason::ScalerPaused,
-        Obstacle::Failing { .. } => ConditionReason::ScalerFailing,
-        Obstacle::Minimum { .. } => ConditionReason::ScalerMinimum,
-        Obstacle::Maximum { .. } => ConditionReason::ScalerMaximum,
-        Obstacle::Tolerance { .. } => ConditionReason::ScalerTolerance,
-        Obstacle::NullIsZero { .. } => ConditionReason::NullCountsAsZero,
+        ActuationObstacle::NoScaler => ConditionReason::NoScaler,
+        ActuationObstacle::SeveralScalers { .. } => ConditionReason::SeveralScalers,
+        ActuationObstacle::NotRead { .. } => ConditionReason::CountNotRead,
+        ActuationObstacle::WrongAim { .. } => ConditionReason::WrongTarget,
+        ActuationObstacle::Paused { .. } => ConditionReason::ScalerPaused,
+        ActuationObstacle::Failing { .. } => ConditionReason::ScalerFailing,
+        ActuationObstacle::Minimum { .. } => ConditionReason::ScalerMinimum,
+        ActuationObstacle::Maximum { .. } => ConditionReason::ScalerMaximum,
+        ActuationObstacle::Tolerance { .. } => ConditionReason::ScalerTolerance,
+        ActuationObstacle::NullIsZero { .. } => ConditionReason::NullCountsAsZero,
     }
 }

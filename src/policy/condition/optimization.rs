@@ -2,11 +2,13 @@
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType, notes};
 use crate::policy::backlog::STANDS;
-use crate::policy::combine::Hold;
+use crate::policy::combine::BlockReason;
 use crate::policy::hybrid::Basis;
 use crate::policy::limit::WhyLimited;
 use crate::policy::optimize::{WhyOptimized, WhyShared};
-use crate::policy::plan::{Decision, Outcome, SpareTrigger, Stage, Step, TargetProblem, Why};
+use crate::policy::plan::{
+    Decision, DecisionOutcome, PlanStage, Reason, SpareTrigger, Step, TargetProblem,
+};
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 
@@ -21,15 +23,15 @@ pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Conditio
             "No planning cycle has looked at this variant yet".to_owned(),
         ),
         Some(decision) => match decision.outcome {
-            Outcome::Analyzed => match decision.unserved() {
+            DecisionOutcome::Analyzed => match decision.unserved() {
                 Some(because) => (False, Reason::RequestsWaiting, unserved(decision, because)),
                 None => (True, Reason::SaturationOnlyMode, saturation_only(decision)),
             },
-            Outcome::SafetyNet if decision.target.is_some() => {
+            DecisionOutcome::SafetyNet if decision.target.is_some() => {
                 (False, Reason::SafetyNetActivated, safety_net(decision))
             }
             // Without a count of before, a target that cannot be read leaves nothing to fall back to.
-            Outcome::SafetyNet | Outcome::Unmanaged => (
+            DecisionOutcome::SafetyNet | DecisionOutcome::Unmanaged => (
                 False,
                 Reason::SkippedProcessing,
                 format!("No decision is published: {}", unusable(decision)),
@@ -47,7 +49,7 @@ pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Conditio
 /// `saturation-only decision: <reason> (target: <n> replicas)`, the reason being
 /// `saturation-only mode: <action>` and what holds the variant or bounds it.
 fn saturation_only(decision: &Decision) -> String {
-    let voted = |step: &Step| matches!(step.stage, Stage::Optimizer | Stage::Hybrid);
+    let voted = |step: &Step| matches!(step.stage, PlanStage::Optimizer | PlanStage::Hybrid);
     let mode = if decision.steps.iter().any(voted) {
         "decision of the analyzers"
     } else {
@@ -58,7 +60,7 @@ fn saturation_only(decision: &Decision) -> String {
         message.push_str(", ");
         message.push_str(detail);
     }
-    let expired = |step: &Step| matches!(step.why, Why::TransitionExpired { .. });
+    let expired = |step: &Step| matches!(step.why, Reason::TransitionExpired { .. });
     if decision.steps.iter().any(expired) {
         message.push_str(", a limit on waiting has passed");
     }
@@ -67,7 +69,7 @@ fn saturation_only(decision: &Decision) -> String {
 }
 
 /// `Requests have waited for two minutes, and nothing grows: <reason> (target: <n> replicas)`.
-fn unserved(decision: &Decision, because: &Why) -> String {
+fn unserved(decision: &Decision, because: &Reason) -> String {
     let because = detail(because).unwrap_or("no analyzer asks for more");
     format!(
         "Requests have waited for {} minutes, and nothing grows: {because}{}",
@@ -79,8 +81,8 @@ fn unserved(decision: &Decision, because: &Why) -> String {
 /// `Safety net activated: <what is kept> (target: <n> replicas)`.
 fn safety_net(decision: &Decision) -> String {
     let kept = match decision.steps.first().map(|step| &step.why) {
-        Some(Why::LastDesired) => "the last desired count is kept",
-        Some(Why::CurrentReplicas) => "the current count is kept",
+        Some(Reason::LastDesired) => "the last desired count is kept",
+        Some(Reason::CurrentReplicas) => "the current count is kept",
         _ => unusable(decision),
     };
     format!(
@@ -97,7 +99,7 @@ fn target_text(target: Option<Replicas>) -> String {
 
 fn unusable(decision: &Decision) -> &'static str {
     let problem = decision.steps.iter().find_map(|step| match step.why {
-        Why::TargetUnusable { problem } => Some(problem),
+        Reason::TargetUnusable { problem } => Some(problem),
         _ => None,
     });
     problem.map_or("there is nothing to decide on", TargetProblem::as_str)
@@ -108,62 +110,64 @@ fn unusable(decision: &Decision) -> &'static str {
 const BALANCE: &str = "neither more nor fewer replicas are due";
 
 /// What a reason adds to the bare action, without its numbers.
-fn detail(why: &Why) -> Option<&'static str> {
+fn detail(why: &Reason) -> Option<&'static str> {
     match why {
-        Why::InTransition { causes } => causes.first().map(|cause| cause.label()),
-        Why::AtMaximum { .. } | Why::CutToMaximum { .. } | Why::CutToCeiling { .. } => {
+        Reason::InTransition { causes } => causes.first().map(|cause| cause.label()),
+        Reason::AtMaximum { .. } | Reason::CutToMaximum { .. } | Reason::CutToCeiling { .. } => {
             Some("the maximum is reached")
         }
-        Why::AwaitsScaler { .. } => Some("the published count would be enough and is not applied"),
-        Why::RaisedToMinimum { .. } => Some("the minimum is kept"),
-        Why::MinimumAboveGpus { .. } => Some("the minimum exceeds its GPUs or quotas"),
-        Why::HeldForStart { .. } => Some("GPUs are held for a start from zero"),
-        Why::BoundsConflict { .. } => Some("the maximum is below the minimum"),
-        Why::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),
-        Why::ShrinkOnStale { .. } | Why::ShrinkOnStaleRouter => {
+        Reason::AwaitsScaler { .. } => {
+            Some("the published count would be enough and is not applied")
+        }
+        Reason::RaisedToMinimum { .. } => Some("the minimum is kept"),
+        Reason::MinimumAboveGpus { .. } => Some("the minimum exceeds its GPUs or quotas"),
+        Reason::HeldForStart { .. } => Some("GPUs are held for a start from zero"),
+        Reason::BoundsConflict { .. } => Some("the maximum is below the minimum"),
+        Reason::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),
+        Reason::ShrinkOnStale { .. } | Reason::ShrinkOnStaleRouter => {
             Some("metrics are too old to shrink on")
         }
-        Why::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
-        Why::ShrinkOnSilent { .. } => Some("not every replica reports"),
-        Why::NoView { .. } => Some("a signal is missing that its analyzers need"),
-        Why::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
-        Why::NoReplicas => Some("there are no replicas"),
-        Why::Shared(WhyShared::Limited { .. }) | Why::Limited(WhyLimited::Limited { .. }) => {
+        Reason::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
+        Reason::ShrinkOnSilent { .. } => Some("not every replica reports"),
+        Reason::NoView { .. } => Some("a signal is missing that its analyzers need"),
+        Reason::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
+        Reason::NoReplicas => Some("there are no replicas"),
+        Reason::Shared(WhyShared::Limited { .. }) | Reason::Limited(WhyLimited::Limited { .. }) => {
             Some("GPUs or quotas limit growth")
         }
-        Why::Shared(WhyShared::BudgetUnknown { .. })
-        | Why::Limited(WhyLimited::BudgetUnknown { .. }) => {
+        Reason::Shared(WhyShared::BudgetUnknown { .. })
+        | Reason::Limited(WhyLimited::BudgetUnknown { .. }) => {
             Some("BudgetUnknown: nobody knows what GPUs allow")
         }
-        Why::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
-        Why::Relapsed { .. } => Some("fewer replicas did not last at this load"),
-        Why::Unserved { because, .. } => detail(because),
-        Why::GrowthWaits { .. } => Some("the load on the newest replica is not known yet"),
-        Why::ReleaseCancelled { .. } => {
+        Reason::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
+        Reason::Relapsed { .. } => Some("fewer replicas did not last at this load"),
+        Reason::Unserved { because, .. } => detail(because),
+        Reason::GrowthWaits { .. } => Some("the load on the newest replica is not known yet"),
+        Reason::ReleaseCancelled { .. } => {
             Some("more is needed, and a release that is not applied is cancelled")
         }
-        Why::Woken { cause, .. } => Some(cause.in_short()),
-        Why::WakeRefused {
+        Reason::Woken { cause, .. } => Some(cause.in_short()),
+        Reason::WakeRefused {
             obstacle,
             cause,
             by,
             ..
         } => Some(obstacle.in_short(*cause, by)),
-        Why::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
-        Why::Zero(_) => Some("the boundary to zero decides"),
-        Why::GrownElsewhere { .. } => Some("another variant of the model grows"),
-        Why::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
-        Why::Grown { trigger } => Some(lacking(*trigger)),
-        Why::Shrunk { .. } => Some("fewer replicas carry the load"),
-        Why::AtFloor { .. } | Why::Steady { .. } => Some(BALANCE),
-        Why::Optimized(why) => Some(optimized(why)),
-        Why::Shared(WhyShared::Granted { .. }) | Why::Limited(WhyLimited::Granted { .. }) => {
+        Reason::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
+        Reason::Zero(_) => Some("the boundary to zero decides"),
+        Reason::GrownElsewhere { .. } => Some("another variant of the model grows"),
+        Reason::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
+        Reason::Grown { trigger } => Some(lacking(*trigger)),
+        Reason::Shrunk { .. } => Some("fewer replicas carry the load"),
+        Reason::AtFloor { .. } | Reason::Steady { .. } => Some(BALANCE),
+        Reason::Optimized(why) => Some(optimized(why)),
+        Reason::Shared(WhyShared::Granted { .. }) | Reason::Limited(WhyLimited::Granted { .. }) => {
             Some("its analyzers need more capacity, and GPUs are free")
         }
-        Why::Shared(WhyShared::Ordered { .. }) => Some(ON_ORDER),
-        Why::Shared(WhyShared::FedByPrefill { .. }) => Some(FED_BY_PREFILL),
-        Why::Shared(WhyShared::NotServed) => Some("other variants of the model grow"),
-        Why::Arbitrated { basis, .. } => Some(match basis {
+        Reason::Shared(WhyShared::Ordered { .. }) => Some(ON_ORDER),
+        Reason::Shared(WhyShared::FedByPrefill { .. }) => Some(FED_BY_PREFILL),
+        Reason::Shared(WhyShared::NotServed) => Some("other variants of the model grow"),
+        Reason::Arbitrated { basis, .. } => Some(match basis {
             Basis::SafetyOverride => {
                 "saturation keeps replicas that the queueing model would release"
             }
@@ -171,13 +175,13 @@ fn detail(why: &Why) -> Option<&'static str> {
             Basis::Model => "the queueing model decides",
             Basis::Neither => BALANCE,
         }),
-        Why::Limited(WhyLimited::NotGrowing { .. })
-        | Why::Withheld(_)
-        | Why::LastDesired
-        | Why::CurrentReplicas
-        | Why::TransitionExpired { .. }
-        | Why::WithinBounds { .. }
-        | Why::TargetUnusable { .. } => None,
+        Reason::Limited(WhyLimited::NotGrowing { .. })
+        | Reason::Withheld(_)
+        | Reason::LastDesired
+        | Reason::CurrentReplicas
+        | Reason::TransitionExpired { .. }
+        | Reason::WithinBounds { .. }
+        | Reason::TargetUnusable { .. } => None,
     }
 }
 
@@ -208,13 +212,13 @@ fn optimized(why: &WhyOptimized) -> &'static str {
         WhyOptimized::LeftToSaturation => "saturation decides",
         WhyOptimized::NoMandate { .. } => NO_VIEW,
         WhyOptimized::Held { hold } => match hold {
-            Hold::Vetoed { .. } | Hold::Waiting { .. } => BALANCE,
-            Hold::NobodyLive | Hold::Awaited { .. } | Hold::Unheard { .. } => {
+            BlockReason::Vetoed { .. } | BlockReason::Waiting { .. } => BALANCE,
+            BlockReason::NobodyLive | BlockReason::Awaited { .. } | BlockReason::Unheard { .. } => {
                 "an analyzer is silent"
             }
-            Hold::Unjudged { .. } => "another role of the model cannot be judged",
-            Hold::NoView => NO_VIEW,
-            Hold::Unsized { .. } => "the capacity of the model is not known",
+            BlockReason::Unjudged { .. } => "another role of the model cannot be judged",
+            BlockReason::NoView => NO_VIEW,
+            BlockReason::Unsized { .. } => "the capacity of the model is not known",
         },
     }
 }

@@ -28,8 +28,8 @@ use serde::{Deserialize, Serialize};
 
 pub use inventory::{GpuPodDocument, InventoryDocument, NodeDocument, TypeDocument};
 pub use pod::{PodDocument, RankDocument, SignalsDocument};
-pub use read::{DocumentError, Fault, Situation};
-pub use reading::{Reading, ReadingFailure, ReadingState};
+pub use read::{DocumentError, DocumentFault, Situation};
+pub use reading::{DocumentReading, ReadingFailure, ReadingState};
 pub use scalar::{CostText, Span};
 pub use variant::{
     BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
@@ -144,7 +144,7 @@ pub struct ModelDocument {
 pub struct DirectQueueDocument {
     /// Requests that wait in them. The age counts from now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<Reading>,
+    pub requests: Option<DocumentReading>,
     /// Why one of them said nothing when it was asked last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Arc<str>>,
@@ -156,11 +156,11 @@ pub struct DirectQueueDocument {
 pub struct RouterDocument {
     /// Requests that wait in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_requests: Option<Reading>,
+    pub queue_requests: Option<DocumentReading>,
     /// Their size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_bytes: Option<Reading>,
+    pub queue_bytes: Option<DocumentReading>,
     /// Requests admitted per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrival_rate: Option<Reading>,
+    pub arrival_rate: Option<DocumentReading>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reading::Reading;
+use super::reading::DocumentReading;
 use super::scalar::Span;
 
 /// One live pod of a variant.
@@ -42,43 +42,43 @@ fn yes() -> bool {
 pub struct SignalsDocument {
     /// Peak share of the KV cache in use, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kv_usage: Option<Reading>,
+    pub kv_usage: Option<DocumentReading>,
     /// Peak number of requests waiting in the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_length: Option<Reading>,
+    pub queue_length: Option<DocumentReading>,
     /// Requests that the engine works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<Reading>,
+    pub running: Option<DocumentReading>,
     /// Size of the KV cache in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kv_capacity: Option<Reading>,
+    pub kv_capacity: Option<DocumentReading>,
     /// Mean tokens of a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<Reading>,
+    pub input_tokens: Option<DocumentReading>,
     /// Mean tokens of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<Reading>,
+    pub output_tokens: Option<DocumentReading>,
     /// Share of prompt tokens found in the cache, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix_hit_rate: Option<Reading>,
+    pub prefix_hit_rate: Option<DocumentReading>,
     /// Mean time to first token in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_to_first_token: Option<Reading>,
+    pub time_to_first_token: Option<DocumentReading>,
     /// Mean time between tokens in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inter_token_latency: Option<Reading>,
+    pub inter_token_latency: Option<DocumentReading>,
     /// Tokens generated per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generation_rate: Option<Reading>,
+    pub generation_rate: Option<DocumentReading>,
     /// Requests completed per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completion_rate: Option<Reading>,
+    pub completion_rate: Option<DocumentReading>,
     /// Requests that the router sends it per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrival_rate: Option<Reading>,
+    pub arrival_rate: Option<DocumentReading>,
     /// Share of the KV cache in use at the moment of the scrape, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kv_usage_now: Option<Reading>,
+    pub kv_usage_now: Option<DocumentReading>,
     /// Its data-parallel ranks by name, where it runs several engine instances.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ranks: BTreeMap<Arc<str>, RankDocument>,
@@ -90,20 +90,20 @@ pub struct SignalsDocument {
 pub struct RankDocument {
     /// Peak share of the KV cache in use, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kv_usage: Option<Reading>,
+    pub kv_usage: Option<DocumentReading>,
     /// Peak number of requests waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_length: Option<Reading>,
+    pub queue_length: Option<DocumentReading>,
     /// Size of the KV cache in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kv_capacity: Option<Reading>,
+    pub kv_capacity: Option<DocumentReading>,
     /// Mean tokens of a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<Reading>,
+    pub input_tokens: Option<DocumentReading>,
     /// Mean tokens of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<Reading>,
+    pub output_tokens: Option<DocumentReading>,
     /// Share of prompt tokens found in the cache, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix_hit_rate: Option<Reading>,
+    pub prefix_hit_rate: Option<DocumentReading>,
 }

@@ -9,7 +9,7 @@ use super::distinct::Distinct;
 use super::inventory::InventoryDocument;
 use super::pod::{PodDocument, RankDocument, SignalsDocument};
 use super::quantity::Quantity;
-use super::reading::Reading;
+use super::reading::DocumentReading;
 use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::policy::key::ModelKey;
 use crate::policy::learned::Learned;
@@ -43,14 +43,14 @@ pub struct Situation {
 
 /// Something in a document that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
+pub struct DocumentFault {
     /// Path of the field, such as `variants[0].pods[1].signals.kvUsage`.
     pub path: String,
     /// What is wrong, and what to write instead.
     pub why: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DocumentFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.path, self.why)
     }
@@ -67,13 +67,13 @@ pub enum DocumentError {
     Form(String),
     /// Of the documented form, and impossible.
     #[error("{}", lines(.0))]
-    Faults(Vec<Fault>),
+    Faults(Vec<DocumentFault>),
 }
 
 /// How many faults are told; whoever has more has one mistake many times.
 const FAULTS_TOLD: usize = 50;
 
-fn lines(faults: &[Fault]) -> String {
+fn lines(faults: &[DocumentFault]) -> String {
     let told = faults.iter().take(FAULTS_TOLD).map(ToString::to_string);
     let mut lines: Vec<String> = told.collect();
     match faults.len().saturating_sub(FAULTS_TOLD) {
@@ -168,7 +168,7 @@ pub(super) struct Reader {
     pub(super) now: Moment,
     lag: Duration,
     bands: FreshnessBands,
-    faults: Vec<Fault>,
+    faults: Vec<DocumentFault>,
 }
 
 impl Reader {
@@ -205,7 +205,7 @@ impl Reader {
     }
 
     pub(super) fn fault(&mut self, path: impl Into<String>, why: impl Into<String>) {
-        self.faults.push(Fault {
+        self.faults.push(DocumentFault {
             path: path.into(),
             why: why.into(),
         });
@@ -260,7 +260,7 @@ impl Reader {
         &mut self,
         path: &str,
         field: &str,
-        reading: Option<Reading>,
+        reading: Option<DocumentReading>,
         quantity: Quantity,
     ) -> Option<Sample> {
         self.sample_aged(path, field, reading, quantity, self.lag)
@@ -271,7 +271,7 @@ impl Reader {
         &mut self,
         path: &str,
         field: &str,
-        reading: Option<Reading>,
+        reading: Option<DocumentReading>,
         quantity: Quantity,
         lag: Duration,
     ) -> Option<Sample> {

@@ -16,7 +16,7 @@ use crate::policy::signal::FreshnessBands;
 /// One measured value: a number, which is fresh, or a mapping with its age.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reading {
+pub struct DocumentReading {
     /// The value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
@@ -68,36 +68,36 @@ struct Full {
     why: Option<ReadingFailure>,
 }
 
-impl<'de> Deserialize<'de> for Reading {
+impl<'de> Deserialize<'de> for DocumentReading {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
-            type Value = Reading;
+            type Value = DocumentReading;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("a number, or a mapping with value and age")
             }
 
-            fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Reading, E> {
-                Ok(Reading {
+            fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<DocumentReading, E> {
+                Ok(DocumentReading {
                     value: Some(value),
-                    ..Reading::default()
+                    ..DocumentReading::default()
                 })
             }
 
-            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Reading, E> {
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<DocumentReading, E> {
                 let value: f64 = value.to_string().parse().map_err(E::custom)?;
                 self.visit_f64(value)
             }
 
-            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Reading, E> {
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<DocumentReading, E> {
                 let value: f64 = value.to_string().parse().map_err(E::custom)?;
                 self.visit_f64(value)
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Reading, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DocumentReading, A::Error> {
                 let full = Full::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Reading {
+                Ok(DocumentReading {
                     value: full.value,
                     age: full.age,
                     state: full.state,
@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for Reading {
     }
 }
 
-impl JsonSchema for Reading {
+impl JsonSchema for DocumentReading {
     fn schema_name() -> Cow<'static, str> {
         "Reading".into()
     }
@@ -140,7 +140,7 @@ impl JsonSchema for Reading {
     }
 }
 
-impl Reading {
+impl DocumentReading {
     /// The sample behind it; `None` where nothing usable is stated. `lag` is the time since the
     /// collection.
     ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::inventory::{GpuPodDocument, InventoryDocument, NodeDocument, TypeDocument};
 use super::pod::{PodDocument, RankDocument, SignalsDocument};
 use super::quantity::Quantity;
-use super::reading::{Reading, ReadingFailure, ReadingState};
+use super::reading::{DocumentReading, ReadingFailure, ReadingState};
 use super::scalar::{CostText, Span};
 use super::variant::{
     BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
@@ -204,18 +204,18 @@ fn target(view: &TargetView) -> TargetDocument {
 }
 
 /// A sample that is no value of its kind is told as invalid.
-fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<Reading> {
+fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<DocumentReading> {
     let sample = sample?;
     Some(match quantity.check(sample.value) {
-        Ok(()) => Reading {
+        Ok(()) => DocumentReading {
             value: Some(sample.value),
             age: (!sample.age.is_zero()).then_some(Span(sample.age)),
-            ..Reading::default()
+            ..DocumentReading::default()
         },
-        Err(_) => Reading {
+        Err(_) => DocumentReading {
             state: Some(ReadingState::Failed),
             why: Some(ReadingFailure::Invalid),
-            ..Reading::default()
+            ..DocumentReading::default()
         },
     })
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::Engine;
+use super::EngineKind;
 use super::expand::expanded;
 use super::field::Field;
 use super::parse::{ContainerCommand, GENERATION, engine_of, flag, readable};
@@ -23,8 +23,8 @@ fn essence_of_words(containers: &[ContainerCommand]) -> Vec<ContainerCommand> {
     let (words, _) = readable(containers);
     let engine = engine_of(containers, &words);
     let program: &[&str] = match engine {
-        Engine::Sglang => &["sglang", "serve"],
-        Engine::Vllm => &[],
+        EngineKind::Sglang => &["sglang", "serve"],
+        EngineKind::Vllm => &[],
     };
     let kept = |(container, words): (&ContainerCommand, &Vec<Cow<'_, str>>)| {
         let generation = container.env.get_key_value(GENERATION);
@@ -41,7 +41,7 @@ fn essence_of_words(containers: &[ContainerCommand]) -> Vec<ContainerCommand> {
     containers.iter().zip(&words).map(kept).collect()
 }
 
-fn arguments(engine: Engine, words: &[Cow<'_, str>]) -> Vec<Arc<str>> {
+fn arguments(engine: EngineKind, words: &[Cow<'_, str>]) -> Vec<Arc<str>> {
     let mut generations: Vec<Arc<str>> = Vec::new();
     let mut args: Vec<Arc<str>> = Vec::new();
     let mut rest = words.iter().map(|word| &**word).peekable();

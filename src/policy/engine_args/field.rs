@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fault::Unread;
 use super::value::{count, name, names_variable, share, switch, whole};
-use super::{Engine, EngineArgs, Execution, KvTokens, Prefill, StepTokens};
+use super::{EngineArgs, EngineKind, Execution, KvTokens, Prefill, StepTokens};
 
 /// What an argument is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,37 +43,40 @@ impl Sense {
 
 impl Field {
     /// The field of a flag, given without its dashes and with `-` between its words.
-    pub(super) fn of(engine: Engine, flag: &str) -> Option<Self> {
+    pub(super) fn of(engine: EngineKind, flag: &str) -> Option<Self> {
         Some(match (engine, flag) {
             (_, "kv-cache-dtype") => Self::KvType,
             (_, "dtype") => Self::WeightType,
-            (_, "quantization") | (Engine::Vllm, "q") => Self::Quantization,
-            (_, "tensor-parallel-size" | "tp") | (Engine::Sglang, "tp-size") => {
+            (_, "quantization") | (EngineKind::Vllm, "q") => Self::Quantization,
+            (_, "tensor-parallel-size" | "tp") | (EngineKind::Sglang, "tp-size") => {
                 Self::TensorParallel
             }
-            (_, "pipeline-parallel-size" | "pp") | (Engine::Sglang, "pp-size") => {
+            (_, "pipeline-parallel-size" | "pp") | (EngineKind::Sglang, "pp-size") => {
                 Self::PipelineParallel
             }
-            (_, "data-parallel-size" | "dp") | (Engine::Sglang, "dp-size") => Self::DataParallel,
-            (Engine::Vllm, "gpu-memory-utilization") | (Engine::Sglang, "mem-fraction-static") => {
-                Self::MemoryShare
+            (_, "data-parallel-size" | "dp") | (EngineKind::Sglang, "dp-size") => {
+                Self::DataParallel
             }
-            (Engine::Vllm, "block-size") | (Engine::Sglang, "page-size") => Self::BlockSize,
-            (Engine::Vllm, "num-gpu-blocks-override") => Self::Blocks,
-            (Engine::Sglang, "max-total-tokens") => Self::CacheTokens,
-            (Engine::Vllm, "max-num-batched-tokens") => Self::StepTokens,
-            (Engine::Sglang, "chunked-prefill-size") => Self::ChunkTokens,
-            (Engine::Sglang, "max-prefill-tokens") => Self::PrefillTokens,
-            (Engine::Vllm, "max-num-seqs") | (Engine::Sglang, "max-running-requests") => {
+            (EngineKind::Vllm, "gpu-memory-utilization")
+            | (EngineKind::Sglang, "mem-fraction-static") => Self::MemoryShare,
+            (EngineKind::Vllm, "block-size") | (EngineKind::Sglang, "page-size") => Self::BlockSize,
+            (EngineKind::Vllm, "num-gpu-blocks-override") => Self::Blocks,
+            (EngineKind::Sglang, "max-total-tokens") => Self::CacheTokens,
+            (EngineKind::Vllm, "max-num-batched-tokens") => Self::StepTokens,
+            (EngineKind::Sglang, "chunked-prefill-size") => Self::ChunkTokens,
+            (EngineKind::Sglang, "max-prefill-tokens") => Self::PrefillTokens,
+            (EngineKind::Vllm, "max-num-seqs") | (EngineKind::Sglang, "max-running-requests") => {
                 Self::Sequences
             }
-            (Engine::Vllm, "max-model-len") | (Engine::Sglang, "context-length") => Self::Length,
-            (Engine::Vllm, "enforce-eager") | (Engine::Sglang, "disable-cuda-graph") => {
+            (EngineKind::Vllm, "max-model-len") | (EngineKind::Sglang, "context-length") => {
+                Self::Length
+            }
+            (EngineKind::Vllm, "enforce-eager") | (EngineKind::Sglang, "disable-cuda-graph") => {
                 Self::Eager(Sense::On)
             }
-            (Engine::Vllm, "no-enforce-eager") => Self::Eager(Sense::Off),
-            (Engine::Vllm, "enable-chunked-prefill") => Self::Chunked(Sense::On),
-            (Engine::Vllm, "no-enable-chunked-prefill") => Self::Chunked(Sense::Off),
+            (EngineKind::Vllm, "no-enforce-eager") => Self::Eager(Sense::Off),
+            (EngineKind::Vllm, "enable-chunked-prefill") => Self::Chunked(Sense::On),
+            (EngineKind::Vllm, "no-enable-chunked-prefill") => Self::Chunked(Sense::Off),
             _ => return None,
         })
     }
@@ -117,7 +120,7 @@ impl Field {
 
 /// Arguments as they are read, before what depends on several of them is known.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct ArgumentsDraft {
     pub(super) args: EngineArgs,
     /// What the arguments say about chunked prefill; otherwise the generation decides.
     chunked: Option<Prefill>,
@@ -125,8 +128,8 @@ pub(super) struct Draft {
     prefill_tokens: Option<StepTokens>,
 }
 
-impl Draft {
-    pub(super) fn new(engine: Engine) -> Self {
+impl ArgumentsDraft {
+    pub(super) fn new(engine: EngineKind) -> Self {
         Self {
             args: EngineArgs::defaults(engine),
             chunked: None,

@@ -43,7 +43,7 @@ const CHUNKED_V0: StepTokens = StepTokens(2048);
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Engine {
+pub enum EngineKind {
     /// vLLM, and every server that takes its arguments.
     #[default]
     Vllm,
@@ -95,7 +95,7 @@ pub enum Prefill {
 #[serde(deny_unknown_fields)]
 pub struct EngineArgs {
     /// The server.
-    pub engine: Engine,
+    pub engine: EngineKind,
     /// Its generation.
     pub generation: EngineGeneration,
     /// Share of GPU memory that it takes; in (0, 1].
@@ -132,14 +132,14 @@ pub struct EngineArgs {
 
 impl EngineArgs {
     /// The defaults of an engine.
-    pub fn defaults(engine: Engine) -> Self {
+    pub fn defaults(engine: EngineKind) -> Self {
         Self {
             engine,
             generation: EngineGeneration::V1,
             gpu_memory_utilization: 0.9,
             block_size: match engine {
-                Engine::Vllm => 16,
-                Engine::Sglang => 1,
+                EngineKind::Vllm => 16,
+                EngineKind::Sglang => 1,
             },
             kv_cache_dtype: Arc::from("auto"),
             dtype: None,

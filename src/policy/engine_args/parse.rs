@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::expand::expanded;
 use super::fault::{ArgumentFault, Unread};
-use super::field::{Draft, Field};
+use super::field::{ArgumentsDraft, Field};
 use super::words::of_command;
-use super::{Engine, EngineArgs, EngineGeneration};
+use super::{EngineArgs, EngineGeneration, EngineKind};
 
 /// Most bytes of all commands that are read.
 const MAX_BYTES: usize = 64 * 1024;
@@ -58,7 +58,7 @@ pub fn parse(containers: &[ContainerCommand]) -> ParsedArgs {
 
 fn parse_words(containers: &[ContainerCommand]) -> ParsedArgs {
     let (words, is_whole) = readable(containers);
-    let mut draft = Draft::new(engine_of(containers, &words));
+    let mut draft = ArgumentsDraft::new(engine_of(containers, &words));
     let mut unread = Vec::new();
     for container in containers {
         if let Some(value) = container.env.get(GENERATION) {
@@ -104,7 +104,10 @@ pub(super) fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<Cow<'_, str>
 }
 
 /// SGLang where an image or a command names it.
-pub(super) fn engine_of(containers: &[ContainerCommand], words: &[Vec<Cow<'_, str>>]) -> Engine {
+pub(super) fn engine_of(
+    containers: &[ContainerCommand],
+    words: &[Vec<Cow<'_, str>>],
+) -> EngineKind {
     let in_image = containers
         .iter()
         .any(|container| container.image.to_ascii_lowercase().contains("sglang"));
@@ -114,14 +117,14 @@ pub(super) fn engine_of(containers: &[ContainerCommand], words: &[Vec<Cow<'_, st
         command.iter().any(is_module) || command.windows(2).any(starts)
     });
     if in_image || in_command {
-        Engine::Sglang
+        EngineKind::Sglang
     } else {
-        Engine::Vllm
+        EngineKind::Vllm
     }
 }
 
-fn choose_generation(draft: &mut Draft, value: &str) {
-    if draft.args.engine == Engine::Vllm {
+fn choose_generation(draft: &mut ArgumentsDraft, value: &str) {
+    if draft.args.engine == EngineKind::Vllm {
         draft.args.generation = if value.trim() == "0" {
             EngineGeneration::V0
         } else {
@@ -130,7 +133,11 @@ fn choose_generation(draft: &mut Draft, value: &str) {
     }
 }
 
-fn read(words: &[Cow<'_, str>], draft: &mut Draft, unread: &mut Vec<(Field, String, Unread)>) {
+fn read(
+    words: &[Cow<'_, str>],
+    draft: &mut ArgumentsDraft,
+    unread: &mut Vec<(Field, String, Unread)>,
+) {
     let mut rest = words.iter().map(|word| &**word).peekable();
     while let Some(word) = rest.next() {
         if let Some((GENERATION, value)) = word.split_once('=') {

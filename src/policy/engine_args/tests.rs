@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::parse::{ContainerCommand, parse};
 use super::words::split;
-use super::{Engine, EngineArgs, KvTokens, Prefill, StepTokens};
+use super::{EngineArgs, EngineKind, KvTokens, Prefill, StepTokens};
 use crate::policy::tests::vectors::{Tally, run};
 
 /// The arguments as a map, with what is derived from them.
@@ -44,9 +44,9 @@ fn the_published_cases() {
             );
             let is_sglang = expect.get("engine") == Some(&Value::from("sglang"));
             let engine = if is_sglang {
-                Engine::Sglang
+                EngineKind::Sglang
             } else {
-                Engine::Vllm
+                EngineKind::Vllm
             };
             let mut expected = shown(&EngineArgs::defaults(engine));
             for derived in ["step_budget", "kv_capacity"] {
@@ -189,7 +189,7 @@ fn parallel_engines_have_short_flags() {
         "2",
         "--mem-fraction-static=0.8",
     ]);
-    assert_eq!(args.engine, Engine::Sglang);
+    assert_eq!(args.engine, EngineKind::Sglang);
     assert_eq!((args.tensor_parallel_size, args.data_parallel_size), (4, 2));
     assert!((args.gpu_memory_utilization - 0.8).abs() < 1e-12);
 }
@@ -311,7 +311,10 @@ fn every_argument_that_shapes_capacity_is_in_the_fingerprint() {
     ] {
         assert_ne!(plain, read(&[word]).fingerprint(), "{word}");
     }
-    assert_ne!(plain, EngineArgs::defaults(Engine::Sglang).fingerprint());
+    assert_ne!(
+        plain,
+        EngineArgs::defaults(EngineKind::Sglang).fingerprint()
+    );
     assert_eq!(
         read(&["--num-gpu-blocks-override=5000"]).kv_capacity(),
         Some(KvTokens(80_000.0))
@@ -372,7 +375,7 @@ proptest! {
     ) {
         let parsed = parse(&[container(&[&format!("--{flag}={value}")])]);
         if !parsed.faults.is_empty() {
-            prop_assert_eq!(parsed.args, EngineArgs::defaults(Engine::Vllm));
+            prop_assert_eq!(parsed.args, EngineArgs::defaults(EngineKind::Vllm));
         }
     }
 }

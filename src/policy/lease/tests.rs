@@ -4,7 +4,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{
-    LeaseMove, LeaseRecord, LeaseRules, LeaseState, Proposal, ProposalKind, claim_end, next_look,
+    LeaseMove, LeaseProposal, LeaseRecord, LeaseRules, LeaseState, ProposalKind, claim_end,
+    next_look,
 };
 use crate::policy::moment::{Moment, WallTime};
 
@@ -38,7 +39,7 @@ fn record(holder: &str, version: &str, transitions: u32) -> LeaseRecord {
 fn replace(version: &str, kind: ProposalKind, transitions: u32) -> LeaseMove {
     LeaseMove::Replace {
         version: Arc::from(version),
-        proposal: Proposal { kind, transitions },
+        proposal: LeaseProposal { kind, transitions },
     }
 }
 
@@ -50,7 +51,7 @@ fn waiting(since: u64) -> LeaseMove {
 
 #[test]
 fn an_absent_record_is_created() {
-    let proposal = Proposal {
+    let proposal = LeaseProposal {
         kind: ProposalKind::Acquire,
         transitions: 0,
     };
@@ -109,7 +110,7 @@ fn a_released_record_is_taken_at_once_and_our_own_is_renewed() {
 
 #[test]
 fn a_record_that_is_gone_binds_as_long_as_one_that_stands_still() {
-    let create = LeaseMove::Create(Proposal {
+    let create = LeaseMove::Create(LeaseProposal {
         kind: ProposalKind::Acquire,
         transitions: 0,
     });

@@ -29,11 +29,14 @@ fn delay_doubles_is_capped_then_escalates() {
     for (exit, millis) in [500, 1_000, 2_000, 3_000, 3_000].into_iter().enumerate() {
         assert_eq!(
             ledger.record_exit(secs(10), &POLICY),
-            Verdict::RestartAfter(Duration::from_millis(millis)),
+            ExitVerdict::RestartAfter(Duration::from_millis(millis)),
             "exit {exit}"
         );
     }
-    assert_eq!(ledger.record_exit(secs(310), &POLICY), Verdict::Escalate);
+    assert_eq!(
+        ledger.record_exit(secs(310), &POLICY),
+        ExitVerdict::Escalate
+    );
 }
 
 #[test]
@@ -44,12 +47,12 @@ fn exits_outside_the_window_do_not_count() {
     }
     assert_eq!(
         ledger.clone().record_exit(secs(310), &POLICY),
-        Verdict::Escalate,
+        ExitVerdict::Escalate,
         "exactly as old as the window still counts"
     );
     assert_eq!(
         ledger.record_exit(secs(311), &POLICY),
-        Verdict::RestartAfter(POLICY.delay_base)
+        ExitVerdict::RestartAfter(POLICY.delay_base)
     );
 }
 
@@ -160,11 +163,11 @@ proptest! {
         for gap in gaps {
             now += secs(gap);
             match ledger.record_exit(now, &POLICY) {
-                Verdict::RestartAfter(delay) => {
+                ExitVerdict::RestartAfter(delay) => {
                     prop_assert!(delay >= POLICY.delay_base && delay <= POLICY.delay_cap);
                     restarts.push(now);
                 }
-                Verdict::Escalate => {
+                ExitVerdict::Escalate => {
                     ledger = RestartLedger::default();
                     restarts.clear();
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::pool::{NODES, Pool};
+use super::pool::{GpuPool, NODES};
 use crate::policy::units::Gpus;
 
 /// What limits, how much it allows, and what of it is used.
@@ -46,16 +46,16 @@ pub enum PoolScope {
 }
 
 impl PoolFigures {
-    pub(super) fn of(pool: &Pool, limit: Budget, used: Gpus) -> Self {
+    pub(super) fn of(pool: &GpuPool, limit: Budget, used: Gpus) -> Self {
         let (limiter, scope, namespace, kind) = match pool {
-            Pool::Inventory { accelerator } | Pool::NoNode { accelerator, .. } => {
+            GpuPool::Inventory { accelerator } | GpuPool::NoNode { accelerator, .. } => {
                 (NODES.into(), PoolScope::Inventory, None, accelerator)
             }
-            Pool::ClusterQuota {
+            GpuPool::ClusterQuota {
                 limiter,
                 accelerator,
             } => (Arc::clone(limiter), PoolScope::Cluster, None, accelerator),
-            Pool::NamespaceQuota {
+            GpuPool::NamespaceQuota {
                 limiter,
                 namespace,
                 accelerator,
@@ -75,26 +75,26 @@ impl PoolFigures {
             used,
             left: limit.less(used),
             known: match pool {
-                Pool::NoNode { known, .. } => Some(known.clone()),
+                GpuPool::NoNode { known, .. } => Some(known.clone()),
                 _ => None,
             },
         }
     }
 
     /// The pool.
-    pub fn pool(&self) -> Pool {
+    pub fn pool(&self) -> GpuPool {
         let (limiter, accelerator) = (Arc::clone(&self.limiter), Arc::clone(&self.kind));
         match (self.scope, &self.namespace) {
             (PoolScope::Inventory, _) => match self.known.clone() {
-                Some(known) => Pool::NoNode { accelerator, known },
-                None => Pool::Inventory { accelerator },
+                Some(known) => GpuPool::NoNode { accelerator, known },
+                None => GpuPool::Inventory { accelerator },
             },
-            (PoolScope::Namespace, Some(namespace)) => Pool::NamespaceQuota {
+            (PoolScope::Namespace, Some(namespace)) => GpuPool::NamespaceQuota {
                 limiter,
                 namespace: Arc::clone(namespace),
                 accelerator,
             },
-            (PoolScope::Cluster | PoolScope::Namespace, _) => Pool::ClusterQuota {
+            (PoolScope::Cluster | PoolScope::Namespace, _) => GpuPool::ClusterQuota {
                 limiter,
                 accelerator,
             },

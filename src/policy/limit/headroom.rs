@@ -74,7 +74,7 @@ pub struct Transfer {
 
 /// How a transfer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
+pub enum TransferEnd {
     /// The donor's pods are gone: the move is not undone for a while.
     Released,
     /// It was called off before that: it is not begun again for a while, its opposite may be.
@@ -94,13 +94,13 @@ impl TransferHolds {
     pub fn end(
         mut self,
         transfer: Transfer,
-        ending: Ending,
+        ending: TransferEnd,
         release: Duration,
         now: Moment,
     ) -> Self {
         let blocked = match ending {
-            Ending::Cancelled => transfer,
-            Ending::Released => Transfer {
+            TransferEnd::Cancelled => transfer,
+            TransferEnd::Released => Transfer {
                 donor: transfer.taker,
                 taker: transfer.donor,
             },

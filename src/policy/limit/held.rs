@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::pool::Pool;
+use super::pool::GpuPool;
 use crate::policy::key::ModelKey;
 use crate::policy::units::Gpus;
 
@@ -14,7 +14,7 @@ pub struct HeldGpus {
     /// The model that starts, or will once there are enough.
     pub model: ModelKey,
     /// The pool.
-    pub pool: Pool,
+    pub pool: GpuPool,
     /// GPUs.
     pub gpus: Gpus,
 }

@@ -7,9 +7,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::pool::{Pool, Room};
-use super::pools::Pools;
-use crate::policy::change::Change;
+use super::pool::{GpuPool, Room};
+use super::pools::GpuPools;
+use crate::policy::change::CountChange;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Cost, Gpus, Replicas};
@@ -43,7 +43,7 @@ pub struct GrowthRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Grant {
     /// The count before and after, and why.
-    pub change: Change<WhyLimited>,
+    pub change: CountChange<WhyLimited>,
     /// GPUs taken from the pools for it.
     pub gpus: Gpus,
 }
@@ -84,7 +84,7 @@ pub enum WhyLimited {
         /// Replicas that were to be added.
         wanted: Replicas,
         /// The pools that could not have granted it all, the credited one first.
-        by: Vec<Pool>,
+        by: Vec<GpuPool>,
     },
     /// A budget is not known: no growth above the floor.
     BudgetUnknown {
@@ -93,7 +93,7 @@ pub enum WhyLimited {
         /// Replicas that were to be added.
         wanted: Replicas,
         /// The pools that nobody knows.
-        pools: Vec<Pool>,
+        pools: Vec<GpuPool>,
     },
 }
 
@@ -129,12 +129,12 @@ impl fmt::Display for WhyLimited {
 
 /// Serves floors first, then the rest by priority, urgency, cost and name, in whole replicas. A
 /// request that does not grow neither takes nor gives: its GPUs are free when its pods are gone.
-pub fn allocate(requests: &[GrowthRequest], pools: &mut Pools) -> BTreeMap<VariantKey, Grant> {
+pub fn allocate(requests: &[GrowthRequest], pools: &mut GpuPools) -> BTreeMap<VariantKey, Grant> {
     let mut ordered: Vec<&GrowthRequest> = requests.iter().collect();
     ordered.sort_by(|one, other| urgency(one, other));
     let mut floors = BTreeMap::new();
     for request in &ordered {
-        let owed = request.owed();
+        let owed = request.guaranteed();
         pools.take(
             &request.key.namespace,
             &request.accelerator,
@@ -167,13 +167,13 @@ impl GrowthRequest {
     }
 
     /// Replicas that it gets whatever the pools hold; its maximum holds against its floor.
-    fn owed(&self) -> Replicas {
+    fn guaranteed(&self) -> Replicas {
         let floor = self.max.map_or(self.floor, |max| self.floor.min(max));
         floor.saturating_sub(self.current)
     }
 
     /// Grants what the pools hold beyond `owed` replicas, which were taken already.
-    fn serve(&self, owed: Replicas, pools: &mut Pools) -> Grant {
+    fn serve(&self, owed: Replicas, pools: &mut GpuPools) -> Grant {
         let target = self.capped_target();
         let wanted = target.saturating_sub(self.current).max(owed);
         if wanted == Replicas::ZERO {
@@ -197,7 +197,7 @@ impl GrowthRequest {
         };
         let to = Replicas(self.current.0.saturating_add(added.0));
         Grant {
-            change: Change {
+            change: CountChange {
                 from: self.target,
                 to,
                 why,
@@ -210,7 +210,7 @@ impl GrowthRequest {
     fn kept(&self, target: Replicas) -> Grant {
         let current = self.current;
         Grant {
-            change: Change {
+            change: CountChange {
                 from: self.target,
                 to: target,
                 why: WhyLimited::NotGrowing { target, current },
@@ -227,7 +227,7 @@ fn shortfall(
     wanted: Replicas,
     gpus: Gpus,
 ) -> WhyLimited {
-    let named = |test: fn(Budget, Gpus) -> bool| -> Vec<Pool> {
+    let named = |test: fn(Budget, Gpus) -> bool| -> Vec<GpuPool> {
         rooms
             .iter()
             .filter(|room| test(room.left, asked))

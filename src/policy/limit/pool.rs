@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use crate::policy::why::listed;
+use crate::policy::reason::listed;
 
 /// A supply of GPUs that several variants draw from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Pool {
+pub enum GpuPool {
     /// GPUs of one type on the nodes.
     Inventory {
         /// The type.
@@ -44,7 +44,7 @@ pub enum Pool {
 /// The limiter of what nodes offer.
 pub(super) const NODES: &str = "nodes";
 
-impl Pool {
+impl GpuPool {
     /// The limiter that it belongs to by name; `nodes` for the GPUs that nodes offer.
     pub fn limiter(&self) -> &str {
         match self {
@@ -54,7 +54,7 @@ impl Pool {
     }
 }
 
-impl fmt::Display for Pool {
+impl fmt::Display for GpuPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inventory { accelerator } => write!(f, "inventory[type={accelerator}]"),
@@ -87,7 +87,7 @@ impl fmt::Display for Pool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Room {
     /// The pool.
-    pub pool: Pool,
+    pub pool: GpuPool,
     /// What is left.
     pub left: Budget,
 }

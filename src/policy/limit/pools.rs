@@ -8,7 +8,7 @@ use super::accelerator_name::{counts_under, reconcile};
 use super::budget::Budget;
 use super::figures::PoolFigures;
 use super::held::HeldGpus;
-use super::pool::{Pool, Room};
+use super::pool::{GpuPool, Room};
 use crate::policy::key::ModelKey;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Gpus;
@@ -38,13 +38,13 @@ pub type ManagedUse = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>;
 
 /// All pools of one cycle.
 #[derive(Debug, Clone)]
-pub struct Pools {
+pub struct GpuPools {
     physical: Physical,
     quotas: Vec<QuotaLimiter>,
     managed: ManagedUse,
     /// GPUs that pods on their way out still hold, by short type name.
     leaving: BTreeMap<Arc<str>, Gpus>,
-    taken: BTreeMap<Pool, Gpus>,
+    taken: BTreeMap<GpuPool, Gpus>,
     /// For starts that are refused today.
     held: Vec<HeldGpus>,
     /// For the second part of a start that is under way.
@@ -63,7 +63,7 @@ pub enum Supply {
 /// One pool with what it holds and what is in use of it.
 #[derive(Debug)]
 struct Level {
-    pool: Pool,
+    pool: GpuPool,
     cap: Budget,
     used: Gpus,
 }
@@ -79,11 +79,11 @@ impl Level {
     /// That of an accelerator that no node has, or that is not stated where nodes have several.
     fn of_no_node(accelerator: &Accelerator, limits: &BTreeMap<Arc<str>, Gpus>) -> Self {
         let pool = match accelerator {
-            Accelerator::Named(name) => Pool::NoNode {
+            Accelerator::Named(name) => GpuPool::NoNode {
                 accelerator: Arc::clone(name),
                 known: limits.keys().cloned().collect(),
             },
-            Accelerator::Unresolved => Pool::Inventory {
+            Accelerator::Unresolved => GpuPool::Inventory {
                 accelerator: accelerator.label().into(),
             },
         };
@@ -101,7 +101,7 @@ struct QuotaLimiter {
     limiter: Limiter,
 }
 
-impl Pools {
+impl GpuPools {
     /// Opens the pools. `managed` is what quotas count; nodes count every pod.
     pub fn new(physical: Physical, limiters: &[Limiter], managed: ManagedUse) -> Self {
         let quotas = limiters
@@ -172,7 +172,7 @@ impl Pools {
 
     /// Whether there are GPUs for several variants of a namespace together.
     pub fn fits(&self, namespace: &str, demands: &[(&Accelerator, Gpus)], supply: Supply) -> bool {
-        let mut needs: BTreeMap<Pool, (Budget, Gpus)> = BTreeMap::new();
+        let mut needs: BTreeMap<GpuPool, (Budget, Gpus)> = BTreeMap::new();
         for (accelerator, gpus) in demands {
             for level in self.levels(namespace, accelerator) {
                 let budget = level.budget(supply);
@@ -190,13 +190,13 @@ impl Pools {
         let levels = self.levels(namespace, accelerator).into_iter();
         levels.fold(Budget::Unlimited, |budget, level| {
             let staying = match &level.pool {
-                Pool::Inventory { accelerator } => {
+                GpuPool::Inventory { accelerator } => {
                     let leaving = self.leaving.get(accelerator).copied();
                     level.used.saturating_sub(leaving.unwrap_or_default())
                 }
-                Pool::NoNode { .. } | Pool::ClusterQuota { .. } | Pool::NamespaceQuota { .. } => {
-                    level.used
-                }
+                GpuPool::NoNode { .. }
+                | GpuPool::ClusterQuota { .. }
+                | GpuPool::NamespaceQuota { .. } => level.used,
             };
             budget.and(level.cap.less(staying))
         })
@@ -267,7 +267,7 @@ impl Pools {
     }
 
     /// What is held for starts out of some pools.
-    pub fn held(&self, pools: &BTreeSet<Pool>) -> Vec<HeldGpus> {
+    pub fn held(&self, pools: &BTreeSet<GpuPool>) -> Vec<HeldGpus> {
         let all = self.held.iter().chain(&self.partners);
         all.filter(|held| pools.contains(&held.pool))
             .cloned()
@@ -307,7 +307,7 @@ impl Pools {
                 (Arc::clone(kind), Budget::Finite(cap), used)
             }
         };
-        let pool = Pool::Inventory { accelerator };
+        let pool = GpuPool::Inventory { accelerator };
         Some(Level { pool, cap, used })
     }
 
@@ -325,7 +325,7 @@ impl Pools {
             LimiterScope::Cluster(quotas) => {
                 let (accelerator, cap) = cap_of(quotas, accelerator);
                 let used = self.managed_in_cluster(limiter, &accelerator, quotas);
-                let pool = Pool::ClusterQuota {
+                let pool = GpuPool::ClusterQuota {
                     limiter: Arc::clone(name),
                     accelerator,
                 };
@@ -339,7 +339,7 @@ impl Pools {
                     .unwrap_or(&none);
                 let (accelerator, cap) = cap_of(quotas, accelerator);
                 let used = self.managed_in(namespace, &accelerator, quotas);
-                let pool = Pool::NamespaceQuota {
+                let pool = GpuPool::NamespaceQuota {
                     limiter: Arc::clone(name),
                     namespace: namespace.into(),
                     accelerator,

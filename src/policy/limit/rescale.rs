@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::pool::Pool;
-use super::pools::Pools;
-use super::sharer::Sharer;
-use super::water::{Bidder, water_fill};
-use crate::policy::change::Change;
+use super::pool::GpuPool;
+use super::pools::GpuPools;
+use super::rescale_candidate::RescaleCandidate;
+use super::water_filling::{Bidder, water_fill};
+use crate::policy::change::CountChange;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::units::{Gpus, Replicas};
 
@@ -31,7 +31,7 @@ pub struct RescaleSwitches {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rescaled {
     /// Counts of every variant of the models that were handled.
-    pub changes: BTreeMap<VariantKey, Change<WhyRescaled>>,
+    pub changes: BTreeMap<VariantKey, CountChange<WhyRescaled>>,
     /// Models that were handled; nothing else must optimize them in this cycle.
     pub handled: BTreeSet<ModelKey>,
     /// Models of groups whose floors alone are more than the budget.
@@ -132,10 +132,10 @@ impl fmt::Display for WhyRescaled {
 
 /// Models that draw from the same pools, in the order in which groups are served: by accelerator,
 /// the cluster's budget before those of namespaces.
-type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<Pool>);
+type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<GpuPool>);
 
 /// The models of one group.
-type Members<'a> = BTreeMap<&'a ModelKey, &'a Sharer>;
+type Members<'a> = BTreeMap<&'a ModelKey, &'a RescaleCandidate>;
 
 /// The next models to take their shares of a budget.
 #[derive(Debug, Clone, Copy)]
@@ -143,9 +143,9 @@ pub struct Turn<'a> {
     /// Their priority.
     pub priority: f64,
     /// The pools that they draw from.
-    pub pools: &'a BTreeSet<Pool>,
+    pub pools: &'a BTreeSet<GpuPool>,
     /// What sharing led to before.
-    changes: &'a BTreeMap<VariantKey, Change<WhyRescaled>>,
+    changes: &'a BTreeMap<VariantKey, CountChange<WhyRescaled>>,
 }
 
 impl Turn<'_> {
@@ -162,10 +162,10 @@ impl Turn<'_> {
 /// `start` starts models from zero that come before the models of a turn, takes their GPUs, and returns the
 /// variants that were started. Each counts as a replica that exists.
 pub fn rescale(
-    models: &BTreeMap<ModelKey, Sharer>,
+    models: &BTreeMap<ModelKey, RescaleCandidate>,
     switches: &RescaleSwitches,
-    pools: &mut Pools,
-    mut start: impl FnMut(&Turn<'_>, &mut Pools) -> Vec<VariantKey>,
+    pools: &mut GpuPools,
+    mut start: impl FnMut(&Turn<'_>, &mut GpuPools) -> Vec<VariantKey>,
 ) -> Rescaled {
     let groups = groups(models, switches, pools);
     let mut rescaled = Rescaled::default();
@@ -183,9 +183,9 @@ pub fn rescale(
 
 /// Models by what they draw from, as far as that is shared.
 pub(super) fn groups<'a>(
-    models: &'a BTreeMap<ModelKey, Sharer>,
+    models: &'a BTreeMap<ModelKey, RescaleCandidate>,
     switches: &RescaleSwitches,
-    pools: &Pools,
+    pools: &GpuPools,
 ) -> BTreeMap<Group, Members<'a>> {
     let mut groups: BTreeMap<Group, Members<'a>> = BTreeMap::new();
     for (key, model) in models {
@@ -197,25 +197,25 @@ pub(super) fn groups<'a>(
     groups
 }
 
-fn group_of(key: &ModelKey, model: &Sharer, pools: &Pools) -> Option<Group> {
+fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Option<Group> {
     let mut variants = model.variants.values();
     let accelerator = &variants.next()?.accelerator;
     if variants.any(|variant| variant.accelerator != *accelerator) {
         return None;
     }
-    let pools: BTreeSet<Pool> = (pools.rooms(&key.namespace, accelerator).into_iter())
+    let pools: BTreeSet<GpuPool> = (pools.rooms(&key.namespace, accelerator).into_iter())
         .map(|room| room.pool)
         .collect();
-    let is_own = |pool: &Pool| matches!(pool, Pool::NamespaceQuota { .. });
+    let is_own = |pool: &GpuPool| matches!(pool, GpuPool::NamespaceQuota { .. });
     let scope = pools.iter().any(is_own);
-    let (Pool::Inventory { accelerator: kind }
-    | Pool::NoNode {
+    let (GpuPool::Inventory { accelerator: kind }
+    | GpuPool::NoNode {
         accelerator: kind, ..
     }
-    | Pool::ClusterQuota {
+    | GpuPool::ClusterQuota {
         accelerator: kind, ..
     }
-    | Pool::NamespaceQuota {
+    | GpuPool::NamespaceQuota {
         accelerator: kind, ..
     }) = pools.first()?;
     let kind = Arc::clone(kind);
@@ -233,18 +233,18 @@ impl RescaleSwitches {
 /// One group on its way to its shares.
 struct Serving<'a> {
     members: &'a Members<'a>,
-    drawn: &'a BTreeSet<Pool>,
+    drawn: &'a BTreeSet<GpuPool>,
     started: &'a mut BTreeSet<VariantKey>,
 }
 
 impl Serving<'_> {
     fn run(
         self,
-        pools: &mut Pools,
-        start: &mut impl FnMut(&Turn<'_>, &mut Pools) -> Vec<VariantKey>,
+        pools: &mut GpuPools,
+        start: &mut impl FnMut(&Turn<'_>, &mut GpuPools) -> Vec<VariantKey>,
         rescaled: &mut Rescaled,
     ) {
-        let standing: Vec<(&ModelKey, Sharer)> = (self.members.iter())
+        let standing: Vec<(&ModelKey, RescaleCandidate)> = (self.members.iter())
             .map(|(key, model)| (*key, model.with_started(self.started)))
             .collect();
         let members: Members<'_> = standing.iter().map(|(key, model)| (*key, model)).collect();
@@ -256,7 +256,7 @@ impl Serving<'_> {
             .map(|(key, model)| (*key, model.bidder(budget)))
             .collect();
         let filled = water_fill(budget, &bidders);
-        let mut ordered: Vec<(&ModelKey, &Sharer)> =
+        let mut ordered: Vec<(&ModelKey, &RescaleCandidate)> =
             members.iter().map(|(key, model)| (*key, *model)).collect();
         ordered.sort_by(|one, other| {
             (other.1.priority.total_cmp(&one.1.priority)).then_with(|| one.0.cmp(other.0))
@@ -295,12 +295,12 @@ impl Serving<'_> {
 }
 
 /// What is free and what the members hold; none where that is enough for all, or is no number.
-fn contended_budget(members: &Members<'_>, pools: &Pools) -> Option<Gpus> {
-    let wanted = sum(members, Sharer::wanted);
+fn contended_budget(members: &Members<'_>, pools: &GpuPools) -> Option<Gpus> {
+    let wanted = sum(members, RescaleCandidate::wanted);
     finite_budget(members, pools).filter(|budget| wanted > *budget)
 }
 
-fn sum(members: &Members<'_>, of: fn(&Sharer) -> Gpus) -> Gpus {
+fn sum(members: &Members<'_>, of: fn(&RescaleCandidate) -> Gpus) -> Gpus {
     let models = members.values();
     models.fold(Gpus::ZERO, |sum, model| sum.plus(of(model)))
 }
@@ -308,7 +308,7 @@ fn sum(members: &Members<'_>, of: fn(&Sharer) -> Gpus) -> Gpus {
 /// What is free, what will be once deleted pods are gone, and what the members hold; none where that
 /// is no number. Without the second, who gave replicas up would have to give up more until their pods
 /// are gone.
-pub(super) fn finite_budget(members: &Members<'_>, pools: &Pools) -> Option<Gpus> {
+pub(super) fn finite_budget(members: &Members<'_>, pools: &GpuPools) -> Option<Gpus> {
     let (key, first) = members.first_key_value()?;
     let accelerator = &first.variants.values().next()?.accelerator;
     if pools.is_overdrawn(&key.namespace, accelerator) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::combine::Hold;
+use crate::policy::combine::BlockReason;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{MetricsState, MissingSignal};
-use crate::policy::why::listed;
+use crate::policy::reason::listed;
 
 /// A budget is not shared by priority, since a model holds GPUs of it whose demand is not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub enum DemandGap {
     /// Whoever might ask for more cannot tell, or nobody can size the model.
     Held {
         /// Why.
-        hold: Hold,
+        hold: BlockReason,
     },
     /// Only a part of it is known.
     Partial {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::policy::bounds::{Bounds, CEILING};
 use crate::policy::capacity::ServingRole;
-use crate::policy::combine::Claim;
+use crate::policy::combine::CapacityClaim;
 use crate::policy::key::VariantKey;
 use crate::policy::units::{Cost, Replicas};
 
@@ -63,7 +63,7 @@ pub(super) struct Sized<'a> {
 pub(super) fn sized<'a>(
     candidates: &'a BTreeMap<VariantKey, Candidate>,
     role: ServingRole,
-    claims: &[Claim],
+    claims: &[CapacityClaim],
 ) -> Vec<Sized<'a>> {
     candidates
         .iter()
@@ -84,14 +84,14 @@ pub(super) fn sized<'a>(
 pub(super) fn outstanding<'a>(
     candidates: impl Iterator<Item = (&'a VariantKey, &'a Candidate)>,
     role: ServingRole,
-    claims: &[Claim],
-) -> Vec<Claim> {
+    claims: &[CapacityClaim],
+) -> Vec<CapacityClaim> {
     let ordered: Vec<(&VariantKey, Replicas)> = candidates
         .filter(|(_, candidate)| candidate.role == role)
         .map(|(key, candidate)| (key, candidate.ordered()))
         .filter(|(_, ordered)| *ordered > Replicas::ZERO)
         .collect();
-    let covered = |claim: &Claim| -> f64 {
+    let covered = |claim: &CapacityClaim| -> f64 {
         let supplied = ordered.iter().filter_map(|(key, count)| {
             let per_replica = claim.per_replica.get(*key)?;
             Some(per_replica * count.to_f64())
@@ -102,7 +102,7 @@ pub(super) fn outstanding<'a>(
         .iter()
         .map(|claim| {
             let covered = covered(claim);
-            Claim {
+            CapacityClaim {
                 amount: claim.amount - covered,
                 anticipated: claim.anticipated + covered,
                 ..claim.clone()

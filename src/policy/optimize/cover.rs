@@ -4,14 +4,14 @@
 use std::cmp::Ordering;
 
 use super::{SEARCH_EFFORT, SEARCH_WIDTH};
-use crate::policy::whole;
+use crate::policy::rounding;
 
 /// Share of a claim that is a rounding error and not a lack.
 const TOLERANCE: f64 = 1e-9;
 
 /// One variant.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Item {
+pub(super) struct CoverItem {
     /// Cost of one replica.
     pub(super) cost: f64,
     /// Replicas that may be added.
@@ -24,14 +24,14 @@ pub(super) struct Item {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cover {
     claims: Vec<f64>,
-    items: Vec<Item>,
+    items: Vec<CoverItem>,
     /// Positions of the items, the least cost for covering everything first.
     order: Vec<usize>,
 }
 
 impl Cover {
     /// Poses the problem. Of items at one price the first comes first.
-    pub(super) fn new(claims: Vec<f64>, items: Vec<Item>) -> Self {
+    pub(super) fn new(claims: Vec<f64>, items: Vec<CoverItem>) -> Self {
         let supplies: Vec<(f64, &[f64])> = (items.iter())
             .map(|item| (item.cost, item.gains.as_slice()))
             .collect();
@@ -68,7 +68,7 @@ impl Cover {
         if !self.is_met_by(&greedy) {
             return greedy;
         }
-        let items: Vec<(usize, &Item)> = self
+        let items: Vec<(usize, &CoverItem)> = self
             .order
             .iter()
             .take(SEARCH_WIDTH)
@@ -121,12 +121,12 @@ impl Cover {
     }
 
     /// The most replicas of an item that any claim still has a use for.
-    fn useful(&self, item: &Item, left: &[f64]) -> u32 {
+    fn useful(&self, item: &CoverItem, left: &[f64]) -> u32 {
         left.iter()
             .zip(&self.claims)
             .zip(&item.gains)
             .filter(|((left, claim), gain)| **left > *claim * TOLERANCE && **gain > 0.0)
-            .map(|((left, _), gain)| whole::ceil(left / gain))
+            .map(|((left, _), gain)| rounding::ceil(left / gain))
             .max()
             .map_or(0, |count| count.min(item.room))
     }
@@ -159,7 +159,7 @@ pub(super) fn prices(claims: &[f64], supplies: &[(f64, &[f64])]) -> Vec<f64> {
     supplies.iter().map(price).collect()
 }
 
-fn take(left: &mut [f64], item: &Item, count: u32) {
+fn take(left: &mut [f64], item: &CoverItem, count: u32) {
     for (left, gain) in left.iter_mut().zip(&item.gains) {
         *left -= gain * f64::from(count);
     }
@@ -167,7 +167,7 @@ fn take(left: &mut [f64], item: &Item, count: u32) {
 
 /// For each item the least cost of one unit of each claim among this item and those after it;
 /// infinite where none supplies it.
-fn rates(items: &[(usize, &Item)], claims: usize) -> Vec<Vec<f64>> {
+fn rates(items: &[(usize, &CoverItem)], claims: usize) -> Vec<Vec<f64>> {
     let mut least = vec![f64::INFINITY; claims];
     let mut rates: Vec<Vec<f64>> = items
         .iter()
@@ -189,7 +189,7 @@ fn rates(items: &[(usize, &Item)], claims: usize) -> Vec<Vec<f64>> {
 #[derive(Debug)]
 struct Search<'a> {
     cover: &'a Cover,
-    items: Vec<(usize, &'a Item)>,
+    items: Vec<(usize, &'a CoverItem)>,
     rates: Vec<Vec<f64>>,
     counts: Vec<u32>,
     best: Vec<u32>,

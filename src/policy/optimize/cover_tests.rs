@@ -1,10 +1,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Cover, Item};
+use super::{Cover, CoverItem};
 
-fn item(cost: f64, room: u32, gain: f64) -> Item {
-    Item {
+fn item(cost: f64, room: u32, gain: f64) -> CoverItem {
+    CoverItem {
         cost,
         room,
         gains: vec![gain],
@@ -39,7 +39,7 @@ fn a_search_beats_the_greedy_choice_where_that_overshoots() {
 
 #[test]
 fn a_claim_that_a_variant_cannot_serve_is_not_free() {
-    let both = |cost, gains: [f64; 2]| Item {
+    let both = |cost, gains: [f64; 2]| CoverItem {
         cost,
         room: 99,
         gains: gains.to_vec(),
@@ -71,7 +71,7 @@ fn what_cannot_be_met_gets_all_there_is() {
 
 #[test]
 fn a_large_problem_ends() {
-    let items: Vec<Item> = (0..400)
+    let items: Vec<CoverItem> = (0..400)
         .map(|number| {
             item(
                 100.0 + f64::from(number % 37),
@@ -94,7 +94,7 @@ fn covers() -> impl Strategy<Value = Cover> {
                 claims.into_iter().map(f64::from).collect(),
                 items
                     .into_iter()
-                    .map(|(cost, room, gains)| Item {
+                    .map(|(cost, room, gains)| CoverItem {
                         cost: f64::from(cost),
                         room,
                         gains: gains.into_iter().map(f64::from).collect(),

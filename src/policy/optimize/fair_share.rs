@@ -16,13 +16,13 @@ use super::candidate::{Candidate, outstanding};
 use super::cover::prices;
 use super::feed::{TOLERANCE, follow, reach, write_fed};
 use crate::policy::capacity::ServingRole;
-use crate::policy::change::Change;
-use crate::policy::combine::{Claim, Mandate};
+use crate::policy::change::CountChange;
+use crate::policy::combine::{CapacityClaim, RoleTarget};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::limit::{Budget, PoolFigures, Pools};
+use crate::policy::limit::{Budget, GpuPools, PoolFigures};
+use crate::policy::rounding;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
-use crate::policy::whole;
 
 /// A variant that competes for GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Contest {
     /// Its variants.
     pub contenders: BTreeMap<VariantKey, Contender>,
     /// What its roles need; only growth competes.
-    pub mandates: BTreeMap<ServingRole, Mandate>,
+    pub role_targets: BTreeMap<ServingRole, RoleTarget>,
 }
 
 /// Why a share changed or kept a count.
@@ -129,8 +129,8 @@ impl fmt::Display for WhyShared {
 /// Serves the growth of all models. Every contender of a model that grows is in the answer.
 pub fn share(
     contests: &BTreeMap<ModelKey, Contest>,
-    pools: &mut Pools,
-) -> BTreeMap<VariantKey, Change<WhyShared>> {
+    pools: &mut GpuPools,
+) -> BTreeMap<VariantKey, CountChange<WhyShared>> {
     let mut works: Vec<Work<'_>> = contests.values().filter_map(Work::of).collect();
     let mut round = Round::default();
     for (index, work) in works.iter().enumerate() {
@@ -200,12 +200,12 @@ impl Round {
 #[derive(Debug)]
 struct Work<'a> {
     priority: f64,
-    needs: Vec<Need<'a>>,
+    needs: Vec<RoleDemand<'a>>,
 }
 
 /// What one role of a model still needs.
 #[derive(Debug)]
-struct Need<'a> {
+struct RoleDemand<'a> {
     /// What each voter claimed at first, and still claims.
     claimed: Vec<f64>,
     left: Vec<f64>,
@@ -229,15 +229,15 @@ impl<'a> Work<'a> {
         let mut reached = None;
         let mut needs = Vec::new();
         // Prefill, which decides what decode receives, is before it in order.
-        for (role, mandate) in &contest.mandates {
-            let Mandate::Grow { claims, .. } = mandate else {
+        for (role, role_target) in &contest.role_targets {
+            let RoleTarget::Grow { claims, .. } = role_target else {
                 continue;
             };
             let candidates =
                 (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
             let claims = outstanding(candidates, *role, claims);
             let fed = reached.filter(|_| *role == ServingRole::Decode);
-            let need = Need::of(contest, *role, &claims, fed);
+            let need = RoleDemand::of(contest, *role, &claims, fed);
             if *role == ServingRole::Prefill {
                 reached = need.reach(&claims);
             }
@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
     }
 
     /// The weighted claim in GPUs, as far as it can be served now.
-    fn value(&self, pools: &Pools) -> f64 {
+    fn value(&self, pools: &GpuPools) -> f64 {
         let gpus = self.needs.iter().map(|need| need.gpus(pools));
         self.priority * gpus.sum::<f64>()
     }
@@ -258,12 +258,12 @@ impl<'a> Work<'a> {
     /// Serves a share of what every role still needs; what one role cannot take goes to no other. Replicas
     /// go one by one to the role that lacks most of its need, so that a pool that is too small for all
     /// roles is split by need.
-    fn serve(&mut self, share: f64, pools: &mut Pools) -> Gpus {
+    fn serve(&mut self, share: f64, pools: &mut GpuPools) -> Gpus {
         if let [need] = self.needs.as_mut_slice() {
             let goals = need.goals(share);
             return need.serve(&goals, u32::MAX, pools);
         }
-        let mut open: Vec<(Vec<f64>, Vec<f64>, &mut Need<'a>)> = (self.needs.iter_mut())
+        let mut open: Vec<(Vec<f64>, Vec<f64>, &mut RoleDemand<'a>)> = (self.needs.iter_mut())
             .map(|need| (need.goals(share), need.left.clone(), need))
             .collect();
         let mut granted = Gpus::ZERO;
@@ -284,8 +284,13 @@ impl<'a> Work<'a> {
     }
 }
 
-impl<'a> Need<'a> {
-    fn of(contest: &'a Contest, role: ServingRole, claims: &[Claim], fed: Option<f64>) -> Self {
+impl<'a> RoleDemand<'a> {
+    fn of(
+        contest: &'a Contest,
+        role: ServingRole,
+        claims: &[CapacityClaim],
+        fed: Option<f64>,
+    ) -> Self {
         let bounded = fed.map(|share| follow(claims, share));
         let fed = fed.filter(|_| bounded.as_deref().is_some_and(|bounded| bounded != claims));
         let claims = bounded.as_deref().unwrap_or(claims);
@@ -326,7 +331,7 @@ impl<'a> Need<'a> {
 
     /// GPUs that the role still needs and may get: the largest claim, each in replicas of the first
     /// variant that can serve it.
-    fn gpus(&self, pools: &Pools) -> f64 {
+    fn gpus(&self, pools: &GpuPools) -> f64 {
         (self.left.iter().zip(&self.claimed))
             .enumerate()
             .filter(|(_, (left, claimed))| **left > *claimed * TOLERANCE)
@@ -341,7 +346,7 @@ impl<'a> Need<'a> {
     }
 
     /// What it reaches of these claims at its maxima.
-    fn reach(&self, claims: &[Claim]) -> Option<f64> {
+    fn reach(&self, claims: &[CapacityClaim]) -> Option<f64> {
         let rooms: Vec<(&[f64], u32)> = (self.takers.iter())
             .map(|taker| (taker.gains.as_slice(), taker.room()))
             .collect();
@@ -362,7 +367,7 @@ impl<'a> Need<'a> {
     }
 
     /// Serves claims down to their goals with as many replicas at most.
-    fn serve(&mut self, goals: &[f64], most: u32, pools: &mut Pools) -> Gpus {
+    fn serve(&mut self, goals: &[f64], most: u32, pools: &mut GpuPools) -> Gpus {
         let mut granted = Gpus::ZERO;
         let mut rest = most;
         for taker in &mut self.takers {
@@ -377,7 +382,7 @@ impl<'a> Need<'a> {
         granted
     }
 
-    fn changes(&self, pools: &Pools) -> Vec<(VariantKey, Change<WhyShared>)> {
+    fn changes(&self, pools: &GpuPools) -> Vec<(VariantKey, CountChange<WhyShared>)> {
         let goals = vec![0.0; self.left.len()];
         self.takers
             .iter()
@@ -396,7 +401,7 @@ fn wanted(left: &[f64], goals: &[f64], claimed: &[f64], gains: &[f64]) -> u32 {
         .filter(|(((left, goal), claimed), gain)| {
             **gain > 0.0 && **left > **goal && **left > **claimed * TOLERANCE
         })
-        .map(|(((left, goal), _), gain)| whole::ceil((left - goal) / gain))
+        .map(|(((left, goal), _), gain)| rounding::ceil((left - goal) / gain))
         .max()
         .unwrap_or(0)
 }
@@ -409,7 +414,7 @@ impl Taker<'_> {
 
     /// Takes as many replicas as are wanted, and as room and pools allow; those that it has GPUs for
     /// first.
-    fn take(&mut self, wanted: u32, pools: &mut Pools) -> u32 {
+    fn take(&mut self, wanted: u32, pools: &mut GpuPools) -> u32 {
         let Contender {
             accelerator,
             gpus,
@@ -430,7 +435,7 @@ impl Taker<'_> {
     }
 
     /// Whether room and pools allow one more.
-    fn may_take(&self, pools: &Pools) -> bool {
+    fn may_take(&self, pools: &GpuPools) -> bool {
         let Contender {
             accelerator,
             gpus,
@@ -444,7 +449,7 @@ impl Taker<'_> {
     }
 
     /// `unmet` are the replicas that its role still lacks, `fed` what prefill lets through.
-    fn change(&self, unmet: u32, fed: Option<f64>, pools: &Pools) -> Change<WhyShared> {
+    fn change(&self, unmet: u32, fed: Option<f64>, pools: &GpuPools) -> CountChange<WhyShared> {
         let candidate = &self.contender.candidate;
         let added = Replicas(self.added);
         let lacking = Replicas(unmet.min(self.room()));
@@ -462,14 +467,14 @@ impl Taker<'_> {
         } else {
             WhyShared::NotServed
         };
-        Change {
+        CountChange {
             from: candidate.count,
             to: candidate.grown(self.added),
             why,
         }
     }
 
-    fn shortfall(&self, lacking: Replicas, pools: &Pools) -> WhyShared {
+    fn shortfall(&self, lacking: Replicas, pools: &GpuPools) -> WhyShared {
         let gpus = self.contender.gpus.at_least_one();
         let added = Replicas(self.added);
         let wanted = Replicas(self.added.saturating_add(lacking.0));

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::policy::combine::Claim;
+use crate::policy::combine::CapacityClaim;
 
 /// Share of a claim that is a rounding error and not a need.
 pub(super) const TOLERANCE: f64 = 1e-9;
@@ -14,7 +14,7 @@ pub(super) const TOLERANCE: f64 = 1e-9;
 /// The share of its need that a role reaches with every variant at its maximum; `None` where it
 /// reaches all of it, or where what it reaches is not known. `variants` are those that a claim can
 /// size: what one replica of each means to every claim, and the replicas that may be added.
-pub(super) fn reach(claims: &[Claim], variants: &[(&[f64], u32)]) -> Option<f64> {
+pub(super) fn reach(claims: &[CapacityClaim], variants: &[(&[f64], u32)]) -> Option<f64> {
     if variants.is_empty() {
         return None;
     }
@@ -35,13 +35,13 @@ pub(super) fn reach(claims: &[Claim], variants: &[(&[f64], u32)]) -> Option<f64>
 }
 
 /// Claims cut to a share of the whole need.
-pub(super) fn follow(claims: &[Claim], share: f64) -> Vec<Claim> {
+pub(super) fn follow(claims: &[CapacityClaim], share: f64) -> Vec<CapacityClaim> {
     claims
         .iter()
         .map(|claim| {
             let need = claim.anticipated + claim.amount;
             let amount = (need * share - claim.anticipated).clamp(0.0, claim.amount);
-            Claim {
+            CapacityClaim {
                 amount,
                 ..claim.clone()
             }

@@ -6,27 +6,27 @@
 use std::collections::BTreeMap;
 
 use super::candidate::{Candidate, Sized, outstanding, sized};
-use super::cover::{Cover, Item};
+use super::cover::{Cover, CoverItem};
 use super::feed::{follow, reach};
-use super::reason::{Unmet, Wanted, WhyOptimized};
+use super::reason::{Unmet, WantedAmount, WhyOptimized};
 use super::shed::{self, Shed};
-use super::{Allocation, Method};
+use super::{Method, ReplicaAllocation};
 use crate::policy::capacity::ServingRole;
-use crate::policy::change::Change;
-use crate::policy::combine::{Claim, Mandate};
+use crate::policy::change::CountChange;
+use crate::policy::combine::{CapacityClaim, RoleTarget};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
 
 /// Grows every role that has claims; prefill, which is first in order, before decode.
 pub(super) fn grow(
     candidates: &BTreeMap<VariantKey, Candidate>,
-    mandates: &BTreeMap<ServingRole, Mandate>,
+    role_targets: &BTreeMap<ServingRole, RoleTarget>,
     method: Method,
-) -> Allocation {
-    let mut allocation = Allocation::default();
+) -> ReplicaAllocation {
+    let mut allocation = ReplicaAllocation::default();
     let mut reached = None;
-    for (role, mandate) in mandates {
-        let Mandate::Grow { claims, .. } = mandate else {
+    for (role, role_target) in role_targets {
+        let RoleTarget::Grow { claims, .. } = role_target else {
             continue;
         };
         let claims = outstanding(candidates.iter(), *role, claims);
@@ -54,7 +54,7 @@ pub(super) fn grow(
             allocation.unmet.insert(*role, outcome.unmet);
         }
     }
-    keep_rest(&mut allocation, candidates, mandates);
+    keep_rest(&mut allocation, candidates, role_targets);
     allocation
 }
 
@@ -69,7 +69,7 @@ struct Outcome<'a> {
 fn grow_role<'a>(
     candidates: &'a BTreeMap<VariantKey, Candidate>,
     role: ServingRole,
-    claims: &[Claim],
+    claims: &[CapacityClaim],
     method: Method,
 ) -> Outcome<'a> {
     let variants = sized(candidates, role, claims);
@@ -86,7 +86,7 @@ fn grow_role<'a>(
         .collect();
     let items = variants
         .iter()
-        .map(|sized| Item {
+        .map(|sized| CoverItem {
             cost: sized.candidate.cost.millionths(),
             room: sized.candidate.room_above(),
             gains: sized.gains.clone(),
@@ -116,10 +116,10 @@ fn grow_role<'a>(
 }
 
 fn explain_growth(
-    allocation: &mut Allocation,
+    allocation: &mut ReplicaAllocation,
     outcome: &Outcome<'_>,
     method: Method,
-    claims: &[Claim],
+    claims: &[CapacityClaim],
     fed: Option<f64>,
 ) {
     for (sized, added) in outcome.variants.iter().zip(&outcome.added) {
@@ -127,7 +127,7 @@ fn explain_growth(
         let why = match (added, fed, sized.candidate.bounds.max) {
             (1.., _, _) => WhyOptimized::Grown {
                 method,
-                required: Wanted::of(claims),
+                required: WantedAmount::of(claims),
             },
             (0, _, Some(max)) if from >= max => WhyOptimized::AtMaximum { max },
             (0, _, _) if sized.candidate.ordered() > Replicas::ZERO => WhyOptimized::Ordered {
@@ -147,7 +147,7 @@ fn explain_growth(
 }
 
 fn record(
-    allocation: &mut Allocation,
+    allocation: &mut ReplicaAllocation,
     key: &VariantKey,
     from: Replicas,
     to: Replicas,
@@ -155,30 +155,30 @@ fn record(
 ) {
     allocation
         .changes
-        .insert(key.clone(), Change { from, to, why });
+        .insert(key.clone(), CountChange { from, to, why });
 }
 
 /// Shrinks every role that may.
 pub(super) fn release(
     candidates: &BTreeMap<VariantKey, Candidate>,
-    mandates: &BTreeMap<ServingRole, Mandate>,
+    role_targets: &BTreeMap<ServingRole, RoleTarget>,
     method: Method,
-) -> Allocation {
-    let mut allocation = Allocation::default();
-    for (role, mandate) in mandates {
-        if let Mandate::Release { claims, .. } = mandate {
+) -> ReplicaAllocation {
+    let mut allocation = ReplicaAllocation::default();
+    for (role, role_target) in role_targets {
+        if let RoleTarget::Release { claims, .. } = role_target {
             release_role(&mut allocation, candidates, *role, claims, method);
         }
     }
-    keep_rest(&mut allocation, candidates, mandates);
+    keep_rest(&mut allocation, candidates, role_targets);
     allocation
 }
 
 fn release_role(
-    allocation: &mut Allocation,
+    allocation: &mut ReplicaAllocation,
     candidates: &BTreeMap<VariantKey, Candidate>,
     role: ServingRole,
-    claims: &[Claim],
+    claims: &[CapacityClaim],
     method: Method,
 ) {
     let variants = sized(candidates, role, claims);
@@ -190,7 +190,7 @@ fn release_role(
         });
     let items = variants
         .iter()
-        .map(|sized| shed::Item {
+        .map(|sized| shed::ShedItem {
             cost: sized.candidate.cost.millionths(),
             room: sized.candidate.room_below(),
             losses: sized.gains.clone(),
@@ -199,10 +199,10 @@ fn release_role(
     let allowances = claims.iter().map(|claim| claim.amount).collect();
     let shed = Shed::new(allowances, items, standing.saturating_sub(1));
     let removed = match method {
-        Method::LeastCost => shed.dearest(),
+        Method::LeastCost => shed.most_expensive(),
         Method::Greedy => shed.greedy(),
     };
-    let releasable = Wanted::of(claims);
+    let releasable = WantedAmount::of(claims);
     for (sized, removed) in variants.iter().zip(&removed) {
         let from = sized.candidate.count;
         let to = from.saturating_sub(Replicas(*removed));
@@ -218,27 +218,29 @@ fn release_role(
 
 /// Every candidate without a change yet keeps its count and says why.
 fn keep_rest(
-    allocation: &mut Allocation,
+    allocation: &mut ReplicaAllocation,
     candidates: &BTreeMap<VariantKey, Candidate>,
-    mandates: &BTreeMap<ServingRole, Mandate>,
+    role_targets: &BTreeMap<ServingRole, RoleTarget>,
 ) {
     for (key, candidate) in candidates {
         if allocation.changes.contains_key(key) {
             continue;
         }
-        let why = match mandates.get(&candidate.role) {
+        let why = match role_targets.get(&candidate.role) {
             None => WhyOptimized::NoMandate {
                 role: candidate.role,
             },
-            Some(Mandate::Hold(hold)) => WhyOptimized::Held { hold: hold.clone() },
-            Some(Mandate::Release { claims, .. }) if knows(claims, key) => WhyOptimized::ModelGrows,
-            Some(Mandate::Grow { .. } | Mandate::Release { .. }) => WhyOptimized::NotSized,
+            Some(RoleTarget::Hold(hold)) => WhyOptimized::Held { hold: hold.clone() },
+            Some(RoleTarget::Release { claims, .. }) if knows(claims, key) => {
+                WhyOptimized::ModelGrows
+            }
+            Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => WhyOptimized::NotSized,
         };
         record(allocation, key, candidate.count, candidate.count, why);
     }
 }
 
-fn knows(claims: &[Claim], key: &VariantKey) -> bool {
+fn knows(claims: &[CapacityClaim], key: &VariantKey) -> bool {
     claims
         .iter()
         .any(|claim| claim.per_replica.contains_key(key))

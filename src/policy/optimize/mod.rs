@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::capacity::ServingRole;
-use super::change::Change;
-use super::combine::Mandate;
+use super::change::CountChange;
+use super::combine::RoleTarget;
 use super::key::VariantKey;
 
 pub use candidate::Candidate;
 pub use fair_share::{Contender, Contest, WhyShared, share};
-pub use reason::{Unmet, Wanted, WhyOptimized};
+pub use reason::{Unmet, WantedAmount, WhyOptimized};
 
 /// Steps of one search for the least cost; beyond them the best answer so far stands.
 pub const SEARCH_EFFORT: u32 = 20_000;
@@ -42,9 +42,9 @@ pub enum Method {
 
 /// Counts for one model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Allocation {
+pub struct ReplicaAllocation {
     /// One change for every candidate, also where its count stays.
-    pub changes: BTreeMap<VariantKey, Change<WhyOptimized>>,
+    pub changes: BTreeMap<VariantKey, CountChange<WhyOptimized>>,
     /// What could not be had, by role.
     pub unmet: BTreeMap<ServingRole, Vec<Unmet>>,
 }
@@ -53,15 +53,15 @@ pub struct Allocation {
 /// are not looked at: that is what limits are for.
 pub fn cost_aware(
     candidates: &BTreeMap<VariantKey, Candidate>,
-    mandates: &BTreeMap<ServingRole, Mandate>,
+    role_targets: &BTreeMap<ServingRole, RoleTarget>,
     method: Method,
-) -> Allocation {
-    let grows = mandates
+) -> ReplicaAllocation {
+    let grows = role_targets
         .values()
-        .any(|mandate| matches!(mandate, Mandate::Grow { .. }));
+        .any(|role_target| matches!(role_target, RoleTarget::Grow { .. }));
     if grows {
-        joint::grow(candidates, mandates, method)
+        joint::grow(candidates, role_targets, method)
     } else {
-        joint::release(candidates, mandates, method)
+        joint::release(candidates, role_targets, method)
     }
 }

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::Method;
 use super::feed::write_fed;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
-use crate::policy::combine::{Claim, Hold};
+use crate::policy::combine::{BlockReason, CapacityClaim};
 use crate::policy::units::Replicas;
 
 /// An amount that an analyzer wants added or leaves to be released, in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct WantedAmount {
     /// The analyzer.
     pub analyzer: AnalyzerName,
     /// How much.
@@ -36,7 +36,7 @@ pub enum WhyOptimized {
         /// How variants were chosen.
         method: Method,
         /// What its role needed.
-        required: Vec<Wanted>,
+        required: Vec<WantedAmount>,
     },
     /// Others of the role meet the claims at less cost, or none of it was needed.
     NotChosen {
@@ -65,20 +65,20 @@ pub enum WhyOptimized {
         /// How variants were chosen.
         method: Method,
         /// What its role may lose.
-        releasable: Vec<Wanted>,
+        releasable: Vec<WantedAmount>,
     },
     /// Its role could shrink, and this one stays: others save more, it does not fit what may go, it
     /// stands at its minimum, or it is the last of its role.
     Kept {
         /// What its role may lose.
-        releasable: Vec<Wanted>,
+        releasable: Vec<WantedAmount>,
     },
     /// Another role of the model needs capacity, so nothing of the model shrinks.
     ModelGrows,
     /// Its role stays as it is.
     Held {
         /// Why.
-        hold: Hold,
+        hold: BlockReason,
     },
     /// The queueing model has no opinion on it, or none that may be followed: in hybrid mode,
     /// saturation decides alone.
@@ -90,8 +90,8 @@ pub enum WhyOptimized {
     },
 }
 
-impl Wanted {
-    pub(super) fn of(claims: &[Claim]) -> Vec<Self> {
+impl WantedAmount {
+    pub(super) fn of(claims: &[CapacityClaim]) -> Vec<Self> {
         claims
             .iter()
             .map(|claim| Self {
@@ -112,7 +112,7 @@ impl Method {
 }
 
 /// One amount alone needs no name.
-struct Amounts<'a>(&'a [Wanted]);
+struct Amounts<'a>(&'a [WantedAmount]);
 
 impl fmt::Display for Amounts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

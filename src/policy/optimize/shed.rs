@@ -3,11 +3,11 @@
 
 use super::cover::is_cheaper;
 use super::{SEARCH_EFFORT, SEARCH_WIDTH};
-use crate::policy::whole;
+use crate::policy::rounding;
 
 /// One variant.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Item {
+pub(super) struct ShedItem {
     /// Cost of one replica.
     pub(super) cost: f64,
     /// Replicas that may go.
@@ -20,7 +20,7 @@ pub(super) struct Item {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shed {
     allowances: Vec<f64>,
-    items: Vec<Item>,
+    items: Vec<ShedItem>,
     /// Replicas that may go in total, so that the last one of a role stays.
     total: u32,
     /// Positions of the items, the dearest first.
@@ -30,8 +30,8 @@ pub(super) struct Shed {
 impl Shed {
     /// Poses the problem. The dearest variant comes first, of equally dear ones the one that takes
     /// the least away, then the first.
-    pub(super) fn new(allowances: Vec<f64>, items: Vec<Item>, total: u32) -> Self {
-        let weight = |item: &Item| -> f64 {
+    pub(super) fn new(allowances: Vec<f64>, items: Vec<ShedItem>, total: u32) -> Self {
+        let weight = |item: &ShedItem| -> f64 {
             allowances
                 .iter()
                 .zip(&item.losses)
@@ -85,9 +85,9 @@ impl Shed {
 
     /// The counts that save most; where nothing saves more, or the effort ends first, the greedy
     /// ones or the best found.
-    pub(super) fn dearest(&self) -> Vec<u32> {
+    pub(super) fn most_expensive(&self) -> Vec<u32> {
         let greedy = self.greedy();
-        let items: Vec<(usize, &Item)> = self
+        let items: Vec<(usize, &ShedItem)> = self
             .order
             .iter()
             .take(SEARCH_WIDTH)
@@ -114,16 +114,16 @@ impl Shed {
     }
 }
 
-fn permitted(item: &Item, left: &[f64], total: u32) -> u32 {
+fn permitted(item: &ShedItem, left: &[f64], total: u32) -> u32 {
     left.iter()
         .zip(&item.losses)
         .filter(|(_, loss)| **loss > 0.0)
-        .map(|(left, loss)| whole::floor(left / loss))
+        .map(|(left, loss)| rounding::floor(left / loss))
         .min()
         .map_or(0, |count| count.min(item.room).min(total))
 }
 
-fn take(left: &mut [f64], item: &Item, count: u32) {
+fn take(left: &mut [f64], item: &ShedItem, count: u32) {
     for (left, loss) in left.iter_mut().zip(&item.losses) {
         *left -= loss * f64::from(count);
     }
@@ -132,7 +132,7 @@ fn take(left: &mut [f64], item: &Item, count: u32) {
 /// Depth-first search with a bound, from many replicas of the dearest item to few.
 #[derive(Debug)]
 struct Search<'a> {
-    items: Vec<(usize, &'a Item)>,
+    items: Vec<(usize, &'a ShedItem)>,
     counts: Vec<u32>,
     best: Vec<u32>,
     best_saving: f64,

@@ -1,10 +1,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Item, Shed};
+use super::{Shed, ShedItem};
 
-fn item(cost: f64, room: u32, loss: f64) -> Item {
-    Item {
+fn item(cost: f64, room: u32, loss: f64) -> ShedItem {
+    ShedItem {
         cost,
         room,
         losses: vec![loss],
@@ -54,17 +54,17 @@ fn oracle(shed: &Shed, item: usize, counts: &mut Vec<u32>) -> f64 {
 fn a_search_saves_more_where_the_dearest_is_also_the_largest() {
     let shed = Shed::new(vec![30.0], vec![item(15.0, 1, 25.0), item(7.0, 3, 10.0)], 9);
     assert_eq!(shed.greedy(), [1, 0]);
-    assert_eq!(shed.dearest(), [0, 3]);
+    assert_eq!(shed.most_expensive(), [0, 3]);
 }
 
 #[test]
 fn one_claim_without_allowance_keeps_everything_it_sizes() {
-    let items = vec![Item {
+    let items = vec![ShedItem {
         cost: 9.0,
         room: 5,
         losses: vec![1.0, 1.0],
     }];
-    assert_eq!(Shed::new(vec![5.0, 0.0], items, 4).dearest(), [0]);
+    assert_eq!(Shed::new(vec![5.0, 0.0], items, 4).most_expensive(), [0]);
 }
 
 fn sheds() -> impl Strategy<Value = Shed> {
@@ -75,7 +75,7 @@ fn sheds() -> impl Strategy<Value = Shed> {
                 allowances.into_iter().map(f64::from).collect(),
                 items
                     .into_iter()
-                    .map(|(cost, room, losses)| Item {
+                    .map(|(cost, room, losses)| ShedItem {
                         cost: f64::from(cost),
                         room,
                         losses: losses.into_iter().map(f64::from).collect(),
@@ -90,7 +90,7 @@ fn sheds() -> impl Strategy<Value = Shed> {
 proptest! {
     #[test]
     fn a_search_finds_the_largest_saving(shed in sheds()) {
-        let found = shed.dearest();
+        let found = shed.most_expensive();
         prop_assert!(is_allowed(&shed, &found));
         for (item, count) in shed.items.iter().zip(&found) {
             prop_assert!(*count <= item.room);

@@ -2,25 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use super::voted::is_informed;
+use super::multi_analyzer::is_informed;
 use super::{Cycle, Work};
 use crate::policy::analyzers::waiting_of;
 use crate::policy::capacity::ServingRole;
-use crate::policy::draft::Draft;
 use crate::policy::optimize::WhyOptimized;
-use crate::policy::plan::Why;
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::Reason;
 
 /// Cancels the unapplied releases of every role that grows, and of every role without an opinion while requests
 /// wait: their replicas still serve, so keeping them costs nothing and acts at once. Percentages have done so
 /// already, instead of growing.
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
-        if !work.drafts.iter().any(Draft::has_unapplied_release) {
+        if !work
+            .drafts
+            .iter()
+            .any(PendingDecision::has_unapplied_release)
+        {
             continue;
         }
         let has_backlog = waiting_of(work.key, work.subject(cycle))
             .is_backlog(work.policy.thresholds.queue_length_threshold);
-        let role = |draft: &Draft<'_>| draft.view.template.role;
+        let role = |draft: &PendingDecision<'_>| draft.view.template.role;
         let lacking: BTreeSet<ServingRole> = (work.drafts.iter())
             .filter(|draft| draft.grows() || (has_backlog && is_unjudged(draft)))
             .map(role)
@@ -35,11 +39,11 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
 }
 
 /// Whether no analyzer has an opinion about what the role of a variant needs.
-fn is_unjudged(draft: &Draft<'_>) -> bool {
+fn is_unjudged(draft: &PendingDecision<'_>) -> bool {
     draft.judgement().is_some_and(|(_, why)| match why {
-        Why::NoView { .. } => true,
-        Why::Optimized(WhyOptimized::LeftToSaturation) => false,
-        Why::Optimized(why) => !is_informed(why),
+        Reason::NoView { .. } => true,
+        Reason::Optimized(WhyOptimized::LeftToSaturation) => false,
+        Reason::Optimized(why) => !is_informed(why),
         _ => false,
     })
 }

@@ -1,47 +1,47 @@
 //! Hybrid mode: saturation and the queueing model, arbitrated variant by variant.
 
-use super::voted::{self, Ballot};
+use super::multi_analyzer::{self, AnalyzerDecision};
 use super::{Cycle, Work};
-use crate::policy::analyzers::{Chair, liveness};
+use crate::policy::analyzers::{AnalyzerConfig, liveness};
 use crate::policy::capacity::AnalyzerName;
-use crate::policy::combine::{Hold, Liveness, Mandate};
-use crate::policy::draft::Draft;
-use crate::policy::hybrid::{self, Opinions, Shrinking};
+use crate::policy::combine::{BlockReason, Liveness, RoleTarget};
+use crate::policy::hybrid::{self, Shrinking, VariantOpinions};
 use crate::policy::optimize::{Method, WhyOptimized};
-use crate::policy::plan::{Outcome, Stage, Why};
-use crate::policy::saturation::Analysis;
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{DecisionOutcome, PlanStage, Reason};
+use crate::policy::saturation::SaturationAnalysis;
 use crate::policy::units::Replicas;
 
 /// Decides one model. `saturation` is absent where V1 is its saturation analysis.
 pub(super) fn decide(
     cycle: &Cycle<'_>,
     work: &mut Work<'_>,
-    analysis: &Analysis,
-    saturation: Option<Chair>,
-    model: Chair,
+    analysis: &SaturationAnalysis,
+    saturation: Option<AnalyzerConfig>,
+    model: AnalyzerConfig,
 ) {
-    let bases: Vec<Replicas> = work.drafts.iter().map(Draft::count).collect();
+    let bases: Vec<Replicas> = work.drafts.iter().map(PendingDecision::count).collect();
     let shrinking = match saturation {
         None if cycle.percentage(work, analysis) => by_percentage(work, analysis),
         None => return,
-        Some(chair) => by_tokens(cycle, work, chair),
+        Some(config) => by_tokens(cycle, work, config),
     };
-    let ballot = voted::ask(cycle, work, &[model]);
-    let changes = ballot.changes(Method::LeastCost);
+    let decision = multi_analyzer::ask(cycle, work, &[model]);
+    let changes = decision.changes(Method::LeastCost);
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
     let hold = hold(live(work.key, model.analyzer));
     for (draft, base) in work.drafts.iter_mut().zip(bases) {
-        match ballot.target(draft, changes.get(&draft.view.key)) {
+        match decision.target(draft, changes.get(&draft.view.key)) {
             Some(wanted) => arbitrate(draft, base, wanted, shrinking),
             None => alone(draft, base, hold.clone()),
         }
     }
-    add_figures(work, ballot);
+    add_figures(work, decision);
 }
 
 /// Whether V1 finds the model able to bear one replica less, nothing it rests on is missing, and nothing
 /// of the model is in transition.
-fn by_percentage(work: &Work<'_>, analysis: &Analysis) -> Shrinking {
+fn by_percentage(work: &Work<'_>, analysis: &SaturationAnalysis) -> Shrinking {
     let is_whole = work
         .drafts
         .iter()
@@ -57,8 +57,8 @@ fn by_percentage(work: &Work<'_>, analysis: &Analysis) -> Shrinking {
 }
 
 /// Saturation by tokens has its say first; it is safe to shrink where it would.
-fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, chair: Chair) -> Shrinking {
-    voted::decide_at_once(cycle, work, &[chair]);
+fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, config: AnalyzerConfig) -> Shrinking {
+    multi_analyzer::decide_at_once(cycle, work, &[config]);
     let releases = work
         .figures
         .as_ref()
@@ -66,7 +66,7 @@ fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, chair: Chair) -> Shrinking 
         .is_some_and(|consensus| {
             let mut roles = consensus.roles.values();
             !consensus.roles.is_empty()
-                && roles.all(|mandate| matches!(mandate, Mandate::Release { .. }))
+                && roles.all(|role_target| matches!(role_target, RoleTarget::Release { .. }))
         });
     if releases {
         Shrinking::Safe
@@ -75,15 +75,20 @@ fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, chair: Chair) -> Shrinking 
     }
 }
 
-fn arbitrate(draft: &mut Draft<'_>, base: Replicas, wanted: Replicas, shrinking: Shrinking) {
+fn arbitrate(
+    draft: &mut PendingDecision<'_>,
+    base: Replicas,
+    wanted: Replicas,
+    shrinking: Shrinking,
+) {
     let saturation = draft.count();
-    let decided = hybrid::arbitrate(Opinions {
+    let decided = hybrid::arbitrate(VariantOpinions {
         current: base,
         saturation,
         model: wanted,
         shrinking,
     });
-    let why = Why::Arbitrated {
+    let why = Reason::Arbitrated {
         basis: decided.basis,
         current: base,
         saturation,
@@ -91,37 +96,37 @@ fn arbitrate(draft: &mut Draft<'_>, base: Replicas, wanted: Replicas, shrinking:
         shrinking,
         reason: decided.reason.into(),
     };
-    draft.step(Stage::Hybrid, decided.target, why);
+    draft.step(PlanStage::Hybrid, decided.target, why);
 }
 
 /// Why nothing is taken away without the queueing model: it had an opinion of late, or cannot be known
 /// to have none. `None` for one that has been silent for long.
-fn hold(liveness: Liveness) -> Option<Hold> {
+fn hold(liveness: Liveness) -> Option<BlockReason> {
     let analyzer = AnalyzerName::QueueingModel;
-    let awaited = (liveness == Liveness::Live).then_some(Hold::Awaited { analyzer });
-    awaited.or_else(|| Hold::unheard(analyzer, liveness))
+    let awaited = (liveness == Liveness::Live).then_some(BlockReason::Awaited { analyzer });
+    awaited.or_else(|| BlockReason::unheard(analyzer, liveness))
 }
 
 /// Follows saturation, since the queueing model says nothing; what saturation takes away it gives back
 /// where the model might want it.
-fn alone(draft: &mut Draft<'_>, base: Replicas, hold: Option<Hold>) {
-    if draft.outcome == Outcome::SafetyNet {
+fn alone(draft: &mut PendingDecision<'_>, base: Replicas, hold: Option<BlockReason>) {
+    if draft.outcome == DecisionOutcome::SafetyNet {
         return;
     }
     match hold {
         Some(hold) if draft.count() < base => {
-            let why = Why::Optimized(WhyOptimized::Held { hold });
-            draft.step(Stage::Hybrid, base, why);
+            let why = Reason::Optimized(WhyOptimized::Held { hold });
+            draft.step(PlanStage::Hybrid, base, why);
         }
         _ => {
-            let why = Why::Optimized(WhyOptimized::LeftToSaturation);
-            draft.keep(Stage::Hybrid, why);
+            let why = Reason::Optimized(WhyOptimized::LeftToSaturation);
+            draft.keep(PlanStage::Hybrid, why);
         }
     }
 }
 
-fn add_figures(work: &mut Work<'_>, ballot: Ballot) {
-    let asked = ballot.figures();
+fn add_figures(work: &mut Work<'_>, decision: AnalyzerDecision) {
+    let asked = decision.figures();
     let figures = work.figures.get_or_insert_default();
     figures.queueing = asked.queueing;
     figures.arguments = asked.arguments;

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::boundary::{self, Start};
+use super::multi_analyzer::{kept, reached};
 use super::rescaled::{Sharing, share_budgets, withdraw};
-use super::voted::{kept, reached};
+use super::scale_to_zero::{self, Start};
 use super::{Cycle, Work};
-use crate::policy::change::Change;
-use crate::policy::draft::Draft;
+use crate::policy::change::CountChange;
 use crate::policy::key::{ModelKey, TargetKind, VariantKey};
 use crate::policy::limit::{
-    Budget, GpuPod, GrowthRequest, ManagedUse, Physical, Pool, PoolFigures, Pools, allocate,
+    Budget, GpuPod, GpuPool, GpuPools, GrowthRequest, ManagedUse, Physical, PoolFigures, allocate,
 };
 use crate::policy::optimize::{Contender, Contest, Method, WhyShared, cost_aware, share};
-use crate::policy::plan::{Stage, Why};
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{PlanStage, Reason};
 use crate::policy::snapshot::{
     Accelerator, ClusterSnapshot, GpuInventory, PodView, Readiness, TargetView, VariantView,
 };
@@ -30,7 +30,7 @@ pub(super) fn apply(
     cycle: &Cycle<'_>,
     snapshot: &ClusterSnapshot,
     works: &mut [Work<'_>],
-) -> Option<Pools> {
+) -> Option<GpuPools> {
     if !cycle.settings.limits_growth() {
         return None;
     }
@@ -41,7 +41,7 @@ pub(super) fn apply(
     }
     aside_minima(works, &BTreeMap::new(), &mut pools, |works, pools| {
         for work in works {
-            boundary::hold_for_pair(cycle, work, pools);
+            scale_to_zero::hold_for_pair(cycle, work, pools);
         }
     });
     share_budgets(cycle, works, &mut pools);
@@ -54,9 +54,9 @@ pub(super) fn apply(
 }
 
 /// Starts what GPUs allow. What lacks some still holds those that are free from models of less priority.
-fn start_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
+fn start_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut GpuPools) {
     let mut refused: Vec<usize> = Vec::new();
-    for index in boundary::asked_at_zero(cycle, works) {
+    for index in scale_to_zero::asked_at_zero(cycle, works) {
         let priority = priority_of(works, index);
         let is_next = |last: &usize| priority_of(works, *last) > priority;
         if refused.last().is_some_and(is_next) {
@@ -67,7 +67,7 @@ fn start_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
             grow(works, pools, |work| work.policy.priority > priority);
         }
         if let Some(work) = works.get_mut(index)
-            && boundary::start(cycle, work, Some(pools)) == Start::Refused
+            && scale_to_zero::start(cycle, work, Some(pools)) == Start::Refused
         {
             refused.push(index);
         }
@@ -76,14 +76,14 @@ fn start_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
 }
 
 /// Holds GPUs for refused starts of one priority, once what is not of less priority has grown.
-fn hold_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], refused: &[usize], pools: &mut Pools) {
+fn hold_all(cycle: &Cycle<'_>, works: &mut [Work<'_>], refused: &[usize], pools: &mut GpuPools) {
     if let Some(first) = refused.first() {
         let priority = priority_of(works, *first);
         grow(works, pools, |work| work.policy.priority >= priority);
     }
     for index in refused {
         if let Some(work) = works.get(*index) {
-            boundary::hold(cycle, work, pools);
+            scale_to_zero::hold(cycle, work, pools);
         }
     }
 }
@@ -93,14 +93,14 @@ fn priority_of(works: &[Work<'_>], index: usize) -> f64 {
 }
 
 /// Serves the growth of some models.
-fn grow(works: &mut [Work<'_>], pools: &mut Pools, which: impl Fn(&Work<'_>) -> bool) {
+fn grow(works: &mut [Work<'_>], pools: &mut GpuPools, which: impl Fn(&Work<'_>) -> bool) {
     let mut chosen: Vec<&mut Work<'_>> = works.iter_mut().filter(|work| which(work)).collect();
     share_growth(&mut chosen, pools);
     cut_growth(&mut chosen, pools);
 }
 
 /// Whether a model of higher priority than one that is to start wants to grow out of the same pools.
-fn is_preceded(works: &[Work<'_>], index: usize, pools: &Pools) -> bool {
+fn is_preceded(works: &[Work<'_>], index: usize, pools: &GpuPools) -> bool {
     let Some(starting) = works.get(index) else {
         return false;
     };
@@ -113,7 +113,7 @@ fn is_preceded(works: &[Work<'_>], index: usize, pools: &Pools) -> bool {
 }
 
 /// The pools that the variants of a model draw from.
-pub(super) fn drawn(work: &Work<'_>, pools: &Pools) -> BTreeSet<Pool> {
+pub(super) fn drawn(work: &Work<'_>, pools: &GpuPools) -> BTreeSet<GpuPool> {
     (work.drafts.iter())
         .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
         .map(|room| room.pool)
@@ -125,14 +125,18 @@ pub(super) fn drawn(work: &Work<'_>, pools: &Pools) -> BTreeSet<Pool> {
 pub(super) fn aside_minima<T>(
     works: &mut [Work<'_>],
     counts: &BTreeMap<VariantKey, Replicas>,
-    pools: &mut Pools,
-    act: impl FnOnce(&mut [Work<'_>], &mut Pools) -> T,
+    pools: &mut GpuPools,
+    act: impl FnOnce(&mut [Work<'_>], &mut GpuPools) -> T,
 ) -> T {
     let drafts = works.iter().flat_map(|work| &work.drafts);
     let minima: Vec<(Arc<str>, Accelerator, Gpus)> = drafts
         .filter_map(|draft| {
             let key = &draft.view.key;
-            let taken = draft.scale.staying().0.saturating_add(draft.reserved.0);
+            let taken = draft
+                .scale
+                .current_excluding_surge()
+                .0
+                .saturating_add(draft.reserved.0);
             let has = counts.get(key).copied().unwrap_or_default();
             let (least, _) = draft.bounds.clamp(Replicas::ZERO);
             let more = least.saturating_sub(has.max(Replicas(taken)));
@@ -155,7 +159,7 @@ pub(super) fn aside_minima<T>(
 
 /// Marks variants whose minimum lacks replicas while more is in use of a pool than it holds: a minimum holds
 /// against GPUs, and its pods wait for them.
-pub(super) fn mark_minima(works: &mut [Work<'_>], pools: &Pools) {
+pub(super) fn mark_minima(works: &mut [Work<'_>], pools: &GpuPools) {
     for draft in works.iter_mut().flat_map(|work| &mut work.drafts) {
         let (min, _) = draft.bounds.clamp(Replicas::ZERO);
         let (count, _) = draft.bounds.clamp(draft.count());
@@ -167,13 +171,13 @@ pub(super) fn mark_minima(works: &mut [Work<'_>], pools: &Pools) {
             |pool: &PoolFigures| matches!(pool.limit, Budget::Finite(cap) if pool.used > cap);
         let by: Vec<PoolFigures> = all.into_iter().filter(is_over).collect();
         if !by.is_empty() {
-            draft.keep(Stage::Limit, Why::MinimumAboveGpus { min, by });
+            draft.keep(PlanStage::Limit, Reason::MinimumAboveGpus { min, by });
         }
     }
 }
 
 /// Names the starts that hold GPUs of the pools of a variant whose growth was cut.
-pub(super) fn mark_held(works: &mut [Work<'_>], pools: &Pools) {
+pub(super) fn mark_held(works: &mut [Work<'_>], pools: &GpuPools) {
     for work in works {
         for draft in work.drafts.iter_mut().filter(|draft| draft.lacks_gpus()) {
             let view = draft.view;
@@ -182,19 +186,19 @@ pub(super) fn mark_held(works: &mut [Work<'_>], pools: &Pools) {
             let mut by = pools.held(&drawn);
             by.retain(|held| held.model != *work.key);
             if !by.is_empty() {
-                draft.keep(Stage::Limit, Why::HeldForStart { by });
+                draft.keep(PlanStage::Limit, Reason::HeldForStart { by });
             }
         }
     }
 }
 
 /// What every pool that a variant draws from holds in the end.
-pub(super) fn figures(works: &[Work<'_>], pools: &Pools) -> Vec<PoolFigures> {
+pub(super) fn figures(works: &[Work<'_>], pools: &GpuPools) -> Vec<PoolFigures> {
     let drawn: BTreeSet<(&Arc<str>, &Accelerator)> = (works.iter())
         .flat_map(|work| &work.drafts)
         .map(|draft| (&draft.view.key.namespace, &draft.view.accelerator))
         .collect();
-    let all: BTreeMap<Pool, PoolFigures> = drawn
+    let all: BTreeMap<GpuPool, PoolFigures> = drawn
         .into_iter()
         .flat_map(|(namespace, accelerator)| pools.figures(namespace, accelerator))
         .map(|figures| (figures.pool(), figures))
@@ -203,7 +207,7 @@ pub(super) fn figures(works: &[Work<'_>], pools: &Pools) -> Vec<PoolFigures> {
 }
 
 /// An inventory that nobody looks at is not known, unless quotas are stated: then those bind alone.
-fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> Pools {
+fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> GpuPools {
     let limiters = cycle.settings.saturation.limiters().unwrap_or_default();
     let physical = match &snapshot.gpus {
         Some(inventory) => inventory.physical(&cycle.settings.node_selector),
@@ -211,7 +215,12 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
         None => Physical::Unlimited,
     };
     let drafts = works.iter().flat_map(|work| &work.drafts);
-    let seen = drafts.map(|draft| (draft.view, gpus(draft).times(draft.scale.staying())));
+    let seen = drafts.map(|draft| {
+        (
+            draft.view,
+            gpus(draft).times(draft.scale.current_excluding_surge()),
+        )
+    });
     let mut managed = ManagedUse::new();
     for (view, held) in seen.chain(unseen(snapshot)) {
         let kind: Arc<str> = view.accelerator.label().into();
@@ -226,7 +235,7 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
     let leaving = (snapshot.gpus.as_ref())
         .map(|inventory| inventory.leaving(&cycle.settings.node_selector))
         .unwrap_or_default();
-    let mut pools = Pools::new(physical, limiters, managed).with_leaving(leaving);
+    let mut pools = GpuPools::new(physical, limiters, managed).with_leaving(leaving);
     if let Some(GpuInventory::Nodes { pods, .. }) = snapshot.gpus.as_deref() {
         let holders = Holders::of(pods);
         for draft in works.iter().flat_map(|work| &work.drafts) {
@@ -288,7 +297,7 @@ impl<'a> Holders<'a> {
 /// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has no node. They were
 /// granted their GPUs before, and will take them. Pods of variants and those that hold GPUs are watched each
 /// by itself: what has a node by the one and is not told of by the other holds its GPUs, too.
-fn unplaced(draft: &Draft<'_>, holders: &Holders<'_>) -> Replicas {
+fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     let view = draft.view;
     let is_placed = |pod: &&PodView| pod.readiness == Readiness::Ready || pod.node.is_some();
     let are_named = holders.concern(view);
@@ -301,21 +310,21 @@ fn unplaced(draft: &Draft<'_>, holders: &Holders<'_>) -> Replicas {
     waiting.max(count(&missed))
 }
 
-fn gpus(draft: &Draft<'_>) -> Gpus {
+fn gpus(draft: &PendingDecision<'_>) -> Gpus {
     draft.view.template.gpus_per_replica()
 }
 
 /// What a variant has or was granted before: replicas that exist, but for those that a rollout has for a
 /// while, that were published, or that have their GPUs.
-fn granted(draft: &Draft<'_>) -> Replicas {
-    let existing = draft.scale.staying();
+fn granted(draft: &PendingDecision<'_>) -> Replicas {
+    let existing = draft.scale.current_excluding_surge();
     let reserved = Replicas(existing.0.saturating_add(draft.reserved.0));
     draft.base().max(reserved)
 }
 
 /// Takes the GPUs of replicas up to `count` that do not exist, as far as they are not taken yet.
-pub(super) fn take(draft: &mut Draft<'_>, count: Replicas, pools: &mut Pools) {
-    let missing = count.saturating_sub(draft.scale.staying());
+pub(super) fn take(draft: &mut PendingDecision<'_>, count: Replicas, pools: &mut GpuPools) {
+    let missing = count.saturating_sub(draft.scale.current_excluding_surge());
     let more = missing.saturating_sub(draft.reserved);
     let view = draft.view;
     let taken = gpus(draft).at_least_one().times(more);
@@ -325,7 +334,7 @@ pub(super) fn take(draft: &mut Draft<'_>, count: Replicas, pools: &mut Pools) {
 
 /// Published replicas and minima take their GPUs before anybody else does. A model that may share a
 /// budget by priority claims its own anew, minima included, unless it stays as it was published.
-fn reserve(work: &mut Work<'_>, pools: &mut Pools) {
+fn reserve(work: &mut Work<'_>, pools: &mut GpuPools) {
     if !matches!(work.sharing, Sharing::Asked(_)) {
         reserve_owed(work, pools);
     } else if work.growth.is_none() {
@@ -337,15 +346,15 @@ fn reserve(work: &mut Work<'_>, pools: &mut Pools) {
 }
 
 /// Published replicas and minima take their GPUs.
-fn reserve_owed(work: &mut Work<'_>, pools: &mut Pools) {
+fn reserve_owed(work: &mut Work<'_>, pools: &mut GpuPools) {
     for draft in &mut work.drafts {
-        let owed = draft.owed();
+        let owed = draft.guaranteed();
         take(draft, owed, pools);
     }
 }
 
 /// Serves the growth of voted models out of shared pools.
-fn share_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
+fn share_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
     let contests: BTreeMap<ModelKey, Contest> = works
         .iter()
         .filter_map(|work| Some((work.key.clone(), contest(work)?)))
@@ -358,7 +367,7 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
         let Some(growth) = work.growth.take() else {
             continue;
         };
-        let rest = cost_aware(&growth.candidates, &growth.mandates, Method::Greedy).changes;
+        let rest = cost_aware(&growth.candidates, &growth.role_targets, Method::Greedy).changes;
         for draft in &mut work.drafts {
             let key = &draft.view.key;
             match (shares.get(key), rest.get(key)) {
@@ -366,11 +375,18 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
                 (None, Some(kept)) => {
                     let count = draft.count();
                     let to = reached(draft.scale, count, kept).unwrap_or(count);
-                    draft.step(Stage::Optimizer, to, Why::Optimized(kept.why.clone()));
+                    draft.step(
+                        PlanStage::Optimizer,
+                        to,
+                        Reason::Optimized(kept.why.clone()),
+                    );
                 }
                 (None, None) => {
                     let (state, queue) = (draft.metrics, growth.queue);
-                    draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state, queue });
+                    draft.keep(
+                        PlanStage::Optimizer,
+                        Reason::NoUsableMetrics { state, queue },
+                    );
                 }
             }
         }
@@ -395,15 +411,15 @@ fn contest(work: &Work<'_>) -> Option<Contest> {
     Some(Contest {
         priority: work.policy.priority,
         contenders: contenders.collect(),
-        mandates: growth.mandates.clone(),
+        role_targets: growth.role_targets.clone(),
     })
 }
 
 /// The model lacks capacity, so what was published stays even where nothing is granted. What a rollout
 /// has for a while was counted on, and asks for its GPUs afterwards.
-fn take_share(draft: &mut Draft<'_>, shared: &Change<WhyShared>) {
+fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange<WhyShared>) {
     let standing = draft.count();
-    if shared.to > draft.standing() {
+    if shared.to > draft.committed() {
         let taken = shared.to.saturating_sub(draft.scale.current);
         draft.reserved = draft.reserved.max(taken);
     }
@@ -412,18 +428,18 @@ fn take_share(draft: &mut Draft<'_>, shared: &Change<WhyShared>) {
         why => why.clone(),
     };
     let to = kept(draft.scale, shared.to).max(standing);
-    draft.step(Stage::Optimizer, to, Why::Shared(why));
+    draft.step(PlanStage::Optimizer, to, Reason::Shared(why));
 }
 
 /// Cuts the growth of all other models to what is left.
-fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut Pools) {
+fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
     let requests: Vec<GrowthRequest> = works.iter().flat_map(|work| requests(work)).collect();
     let grants = allocate(&requests, pools);
     for draft in works.iter_mut().flat_map(|work| &mut work.drafts) {
         let key: &VariantKey = &draft.view.key;
         if let Some(grant) = grants.get(key) {
-            let why = Why::Limited(grant.change.why.clone());
-            draft.step(Stage::Limit, grant.change.to, why);
+            let why = Reason::Limited(grant.change.why.clone());
+            draft.step(PlanStage::Limit, grant.change.to, why);
         }
     }
 }

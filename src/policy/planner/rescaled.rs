@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::limits::{aside_minima, drawn};
-use super::voted::Ballot;
-use super::{Cycle, Work, boundary};
-use crate::policy::analyzers::Chair;
+use super::multi_analyzer::AnalyzerDecision;
+use super::{Cycle, Work, scale_to_zero};
+use crate::policy::analyzers::AnalyzerConfig;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
-use crate::policy::combine::{Anchor, Hold};
-use crate::policy::draft::Draft;
+use crate::policy::combine::{BlockReason, CapacitySource};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{
-    DemandGap, Need, Pool, Pools, RescaleSwitches, ShareVariant, Sharer, Turn, WhyRescaled,
-    Withheld, by_headroom, rescale,
+    DemandGap, GpuDemand, GpuPool, GpuPools, RescaleCandidate, RescaleSwitches, ShareVariant, Turn,
+    WhyRescaled, Withheld, by_headroom, rescale,
 };
-use crate::policy::plan::{MetricsState, Stage, Why};
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{MetricsState, PlanStage, Reason};
 use crate::policy::units::Replicas;
 
 /// A model that may share a budget.
@@ -25,7 +25,7 @@ pub(super) struct Share {
     analyzer: AnalyzerName,
     /// Utilization that growth aims at.
     scale_up: f64,
-    sharer: Sharer,
+    sharer: RescaleCandidate,
 }
 
 /// What a model has to do with budgets that are shared by priority.
@@ -44,13 +44,13 @@ impl Sharing {
     pub(super) fn of(
         cycle: &Cycle<'_>,
         work: &Work<'_>,
-        chairs: &[Chair],
-        ballot: &Ballot,
+        configs: &[AnalyzerConfig],
+        decision: &AnalyzerDecision,
     ) -> Self {
         if !is_asked(cycle, work) {
             return Self::None;
         }
-        Share::of(work, chairs, ballot).map_or_else(Self::Unknown, Self::Asked)
+        Share::of(work, configs, decision).map_or_else(Self::Unknown, Self::Asked)
     }
 
     /// Of a model of which nobody is heard.
@@ -71,41 +71,45 @@ impl Sharing {
 }
 
 impl Share {
-    fn of(work: &Work<'_>, chairs: &[Chair], ballot: &Ballot) -> Result<Self, DemandGap> {
-        if let Some(gap) = ballot.gap() {
+    fn of(
+        work: &Work<'_>,
+        configs: &[AnalyzerConfig],
+        decision: &AnalyzerDecision,
+    ) -> Result<Self, DemandGap> {
+        if let Some(gap) = decision.gap() {
             return Err(gap);
         }
         // Replicas on their way up hold GPUs and serve nobody yet: they have nothing to tell.
-        let is_silent = |draft: &&Draft<'_>| {
+        let is_silent = |draft: &&PendingDecision<'_>| {
             draft.figures.reporting < draft.scale.ready.0
-                || !ballot.candidates.contains_key(&draft.view.key)
+                || !decision.candidates.contains_key(&draft.view.key)
         };
         if let Some(draft) = work.drafts.iter().find(is_silent) {
             let variant = draft.view.key.clone();
             return Err(DemandGap::Silent { variant });
         }
-        let by = match &ballot.consensus.anchor {
-            Anchor::Sized { by } => *by,
+        let by = match &decision.consensus.anchor {
+            CapacitySource::Sized { by } => *by,
             anchor => {
                 let anchor = anchor.clone();
-                let hold = Hold::Unsized { anchor };
+                let hold = BlockReason::Unsized { anchor };
                 return Err(DemandGap::Held { hold });
             }
         };
         let partial = || DemandGap::Partial {
-            missing: ballot.missing(),
+            missing: decision.missing(),
         };
         // Nobody tells how large the requests are that wait for a model without replicas.
-        let is_served = |draft: &Draft<'_>| draft.scale.current > Replicas::ZERO;
+        let is_served = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
         let is_whole = by != AnalyzerName::Saturation
             || !work.drafts.iter().any(is_served)
-            || (ballot.opinions.tokens.as_ref()).is_none_or(|said| said.model.is_demand_known);
+            || (decision.opinions.tokens.as_ref()).is_none_or(|said| said.model.is_demand_known);
         if !is_whole {
             return Err(partial());
         }
-        let chair = chairs.iter().find(|chair| chair.analyzer == by);
-        let said = ballot.opinions.assessments.get(&by);
-        let (chair, said) = chair.zip(said).ok_or_else(partial)?;
+        let config = configs.iter().find(|config| config.analyzer == by);
+        let said = decision.opinions.assessments.get(&by);
+        let (config, said) = config.zip(said).ok_or_else(partial)?;
         let roles: BTreeSet<ServingRole> = (work.drafts.iter())
             .map(|draft| draft.view.template.role)
             .collect();
@@ -115,7 +119,7 @@ impl Share {
             .collect();
         let variants = work.drafts.iter().filter_map(|draft| {
             let key = &draft.view.key;
-            let bounds = ballot.candidates.get(key)?.bounds;
+            let bounds = decision.candidates.get(key)?.bounds;
             let sized = said.variants.get(key);
             let variant = ShareVariant {
                 bounds,
@@ -126,8 +130,8 @@ impl Share {
         });
         Ok(Self {
             analyzer: by,
-            scale_up: chair.band.scale_up,
-            sharer: Sharer {
+            scale_up: config.band.scale_up,
+            sharer: RescaleCandidate {
                 priority: work.policy.priority,
                 demand: demand.ok_or_else(partial)?,
                 variants: variants.collect(),
@@ -138,8 +142,8 @@ impl Share {
 
 /// Leaves budgets alone that a model holds GPUs of whose demand is not known in full: nobody gives
 /// replicas up for what is not known. Every model that draws from one says so.
-pub(super) fn withdraw(works: &mut [Work<'_>], pools: &Pools) {
-    let holds = |draft: &Draft<'_>| draft.scale.current > Replicas::ZERO;
+pub(super) fn withdraw(works: &mut [Work<'_>], pools: &GpuPools) {
+    let holds = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
     let withholds = |work: &Work<'_>| match &work.sharing {
         Sharing::Unknown(gap) if work.drafts.iter().any(holds) => Some(Arc::new(Withheld {
             model: work.key.clone(),
@@ -147,7 +151,7 @@ pub(super) fn withdraw(works: &mut [Work<'_>], pools: &Pools) {
         })),
         _ => None,
     };
-    let mut unheard: BTreeMap<Pool, Arc<Withheld>> = BTreeMap::new();
+    let mut unheard: BTreeMap<GpuPool, Arc<Withheld>> = BTreeMap::new();
     for work in works.iter() {
         if let Some(withheld) = withholds(work) {
             for pool in drawn(work, pools) {
@@ -169,7 +173,7 @@ pub(super) fn withdraw(works: &mut [Work<'_>], pools: &Pools) {
         if let Some(withheld) = withheld {
             work.sharing = Sharing::None;
             for draft in &mut work.drafts {
-                draft.keep(Stage::Limit, Why::Withheld(Arc::clone(&withheld)));
+                draft.keep(PlanStage::Limit, Reason::Withheld(Arc::clone(&withheld)));
             }
         }
     }
@@ -181,12 +185,12 @@ fn is_asked(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
     settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace))
 }
 
-fn shared_part(draft: &Draft<'_>) -> ShareVariant {
+fn shared_part(draft: &PendingDecision<'_>) -> ShareVariant {
     ShareVariant {
         role: draft.view.template.role,
         accelerator: draft.view.accelerator.clone(),
         gpus: draft.view.template.gpus_per_replica(),
-        current: draft.scale.staying(),
+        current: draft.scale.current_excluding_surge(),
         bounds: draft.bounds,
         cost: draft.view.cost,
         per_replica: 0.0,
@@ -196,7 +200,7 @@ fn shared_part(draft: &Draft<'_>) -> ShareVariant {
 /// Shares every contended budget whose switch is on, and says how each would be shared by headroom.
 /// Models that are served here claim nothing else. Starts from zero take what is free before models
 /// that are not of higher priority take their shares.
-pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut Pools) {
+pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut GpuPools) {
     let asked: BTreeMap<ModelKey, Share> = works
         .iter_mut()
         .filter_map(|work| Some((work.key.clone(), work.sharing.take()?)))
@@ -207,7 +211,7 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
     let switches = switches(cycle, &asked);
     let needs = asked
         .iter()
-        .map(|(key, share)| (key.clone(), Need::of(&share.sharer, share.scale_up)))
+        .map(|(key, share)| (key.clone(), GpuDemand::of(&share.sharer, share.scale_up)))
         .collect();
     let sharers = in_one_unit(asked);
     let mut headroom = by_headroom(&sharers, &needs, &switches, pools);
@@ -233,10 +237,12 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
                     _ => change.to.max(draft.count()),
                 };
                 if matches!(change.why, WhyRescaled::Filled { .. }) {
-                    let filled = change.to.saturating_sub(draft.scale.staying());
+                    let filled = change
+                        .to
+                        .saturating_sub(draft.scale.current_excluding_surge());
                     draft.reserved = draft.reserved.max(filled);
                 }
-                draft.step(Stage::Optimizer, to, Why::Rescaled(change.why));
+                draft.step(PlanStage::Optimizer, to, Reason::Rescaled(change.why));
             }
         }
     }
@@ -244,11 +250,11 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
 
 /// Models that something may be started of, the highest priority first, each with the pools that it draws
 /// from.
-struct Starts(Vec<(usize, f64, BTreeSet<Pool>)>);
+struct Starts(Vec<(usize, f64, BTreeSet<GpuPool>)>);
 
 impl Starts {
-    fn of(cycle: &Cycle<'_>, works: &[Work<'_>], pools: &Pools) -> Self {
-        let asked = boundary::asked_at_zero(cycle, works).into_iter();
+    fn of(cycle: &Cycle<'_>, works: &[Work<'_>], pools: &GpuPools) -> Self {
+        let asked = scale_to_zero::asked_at_zero(cycle, works).into_iter();
         let placed = asked.filter_map(|index| {
             let work = works.get(index)?;
             Some((index, work.policy.priority, drawn(work, pools)))
@@ -263,15 +269,15 @@ impl Starts {
         cycle: &Cycle<'_>,
         works: &mut [Work<'_>],
         turn: &Turn<'_>,
-        pools: &mut Pools,
+        pools: &mut GpuPools,
     ) -> Vec<VariantKey> {
-        let is_due = |start: &(usize, f64, BTreeSet<Pool>)| {
+        let is_due = |start: &(usize, f64, BTreeSet<GpuPool>)| {
             let (_, priority, drawn) = start;
             *priority >= turn.priority && !drawn.is_disjoint(turn.pools)
         };
         let (due, later) = std::mem::take(&mut self.0).into_iter().partition(is_due);
         self.0 = later;
-        let due: Vec<(usize, f64, BTreeSet<Pool>)> = due;
+        let due: Vec<(usize, f64, BTreeSet<GpuPool>)> = due;
         if due.is_empty() {
             return Vec::new();
         }
@@ -281,12 +287,12 @@ impl Starts {
                 let Some(work) = works.get_mut(start.0) else {
                     continue;
                 };
-                if let Some(variant) = boundary::start_if_free(cycle, work, pools) {
+                if let Some(variant) = scale_to_zero::start_if_free(cycle, work, pools) {
                     started.push(variant);
                     continue;
                 }
                 if start.1 > turn.priority {
-                    boundary::hold(cycle, work, pools);
+                    scale_to_zero::hold(cycle, work, pools);
                 }
                 self.0.push(start);
             }
@@ -308,7 +314,7 @@ fn switches(cycle: &Cycle<'_>, asked: &BTreeMap<ModelKey, Share>) -> RescaleSwit
 }
 
 /// Demands of analyzers with different units are compared in GPUs.
-fn in_one_unit(asked: BTreeMap<ModelKey, Share>) -> BTreeMap<ModelKey, Sharer> {
+fn in_one_unit(asked: BTreeMap<ModelKey, Share>) -> BTreeMap<ModelKey, RescaleCandidate> {
     let units: BTreeSet<AnalyzerName> = asked.values().map(|share| share.analyzer).collect();
     let is_one = units.len() == 1;
     asked

@@ -1,8 +1,8 @@
 //! Models whose requests wait although something could be done about it.
 
 use super::{Cycle, Work};
-use crate::policy::draft::Draft;
-use crate::policy::plan::{Outcome, Why};
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{DecisionOutcome, Reason};
 use crate::policy::units::Replicas;
 
 /// Says of every variant that could grow, and does not, that requests wait for its model, and why it
@@ -11,21 +11,22 @@ use crate::policy::units::Replicas;
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
         let standing = cycle.learned.backlogs.standing(work.key, cycle.now);
-        let serves = |draft: &Draft<'_>| draft.scale.ready > Replicas::ZERO;
-        let is_coming =
-            |draft: &Draft<'_>| draft.scale.is_pending() || draft.count() > draft.scale.current;
+        let serves = |draft: &PendingDecision<'_>| draft.scale.ready > Replicas::ZERO;
+        let is_coming = |draft: &PendingDecision<'_>| {
+            draft.scale.is_pending() || draft.count() > draft.scale.current
+        };
         let Some(lasts) = standing else { continue };
         if !work.drafts.iter().any(serves) || work.drafts.iter().any(is_coming) {
             continue;
         }
         for draft in &mut work.drafts {
             let is_free = draft.bounds.leaves_room_above(draft.count());
-            if !is_free || draft.outcome != Outcome::Analyzed {
+            if !is_free || draft.outcome != DecisionOutcome::Analyzed {
                 continue;
             }
             if let Some((stage, because)) = draft.judgement() {
                 let because = Box::new(because.clone());
-                draft.keep(stage, Why::Unserved { lasts, because });
+                draft.keep(stage, Reason::Unserved { lasts, because });
             }
         }
     }

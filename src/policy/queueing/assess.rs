@@ -3,15 +3,15 @@
 mod figures;
 mod input;
 
-pub use figures::{ModelFigures, Supply, Unsized, VariantFigures, supply};
-pub use input::{DEFAULT_BATCH, ModelInput, ReplicaInput, VariantInput};
+pub use figures::{QueueingModelFigures, QueueingVariantFigures, Supply, Unsized, supply};
+pub use input::{DEFAULT_BATCH, QueueingModelInput, QueueingReplicaInput, QueueingVariantInput};
 
 use std::collections::BTreeMap;
 
 use super::learned::LearnedParameters;
 use super::performance::ReplicaModel;
 use super::quantity::{Millis, RequestRate};
-use super::service::{ReplicaShape, ServiceParameters, Workload};
+use super::service::{ReplicaRoom, ServiceParameters, Workload};
 use super::sizing::{Sizing, SizingError};
 use super::targets::{Latencies, ModelTargets, model_targets};
 use super::tuner::Tuned;
@@ -20,7 +20,7 @@ use crate::policy::capacity::{
 };
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::units::Replicas;
-use crate::policy::zero::Activity;
+use crate::policy::zero::ModelActivity;
 
 /// Requests that may wait in front of a replica when it is sized.
 const SIZING_QUEUE: u32 = 100;
@@ -32,16 +32,16 @@ const SIZING_QUEUE: u32 = 100;
 /// capacity is enough then.
 pub fn assess(
     key: &ModelKey,
-    model: &ModelInput,
+    model: &QueueingModelInput,
     learned: &LearnedParameters,
-) -> (Assessment, ModelFigures) {
+) -> (Assessment, QueueingModelFigures) {
     let known: BTreeMap<&VariantKey, &Tuned> = model
         .variants
         .keys()
         .filter_map(|variant| Some((variant, learned.get(key, variant)?)))
         .collect();
     let of_model = model.workload();
-    let workloads = |variant: &VariantKey, input: &VariantInput| {
+    let workloads = |variant: &VariantKey, input: &QueueingVariantInput| {
         let remembered = || known.get(variant).map(|tuned| tuned.workload);
         input.workload().or(of_model).or_else(remembered)
     };
@@ -51,7 +51,7 @@ pub fn assess(
     });
     let observed = model.latencies();
     let targets = model_targets(&model.policy, model.class_targets, parameters, observed);
-    let variants: BTreeMap<VariantKey, VariantFigures> = model
+    let variants: BTreeMap<VariantKey, QueueingVariantFigures> = model
         .variants
         .iter()
         .map(|(variant, input)| {
@@ -60,16 +60,16 @@ pub fn assess(
             (variant.clone(), measure(input, tuned, workload, targets))
         })
         .collect();
-    let figures = ModelFigures::of(targets, observed, variants);
+    let figures = QueueingModelFigures::of(targets, observed, variants);
     (assessment(model, &figures), figures)
 }
 
 fn measure(
-    input: &VariantInput,
+    input: &QueueingVariantInput,
     tuned: Option<&Tuned>,
     workload: Option<Workload>,
     targets: Option<ModelTargets>,
-) -> VariantFigures {
+) -> QueueingVariantFigures {
     let demand = input.demand();
     let parameters = tuned.map(|tuned| tuned.estimate.parameters);
     let sizing = size(input, parameters, workload, targets);
@@ -81,7 +81,7 @@ fn measure(
             input.pending,
         )
     });
-    VariantFigures {
+    QueueingVariantFigures {
         busy: input.busy(),
         unknown: input.unknown(),
         demand,
@@ -96,7 +96,7 @@ fn measure(
 }
 
 fn size(
-    input: &VariantInput,
+    input: &QueueingVariantInput,
     parameters: Option<ServiceParameters>,
     workload: Option<Workload>,
     targets: Option<ModelTargets>,
@@ -107,7 +107,7 @@ fn size(
     let parameters = parameters.ok_or(Unsized::NothingLearned)?;
     let workload = workload.ok_or(Unsized::NoWorkload)?;
     let targets = targets.ok_or(Unsized::NoTargets)?;
-    let shape = ReplicaShape {
+    let shape = ReplicaRoom {
         batch: input.batch.unwrap_or(DEFAULT_BATCH),
         queue: SIZING_QUEUE,
     };
@@ -117,13 +117,13 @@ fn size(
     sizing.map_err(|error| Unsized::Impossible(error.to_string()))
 }
 
-fn assessment(model: &ModelInput, figures: &ModelFigures) -> Assessment {
-    let is_unsized = |(key, input): (&VariantKey, &VariantInput)| {
+fn assessment(model: &QueueingModelInput, figures: &QueueingModelFigures) -> Assessment {
+    let is_unsized = |(key, input): (&VariantKey, &QueueingVariantInput)| {
         let own = figures.variants.get(key);
         input.ready.max(input.pending) > Replicas::ZERO
             && own.is_none_or(|own| own.supply.is_none())
     };
-    if model.activity == Activity::Idle && model.whole().any(is_unsized) {
+    if model.activity == ModelActivity::Idle && model.whole().any(is_unsized) {
         return idle(model);
     }
     let mut variants = BTreeMap::new();
@@ -155,8 +155,8 @@ fn assessment(model: &ModelInput, figures: &ModelFigures) -> Assessment {
 
 /// No demand, and replicas that serve whole requests counted as such. Of roles it has no opinion, as
 /// ever: it would release what it never asks for.
-fn idle(model: &ModelInput) -> Assessment {
-    let counted = |input: &VariantInput| {
+fn idle(model: &QueueingModelInput) -> Assessment {
+    let counted = |input: &QueueingVariantInput| {
         VariantCapacity::counted(ServingRole::Both, input.ready, input.pending)
     };
     Assessment {

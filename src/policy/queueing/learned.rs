@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::assess::ModelInput;
+use super::assess::QueueingModelInput;
 use super::tuner::{Tuned, TunerSettings, tune};
 use crate::policy::key::{ModelKey, VariantKey};
 
@@ -38,7 +38,7 @@ impl LearnedParameters {
     /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.
     #[must_use]
-    pub fn learn(&self, models: &BTreeMap<ModelKey, ModelInput>) -> Self {
+    pub fn learn(&self, models: &BTreeMap<ModelKey, QueueingModelInput>) -> Self {
         let settings = TunerSettings::default();
         let mut left = MAX_VARIANTS;
         let mut learned = BTreeMap::new();

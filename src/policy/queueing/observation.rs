@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::performance::ReplicaModel;
 use super::quantity::{Millis, RequestRate};
-use super::service::{ReplicaShape, ServiceParameters, Workload};
+use super::service::{ReplicaRoom, ServiceParameters, Workload};
 
 /// Share of an observed time between tokens that a first guess takes for the empty iteration.
 const ITERATION_SHARE: f64 = 0.9;
 
 /// One replica over one measuring interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Observation {
+pub struct ReplicaObservation {
     /// Requests that it was sent.
     pub rate: RequestRate,
     /// Their mean size.
@@ -24,7 +24,7 @@ pub struct Observation {
     pub inter_token_latency: Millis,
 }
 
-impl Observation {
+impl ReplicaObservation {
     /// Whether every figure is above zero and finite; nothing can be learned otherwise.
     pub fn is_usable(&self) -> bool {
         let figures = [
@@ -61,7 +61,7 @@ impl Observation {
     /// The replica, with ten batches of requests allowed to wait: the filter looks at replicas that
     /// may be overloaded.
     pub(super) fn model(&self, parameters: &ServiceParameters) -> Option<ReplicaModel> {
-        let shape = ReplicaShape {
+        let shape = ReplicaRoom {
             batch: self.batch,
             queue: self.batch.saturating_mul(10),
         };

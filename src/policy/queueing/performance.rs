@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::bisection::TOLERANCE;
 use super::chain::{BirthDeathQueue, Equilibrium, QueueError};
 use super::quantity::{Millis, RequestRate};
-use super::service::{InvalidModel, ReplicaShape, ServiceParameters, Workload};
+use super::service::{InvalidModel, ReplicaRoom, ServiceParameters, Workload};
 
 /// Distance of the rates that can be analysed from an idle and from a full replica.
 pub const RATE_MARGIN: f64 = 1e-3;
@@ -79,7 +79,7 @@ impl ReplicaModel {
     pub fn new(
         parameters: ServiceParameters,
         workload: Workload,
-        shape: ReplicaShape,
+        shape: ReplicaRoom,
     ) -> Result<Self, PerformanceError> {
         let rates = parameters.rates(workload, shape)?;
         Ok(Self {

@@ -32,7 +32,7 @@ pub struct Workload {
 
 /// Room of one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplicaShape {
+pub struct ReplicaRoom {
     /// Requests worked on at once; the engine's `max-num-seqs`.
     pub batch: u32,
     /// Requests that may wait in front of it.
@@ -127,7 +127,7 @@ impl ServiceParameters {
     pub(super) fn rates(
         &self,
         work: Workload,
-        shape: ReplicaShape,
+        shape: ReplicaRoom,
     ) -> Result<Vec<f64>, InvalidModel> {
         self.check(work, shape)?;
         let rates: Vec<f64> = (1..=shape.batch)
@@ -144,7 +144,7 @@ impl ServiceParameters {
         }
     }
 
-    fn check(&self, work: Workload, shape: ReplicaShape) -> Result<(), InvalidModel> {
+    fn check(&self, work: Workload, shape: ReplicaRoom) -> Result<(), InvalidModel> {
         if !(1..=MAX_BATCH).contains(&shape.batch) {
             return Err(InvalidModel::Batch(shape.batch));
         }
@@ -187,7 +187,7 @@ impl Workload {
     }
 }
 
-impl ReplicaShape {
+impl ReplicaRoom {
     /// Requests that find room: worked on and waiting.
     pub(super) fn room(self) -> u32 {
         self.batch.saturating_add(self.queue)

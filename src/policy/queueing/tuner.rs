@@ -9,11 +9,11 @@ mod recovery;
 
 use serde::{Deserialize, Serialize};
 
-pub use estimate::{Bounds, Covariance, Estimate, InvalidEstimate};
+pub use estimate::{Covariance, Estimate, InvalidEstimate, ParameterBounds};
 pub use recovery::{PATIENCE, Tuned, tune};
 
 use super::matrix::{Matrix, dot};
-use super::observation::Observation;
+use super::observation::ReplicaObservation;
 use super::quantity::Millis;
 use super::service::ServiceParameters;
 
@@ -82,7 +82,7 @@ impl TunerSettings {
     }
 
     /// Variances of the latencies of an observation: the diagonal of R.
-    pub fn observation_noise(&self, observation: &Observation) -> [f64; 2] {
+    pub fn observation_noise(&self, observation: &ReplicaObservation) -> [f64; 2] {
         let relative = (self.error_level / self.percentile).powi(2) / self.noise_factor;
         observation
             .latencies()
@@ -94,7 +94,7 @@ impl TunerSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TuningStep {
     /// What was observed.
-    pub observation: Observation,
+    pub observation: ReplicaObservation,
     /// Time to first token and time between tokens that were expected.
     pub expected: Option<[Millis; 2]>,
     /// Their derivatives by α, β and γ.
@@ -140,7 +140,7 @@ impl Filter {
     pub fn new(
         settings: &TunerSettings,
         start: &Estimate,
-        first: &Observation,
+        first: &ReplicaObservation,
     ) -> Result<Self, InvalidTunerSetting> {
         settings.check()?;
         Ok(Self {
@@ -150,7 +150,11 @@ impl Filter {
     }
 
     /// Learns from one observation. The estimate is returned as it was unless it is accepted.
-    pub fn step(&self, estimate: &Estimate, observation: &Observation) -> (Estimate, TuningStep) {
+    pub fn step(
+        &self,
+        estimate: &Estimate,
+        observation: &ReplicaObservation,
+    ) -> (Estimate, TuningStep) {
         let mut step = TuningStep {
             observation: *observation,
             expected: None,
@@ -225,7 +229,7 @@ fn updated(
 }
 
 /// Central differences of the expected latencies.
-fn derivatives(at: &ServiceParameters, observation: &Observation) -> Option<Matrix<2, 3>> {
+fn derivatives(at: &ServiceParameters, observation: &ReplicaObservation) -> Option<Matrix<2, 3>> {
     let mut columns = [[0.0; 2]; 3];
     for (index, (column, value)) in columns.iter_mut().zip(vector(at)).enumerate() {
         let step = if value == 0.0 {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::report::{Listener, Load, Report};
+use super::report::{ReplicaLoad, Report, SampleReader};
 use crate::policy::plan::{SaturationFigures, Spare, VariantFigures};
 use crate::policy::snapshot::VariantView;
 use crate::settings::SaturationThresholds;
 
 /// The figures of one model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::policy) struct Analysis {
+pub(in crate::policy) struct SaturationAnalysis {
     /// Figures of the model.
     pub(in crate::policy) figures: SaturationFigures,
     /// Spare capacity, beside its triggers.
@@ -22,7 +22,7 @@ pub(in crate::policy) struct Analysis {
     pub(in crate::policy) newest: Option<Spare>,
 }
 
-impl Analysis {
+impl SaturationAnalysis {
     /// Spare capacity once one of `published` replicas is gone, with the load of the non-saturated
     /// ones of today spread over the rest; `None` where nobody is left to carry it.
     pub(in crate::policy) fn after_shrink(&self, published: u32) -> Option<Spare> {
@@ -82,7 +82,7 @@ struct Newest {
 }
 
 impl Newest {
-    fn add(&mut self, load: Load, pod: &Arc<str>, thresholds: &SaturationThresholds) {
+    fn add(&mut self, load: ReplicaLoad, pod: &Arc<str>, thresholds: &SaturationThresholds) {
         add(&mut self.figures, &mut self.sums, load, pod, thresholds);
     }
 
@@ -96,15 +96,15 @@ impl Newest {
 /// in which they are given.
 pub(in crate::policy) fn analyze(
     members: &[&VariantView],
-    listener: Listener<'_>,
+    reader: SampleReader<'_>,
     thresholds: &SaturationThresholds,
-) -> (Analysis, Vec<VariantFigures>) {
+) -> (SaturationAnalysis, Vec<VariantFigures>) {
     let mut figures = SaturationFigures::default();
     let (mut sums, mut load) = (Sums::default(), Sums::default());
     let mut newest = Newest::default();
     let mut variants = Vec::with_capacity(members.len());
     for view in members {
-        let (variant, own) = measure(view, listener, thresholds, (&mut load, &mut newest));
+        let (variant, own) = measure(view, reader, thresholds, (&mut load, &mut newest));
         figures.replicas += variant.reporting;
         figures.non_saturated += variant.non_saturated;
         figures.stale += variant.stale;
@@ -117,7 +117,7 @@ pub(in crate::policy) fn analyze(
     (figures.spare_kv, figures.spare_queue) = sums.means(figures.non_saturated);
     let spare = compare(figures.spare_kv, figures.spare_queue, thresholds);
     figures.scale_up = figures.replicas > 0 && !spare.is_sufficient();
-    let mut analysis = Analysis {
+    let mut analysis = SaturationAnalysis {
         figures,
         spare,
         thresholds: *thresholds,
@@ -131,20 +131,20 @@ pub(in crate::policy) fn analyze(
 
 fn measure(
     view: &VariantView,
-    listener: Listener<'_>,
+    reader: SampleReader<'_>,
     thresholds: &SaturationThresholds,
     (all, newest): (&mut Sums, &mut Newest),
 ) -> (VariantFigures, Sums) {
     let mut figures = VariantFigures::default();
     // What is left below the thresholds, over the non-saturated.
     let mut sums = Sums::default();
-    for (pod, report) in listener.reports(view) {
+    for (pod, report) in reader.reports(view) {
         figures.ready += 1;
         match report {
             Report::Usable(load) => {
                 all.kv += load.kv.unwrap_or(0.0);
                 all.queue += load.queue.unwrap_or(0.0);
-                if listener.is_newest(pod) {
+                if reader.is_newest(pod) {
                     newest.add(load, &pod.name, thresholds);
                 }
                 add(&mut figures, &mut sums, load, &pod.name, thresholds);
@@ -160,7 +160,7 @@ fn measure(
 fn add(
     figures: &mut VariantFigures,
     sums: &mut Sums,
-    load: Load,
+    load: ReplicaLoad,
     pod: &Arc<str>,
     thresholds: &SaturationThresholds,
 ) {

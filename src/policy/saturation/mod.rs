@@ -8,6 +8,6 @@ mod analysis;
 mod report;
 mod targets;
 
-pub(super) use analysis::{Analysis, analyze};
-pub(super) use report::Listener;
+pub(super) use analysis::{SaturationAnalysis, analyze};
+pub(super) use report::SampleReader;
 pub(super) use targets::decide;

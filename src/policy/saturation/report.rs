@@ -22,7 +22,7 @@ const QUEUE_RANGE: RangeInclusive<f64> = 0.0..=f64::MAX;
 
 /// Reads one collection as of one moment.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::policy) struct Listener<'a> {
+pub(in crate::policy) struct SampleReader<'a> {
     metrics: &'a MetricsSnapshot,
     bands: &'a FreshnessBands,
     /// Time since the samples were collected, which adds to their age.
@@ -47,7 +47,7 @@ enum Collection {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Report {
     /// Something to act on.
-    Usable(Load),
+    Usable(ReplicaLoad),
     /// A sample that is too old to act on: what it was taken from may be under any load by now.
     Outdated,
     /// No sample that is young enough to be one and a number in its range.
@@ -56,7 +56,7 @@ pub(super) enum Report {
 
 /// Load of one replica; at least one of the two is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Load {
+pub(super) struct ReplicaLoad {
     /// Share of the KV cache in use.
     pub(super) kv: Option<f64>,
     /// Requests waiting.
@@ -65,7 +65,7 @@ pub(super) struct Load {
     pub(super) stale: bool,
 }
 
-impl<'a> Listener<'a> {
+impl<'a> SampleReader<'a> {
     /// Reads `metrics` as of `now`, unless they have been kept for longer than `reuse`.
     pub(in crate::policy) fn new(
         metrics: &'a MetricsSnapshot,
@@ -264,7 +264,7 @@ impl<'a> Listener<'a> {
             // Beyond the unavailable threshold a sample is none.
             (None, None) => Report::Nothing,
             _ if is_outdated(kv) || is_outdated(queue) => Report::Outdated,
-            (kv, queue) => Report::Usable(Load {
+            (kv, queue) => Report::Usable(ReplicaLoad {
                 stale: [kv, queue].iter().flatten().any(|value| value.stale),
                 kv: kv.map(|value| value.value),
                 queue: queue.map(|value| value.value),

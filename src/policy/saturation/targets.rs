@@ -4,25 +4,25 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::analysis::Analysis;
+use super::analysis::SaturationAnalysis;
 use crate::policy::actuation::Tolerance;
-use crate::policy::draft::Draft;
 use crate::policy::key::VariantKey;
-use crate::policy::plan::{MetricsState, Spare, Stage, Why};
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{MetricsState, PlanStage, Reason, Spare};
 use crate::policy::units::Replicas;
 
 /// Decides the step of one model. `unseen` are its variants whose target is not known; nothing
 /// shrinks while there are any.
 pub(in crate::policy) fn decide(
-    drafts: &mut [Draft<'_>],
-    analysis: &Analysis,
+    drafts: &mut [PendingDecision<'_>],
+    analysis: &SaturationAnalysis,
     unseen: &[&VariantKey],
 ) {
     for draft in drafts.iter_mut() {
         draft.metrics = own_metrics(draft);
         if !draft.transitions.expired.is_empty() {
             let causes = draft.transitions.expired.clone();
-            draft.keep(Stage::Saturation, Why::TransitionExpired { causes });
+            draft.keep(PlanStage::Saturation, Reason::TransitionExpired { causes });
         }
     }
     let fits = analysis
@@ -34,15 +34,15 @@ pub(in crate::policy) fn decide(
         (false, None) => {
             let spare = analysis.spare;
             for draft in drafts {
-                let why = standing(draft).unwrap_or(Why::Steady { spare });
-                draft.keep(Stage::Saturation, why);
+                let why = standing(draft).unwrap_or(Reason::Steady { spare });
+                draft.keep(PlanStage::Saturation, why);
             }
         }
     }
 }
 
 /// State of the metrics of one variant whose model could be analysed.
-fn own_metrics(draft: &Draft<'_>) -> MetricsState {
+fn own_metrics(draft: &PendingDecision<'_>) -> MetricsState {
     if draft.figures.reporting > 0 {
         MetricsState::Available
     } else if draft.is_idle() {
@@ -56,7 +56,7 @@ fn own_metrics(draft: &Draft<'_>) -> MetricsState {
 
 /// `replicas` that report, as many as there would be of them if what is published were applied.
 /// Only variants that may move count: the others are held anyway.
-fn as_published(drafts: &[Draft<'_>], replicas: u32) -> u32 {
+fn as_published(drafts: &[PendingDecision<'_>], replicas: u32) -> u32 {
     let free = drafts.iter().filter(|draft| !draft.transitions.holds());
     free.fold(replicas, |replicas, draft| {
         let (count, current) = (draft.count(), draft.scale.current);
@@ -66,7 +66,7 @@ fn as_published(drafts: &[Draft<'_>], replicas: u32) -> u32 {
     })
 }
 
-fn grow(drafts: &mut [Draft<'_>], analysis: &Analysis) {
+fn grow(drafts: &mut [PendingDecision<'_>], analysis: &SaturationAnalysis) {
     if cancel_releases(drafts) || awaits_readings(drafts, analysis) {
         return;
     }
@@ -78,15 +78,15 @@ fn grow(drafts: &mut [Draft<'_>], analysis: &Analysis) {
         cheapest_first,
         |draft| {
             let trigger = spare.trigger();
-            (draft.count().plus_one(), Why::Grown { trigger })
+            (draft.count().plus_one(), Reason::Grown { trigger })
         },
-        |chosen| Why::GrownElsewhere { chosen },
+        |chosen| Reason::GrownElsewhere { chosen },
     );
 }
 
 /// Keeps what was to be released and is still there. That is the step of the cycle: whether more is
 /// needed beside it shows once the scaler has been asked to keep it.
-fn cancel_releases(drafts: &mut [Draft<'_>]) -> bool {
+fn cancel_releases(drafts: &mut [PendingDecision<'_>]) -> bool {
     let mut kept = None;
     for draft in drafts.iter_mut() {
         if draft.cancel_release() {
@@ -97,7 +97,7 @@ fn cancel_releases(drafts: &mut [Draft<'_>]) -> bool {
     for draft in drafts {
         if !draft.has_cancelled_release() {
             let chosen = chosen.clone();
-            draft.keep(Stage::Saturation, Why::GrownElsewhere { chosen });
+            draft.keep(PlanStage::Saturation, Reason::GrownElsewhere { chosen });
         }
     }
     true
@@ -106,7 +106,7 @@ fn cancel_releases(drafts: &mut [Draft<'_>]) -> bool {
 /// Waits until peaks are those of the fleet that there is: a queue from before the last start orders
 /// nothing that this start has not ordered. A fleet without an older replica has no such queue, and where
 /// the newest replicas are short of capacity, too, that is the load of now.
-fn awaits_readings(drafts: &mut [Draft<'_>], analysis: &Analysis) -> bool {
+fn awaits_readings(drafts: &mut [PendingDecision<'_>], analysis: &SaturationAnalysis) -> bool {
     if (analysis.newest).is_some_and(|newest| !newest.is_sufficient()) {
         return false;
     }
@@ -120,14 +120,19 @@ fn awaits_readings(drafts: &mut [Draft<'_>], analysis: &Analysis) -> bool {
     }
     for draft in drafts {
         let landed = landed.clone();
-        let why = standing(draft).filter(|why| *why != Why::NoReplicas);
-        let why = why.unwrap_or(Why::GrowthWaits { landed, ago });
-        draft.keep(Stage::Saturation, why);
+        let why = standing(draft).filter(|why| *why != Reason::NoReplicas);
+        let why = why.unwrap_or(Reason::GrowthWaits { landed, ago });
+        draft.keep(PlanStage::Saturation, why);
     }
     true
 }
 
-fn shrink(drafts: &mut [Draft<'_>], analysis: &Analysis, left: Spare, unseen: &[&VariantKey]) {
+fn shrink(
+    drafts: &mut [PendingDecision<'_>],
+    analysis: &SaturationAnalysis,
+    left: Spare,
+    unseen: &[&VariantKey],
+) {
     let model = model_obstacle(drafts, analysis, unseen);
     take_step(
         drafts,
@@ -137,19 +142,19 @@ fn shrink(drafts: &mut [Draft<'_>], analysis: &Analysis, left: Spare, unseen: &[
                 .or_else(|| model.clone())
                 .or_else(|| at_floor(draft))
         },
-        dearest_first,
-        |draft| (draft.count().minus_one(), Why::Shrunk { left }),
-        |chosen| Why::ShrunkElsewhere { chosen },
+        most_expensive_first,
+        |draft| (draft.count().minus_one(), Reason::Shrunk { left }),
+        |chosen| Reason::ShrunkElsewhere { chosen },
     );
 }
 
 /// Lets the first variant without an obstacle take the step; every other one says why it does not.
 fn take_step(
-    drafts: &mut [Draft<'_>],
-    obstacle: impl Fn(&Draft<'_>) -> Option<Why>,
-    order: impl Fn(&Draft<'_>, &Draft<'_>) -> Ordering,
-    step: impl Fn(&Draft<'_>) -> (Replicas, Why),
-    passed_over: impl Fn(VariantKey) -> Why,
+    drafts: &mut [PendingDecision<'_>],
+    obstacle: impl Fn(&PendingDecision<'_>) -> Option<Reason>,
+    order: impl Fn(&PendingDecision<'_>, &PendingDecision<'_>) -> Ordering,
+    step: impl Fn(&PendingDecision<'_>) -> (Replicas, Reason),
+    passed_over: impl Fn(VariantKey) -> Reason,
 ) {
     let chosen = drafts
         .iter()
@@ -164,52 +169,52 @@ fn take_step(
             }
             (None, _) => step(draft),
         };
-        draft.step(Stage::Saturation, to, why);
+        draft.step(PlanStage::Saturation, to, why);
     }
 }
 
 /// Why a variant stands still whatever its model needs.
-fn standing(draft: &Draft<'_>) -> Option<Why> {
+fn standing(draft: &PendingDecision<'_>) -> Option<Reason> {
     if draft.transitions.holds() {
         let causes = draft.transitions.holding.clone();
-        Some(Why::InTransition { causes })
+        Some(Reason::InTransition { causes })
     } else if draft.is_idle() {
-        Some(Why::NoReplicas)
+        Some(Reason::NoReplicas)
     } else if draft.figures.reporting == 0 {
         let state = draft.metrics;
-        Some(Why::NoUsableMetrics { state, queue: None })
+        Some(Reason::NoUsableMetrics { state, queue: None })
     } else {
         None
     }
 }
 
 /// A variant without replicas may grow: that is how load spills over to one that was at zero.
-fn growth_obstacle(draft: &Draft<'_>) -> Option<Why> {
+fn growth_obstacle(draft: &PendingDecision<'_>) -> Option<Reason> {
     standing(draft)
-        .filter(|why| *why != Why::NoReplicas)
+        .filter(|why| *why != Reason::NoReplicas)
         .or_else(|| match draft.bounds.max {
-            Some(max) if draft.count() >= max => Some(Why::AtMaximum { max }),
+            Some(max) if draft.count() >= max => Some(Reason::AtMaximum { max }),
             _ => None,
         })
 }
 
 /// A count that would be enough, and that nobody applies although it is out of any usual tolerance,
 /// would not be applied if it were higher either.
-fn awaits_scaler(draft: &Draft<'_>, enough: bool) -> Option<Why> {
+fn awaits_scaler(draft: &PendingDecision<'_>, enough: bool) -> Option<Reason> {
     let (published, current) = (draft.count(), draft.scale.current);
     let within_tolerance =
         published.to_f64() <= current.to_f64() * (1.0 + Tolerance::DEFAULT) + f64::EPSILON;
     (enough && published > current && !within_tolerance)
-        .then_some(Why::AwaitsScaler { published, current })
+        .then_some(Reason::AwaitsScaler { published, current })
 }
 
 /// What keeps every variant of a model from shrinking: variants in transition or not fully heard,
 /// and samples that are old or incomplete.
 fn model_obstacle(
-    drafts: &[Draft<'_>],
-    analysis: &Analysis,
+    drafts: &[PendingDecision<'_>],
+    analysis: &SaturationAnalysis,
     unseen: &[&VariantKey],
-) -> Option<Why> {
+) -> Option<Reason> {
     let transitions: Arc<[VariantKey]> = drafts
         .iter()
         .filter(|draft| draft.transitions.hold_shrink_of_model())
@@ -219,13 +224,13 @@ fn model_obstacle(
         .collect();
     let figures = &analysis.figures;
     if !transitions.is_empty() {
-        Some(Why::ShrinkWaits { transitions })
+        Some(Reason::ShrinkWaits { transitions })
     } else if figures.stale > 0 {
-        Some(Why::ShrinkOnStale {
+        Some(Reason::ShrinkOnStale {
             replicas: figures.stale,
         })
     } else if figures.without_kv > 0 || figures.without_queue > 0 {
-        Some(Why::ShrinkOnPartial {
+        Some(Reason::ShrinkOnPartial {
             without_kv: figures.without_kv,
             without_queue: figures.without_queue,
         })
@@ -234,20 +239,20 @@ fn model_obstacle(
     }
 }
 
-fn silence(draft: &Draft<'_>) -> Option<Why> {
-    (!draft.transitions.may_shrink()).then_some(Why::ShrinkOnSilent {
+fn silence(draft: &PendingDecision<'_>) -> Option<Reason> {
+    (!draft.transitions.may_shrink()).then_some(Reason::ShrinkOnSilent {
         reporting: Replicas(draft.figures.reporting),
         current: draft.scale.current,
     })
 }
 
-fn at_floor(draft: &Draft<'_>) -> Option<Why> {
+fn at_floor(draft: &PendingDecision<'_>) -> Option<Reason> {
     let floor = draft.bounds.floor();
-    (draft.count() <= floor).then_some(Why::AtFloor { floor })
+    (draft.count() <= floor).then_some(Reason::AtFloor { floor })
 }
 
 /// Cost, then most free capacity, then name.
-fn cheapest_first(one: &Draft<'_>, other: &Draft<'_>) -> Ordering {
+fn cheapest_first(one: &PendingDecision<'_>, other: &PendingDecision<'_>) -> Ordering {
     one.view
         .cost
         .cmp(&other.view.cost)
@@ -256,7 +261,7 @@ fn cheapest_first(one: &Draft<'_>, other: &Draft<'_>) -> Ordering {
 }
 
 /// Highest cost, then most free capacity, then last name, so that shrinking undoes what growing did.
-fn dearest_first(one: &Draft<'_>, other: &Draft<'_>) -> Ordering {
+fn most_expensive_first(one: &PendingDecision<'_>, other: &PendingDecision<'_>) -> Ordering {
     other
         .view
         .cost

@@ -1,6 +1,6 @@
 //! How the accelerator of a variant finds the GPUs of nodes, and what is said where it does not.
 
-use super::voted::planned;
+use super::multi_analyzer::planned;
 use super::world::{reason, targets};
 use crate::policy::plan::Plan;
 

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
-use super::voted::planned;
-use super::voted_properties::{at, bounds_of, decide, fleet, settings, standing};
+use super::multi_analyzer::planned;
+use super::multi_analyzer_properties::{at, bounds_of, decide, fleet, settings, standing};
 use crate::policy::document::{InventoryDocument, Situation, SnapshotDocument, TypeDocument};
 use crate::policy::learned::Learned;
-use crate::policy::plan::{Decision, Plan, Stage};
+use crate::policy::plan::{Decision, Plan, PlanStage};
 use crate::settings::DynamicSettings;
 
 /// One way to limit growth.
@@ -323,7 +323,7 @@ proptest! {
             // Its last replica may be kept on another variant, which needs none of the budget.
             let is_kept = of_model().any(|one| {
                 let mut steps = one.steps.iter();
-                steps.any(|step| step.stage == Stage::Zero && step.to > step.from)
+                steps.any(|step| step.stage == PlanStage::Zero && step.to > step.from)
             });
             if wish > floor && !is_kept {
                 prop_assert!(of_model().any(says_unknown), "{}: {:?}", key, decision.steps);

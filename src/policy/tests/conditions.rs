@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::world::{EVEN, HIGH, LOW, START, Variant, World, at};
 use crate::policy::actuation::{
-    Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Scalers, Tolerance,
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
 };
 use crate::policy::condition::{Condition, Conditions, Hints, conditions};
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::metrics_gap::metrics_gaps;
 use crate::policy::moment::WallTime;
-use crate::policy::rival::Exposure;
+use crate::policy::ownership::Exposure;
 use crate::policy::snapshot::{SignalName, TargetPast, TargetView};
 use crate::policy::units::Replicas;
 
@@ -287,7 +287,7 @@ fn noise_under_constant_load_writes_no_status() {
 #[test]
 fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
     let mut view = Variant::new("d").replicas(2, EVEN, 0.0).view;
-    let scaler = |activity: Activity| Scaler {
+    let scaler = |activity: ScalerActivity| Scaler {
         kind: ScalerKind::HorizontalPodAutoscaler,
         name: "s".into(),
         made_for: None,
@@ -302,7 +302,7 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
         })],
         activity,
     };
-    let mut actuation = |activity: Activity, exposure: Exposure| {
+    let mut actuation = |activity: ScalerActivity, exposure: Exposure| {
         view.scalers = Scalers::Known(Arc::from([scaler(activity)]));
         let hints = Hints {
             exposure,
@@ -311,7 +311,7 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
         let [_, _, _, actuation, _] = conditions(&view, None, hints);
         words(&actuation)
     };
-    let failing = || Activity::Failing {
+    let failing = || ScalerActivity::Failing {
         reason: "FailedGetExternalMetric".into(),
         message: "no metrics returned".into(),
     };
@@ -325,7 +325,7 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
         "{unscraped}"
     );
     assert_eq!(
-        actuation(Activity::Working, Exposure::Missing),
+        actuation(ScalerActivity::Working, Exposure::Missing),
         "True/ScalerFollows: A scaler follows for Deployment d"
     );
 }

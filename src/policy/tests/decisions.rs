@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason, targets};
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
-use crate::policy::plan::{MetricsState, Outcome, Plan};
+use crate::policy::plan::{DecisionOutcome, MetricsState, Plan};
 use crate::policy::reuse::Reuse;
 use crate::policy::snapshot::{ClusterSnapshot, SignalName, TargetPast, TargetView};
 
@@ -92,7 +92,7 @@ fn a_variant_at_zero_is_steady_and_no_failure() {
         let decision = &plan.decisions[&VariantKey::new("ns", "v")];
         assert_eq!(
             (decision.outcome, decision.metrics),
-            (Outcome::Analyzed, MetricsState::NoReplicas)
+            (DecisionOutcome::Analyzed, MetricsState::NoReplicas)
         );
         world.failed.clear();
     }
@@ -118,7 +118,7 @@ fn the_safety_net_keeps_a_desired_zero_and_everything_else() {
     for decision in plan.decisions.values() {
         assert_eq!(
             (decision.outcome, decision.metrics),
-            (Outcome::SafetyNet, MetricsState::QueryFailed),
+            (DecisionOutcome::SafetyNet, MetricsState::QueryFailed),
             "{}",
             decision.key
         );

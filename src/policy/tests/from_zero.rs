@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::voted::planned;
+use super::multi_analyzer::planned;
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
-use crate::policy::plan::{Plan, Why};
+use crate::policy::plan::{Plan, Reason};
 use crate::policy::router_queue::QueueSource;
 use crate::policy::units::Replicas;
 use crate::policy::{learn, plan};
@@ -45,8 +45,8 @@ fn outcome(plan: &Plan) -> (Option<Replicas>, Option<QueueSource>, Option<String
     let mut failure = None;
     for step in &decision.steps {
         match &step.why {
-            Why::Woken { source: by, .. } => source = *by,
-            Why::WakeSignalFailed { why } => failure = Some(why.to_string()),
+            Reason::Woken { source: by, .. } => source = *by,
+            Reason::WakeSignalFailed { why } => failure = Some(why.to_string()),
             _ => {}
         }
     }

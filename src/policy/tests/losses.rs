@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::policy::document::{PodDocument, Reading, SignalsDocument, SnapshotDocument, Span};
+use crate::policy::document::{
+    DocumentReading, PodDocument, SignalsDocument, SnapshotDocument, Span,
+};
 
 /// One signal that goes missing: of one pod, or, without one, of all.
 pub(super) fn lose(document: &mut SnapshotDocument, pod: Option<usize>, signal: usize) {
@@ -27,7 +29,7 @@ pub(super) fn lose(document: &mut SnapshotDocument, pod: Option<usize>, signal: 
 pub(super) const SIGNALS: usize = 14;
 
 /// Makes a sample too old to shrink on.
-pub(super) fn age(reading: &mut Option<Reading>) {
+pub(super) fn age(reading: &mut Option<DocumentReading>) {
     if let Some(reading) = reading {
         reading.age = Some(Span(Duration::from_secs(90)));
     }
@@ -52,7 +54,7 @@ fn age_of(signals: &mut SignalsDocument, signal: usize) {
 }
 
 /// The signal of this number; `None` stands for all of them.
-fn one_of(signals: &mut SignalsDocument, signal: usize) -> Option<&mut Option<Reading>> {
+fn one_of(signals: &mut SignalsDocument, signal: usize) -> Option<&mut Option<DocumentReading>> {
     Some(match signal {
         0 => &mut signals.kv_usage,
         1 => &mut signals.queue_length,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::variant_state::{deployment, facts, object};
+use super::variant_state::{deployment, object, objects};
 use super::world::{Variant, World, at, settings};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
@@ -13,7 +13,7 @@ use crate::policy::snapshot::{
     Unlabelled,
 };
 use crate::policy::units::Replicas;
-use crate::policy::variant::{Lookup, VariantState};
+use crate::policy::variant::{TargetLookupRef, VariantState};
 
 const LOOKED: &str = r#"looked for model_name "m" in namespace "ns"; "#;
 
@@ -195,23 +195,23 @@ fn a_target_that_never_existed_differs_from_one_that_is_gone() {
         _ => None,
     };
     let named = object();
-    let look = |state: &mut VariantState, lookup: Lookup<'_>, second: u64| {
-        let refreshed = state.refresh(&facts(&named, lookup), at(second));
+    let look = |state: &mut VariantState, lookup: TargetLookupRef<'_>, second: u64| {
+        let refreshed = state.refresh(&objects(&named, lookup), at(second));
         (past(&refreshed.view.target), refreshed.view)
     };
     let mut state = VariantState::new(named.key.clone(), None);
-    look(&mut state, Lookup::Missing, 0);
-    let (never, _) = look(&mut state, Lookup::Missing, 1);
+    look(&mut state, TargetLookupRef::Missing, 0);
+    let (never, _) = look(&mut state, TargetLookupRef::Missing, 1);
     assert_eq!(never, Some(TargetPast::Unseen));
 
     let target = deployment(1, 1);
-    look(&mut state, Lookup::Found(&target), 2);
-    look(&mut state, Lookup::Missing, 3);
-    let (gone, view) = look(&mut state, Lookup::Missing, 4);
+    look(&mut state, TargetLookupRef::Found(&target), 2);
+    look(&mut state, TargetLookupRef::Missing, 3);
+    let (gone, view) = look(&mut state, TargetLookupRef::Missing, 4);
     assert_eq!(gone, Some(TargetPast::Existed));
     let mut next = VariantState::new(named.key.clone(), Some(view));
     assert_eq!(
-        look(&mut next, Lookup::Missing, 5).0,
+        look(&mut next, TargetLookupRef::Missing, 5).0,
         Some(TargetPast::Existed)
     );
 
@@ -219,11 +219,11 @@ fn a_target_that_never_existed_differs_from_one_that_is_gone() {
     let mut decided = object();
     decided.stored.desired = Some(Replicas(3));
     let mut fresh = VariantState::new(named.key.clone(), None);
-    fresh.refresh(&facts(&decided, Lookup::Missing), at(6));
-    let seen = fresh.refresh(&facts(&decided, Lookup::Missing), at(7));
+    fresh.refresh(&objects(&decided, TargetLookupRef::Missing), at(6));
+    let seen = fresh.refresh(&objects(&decided, TargetLookupRef::Missing), at(7));
     assert_eq!(past(&seen.view.target), Some(TargetPast::Existed));
     assert_eq!(
-        look(&mut fresh, Lookup::Missing, 8).0,
+        look(&mut fresh, TargetLookupRef::Missing, 8).0,
         Some(TargetPast::Existed)
     );
 }

@@ -9,7 +9,7 @@ use super::world::{START, Variant, World, at, settings, targets};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::learned::{Learned, Reporting};
 use crate::policy::moment::{Since, WallTime};
-use crate::policy::plan::{Plan, Why};
+use crate::policy::plan::{Plan, Reason};
 use crate::policy::snapshot::{GenerationState, Readiness, SignalName, TargetView};
 use crate::policy::units::Replicas;
 use crate::policy::{check_plan, learn, plan};
@@ -116,8 +116,8 @@ fn steps_of(plan: &Plan, model: &str) -> (usize, usize) {
         .filter(|decision| &*decision.model.model == model)
         .flat_map(|decision| &decision.steps)
         .fold((0, 0), |(up, down), step| match step.why {
-            Why::Grown { .. } => (up + 1, down),
-            Why::Shrunk { .. } => (up, down + 1),
+            Reason::Grown { .. } => (up + 1, down),
+            Reason::Shrunk { .. } => (up, down + 1),
             _ => (up, down),
         })
 }

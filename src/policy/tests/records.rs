@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::policy::actuation::{
-    Absence, Activity, Aim, Input, Published, Scaler, ScalerKind, Scalers, Tolerance,
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
 };
 use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType, Hints};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Plan};
-use crate::policy::record::{Record, Troubles, Values};
+use crate::policy::record::{GaugeValues, PublishedRecord, Troubles};
 use crate::policy::snapshot::{Accelerator, CycleId, SignalName, TargetPast, TargetView};
 use crate::policy::tests::world::{Variant, World, at};
 use crate::policy::units::Replicas;
@@ -19,8 +19,8 @@ fn target_key() -> TargetKey {
     TargetKey::new("ns", TargetKind::Deployment, "a")
 }
 
-fn values(desired: u32, current: u32, ratio: f64) -> Values {
-    Values {
+fn values(desired: u32, current: u32, ratio: f64) -> GaugeValues {
+    GaugeValues {
         desired: Replicas(desired),
         current: Replicas(current),
         ratio,
@@ -30,13 +30,13 @@ fn values(desired: u32, current: u32, ratio: f64) -> Values {
 fn record(
     variant: &Variant,
     plan: Option<&Plan>,
-    previous: Option<&Record>,
+    previous: Option<&PublishedRecord>,
     now: Moment,
-) -> Record {
-    Record::of(&variant.view, plan, previous, Troubles::default(), now)
+) -> PublishedRecord {
+    PublishedRecord::of(&variant.view, plan, previous, Troubles::default(), now)
 }
 
-fn ready(record: &Record) -> (ConditionStatus, ConditionReason) {
+fn ready(record: &PublishedRecord) -> (ConditionStatus, ConditionReason) {
     let ready = record
         .conditions
         .iter()
@@ -153,7 +153,7 @@ fn a_quarantined_variant_keeps_its_count_and_says_so() {
         quarantine: Some("panic"),
         ..Troubles::default()
     };
-    let ill = Record::of(&variant.view, None, Some(&fine), panicking, at(1));
+    let ill = PublishedRecord::of(&variant.view, None, Some(&fine), panicking, at(1));
     assert_eq!(ill.values, fine.values);
     assert_eq!(
         ready(&ill),
@@ -166,7 +166,7 @@ fn an_error_whose_figures_alone_change_keeps_its_words() {
     let mut world = World::of([Variant::new("a").replicas(2, 0.1, 0.0)]);
     world.failed = vec![SignalName::KvUsage];
     let plan = world.plan(at(0));
-    let after = |previous: Option<&Record>, error: &str| {
+    let after = |previous: Option<&PublishedRecord>, error: &str| {
         let gap = MetricsGap::QueryFailed {
             error: error.into(),
         };
@@ -178,12 +178,12 @@ fn an_error_whose_figures_alone_change_keeps_its_words() {
             ..Troubles::default()
         };
         let view = &world.variants[0].view;
-        let record = Record::of(view, Some(&plan), previous, troubles, at(1));
+        let record = PublishedRecord::of(view, Some(&plan), previous, troubles, at(1));
         let [_, metrics, _, _, ready] = &record.conditions;
         assert_eq!(metrics.message, ready.message);
         record
     };
-    let message = |record: &Record| record.conditions[1].message.clone();
+    let message = |record: &PublishedRecord| record.conditions[1].message.clone();
     let first = after(None, "no answer within 5s");
     assert_eq!(
         message(&first),
@@ -204,11 +204,11 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
         past: TargetPast::Existed,
     });
     let back = Variant::new("a").counts(3, 0);
-    let desired = |record: &Record| record.values.map(|values| values.desired);
+    let desired = |record: &PublishedRecord| record.values.map(|values| values.desired);
 
-    let first = Record::of(&before.view, Some(&plan), None, Troubles::default(), at(1));
+    let first = PublishedRecord::of(&before.view, Some(&plan), None, Troubles::default(), at(1));
     assert_eq!(desired(&first), Some(Replicas(2)));
-    let down = Record::of(
+    let down = PublishedRecord::of(
         &gone.view,
         Some(&plan),
         Some(&first),
@@ -220,7 +220,7 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
     // The old plan stays the newest one for a while.
     let mut record = down;
     for seconds in [3, 4] {
-        record = Record::of(
+        record = PublishedRecord::of(
             &back.view,
             Some(&plan),
             Some(&record),
@@ -230,7 +230,7 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
         assert_eq!(desired(&record), Some(Replicas(3)), "at {seconds} s");
     }
     plan.cycle = CycleId(2);
-    let decided = Record::of(
+    let decided = PublishedRecord::of(
         &back.view,
         Some(&plan),
         Some(&record),
@@ -242,18 +242,19 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
 
 #[test]
 fn trouble_is_news_when_it_begins_changes_and_ends() {
-    let told = |record: &Record, previous: Option<&Record>| -> Vec<&'static str> {
-        record
-            .news(previous)
-            .map(|said| said.reason.as_str())
-            .collect()
-    };
+    let told =
+        |record: &PublishedRecord, previous: Option<&PublishedRecord>| -> Vec<&'static str> {
+            record
+                .news(previous)
+                .map(|said| said.reason.as_str())
+                .collect()
+        };
     let state = |scalers: Scalers| {
         let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
         let plan = world.plan(at(0));
         let mut view = world.variants[0].view.clone();
         view.scalers = scalers;
-        Record::of(&view, Some(&plan), None, Troubles::default(), at(0))
+        PublishedRecord::of(&view, Some(&plan), None, Troubles::default(), at(0))
     };
     let unknown = state(Scalers::Unknown);
     assert_eq!(
@@ -273,7 +274,7 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
         max: Replicas(9),
         tolerance: Tolerance { up: 0.0, down: 0.0 },
         inputs,
-        activity: Activity::Working,
+        activity: ScalerActivity::Working,
     };
     let foreign = state(Scalers::Known(Arc::from([scaler(vec![Input::Other])])));
     assert_eq!(told(&foreign, Some(&none)), ["CountNotRead"]);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::policy::document::{
-    ModelDocument, PodDocument, Reading, RouterDocument, SignalsDocument, Situation,
+    DocumentReading, ModelDocument, PodDocument, RouterDocument, SignalsDocument, Situation,
     SnapshotDocument, Span,
 };
 use crate::policy::learned::Learned;
@@ -47,10 +47,10 @@ struct Counted {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the fields take it so")]
-fn reading(value: f64) -> Option<Reading> {
-    Some(Reading {
+fn reading(value: f64) -> Option<DocumentReading> {
+    Some(DocumentReading {
         value: Some(value),
-        ..Reading::default()
+        ..DocumentReading::default()
     })
 }
 

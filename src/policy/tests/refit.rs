@@ -5,7 +5,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::moment::Moment;
 use crate::policy::snapshot::MetricsSnapshot;
-use crate::policy::throughput::model::Source;
+use crate::policy::throughput::model::LatencyModelSource;
 use crate::policy::{learn, plan, refit};
 use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
@@ -53,7 +53,7 @@ fn history(story: &[Situation]) -> Vec<(Moment, MetricsSnapshot)> {
 }
 
 /// The source of the line, and what a full replica generates.
-fn line(now: &Situation, learned: &Learned) -> (Source, Option<f64>) {
+fn line(now: &Situation, learned: &Learned) -> (LatencyModelSource, Option<f64>) {
     let plan = plan(&now.snapshot, learned, &settings(), 1, now.now);
     let report = plan.models[&ModelKey::new("ns", "m")]
         .throughput
@@ -93,7 +93,7 @@ fn the_first_cycle_after_a_start_has_the_line() {
     let now = at_minute(10, 0.3);
     let began = |known: &Learned| line(&now, &learn(&now.snapshot, known, &settings, now.now));
     let (source, slope) = began(&Learned::default());
-    assert_eq!(source, Source::Default);
+    assert_eq!(source, LatencyModelSource::Default);
     assert!(slope.is_some());
     let read = refit(
         &now.snapshot,
@@ -102,7 +102,7 @@ fn the_first_cycle_after_a_start_has_the_line() {
         &settings,
     );
     let (source, slope) = began(&read);
-    assert_eq!(source, Source::Fitted);
+    assert_eq!(source, LatencyModelSource::Fitted);
     assert!((slope.unwrap() - 0.02).abs() < 1e-9, "{slope:?}");
     // A history of nothing, or of pods that are gone, is none.
     let gone = refit(&now.snapshot, &[], &Learned::default(), &settings);
@@ -112,7 +112,7 @@ fn the_first_cycle_after_a_start_has_the_line() {
         metrics.models.clear();
     }
     let gone = refit(&now.snapshot, &strangers, &Learned::default(), &settings);
-    assert_eq!(began(&gone).0, Source::Default);
+    assert_eq!(began(&gone).0, LatencyModelSource::Default);
 }
 
 #[test]

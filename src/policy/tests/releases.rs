@@ -1,6 +1,6 @@
 //! Releases that are published, not applied, and no longer wanted, where percentages do not decide alone.
 
-use super::voted::planned;
+use super::multi_analyzer::planned;
 use super::world::{reason, targets};
 
 const TOKENS: &str = "saturation: {default: {analyzerName: saturation}}";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
-use crate::policy::plan::{Plan, Why};
+use crate::policy::plan::{Plan, Reason};
 use crate::policy::startup::StartSource;
 use crate::policy::{learn, plan};
 use crate::settings::bundle::read_bundle;
@@ -39,7 +39,7 @@ fn waits(plan: &Plan) -> bool {
     let steps = &plan.decisions[&VariantKey::new("ns", "v")].steps;
     steps
         .iter()
-        .any(|step| matches!(step.why, Why::InTransition { .. }))
+        .any(|step| matches!(step.why, Reason::InTransition { .. }))
 }
 
 #[test]

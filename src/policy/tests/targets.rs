@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::variant_state::{deployment, facts, object};
+use super::variant_state::{deployment, object, objects};
 use super::world::at;
-use crate::policy::attribution::{Controlled, Owner, pods_of};
+use crate::policy::attribution::{Controlled, OwnerIdentity, pods_of};
 use crate::policy::key::TargetKind;
 use crate::policy::moment::WallTime;
 use crate::policy::object::{Lifecycle, PodObject, TargetReference};
 use crate::policy::snapshot::{Readiness, TargetView, VariantView};
 use crate::policy::units::Gpus;
-use crate::policy::variant::{Lookup, VariantState};
+use crate::policy::variant::{TargetLookupRef, VariantState};
 
 #[test]
 fn every_kind_that_says_what_it_is_can_be_named() {
@@ -52,11 +52,11 @@ fn a_kind_that_is_not_served_is_told_and_resolves_once_it_is() {
     let target = deployment(1, 1);
     let mut state = VariantState::new(object.key.clone(), None);
     let why: Arc<str> = "install it".into();
-    let view = state.refresh(&facts(&object, Lookup::Unscalable(&why)), at(0));
+    let view = state.refresh(&objects(&object, TargetLookupRef::Unscalable(&why)), at(0));
     assert!(
         matches!(&view.view.target, TargetView::UnsupportedKind { why, .. } if &**why == "install it")
     );
-    let view = state.refresh(&facts(&object, Lookup::Found(&target)), at(1));
+    let view = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(1));
     assert!(view.view.target.resolved().is_some());
 }
 
@@ -67,11 +67,13 @@ fn one_replica_is_described_by_the_target_and_remembered_without_it() {
     target.template.gpus = [("nvidia.com/gpu".into(), Gpus(2))].into();
     let mut state = VariantState::new(object.key.clone(), None);
     let gpus = |view: &VariantView| view.template.gpus_per_replica();
-    let view = state.refresh(&facts(&object, Lookup::Unsynced), at(0)).view;
+    let view = state
+        .refresh(&objects(&object, TargetLookupRef::Unsynced), at(0))
+        .view;
     assert_eq!(gpus(&view), Gpus(1));
-    let found = facts(&object, Lookup::Found(&target));
+    let found = objects(&object, TargetLookupRef::Found(&target));
     assert_eq!(gpus(&state.refresh(&found, at(1)).view), Gpus(2));
-    let lost = facts(&object, Lookup::Unheard);
+    let lost = objects(&object, TargetLookupRef::Unheard);
     assert_eq!(gpus(&state.refresh(&lost, at(2)).view), Gpus(2));
 }
 
@@ -92,12 +94,12 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
             lifecycle,
         })
     };
-    let owner = |name: &str| Owner {
+    let owner = |name: &str| OwnerIdentity {
         namespace: "ns".into(),
         name: name.into(),
         uid: format!("{name}-uid").into(),
     };
-    let controlled = |of: &Owner| match &*of.name {
+    let controlled = |of: &OwnerIdentity| match &*of.name {
         "d" => Controlled {
             pods: vec![pod("b", Lifecycle::Live)],
             owners: vec![owner("set")],
@@ -115,7 +117,7 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
     assert_eq!(names("d"), ["a", "b"]);
     assert_eq!(names("other"), [""; 0]);
     // A chain that leads back to itself ends.
-    let endless = |_: &Owner| Controlled {
+    let endless = |_: &OwnerIdentity| Controlled {
         pods: Vec::new(),
         owners: vec![owner("d")],
     };

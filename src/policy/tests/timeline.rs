@@ -6,14 +6,14 @@ use crate::policy::condition::{
 };
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
-use crate::policy::plan::{Plan, Why};
+use crate::policy::plan::{Plan, Reason};
 use crate::policy::snapshot::SignalName;
 
 fn said_expired(plan: &Plan, name: &str) -> bool {
     plan.decisions[&VariantKey::new("ns", name)]
         .steps
         .iter()
-        .any(|step| matches!(step.why, Why::TransitionExpired { .. }))
+        .any(|step| matches!(step.why, Reason::TransitionExpired { .. }))
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::policy::snapshot::{
     Accelerator, PodView, Readiness, ReplicaTemplate, TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
-use crate::policy::variant::{Facts, Lookup, Pods, VariantState};
+use crate::policy::variant::{Pods, TargetLookupRef, VariantObjects, VariantState};
 
 /// `ns/va`, which names Deployment `d`.
 pub(super) fn object() -> VariantObject {
@@ -60,8 +60,11 @@ pub(super) fn deployment(replicas: u32, ready: u32) -> TargetObject {
 }
 
 /// Facts without pods in sight and without other claimants.
-pub(super) fn facts<'a>(object: &'a VariantObject, target: Lookup<'a>) -> Facts<'a> {
-    Facts {
+pub(super) fn objects<'a>(
+    object: &'a VariantObject,
+    target: TargetLookupRef<'a>,
+) -> VariantObjects<'a> {
+    VariantObjects {
         object,
         target,
         pods: Pods::Unsynced,
@@ -94,12 +97,12 @@ fn refresh(
 ) -> Arc<VariantView> {
     let object = object();
     let target = deployment(current, ready);
-    let facts = Facts {
+    let objects = VariantObjects {
         pods: Pods::Found(pods),
         published: published.map(Replicas),
-        ..facts(&object, Lookup::Found(&target))
+        ..objects(&object, TargetLookupRef::Found(&target))
     };
-    state.refresh(&facts, now).view
+    state.refresh(&objects, now).view
 }
 
 fn state() -> VariantState {
@@ -139,12 +142,12 @@ fn a_status_behind_its_specification_is_pending() {
     let mut target = deployment(2, 2);
     let mut state = state();
     let view = state
-        .refresh(&facts(&object, Lookup::Found(&target)), at(0))
+        .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(0))
         .view;
     assert!(!view.target.resolved().unwrap().is_pending());
     target.generation = 2;
     let view = state
-        .refresh(&facts(&object, Lookup::Found(&target)), at(1))
+        .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(1))
         .view;
     assert!(view.target.resolved().unwrap().is_pending());
 }
@@ -173,7 +176,7 @@ fn after_a_process_start_clocks_begin_with_the_oldest_pod_that_is_not_ready() {
     let object = object();
     let target = deployment(3, 1);
     let view = state
-        .refresh(&facts(&object, Lookup::Found(&target)), now)
+        .refresh(&objects(&object, TargetLookupRef::Found(&target)), now)
         .view;
     assert_eq!(view.pending_since, None, "no pods in sight, no beginning");
     let seen = pods(&[(0, Ready), (480, NotReady), (540, NotReady)]);
@@ -208,11 +211,11 @@ fn a_re_created_target_has_clocks_of_its_own() {
     let mut target = deployment(2, 1);
     target.uid = "another".into();
     let young = pods(&[(35, Readiness::NotReady)]);
-    let facts = Facts {
+    let objects = VariantObjects {
         pods: Pods::Found(&young),
-        ..facts(&object, Lookup::Found(&target))
+        ..objects(&object, TargetLookupRef::Found(&target))
     };
-    let view = state.refresh(&facts, at(40)).view;
+    let view = state.refresh(&objects, at(40)).view;
     assert_eq!(pending_for(&view, at(40)), Some(5));
 }
 
@@ -226,35 +229,35 @@ fn a_missing_target_is_said_at_the_second_look() {
         ..object()
     };
     let mut state = state();
-    let unsynced = state.refresh(&facts(&object, Lookup::Unsynced), at(0));
+    let unsynced = state.refresh(&objects(&object, TargetLookupRef::Unsynced), at(0));
     assert!(matches!(unsynced.view.target, TargetView::Unknown { .. }));
     assert_eq!(unsynced.look_again, None, "the mirror will ring");
 
-    let first = state.refresh(&facts(&object, Lookup::Missing), at(1));
+    let first = state.refresh(&objects(&object, TargetLookupRef::Missing), at(1));
     assert!(matches!(first.view.target, TargetView::Unknown { .. }));
     assert_eq!(first.view.desired, Some(Replicas(3)));
     assert_eq!(first.view.accelerator, Accelerator::Named("H100".into()));
     assert_eq!(first.look_again, Some(Duration::from_millis(250)));
 
-    let second = state.refresh(&facts(&object, Lookup::Missing), at(2));
+    let second = state.refresh(&objects(&object, TargetLookupRef::Missing), at(2));
     assert!(matches!(second.view.target, TargetView::NotFound { .. }));
     assert_eq!((second.view.desired, second.look_again), (None, None));
 
     let mut next_life = VariantState::new(object.key.clone(), Some(Arc::clone(&second.view)));
-    let again = next_life.refresh(&facts(&object, Lookup::Missing), at(3));
+    let again = next_life.refresh(&objects(&object, TargetLookupRef::Missing), at(3));
     assert!(Arc::ptr_eq(&again.view, &second.view));
 
     let target = deployment(1, 1);
-    let back = state.refresh(&facts(&object, Lookup::Found(&target)), at(4));
+    let back = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(4));
     assert!(back.view.target.resolved().is_some());
-    let gone = state.refresh(&facts(&object, Lookup::Missing), at(5));
+    let gone = state.refresh(&objects(&object, TargetLookupRef::Missing), at(5));
     assert!(matches!(gone.view.target, TargetView::Unknown { .. }));
 
     let deleting = TargetObject {
         lifecycle: Lifecycle::Deleting,
         ..target
     };
-    let leaving = state.refresh(&facts(&object, Lookup::Found(&deleting)), at(6));
+    let leaving = state.refresh(&objects(&object, TargetLookupRef::Found(&deleting)), at(6));
     assert!(matches!(leaving.view.target, TargetView::NotFound { .. }));
 }
 
@@ -263,18 +266,18 @@ fn nothing_is_concluded_from_a_mirror_that_is_not_heard_of() {
     let object = object();
     let mut state = state();
     for second in 0..3 {
-        let unheard = state.refresh(&facts(&object, Lookup::Unheard), at(second));
+        let unheard = state.refresh(&objects(&object, TargetLookupRef::Unheard), at(second));
         assert!(matches!(unheard.view.target, TargetView::Unknown { .. }));
         assert_eq!(unheard.look_again, Some(Duration::from_secs(1)));
     }
     // What was concluded before stays.
-    state.refresh(&facts(&object, Lookup::Missing), at(4));
-    let gone = state.refresh(&facts(&object, Lookup::Missing), at(5));
+    state.refresh(&objects(&object, TargetLookupRef::Missing), at(4));
+    let gone = state.refresh(&objects(&object, TargetLookupRef::Missing), at(5));
     assert!(matches!(gone.view.target, TargetView::NotFound { .. }));
-    let still = state.refresh(&facts(&object, Lookup::Unheard), at(6));
+    let still = state.refresh(&objects(&object, TargetLookupRef::Unheard), at(6));
     assert!(Arc::ptr_eq(&gone.view, &still.view));
     let target = deployment(1, 1);
-    let back = state.refresh(&facts(&object, Lookup::Found(&target)), at(7));
+    let back = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(7));
     assert!(back.view.target.resolved().is_some());
 }
 
@@ -288,7 +291,7 @@ fn a_model_that_no_series_can_name_is_said() {
         spec.model_id = model.into();
         let target = deployment(1, 1);
         let view = state()
-            .refresh(&facts(&object, Lookup::Found(&target)), at(0))
+            .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(0))
             .view;
         match &view.target {
             TargetView::Malformed { why } => Some(why.to_string()),
@@ -309,23 +312,24 @@ fn a_stored_count_is_not_taken_over_by_a_re_created_target() {
     let (first, second) = (deployment(2, 2), deployment(3, 3));
     let mut object = object();
     object.stored.desired = Some(Replicas(2));
-    let desired = |state: &mut VariantState, object: &VariantObject, target: Lookup<'_>| {
-        let facts = facts(object, target);
-        state.refresh(&facts, at(0)).view.desired
-    };
-    let found = desired(&mut state, &object, Lookup::Found(&first));
+    let desired =
+        |state: &mut VariantState, object: &VariantObject, target: TargetLookupRef<'_>| {
+            let objects = objects(object, target);
+            state.refresh(&objects, at(0)).view.desired
+        };
+    let found = desired(&mut state, &object, TargetLookupRef::Found(&first));
     assert_eq!(found, Some(Replicas(2)));
-    desired(&mut state, &object, Lookup::Missing);
-    let gone = desired(&mut state, &object, Lookup::Missing);
+    desired(&mut state, &object, TargetLookupRef::Missing);
+    let gone = desired(&mut state, &object, TargetLookupRef::Missing);
     assert_eq!(gone, None);
 
     // Status has not been cleared yet.
-    let back = desired(&mut state, &object, Lookup::Found(&second));
+    let back = desired(&mut state, &object, TargetLookupRef::Found(&second));
     assert_eq!(back, None);
     object.stored.desired = None;
-    desired(&mut state, &object, Lookup::Found(&second));
+    desired(&mut state, &object, TargetLookupRef::Found(&second));
     object.stored.desired = Some(Replicas(3));
-    let stored = desired(&mut state, &object, Lookup::Found(&second));
+    let stored = desired(&mut state, &object, TargetLookupRef::Found(&second));
     assert_eq!(stored, Some(Replicas(3)));
 }
 
@@ -334,9 +338,9 @@ fn two_claimants_and_foreign_kinds_are_told_apart_from_a_missing_target() {
     let object = object();
     let target = deployment(1, 1);
     let claimants = [VariantKey::new("ns", "other"), object.key.clone()];
-    let contested = Facts {
+    let contested = VariantObjects {
         claimants: &claimants,
-        ..facts(&object, Lookup::Found(&target))
+        ..objects(&object, TargetLookupRef::Found(&target))
     };
     let mut state = state();
     let view = state.refresh(&contested, at(0)).view;
@@ -354,7 +358,9 @@ fn two_claimants_and_foreign_kinds_are_told_apart_from_a_missing_target() {
             spec.target.kind = kind.into();
             spec.target.api_version = api_version.map(Into::into);
         }
-        let view = state.refresh(&facts(&foreign, Lookup::Missing), at(1)).view;
+        let view = state
+            .refresh(&objects(&foreign, TargetLookupRef::Missing), at(1))
+            .view;
         assert!(
             matches!(&view.target, TargetView::UnsupportedKind { kind, .. } if **kind == *expected),
             "{:?}",
@@ -372,9 +378,9 @@ fn a_malformed_object_keeps_what_it_last_said_in_good_order() {
     }
     let target = deployment(2, 2);
     let mut state = state();
-    let published = Facts {
+    let published = VariantObjects {
         published: Some(Replicas(3)),
-        ..facts(&good, Lookup::Found(&target))
+        ..objects(&good, TargetLookupRef::Found(&target))
     };
     let before = state.refresh(&published, at(0)).view;
     assert_eq!(before.desired, Some(Replicas(3)));
@@ -392,11 +398,11 @@ fn a_malformed_object_keeps_what_it_last_said_in_good_order() {
         (spoil(|spec| spec.max = Some(0)), "spec.maxReplicas is 0"),
     ] {
         let bad = spoil(good.clone());
-        let facts = Facts {
+        let objects = VariantObjects {
             object: &bad,
             ..published
         };
-        let view = state.refresh(&facts, at(1)).view;
+        let view = state.refresh(&objects, at(1)).view;
         let TargetView::Malformed { why } = &view.target else {
             panic!("{part}: {:?}", view.target);
         };
@@ -420,7 +426,7 @@ fn a_malformed_object_without_a_past_shows_its_status() {
         },
         ..object()
     };
-    let refreshed = state().refresh(&facts(&object, Lookup::Unsynced), at(0));
+    let refreshed = state().refresh(&objects(&object, TargetLookupRef::Unsynced), at(0));
     assert!(matches!(
         refreshed.view.target,
         TargetView::Malformed { .. }
@@ -446,7 +452,7 @@ fn a_cost_that_is_no_number_is_replaced_and_said() {
         spec.cost = Some("cheap".into());
     }
     let view = state()
-        .refresh(&facts(&object, Lookup::Unsynced), at(0))
+        .refresh(&objects(&object, TargetLookupRef::Unsynced), at(0))
         .view;
     assert_eq!(view.cost, Cost::DEFAULT);
     assert!(
@@ -466,13 +472,13 @@ fn what_a_rollout_has_beside_it_does_not_make_a_count_unapplied() {
             outdated_replicas: Replicas(outdated),
             ..deployment(2, 1)
         };
-        let facts = Facts {
+        let objects = VariantObjects {
             pods: Pods::Found(&none),
             published: Some(Replicas(1)),
-            ..facts(&object, Lookup::Found(&target))
+            ..objects(&object, TargetLookupRef::Found(&target))
         };
         let mut state = state();
-        unapplied_for(&state.refresh(&facts, at(10)).view, at(15))
+        unapplied_for(&state.refresh(&objects, at(10)).view, at(15))
     };
     assert_eq!(look(2, 1), Some(5), "two are asked for");
     assert_eq!(look(1, 0), Some(5), "no rollout: one is still to go");

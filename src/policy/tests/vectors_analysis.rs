@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::vectors::{Tally, run};
 use super::world::{Variant, World, at, settings};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::plan::Why;
-use crate::policy::saturation::{Listener, analyze};
+use crate::policy::plan::Reason;
+use crate::policy::saturation::{SampleReader, analyze};
 use crate::policy::snapshot::VariantView;
 use crate::settings::SaturationThresholds;
 
@@ -56,13 +56,13 @@ fn sat1a_figures_of_a_model() {
                 },
             );
             let settings = settings();
-            let listener = Listener::new(
+            let reader = SampleReader::new(
                 &snapshot.metrics,
                 &settings.freshness,
                 settings.cache.reuse,
                 at(0),
             );
-            let figures = analyze(&views, listener, &thresholds).0.figures;
+            let figures = analyze(&views, reader, &thresholds).0.figures;
             assert_eq!(figures.replicas, expect.total, "{id}: total");
             assert_eq!(figures.non_saturated, expect.non_saturated, "{id}");
             assert_close(id, "spare KV", figures.spare_kv, expect.spare_kv);
@@ -113,7 +113,7 @@ fn sat1r_reason_and_figures_of_each_variant() {
             if let Some(expected) = &expect.reason {
                 let grown = plan.decisions.values().find_map(|decision| {
                     decision.steps.iter().find_map(|step| match step.why {
-                        Why::Grown { trigger } => Some((trigger, decision.reason())),
+                        Reason::Grown { trigger } => Some((trigger, decision.reason())),
                         _ => None,
                     })
                 });

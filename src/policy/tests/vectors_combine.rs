@@ -13,12 +13,13 @@ use crate::policy::capacity::{
     AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity,
 };
 use crate::policy::combine::{
-    AnalyzerLog, Anchor, Balance, Band, Direction, Hold, Liveness, Mandate, Participation, Seat,
-    Sighting, Vote, combine, combine_votes, lacks_saturation_vote, participation,
+    AnalyzerLog, AnalyzerResult, Balance, Band, BlockReason, CapacitySource, InformativeResult,
+    Liveness, Participation, RoleTarget, Vote, VoteDirection, combine, combine_votes,
+    lacks_saturation_vote, participation,
 };
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::rounding;
 use crate::policy::units::{Cost, Replicas};
-use crate::policy::whole;
 use crate::settings::saturation::AnalyzerSettings;
 
 const BAND: Band = Band {
@@ -110,12 +111,12 @@ fn weighted_votes() {
     let tally = run(
         include_str!("../../../tests/vectors/votes.yaml"),
         |id, given: Election, expect: Elected| {
-            let combined = combine_votes(Direction::Up, &votes(&given.up));
+            let combined = combine_votes(VoteDirection::Up, &votes(&given.up));
             assert_eq!(combined.is_some(), expect.combined.is_some(), "{id}");
             if let (Some(combined), Some(expected)) = (combined, expect.combined) {
                 assert!(is_near(combined, expected), "{id}: {combined}");
             }
-            assert_eq!(combined.map(whole::ceil), expect.whole, "{id}");
+            assert_eq!(combined.map(rounding::ceil), expect.whole, "{id}");
         },
     );
     assert_eq!(
@@ -185,7 +186,7 @@ fn n103_n105_n111_liveness() {
     };
     let log = AnalyzerLog::default().learn(&both, &BTreeMap::new(), at(0));
     assert_eq!(live(&log, 0), Liveness::Silent);
-    let sighting = Sighting {
+    let sighting = InformativeResult {
         analyzer: AnalyzerName::Throughput,
         at: None,
     };
@@ -211,7 +212,12 @@ fn key(name: &str) -> VariantKey {
 }
 
 /// A voter that sees variants of one role as (name, capacity of one replica, ready replicas).
-fn seat(analyzer: AnalyzerName, score: f64, demand: f64, variants: &[(&str, f64, u32)]) -> Seat {
+fn result(
+    analyzer: AnalyzerName,
+    score: f64,
+    demand: f64,
+    variants: &[(&str, f64, u32)],
+) -> AnalyzerResult {
     let variants = variants.iter().map(|(name, per_replica, ready)| {
         let capacity = VariantCapacity {
             role: ServingRole::Both,
@@ -221,7 +227,7 @@ fn seat(analyzer: AnalyzerName, score: f64, demand: f64, variants: &[(&str, f64,
         };
         (key(name), capacity)
     });
-    Seat {
+    AnalyzerResult {
         analyzer,
         score,
         band: BAND,
@@ -243,8 +249,8 @@ fn costs(names: &[&str]) -> BTreeMap<VariantKey, Cost> {
         .collect()
 }
 
-fn outcome(seats: &[Seat]) -> Option<Mandate> {
-    combine(seats, &costs(&["v", "w"]))
+fn outcome(results: &[AnalyzerResult]) -> Option<RoleTarget> {
+    combine(results, &costs(&["v", "w"]))
         .roles
         .remove(&ServingRole::Both)
 }
@@ -253,8 +259,8 @@ const IDLE: f64 = 7_000.0;
 
 #[test]
 fn n107_n109_a_silent_voter_has_no_veto_and_silence_is_no_basis() {
-    let roomy = seat(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
-    let mut full = seat(
+    let roomy = result(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
+    let mut full = result(
         AnalyzerName::Throughput,
         1.0,
         24_000.0,
@@ -264,7 +270,7 @@ fn n107_n109_a_silent_voter_has_no_veto_and_silence_is_no_basis() {
     assert!(
         matches!(
             veto,
-            Some(Mandate::Hold(Hold::Vetoed {
+            Some(RoleTarget::Hold(BlockReason::Vetoed {
                 analyzer: AnalyzerName::Throughput,
                 ..
             }))
@@ -274,21 +280,21 @@ fn n107_n109_a_silent_voter_has_no_veto_and_silence_is_no_basis() {
     full.liveness = Liveness::Silent;
     assert!(matches!(
         outcome(&[roomy.clone(), full]),
-        Some(Mandate::Release { .. })
+        Some(RoleTarget::Release { .. })
     ));
     let mut silent = roomy;
     silent.liveness = Liveness::Silent;
-    assert!(matches!(outcome(&[silent]), Some(Mandate::Hold(_))));
+    assert!(matches!(outcome(&[silent]), Some(RoleTarget::Hold(_))));
 }
 
 #[test]
 fn a_live_voter_that_says_nothing_this_cycle_is_waited_for() {
-    let roomy = seat(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
-    let mut absent = seat(AnalyzerName::Throughput, 1.0, IDLE, &[]);
+    let roomy = result(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
+    let mut absent = result(AnalyzerName::Throughput, 1.0, IDLE, &[]);
     absent.assessment = None;
     assert_eq!(
         outcome(&[roomy, absent]),
-        Some(Mandate::Hold(Hold::Awaited {
+        Some(RoleTarget::Hold(BlockReason::Awaited {
             analyzer: AnalyzerName::Throughput
         }))
     );
@@ -297,33 +303,33 @@ fn a_live_voter_that_says_nothing_this_cycle_is_waited_for() {
 #[test]
 fn n113_two_candidates_without_saturation_hold_the_model() {
     let short = [("v", 10_000.0, 1)];
-    let throughput = seat(AnalyzerName::Throughput, 1.0, 50_000.0, &short);
-    let queueing = seat(AnalyzerName::QueueingModel, 1.0, 50_000.0, &short);
-    let mut saturation = seat(AnalyzerName::Saturation, 1.0, 50_000.0, &short);
+    let throughput = result(AnalyzerName::Throughput, 1.0, 50_000.0, &short);
+    let queueing = result(AnalyzerName::QueueingModel, 1.0, 50_000.0, &short);
+    let mut saturation = result(AnalyzerName::Saturation, 1.0, 50_000.0, &short);
     saturation.participation = Participation::Identity;
-    let seats = [saturation, throughput.clone(), queueing.clone()];
+    let results = [saturation, throughput.clone(), queueing.clone()];
     assert!(matches!(
-        outcome(&seats),
-        Some(Mandate::Hold(Hold::Unsized {
-            anchor: Anchor::Ambiguous { .. }
+        outcome(&results),
+        Some(RoleTarget::Hold(BlockReason::Unsized {
+            anchor: CapacitySource::Ambiguous { .. }
         }))
     ));
-    let [saturation, ..] = seats;
+    let [saturation, ..] = results;
     assert!(matches!(
         outcome(&[saturation, throughput]),
-        Some(Mandate::Grow { .. })
+        Some(RoleTarget::Grow { .. })
     ));
 }
 
 #[test]
 fn n115_only_a_variant_of_known_capacity_is_claimed() {
-    let ballot = seat(
+    let ballot = result(
         AnalyzerName::Throughput,
         1.0,
         10_200.0,
         &[("v", 5_000.0, 0), ("w", 0.0, 0)],
     );
-    let Some(Mandate::Grow {
+    let Some(RoleTarget::Grow {
         claims, replicas, ..
     }) = outcome(&[ballot])
     else {
@@ -339,20 +345,20 @@ fn n115_only_a_variant_of_known_capacity_is_claimed() {
 
 #[test]
 fn n275_a_voter_without_a_view_on_the_role_abstains() {
-    let roomy = seat(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
-    let mut other = seat(AnalyzerName::Throughput, 1.0, 0.0, &[("v", 10_000.0, 3)]);
+    let roomy = result(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
+    let mut other = result(AnalyzerName::Throughput, 1.0, 0.0, &[("v", 10_000.0, 3)]);
     other.assessment.as_mut().unwrap().demand.clear();
     assert!(matches!(
         outcome(&[roomy, other]),
-        Some(Mandate::Release { .. })
+        Some(RoleTarget::Release { .. })
     ));
 }
 
 #[test]
 fn n277_every_claim_keeps_its_own_unit() {
-    let one = seat(AnalyzerName::Saturation, 1.0, 3_400.0, &[("v", 1_000.0, 0)]);
-    let other = seat(AnalyzerName::Throughput, 1.0, 85.0, &[("v", 50.0, 0)]);
-    let Some(Mandate::Grow {
+    let one = result(AnalyzerName::Saturation, 1.0, 3_400.0, &[("v", 1_000.0, 0)]);
+    let other = result(AnalyzerName::Throughput, 1.0, 85.0, &[("v", 50.0, 0)]);
+    let Some(RoleTarget::Grow {
         claims,
         votes,
         replicas,
@@ -374,9 +380,9 @@ fn n277_every_claim_keeps_its_own_unit() {
 
 #[test]
 fn a_weighted_vote_is_rounded_once() {
-    let large = seat(AnalyzerName::Saturation, 1.0, 8_500.0, &[("v", 1_000.0, 0)]);
-    let small = seat(AnalyzerName::Throughput, 2.0, 212.5, &[("v", 50.0, 0)]);
-    let Some(Mandate::Grow { claims, .. }) = outcome(&[large, small]) else {
+    let large = result(AnalyzerName::Saturation, 1.0, 8_500.0, &[("v", 1_000.0, 0)]);
+    let small = result(AnalyzerName::Throughput, 2.0, 212.5, &[("v", 50.0, 0)]);
+    let Some(RoleTarget::Grow { claims, .. }) = outcome(&[large, small]) else {
         panic!("it grows");
     };
     // 10 at weight 1 against 5 at weight 2.
@@ -388,8 +394,8 @@ fn a_weighted_vote_is_rounded_once() {
 fn a_voter_counts_where_it_cannot_size_every_variant() {
     let thousand = [("v", 1_000.0, 1)];
     let content =
-        |variants: &[(&str, f64, u32)]| seat(AnalyzerName::Saturation, 9.0, 1_000.0, variants);
-    let short = seat(AnalyzerName::Throughput, 1.0, 4_250.0, &thousand);
+        |variants: &[(&str, f64, u32)]| result(AnalyzerName::Saturation, 9.0, 1_000.0, variants);
+    let short = result(AnalyzerName::Throughput, 1.0, 4_250.0, &thousand);
     // 0 at weight 9 against 4 at weight 1: 4 - 4 * 8 / 10. Without w the votes are the same, and where
     // no variant is sized by both, a replica of one counts as a replica of the other at equal costs.
     for saturation in [
@@ -397,7 +403,7 @@ fn a_voter_counts_where_it_cannot_size_every_variant() {
         content(&[("v", 10_000.0, 1), ("w", 10_000.0, 1)]),
         content(&[("w", 10_000.0, 1)]),
     ] {
-        let Some(Mandate::Grow {
+        let Some(RoleTarget::Grow {
             claims,
             votes,
             replicas,
@@ -423,14 +429,14 @@ fn a_voter_counts_where_it_cannot_size_every_variant() {
 
 #[test]
 fn a_release_weighs_a_voter_that_cannot_size_every_variant() {
-    let roomy = seat(
+    let roomy = result(
         AnalyzerName::Saturation,
         9.0,
         0.0,
         &[("v", 10_000.0, 4), ("w", 10_000.0, 4)],
     );
-    let careful = seat(AnalyzerName::Throughput, 1.0, 2_325.0, &[("v", 1_000.0, 4)]);
-    let Some(Mandate::Release {
+    let careful = result(AnalyzerName::Throughput, 1.0, 2_325.0, &[("v", 1_000.0, 4)]);
+    let Some(RoleTarget::Release {
         votes, replicas, ..
     }) = outcome(&[roomy, careful])
     else {
@@ -450,7 +456,7 @@ proptest! {
         let ballot = votes(&given);
         let low = given.iter().map(|(replicas, _)| *replicas).fold(f64::INFINITY, f64::min);
         let high = given.iter().map(|(replicas, _)| *replicas).fold(0.0, f64::max);
-        for direction in [Direction::Up, Direction::Down] {
+        for direction in [VoteDirection::Up, VoteDirection::Down] {
             let combined = combine_votes(direction, &ballot).unwrap();
             prop_assert!(combined >= low - 1e-9 && combined <= high + 1e-9);
             let scaled: Vec<(f64, f64)> = given.iter().map(|(v, s)| (*v, s * factor)).collect();

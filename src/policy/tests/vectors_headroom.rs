@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::vectors::{Tally, run};
 use super::world::at;
 use crate::policy::key::VariantKey;
-use crate::policy::limit::{Claimant, Ending, Transfer, TransferHolds, headroom};
+use crate::policy::limit::{Claimant, Transfer, TransferEnd, TransferHolds, headroom};
 use crate::policy::units::Gpus;
 
 #[derive(Debug, Deserialize)]
@@ -20,7 +20,7 @@ enum Given {
         claimants: BTreeMap<String, (f64, f64)>,
     },
     End {
-        ended: Ending,
+        ended: TransferEnd,
         release: u64,
         after: u64,
     },

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::vectors::{Tally, run};
 use crate::policy::key::VariantKey;
 use crate::policy::limit::{
-    Budget, GpuPod, Grant, GrowthRequest, ManagedUse, NodeView, Physical, PodPhase, Pools,
+    Budget, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical, PodPhase,
     Scheduling, WhyLimited, allocate, discover, physical, short_name, usage_by_product,
 };
 use crate::policy::snapshot::Accelerator;
@@ -84,12 +84,12 @@ fn held(requests: &[GrowthRequest]) -> BTreeMap<Arc<str>, Gpus> {
     used
 }
 
-fn on_nodes(total: &BTreeMap<Arc<str>, Gpus>, requests: &[GrowthRequest]) -> Pools {
+fn on_nodes(total: &BTreeMap<Arc<str>, Gpus>, requests: &[GrowthRequest]) -> GpuPools {
     let physical = Physical::Known {
         limits: total.clone(),
         used: held(requests),
     };
-    Pools::new(physical, &[], ManagedUse::new())
+    GpuPools::new(physical, &[], ManagedUse::new())
 }
 
 fn by_name<T>(
@@ -267,7 +267,7 @@ fn only_open_selected_nodes_count_and_any_pod_uses_them() {
     let all = LabelSelector::default();
     let left = |nodes: &BTreeMap<Arc<str>, NodeView>, selector: &LabelSelector, kind: &str| {
         let physical = physical(Some(nodes), Some(&pods), selector);
-        Pools::new(physical, &[], ManagedUse::new()).budget("ns", &named(Some(kind)))
+        GpuPools::new(physical, &[], ManagedUse::new()).budget("ns", &named(Some(kind)))
     };
     assert_eq!(left(&nodes, &all, "A100"), Budget::Finite(Gpus(8)));
     nodes.get_mut("n2").unwrap().scheduling = Scheduling::Closed;
@@ -358,7 +358,7 @@ fn quota_limiter() {
         include_str!("../../../tests/vectors/quota.yaml"),
         |id, given: QuotaRound, expect: Granted| {
             let limiters: Vec<Limiter> = given.limiters.iter().map(LimiterGiven::limiter).collect();
-            let mut pools = Pools::new(Physical::Unlimited, &limiters, given.used);
+            let mut pools = GpuPools::new(Physical::Unlimited, &limiters, given.used);
             let mut grants = Vec::new();
             let mut last = None;
             for (namespace, kind, wanted) in &given.asks {
@@ -386,7 +386,7 @@ fn quota_limiter() {
 
 #[test]
 fn an_unknown_budget_grants_nothing_and_lowers_nothing() {
-    let mut pools = Pools::new(Physical::Unknown, &[], ManagedUse::new());
+    let mut pools = GpuPools::new(Physical::Unknown, &[], ManagedUse::new());
     let mut grows = growth("ns", Some("A100"), 5);
     grows.current = Replicas(2);
     let granted = allocate(std::slice::from_ref(&grows), &mut pools);
@@ -416,7 +416,7 @@ fn a_quota_counts_what_is_written_in_another_case_where_one_fits() {
         };
         let used = BTreeMap::from([("h100".into(), Gpus(3)), ("NVIDIA-L4".into(), Gpus(1))]);
         let used = ManagedUse::from([("ns".into(), used)]);
-        Pools::new(Physical::Unlimited, &[limiter], used).budget("ns", &named(Some(asked)))
+        GpuPools::new(Physical::Unlimited, &[limiter], used).budget("ns", &named(Some(asked)))
     };
     assert_eq!(left(&[("A100", 8)], "h100"), Budget::Finite(Gpus(0)));
     let apart = [("H100", 8), ("h100", 5), ("nvidia-l4", 4)];

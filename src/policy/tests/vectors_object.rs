@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::variant_state::{deployment, facts, object};
+use super::variant_state::{deployment, object, objects};
 use super::vectors::{Tally, run};
 use super::world::{Variant, World, at, settings};
 use crate::policy::accelerator;
@@ -16,11 +16,11 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::object::{NodeExpression, Placement, SpecReading};
 use crate::policy::plan;
-use crate::policy::pod_template::{PodTemplate, ReplicaShape, TemplateContainer};
-use crate::policy::series::Series;
+use crate::policy::pod_template::{PodTemplate, ReplicaPods, TemplateContainer};
+use crate::policy::series::VariantGauges;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Replicas;
-use crate::policy::variant::{Lookup, VariantState};
+use crate::policy::variant::{TargetLookupRef, VariantState};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,7 +122,7 @@ fn replica_counts(counts: &Counts) -> (u32, u32) {
     target.spec_replicas = counts.spec.map(Replicas);
     let object = object();
     let mut state = VariantState::new(object.key.clone(), None);
-    let refreshed = state.refresh(&facts(&object, Lookup::Found(&target)), at(0));
+    let refreshed = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(0));
     let scale = refreshed.view.target.resolved().unwrap();
     (scale.current.0, scale.pending().0)
 }
@@ -138,7 +138,7 @@ fn gpus(group: Group) -> u32 {
             .collect(),
         ..PodTemplate::default()
     };
-    let shape = ReplicaShape {
+    let shape = ReplicaPods {
         leader: group.leader.map(template),
         worker: template(group.worker),
         size: Replicas(group.size.unwrap_or(1)),
@@ -151,7 +151,7 @@ fn role(label: Option<Arc<str>>) -> ServingRole {
         role: label,
         ..PodTemplate::default()
     };
-    ReplicaShape::pod(template).replica().role
+    ReplicaPods::pod(template).replica().role
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn act_series_of_a_decision() {
             let world = World::of([variant]);
             let plan = world.plan(at(0));
             let decision = &plan.decisions[&VariantKey::new("ns1", "va1")];
-            let series = Series::of(decision).unwrap();
+            let series = VariantGauges::of(decision).unwrap();
             assert_eq!(series.desired, Replicas(given.desired), "{id}");
             assert_eq!(series.current, Some(Replicas(given.current)), "{id}");
             if expect.ratio.is_some() {
@@ -289,12 +289,14 @@ fn rcl_an_object_and_its_conditions() {
             let target = deployment(replicas, replicas);
             let mut state = VariantState::new(object.key.clone(), None);
             if given.target_appears {
-                let view = state.refresh(&facts(&object, Lookup::Missing), at(0)).view;
+                let view = state
+                    .refresh(&objects(&object, TargetLookupRef::Missing), at(0))
+                    .view;
                 let [resolved, ..] = conditions(&view, None, Hints::default());
                 assert_ne!(resolved.status.as_str(), "True", "{id}: before it appears");
             }
             let view = state
-                .refresh(&facts(&object, Lookup::Found(&target)), at(1))
+                .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(1))
                 .view;
             let mut variant = Variant::new("va").replicas(replicas, 0.5, 1.0);
             variant.view = (*view).clone();

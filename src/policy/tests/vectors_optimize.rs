@@ -9,9 +9,9 @@ use serde::Deserialize;
 use super::vectors::{Tally, check_corrections, run};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::capacity::{AnalyzerName, ServingRole};
-use crate::policy::combine::{Claim, Mandate};
+use crate::policy::combine::{CapacityClaim, RoleTarget};
 use crate::policy::key::VariantKey;
-use crate::policy::optimize::{Allocation, Candidate, Method, WhyOptimized, cost_aware};
+use crate::policy::optimize::{Candidate, Method, ReplicaAllocation, WhyOptimized, cost_aware};
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::{Cost, Replicas};
 
@@ -68,8 +68,8 @@ impl Round {
         self.variants.iter().map(candidate).collect()
     }
 
-    fn claim(&self, role: ServingRole, amount: f64) -> Claim {
-        Claim {
+    fn claim(&self, role: ServingRole, amount: f64) -> CapacityClaim {
+        CapacityClaim {
             analyzer: AnalyzerName::Saturation,
             amount,
             anticipated: self.anticipated.get(&role).copied().unwrap_or(0.0),
@@ -83,32 +83,32 @@ impl Round {
         }
     }
 
-    fn mandates(&self) -> BTreeMap<ServingRole, Mandate> {
+    fn role_targets(&self) -> BTreeMap<ServingRole, RoleTarget> {
         let grow = self.required.iter().map(|(role, amount)| {
-            let mandate = Mandate::Grow {
+            let role_target = RoleTarget::Grow {
                 claims: vec![self.claim(*role, *amount)],
                 votes: Vec::new(),
                 replicas: None,
             };
-            (*role, mandate)
+            (*role, role_target)
         });
         let release = self.spare.iter().map(|(role, amount)| {
-            let mandate = Mandate::Release {
+            let role_target = RoleTarget::Release {
                 claims: vec![self.claim(*role, *amount)],
                 votes: Vec::new(),
                 replicas: None,
             };
-            (*role, mandate)
+            (*role, role_target)
         });
         grow.chain(release).collect()
     }
 
-    fn allocate(&self, method: Method) -> Allocation {
-        cost_aware(&self.candidates(), &self.mandates(), method)
+    fn allocate(&self, method: Method) -> ReplicaAllocation {
+        cost_aware(&self.candidates(), &self.role_targets(), method)
     }
 }
 
-fn targets(allocation: &Allocation) -> BTreeMap<String, u32> {
+fn targets(allocation: &ReplicaAllocation) -> BTreeMap<String, u32> {
     allocation
         .changes
         .iter()
@@ -244,7 +244,7 @@ fn rounds() -> impl Strategy<Value = Round> {
         })
 }
 
-fn cost(round: &Round, allocation: &Allocation) -> u64 {
+fn cost(round: &Round, allocation: &ReplicaAllocation) -> u64 {
     allocation
         .changes
         .iter()
@@ -255,7 +255,7 @@ fn cost(round: &Round, allocation: &Allocation) -> u64 {
         .sum()
 }
 
-fn lacking(allocation: &Allocation) -> f64 {
+fn lacking(allocation: &ReplicaAllocation) -> f64 {
     let unmet = allocation.unmet.values().flatten();
     unmet.map(|unmet| unmet.amount).sum()
 }

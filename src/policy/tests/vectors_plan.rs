@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::vectors::{Tally, run};
 use super::world::{Pod, Variant, World, at, reason, targets};
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
-use crate::policy::plan::Outcome;
+use crate::policy::plan::DecisionOutcome;
 use crate::policy::safety_net::fallback_source;
-use crate::policy::series::Series;
+use crate::policy::series::VariantGauges;
 use crate::policy::snapshot::{Accelerator, SignalName, TargetView};
 use crate::policy::units::Replicas;
 
@@ -165,8 +165,8 @@ fn snet_fallback() {
             world.failed = vec![SignalName::KvUsage];
             let plan = world.plan(at(0));
             let decision = &plan.decisions[&VariantKey::new("ns", "v")];
-            assert_eq!(decision.outcome, Outcome::SafetyNet, "{id}");
-            let series = Series::of(decision).unwrap();
+            assert_eq!(decision.outcome, DecisionOutcome::SafetyNet, "{id}");
+            let series = VariantGauges::of(decision).unwrap();
             assert_eq!(series.desired, Replicas(expect.desired), "{id}");
             assert_eq!(series.current, expect.current.map(Replicas), "{id}");
             assert_eq!(series.ratio(), expect.ratio, "{id}");
@@ -210,7 +210,7 @@ struct Record {
     #[serde(default)]
     without_queue: u32,
     cost: String,
-    outcome: Outcome,
+    outcome: DecisionOutcome,
 }
 
 #[test]

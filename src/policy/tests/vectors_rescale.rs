@@ -11,8 +11,8 @@ use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{
-    Bidder, Budget, ManagedUse, Physical, Pool, Pools, RescaleSwitches, Rescaled, ShareVariant,
-    Sharer, rescale, round_shares, water_fill,
+    Bidder, Budget, GpuPool, GpuPools, ManagedUse, Physical, RescaleCandidate, RescaleSwitches,
+    Rescaled, ShareVariant, rescale, round_shares, water_fill,
 };
 use crate::policy::snapshot::{Accelerator, DeclaredBounds};
 use crate::policy::units::{Cost, Gpus, Replicas};
@@ -106,9 +106,9 @@ impl VariantGiven {
 }
 
 impl World {
-    fn sharers(&self) -> BTreeMap<ModelKey, Sharer> {
+    fn sharers(&self) -> BTreeMap<ModelKey, RescaleCandidate> {
         let sharer = |key: &ModelKey, priority: f64, given: &BTreeMap<String, VariantGiven>| {
-            let mut sharer = Sharer {
+            let mut sharer = RescaleCandidate {
                 priority,
                 demand: BTreeMap::new(),
                 variants: BTreeMap::new(),
@@ -127,7 +127,7 @@ impl World {
             .collect()
     }
 
-    fn pools(&self) -> Pools {
+    fn pools(&self) -> GpuPools {
         let mut managed = ManagedUse::new();
         let mut used: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
         for variants in self.sharers().values().map(|sharer| &sharer.variants) {
@@ -172,10 +172,10 @@ impl World {
         } else {
             &limiters
         };
-        Pools::new(physical, limiters, managed)
+        GpuPools::new(physical, limiters, managed)
     }
 
-    fn rescale(&self, pools: &mut Pools) -> Rescaled {
+    fn rescale(&self, pools: &mut GpuPools) -> Rescaled {
         let switches = RescaleSwitches {
             cluster: self.cluster,
             namespaces: self.namespaces.clone(),
@@ -204,7 +204,7 @@ fn check_world(id: &str, world: &World, expect: &Expect) {
         let is_quota = pool == "quota";
         let room = rooms
             .iter()
-            .find(|room| matches!(room.pool, Pool::NamespaceQuota { .. }) == is_quota)
+            .find(|room| matches!(room.pool, GpuPool::NamespaceQuota { .. }) == is_quota)
             .unwrap();
         assert_eq!(room.left, Budget::Finite(Gpus(*left)), "{id} {pool}");
     }
@@ -217,7 +217,7 @@ fn split(share: u32, roles: &BTreeMap<ServingRole, (f64, u32, u32)>) -> BTreeMap
             .parts()
             .2
     };
-    let model = Sharer {
+    let model = RescaleCandidate {
         priority: 1.0,
         demand: roles.iter().map(|(role, given)| (*role, given.0)).collect(),
         variants: roles

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use super::vectors::run;
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::capacity::{AnalyzerName, ServingRole};
-use crate::policy::combine::{Claim, Mandate};
+use crate::policy::combine::{CapacityClaim, RoleTarget};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::limit::{Budget, ManagedUse, Physical, Pools};
+use crate::policy::limit::{Budget, GpuPools, ManagedUse, Physical};
 use crate::policy::optimize::{Candidate, Contender, Contest, share};
 use crate::policy::snapshot::{Accelerator, DeclaredBounds};
 use crate::policy::units::{Cost, Gpus, Replicas};
@@ -74,37 +74,37 @@ impl ModelGiven {
             };
             (key(name), contender)
         };
-        let mandate = |(role, amount): (&ServingRole, &f64)| {
+        let role_target = |(role, amount): (&ServingRole, &f64)| {
             let per_replica = self
                 .variants
                 .iter()
                 .filter(|(_, given)| given.5 == *role && given.2 > 0.0)
                 .map(|(name, given)| (key(name), given.2))
                 .collect();
-            let claim = Claim {
+            let claim = CapacityClaim {
                 analyzer: AnalyzerName::Saturation,
                 amount: *amount,
                 anticipated: 0.0,
                 per_replica,
             };
-            let mandate = Mandate::Grow {
+            let role_target = RoleTarget::Grow {
                 claims: vec![claim],
                 votes: Vec::new(),
                 replicas: None,
             };
-            (*role, mandate)
+            (*role, role_target)
         };
         Contest {
             priority: self.priority,
             contenders: self.variants.iter().map(contender).collect(),
-            mandates: self.required.iter().map(mandate).collect(),
+            role_targets: self.required.iter().map(role_target).collect(),
         }
     }
 }
 
-fn pools(free: Option<&BTreeMap<String, i64>>) -> Pools {
+fn pools(free: Option<&BTreeMap<String, i64>>) -> GpuPools {
     let Some(free) = free else {
-        return Pools::new(Physical::Unknown, &[], ManagedUse::new());
+        return GpuPools::new(Physical::Unknown, &[], ManagedUse::new());
     };
     let quota = |count: &i64| u32::try_from(*count).map_or(Quota::Unlimited, Quota::AtMost);
     let quotas = free
@@ -116,7 +116,7 @@ fn pools(free: Option<&BTreeMap<String, i64>>) -> Pools {
         scope: LimiterScope::Cluster(quotas),
         exclude: std::collections::BTreeSet::new(),
     };
-    Pools::new(Physical::Unlimited, &[limiter], ManagedUse::new())
+    GpuPools::new(Physical::Unlimited, &[limiter], ManagedUse::new())
 }
 
 #[test]
@@ -170,10 +170,11 @@ fn a_share_goes_to_the_variant_that_serves_every_claim() {
         ]),
     };
     let mut contest = given.contest();
-    let Some(Mandate::Grow { claims, .. }) = contest.mandates.get_mut(&ServingRole::Both) else {
+    let Some(RoleTarget::Grow { claims, .. }) = contest.role_targets.get_mut(&ServingRole::Both)
+    else {
         panic!("it grows");
     };
-    claims.push(Claim {
+    claims.push(CapacityClaim {
         analyzer: AnalyzerName::Throughput,
         amount: 4.0,
         anticipated: 1.0,

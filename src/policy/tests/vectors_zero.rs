@@ -13,7 +13,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::Budget;
 use crate::policy::units::{Cost, Gpus, Replicas};
 use crate::policy::zero::{
-    ActivityLog, Cause, Look, ModelLoad, ServingMember, Wake, WakeLog, WakeMember, WhyZero,
+    ActivityLog, Look, ModelLoad, ServingMember, Wake, WakeCause, WakeLog, WakeMember, WhyZero,
     ZeroMember, ZeroRule, to_zero, wake,
 };
 
@@ -106,7 +106,7 @@ fn to_zero_and_minimum_of_one() {
                 })
                 .collect();
             if let Wake::Start { variant, cause, .. } = wake(&kept, queued, policy, |_, _| true) {
-                assert_eq!(cause, Cause::MinimumOfOne, "{id}");
+                assert_eq!(cause, WakeCause::MinimumOfOne, "{id}");
                 targets.insert(variant.name.to_string(), 1);
             }
             assert_eq!(targets, expect.targets, "{id}");

@@ -1,10 +1,10 @@
 //! Every invariant catches what it is for.
 
 use super::world::{START, Variant, World, at, settings};
-use crate::policy::invariant::{Violation, check_plan};
+use crate::policy::invariant::{PlanViolation, check_plan};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::WallTime;
-use crate::policy::plan::{Decision, Plan, Stage, Step, Why};
+use crate::policy::plan::{Decision, Plan, PlanStage, Reason, Step};
 use crate::policy::units::Replicas;
 
 fn key(name: &str) -> VariantKey {
@@ -12,7 +12,7 @@ fn key(name: &str) -> VariantKey {
 }
 
 /// Plans a world, lets `spoil` at the plan, and returns what is found before and after.
-fn spoiled(world: &World, spoil: impl FnOnce(&mut Plan)) -> Violation {
+fn spoiled(world: &World, spoil: impl FnOnce(&mut Plan)) -> PlanViolation {
     let snapshot = world.snapshot(at(0));
     let mut plan = world.plan(at(0));
     assert_eq!(check_plan(&snapshot, &settings(), &plan), Ok(()));
@@ -35,8 +35,8 @@ fn move_to(decision: &mut Decision, to: u32) {
         why,
     };
     decision.steps = vec![
-        step(Stage::Saturation, from, Why::NoReplicas),
-        step(Stage::Bounds, to, Why::NoReplicas),
+        step(PlanStage::Saturation, from, Reason::NoReplicas),
+        step(PlanStage::Bounds, to, Reason::NoReplicas),
     ];
     decision.target = Some(to);
 }
@@ -77,12 +77,12 @@ fn d3_every_variant_exactly_once() {
     let missing = spoiled(&two(), |plan| {
         plan.decisions.remove(&key("dear"));
     });
-    assert_eq!(missing, Violation::NotDecided { key: key("dear") });
+    assert_eq!(missing, PlanViolation::NotDecided { key: key("dear") });
     let extra = spoiled(&two(), |plan| {
         let decision = decision(plan, "dear").clone();
         plan.decisions.insert(key("ghost"), decision);
     });
-    assert_eq!(extra, Violation::NotInSnapshot { key: key("ghost") });
+    assert_eq!(extra, PlanViolation::NotInSnapshot { key: key("ghost") });
 }
 
 #[test]
@@ -113,24 +113,30 @@ fn d5_a_record_that_does_not_follow_from_the_snapshot() {
         (|decision| decision.current = Some(Replicas(7)), "current"),
         (|decision| decision.target = Some(Replicas(7)), "steps"),
         (
-            |decision| decision.outcome = crate::policy::plan::Outcome::Unmanaged,
+            |decision| decision.outcome = crate::policy::plan::DecisionOutcome::Unmanaged,
             "outcome",
         ),
     ];
     for (spoil, part) in spoilers {
         let found = spoiled(&two(), |plan| spoil(decision(plan, "cheap")));
         let key = key("cheap");
-        assert_eq!(found, Violation::RecordDiffers { key, part });
+        assert_eq!(found, PlanViolation::RecordDiffers { key, part });
     }
 }
 
 #[test]
 fn d6_one_step_and_the_right_one() {
     let second = spoiled(&two(), |plan| move_to(decision(plan, "dear"), 3));
-    assert!(matches!(second, Violation::SecondStep { .. }), "{second}");
+    assert!(
+        matches!(second, PlanViolation::SecondStep { .. }),
+        "{second}"
+    );
 
     let double = spoiled(&two(), |plan| move_to(decision(plan, "cheap"), 4));
-    assert!(matches!(double, Violation::SecondStep { .. }), "{double}");
+    assert!(
+        matches!(double, PlanViolation::SecondStep { .. }),
+        "{double}"
+    );
 
     let swap = |plan: &mut Plan, from: &str, to: &str, count: u32| {
         let passed_over = decision(plan, to).steps.clone();
@@ -171,7 +177,7 @@ fn d10_growth_beside_a_release_that_is_not_applied() {
             cheap.steps[0].stage = stage;
         }
     };
-    let found = spoiled(&world, grow(Stage::Optimizer));
+    let found = spoiled(&world, grow(PlanStage::Optimizer));
     assert_eq!(
         found.to_string(),
         "D10: ns/cheap was grown to 3 while the release of ns/warm to 1 is not applied"
@@ -179,6 +185,6 @@ fn d10_growth_beside_a_release_that_is_not_applied() {
     // A minimum asks for its replicas whatever else is on its way.
     let snapshot = world.snapshot(at(0));
     let mut plan = world.plan(at(0));
-    grow(Stage::Zero)(&mut plan);
+    grow(PlanStage::Zero)(&mut plan);
     assert_eq!(check_plan(&snapshot, &settings(), &plan), Ok(()));
 }

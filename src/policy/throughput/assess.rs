@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::average::mean;
-use super::input::{ModelInput, VariantInput, positive};
+use super::input::{ThroughputModelInput, ThroughputVariantInput, positive};
 use super::learned::{LearnedModel, LearnedThroughput};
-use super::role::{self, Part, RoleFigures, RoleLoad};
+use super::role::{self, Part, RoleLoad, ThroughputRoleFigures};
 use super::supply::{QUEUE_DRAIN_FACTOR, queue_demand};
-use super::variant::VariantFigures;
+use super::variant::ThroughputVariantFigures;
 use super::window::MAX_AGE;
 use crate::policy::capacity::{
     AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity,
@@ -18,7 +18,7 @@ use crate::policy::capacity::{
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
-use crate::policy::zero::Activity;
+use crate::policy::zero::ModelActivity;
 
 /// Figures of one model. What is absent is not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,9 +44,9 @@ pub struct ThroughputReport {
     /// and a capacity is not known.
     pub unit: CapacityUnit,
     /// By role; a role without an entry is one that there is no opinion on.
-    pub roles: BTreeMap<ServingRole, RoleFigures>,
+    pub roles: BTreeMap<ServingRole, ThroughputRoleFigures>,
     /// By variant.
-    pub variants: BTreeMap<VariantKey, VariantFigures>,
+    pub variants: BTreeMap<VariantKey, ThroughputVariantFigures>,
 }
 
 /// Assesses one model with what was learned up to this cycle. While the arrivals are not known there
@@ -55,7 +55,7 @@ pub struct ThroughputReport {
 /// enough then.
 pub fn assess(
     key: &ModelKey,
-    input: &ModelInput,
+    input: &ThroughputModelInput,
     learned: &LearnedThroughput,
     now: Moment,
 ) -> (Assessment, ThroughputReport) {
@@ -87,11 +87,11 @@ pub fn assess(
 
 /// All figures of one model.
 pub(super) fn report(
-    input: &ModelInput,
+    input: &ThroughputModelInput,
     learned: Option<&LearnedModel>,
     now: Moment,
 ) -> ThroughputReport {
-    let variants: BTreeMap<VariantKey, VariantFigures> = input
+    let variants: BTreeMap<VariantKey, ThroughputVariantFigures> = input
         .variants
         .keys()
         .filter_map(|key| Some((key.clone(), variant_figures(input, key, learned)?)))
@@ -100,7 +100,7 @@ pub(super) fn report(
         .arrivals
         .filter(|rate| rate.is_finite() && *rate >= 0.0);
     let router_queue = positive(input.router_queue).unwrap_or(0.0);
-    let generating = |figures: &&VariantFigures| figures.role != ServingRole::Prefill;
+    let generating = |figures: &&ThroughputVariantFigures| figures.role != ServingRole::Prefill;
     let full_latency =
         mean((variants.values().filter(generating)).filter_map(|figures| figures.full_latency));
     let output_tokens = by_count(variants.values().filter(generating), |figures| {
@@ -130,22 +130,27 @@ pub(super) fn report(
 }
 
 fn variant_figures(
-    input: &ModelInput,
+    input: &ThroughputModelInput,
     key: &VariantKey,
     learned: Option<&LearnedModel>,
-) -> Option<VariantFigures> {
+) -> Option<ThroughputVariantFigures> {
     let given = input.variants.get(key)?;
     let own = learned.and_then(|model| model.variants.get(key));
     // Whoever has no name for its engine shares it with nobody.
     let donor = learned
         .filter(|_| !given.engine.is_empty())
         .and_then(|model| model.variants.values().find(|tracker| tracker.is_of(given)));
-    Some(VariantFigures::of(given, own, donor, &input.params))
+    Some(ThroughputVariantFigures::of(
+        given,
+        own,
+        donor,
+        &input.params,
+    ))
 }
 
 impl ThroughputReport {
     /// Whether any replica that is ready is one whose capacity is known.
-    pub(super) fn has_supply(&self, input: &ModelInput) -> bool {
+    pub(super) fn has_supply(&self, input: &ThroughputModelInput) -> bool {
         input.variants.iter().any(|(key, given)| {
             let figures = self.variants.get(key);
             given.ready > Replicas::ZERO
@@ -172,9 +177,9 @@ impl ThroughputReport {
 
     fn role_figures(
         &self,
-        input: &ModelInput,
+        input: &ThroughputModelInput,
         learned: Option<&LearnedModel>,
-    ) -> BTreeMap<ServingRole, RoleFigures> {
+    ) -> BTreeMap<ServingRole, ThroughputRoleFigures> {
         let roles: BTreeSet<ServingRole> = input
             .variants
             .values()
@@ -204,7 +209,7 @@ impl ThroughputReport {
     }
 
     /// The roles that generate share the load evenly; prefill reads what is meant for decode.
-    fn load(&self, role: ServingRole, input: &ModelInput) -> Option<RoleLoad> {
+    fn load(&self, role: ServingRole, input: &ThroughputModelInput) -> Option<RoleLoad> {
         let arrivals = self.arrivals?;
         let shares = generating_roles(input);
         let share_of = |role| shares.get(&role).copied().unwrap_or(0.0);
@@ -225,10 +230,13 @@ impl ThroughputReport {
 
 /// Replicas where nothing is asked of the model, and what one of it can do is not known or a first
 /// impression.
-fn unit(input: &ModelInput, variants: &BTreeMap<VariantKey, VariantFigures>) -> CapacityUnit {
+fn unit(
+    input: &ThroughputModelInput,
+    variants: &BTreeMap<VariantKey, ThroughputVariantFigures>,
+) -> CapacityUnit {
     let is_idle =
-        input.activity == Activity::Idle && input.arrivals.is_some_and(|rate| rate <= 0.0);
-    let is_sized = |(key, given): (&VariantKey, &VariantInput)| {
+        input.activity == ModelActivity::Idle && input.arrivals.is_some_and(|rate| rate <= 0.0);
+    let is_sized = |(key, given): (&VariantKey, &ThroughputVariantInput)| {
         let figures = variants.get(key);
         let is_empty = given.ready.max(given.pending) == Replicas::ZERO;
         is_empty
@@ -245,7 +253,7 @@ fn unit(input: &ModelInput, variants: &BTreeMap<VariantKey, VariantFigures>) -> 
 }
 
 /// Even shares of the roles that generate tokens and have replicas; of all of them where none has.
-fn generating_roles(input: &ModelInput) -> BTreeMap<ServingRole, f64> {
+fn generating_roles(input: &ThroughputModelInput) -> BTreeMap<ServingRole, f64> {
     let roles = |needs_replicas: bool| -> BTreeSet<ServingRole> {
         input
             .variants
@@ -268,8 +276,8 @@ fn generating_roles(input: &ModelInput) -> BTreeMap<ServingRole, f64> {
 }
 
 /// Mean tokens of a prompt as prefill sees them, else as decode does.
-fn input_tokens(variants: &BTreeMap<VariantKey, VariantFigures>) -> Option<f64> {
-    let effective = |figures: &VariantFigures| Some(figures.shape?.effective_input());
+fn input_tokens(variants: &BTreeMap<VariantKey, ThroughputVariantFigures>) -> Option<f64> {
+    let effective = |figures: &ThroughputVariantFigures| Some(figures.shape?.effective_input());
     let of = |is_prefill: bool| {
         by_count(
             (variants.values())
@@ -282,8 +290,8 @@ fn input_tokens(variants: &BTreeMap<VariantKey, VariantFigures>) -> Option<f64> 
 
 /// Mean over variants by their replicas; plain where none has any.
 fn by_count<'a>(
-    variants: impl Iterator<Item = &'a VariantFigures>,
-    of: impl Fn(&VariantFigures) -> Option<f64>,
+    variants: impl Iterator<Item = &'a ThroughputVariantFigures>,
+    of: impl Fn(&ThroughputVariantFigures) -> Option<f64>,
 ) -> Option<f64> {
     let values: Vec<(f64, f64)> = variants
         .filter_map(|figures| Some((figures.counted.to_f64(), of(figures)?)))

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::average::median;
 use super::input::DecodeReading;
-use super::line::Line;
-use super::model::{Model, SATURATED_USAGE, Source};
-use super::shape::Shape;
+use super::line::LatencyLine;
+use super::model::{LatencyModel, LatencyModelSource, SATURATED_USAGE};
+use super::shape::RequestShape;
 use super::supply::{full_sequences, rate_at};
-use super::window::{Domain, Observation, Proof, Window};
+use super::window::{Domain, LatencyObservation, ObservationWindow, Proof};
 use crate::policy::moment::Moment;
 
 /// Deviation of the modelled from the observed decode rate that counts as a mismatch.
@@ -27,11 +27,11 @@ const SETTLING_CYCLES: usize = 2;
 /// What is learned of a decode engine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DecodeEngine {
-    window: Window,
+    window: ObservationWindow,
     intercept: Option<f64>,
     /// The last fit; it outlives the window, since the engine stays what it is when its requests
     /// change.
-    fitted: Option<Line>,
+    fitted: Option<LatencyLine>,
     #[serde(default)]
     proof: Option<Proof>,
     mismatches: u8,
@@ -45,7 +45,7 @@ pub struct DecodeEngine {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sight {
     /// The tracked shape.
-    pub(super) shape: Shape,
+    pub(super) shape: RequestShape,
     /// Whether it has just become another one.
     pub(super) is_new: bool,
     /// Mean requests of that shape that fill a replica.
@@ -62,7 +62,7 @@ impl DecodeEngine {
             self.mismatches = 0;
         }
         for reading in readings {
-            let observation = Observation {
+            let observation = LatencyObservation {
                 at: now,
                 x: reading.fullness,
                 latency: reading.latency,
@@ -71,7 +71,7 @@ impl DecodeEngine {
         }
         self.window.prune(now);
         let model = self.model(readings);
-        if let (Source::Fitted, Some(line)) = (model.source, model.line) {
+        if let (LatencyModelSource::Fitted, Some(line)) = (model.source, model.line) {
             self.intercept = Some(line.intercept);
             self.fitted = Some(line);
             self.proof = Proof::extend(self.proof, &self.window);
@@ -82,16 +82,16 @@ impl DecodeEngine {
     }
 
     /// The line of this cycle.
-    pub(super) fn model(&self, readings: &[DecodeReading]) -> Model {
+    pub(super) fn model(&self, readings: &[DecodeReading]) -> LatencyModel {
         let current: Vec<_> = readings
             .iter()
             .map(|reading| (reading.fullness, reading.latency))
             .collect();
-        Model::of(&self.window, &current, self.intercept)
+        LatencyModel::of(&self.window, &current, self.intercept)
     }
 
     /// The last fitted line.
-    pub fn fitted(&self) -> Option<Line> {
+    pub fn fitted(&self) -> Option<LatencyLine> {
         self.fitted
     }
 
@@ -132,11 +132,11 @@ impl DecodeEngine {
 
     /// Takes a latency in, unless it was guessed from engines that are all but idle: there the
     /// intercept drowns the slope, and a full replica looks several times slower than it is.
-    fn settle(&mut self, readings: &[DecodeReading], model: Model) {
+    fn settle(&mut self, readings: &[DecodeReading], model: LatencyModel) {
         let is_loaded = readings
             .iter()
             .any(|reading| reading.fullness >= Domain::USAGE.least);
-        let is_telling = model.source == Source::Fitted || is_loaded;
+        let is_telling = model.source == LatencyModelSource::Fitted || is_loaded;
         if let Some(line) = model.line.filter(|_| is_telling) {
             while self.full_latencies.len() >= SMOOTHED_CYCLES {
                 self.full_latencies.pop_front();
@@ -151,7 +151,7 @@ impl DecodeEngine {
         }
     }
 
-    fn compare(&mut self, readings: &[DecodeReading], sight: Sight, model: Model) {
+    fn compare(&mut self, readings: &[DecodeReading], sight: Sight, model: LatencyModel) {
         let is_contradicted = model
             .line
             .is_some_and(|line| readings.iter().any(|one| one.contradicts(sight, line)));
@@ -170,7 +170,7 @@ impl DecodeEngine {
 }
 
 impl DecodeReading {
-    fn contradicts(&self, sight: Sight, line: Line) -> bool {
+    fn contradicts(&self, sight: Sight, line: LatencyLine) -> bool {
         let full = full_sequences(self.kv_capacity, sight.shape, sight.max_sequences);
         let modelled = full.and_then(|full| rate_at(self.fullness, full, line));
         self.fullness >= MISMATCH_USAGE
@@ -181,6 +181,6 @@ impl DecodeReading {
 }
 
 /// Tokens per second of a full replica as this cycle's line alone has it.
-pub(super) fn rate_now(model: Model, full: Option<f64>) -> Option<f64> {
+pub(super) fn rate_now(model: LatencyModel, full: Option<f64>) -> Option<f64> {
     rate_at(SATURATED_USAGE, full?, model.line?)
 }

@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::rounding;
 use crate::policy::units::Replicas;
-use crate::policy::whole;
 
 /// Least time in which a backlog has to be worked off.
 pub const MIN_HORIZON: Duration = Duration::from_mins(1);
 
 /// Load of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Load {
+pub struct FloorLoad {
     /// Requests per second, counted when they are accepted.
     pub arrivals: f64,
     /// Requests that wait, in engines and in the router.
     pub backlog: f64,
 }
 
-impl Load {
+impl FloorLoad {
     /// Requests per second, with the backlog worked off within a time of at least [`MIN_HORIZON`].
     pub fn rate(self, horizon: Duration) -> f64 {
         self.arrivals + self.backlog / horizon.max(MIN_HORIZON).as_secs_f64()
@@ -60,9 +60,9 @@ pub struct Landing {
 
 impl Landing {
     /// Projects a load; `served` is what the fleet serves within `start`.
-    pub fn of(load: Load, served: f64, start: Duration) -> Self {
+    pub fn of(load: FloorLoad, served: f64, start: Duration) -> Self {
         let arrived = load.arrivals * start.as_secs_f64();
-        let then = Load {
+        let then = FloorLoad {
             backlog: (load.backlog + arrived - served).max(0.0),
             ..load
         };
@@ -78,7 +78,7 @@ impl Landing {
 pub fn queue_order(router_queue: f64, arrivals: f64, rate_per_replica: f64) -> Replicas {
     if rate_per_replica > 0.0 && router_queue > arrivals.max(rate_per_replica) {
         let per_replica = rate_per_replica * MIN_HORIZON.as_secs_f64();
-        Replicas(whole::floor(router_queue / per_replica).max(1))
+        Replicas(rounding::floor(router_queue / per_replica).max(1))
     } else {
         Replicas::ZERO
     }

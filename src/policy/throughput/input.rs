@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::average::mean;
-use super::shape::Shape;
+use super::shape::RequestShape;
 use super::supply::full_sequences;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::Band;
@@ -16,7 +16,7 @@ use crate::policy::plan::MissingInput;
 use crate::policy::snapshot::SignalName;
 use crate::policy::total::total;
 use crate::policy::units::Replicas;
-use crate::policy::zero::Activity;
+use crate::policy::zero::ModelActivity;
 use crate::settings::saturation::{SaturationPolicy, SaturationThresholds, UtilizationBand};
 
 /// Settings of one model.
@@ -69,7 +69,7 @@ impl From<&SaturationPolicy> for Params {
 /// One model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ModelInput {
+pub struct ThroughputModelInput {
     /// Its settings.
     #[serde(default)]
     pub params: Params,
@@ -80,16 +80,16 @@ pub struct ModelInput {
     pub router_queue: Option<f64>,
     /// Whether anything is asked of it now.
     #[serde(default)]
-    pub activity: Activity,
+    pub activity: ModelActivity,
     /// Its variants, heard of or not.
     #[serde(default)]
-    pub variants: BTreeMap<VariantKey, VariantInput>,
+    pub variants: BTreeMap<VariantKey, ThroughputVariantInput>,
 }
 
 /// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct VariantInput {
+pub struct ThroughputVariantInput {
     /// The part of a request that it serves.
     #[serde(default)]
     pub role: ServingRole,
@@ -114,7 +114,7 @@ pub struct VariantInput {
     pub max_sequences: Option<f64>,
     /// Its ready replicas, by pod.
     #[serde(default)]
-    pub replicas: BTreeMap<Arc<str>, ReplicaInput>,
+    pub replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
 }
 
 fn unnamed() -> Arc<str> {
@@ -124,7 +124,7 @@ fn unnamed() -> Arc<str> {
 /// One ready replica.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReplicaInput {
+pub struct ThroughputReplicaInput {
     /// KV tokens that fit.
     pub kv_capacity: Option<f64>,
     /// Share of the KV cache in use, 0 to 1.
@@ -158,7 +158,7 @@ pub(super) struct DecodeReading {
     /// How full it is, 0 to 1.
     pub(super) fullness: f64,
     pub(super) latency: f64,
-    pub(super) shape: Shape,
+    pub(super) shape: RequestShape,
     pub(super) weight: f64,
     pub(super) decode_rate: Option<f64>,
 }
@@ -170,11 +170,11 @@ pub(super) struct PrefillReading {
     /// the requests in front of it.
     pub(super) tokens: f64,
     pub(super) latency: f64,
-    pub(super) shape: Shape,
+    pub(super) shape: RequestShape,
     pub(super) weight: f64,
 }
 
-impl ReplicaInput {
+impl ThroughputReplicaInput {
     /// Its KV capacity, if it has one.
     pub(super) fn capacity(&self) -> Option<f64> {
         positive(self.kv_capacity)
@@ -220,7 +220,7 @@ impl ReplicaInput {
             kv_capacity: self.capacity()?,
             fullness: self.fullness(max_sequences)?,
             latency: positive(self.inter_token_latency)?,
-            shape: Shape {
+            shape: RequestShape {
                 input: positive(self.input_tokens).filter(one_request)?,
                 output: positive(self.output_tokens).filter(one_request)?,
                 hit_rate: self.share_cached(),
@@ -232,7 +232,7 @@ impl ReplicaInput {
 
     /// As [`Self::decode`]; the answers of a prefill engine have one token or none.
     pub(super) fn prefill(&self) -> Option<PrefillReading> {
-        let shape = Shape {
+        let shape = RequestShape {
             input: positive(self.input_tokens).filter(|tokens| *tokens > 1.0)?,
             output: positive(self.output_tokens).unwrap_or(1.0),
             hit_rate: self.share_cached(),
@@ -287,7 +287,7 @@ impl ReplicaInput {
     }
 }
 
-impl VariantInput {
+impl ThroughputVariantInput {
     /// What its replicas lack, one input of each. `has_arrivals` says whether the arrivals of the model are known.
     pub(in crate::policy) fn lacking(
         &self,
@@ -304,16 +304,18 @@ impl VariantInput {
 
     /// Requests that wait in its engines.
     pub(super) fn backlog(&self) -> f64 {
-        total(self.replicas.values().map(ReplicaInput::backlog))
+        total(self.replicas.values().map(ThroughputReplicaInput::backlog))
     }
 
     /// KV capacities of the replicas that have one.
     pub(super) fn capacities(&self) -> impl Iterator<Item = f64> {
-        self.replicas.values().filter_map(ReplicaInput::capacity)
+        self.replicas
+            .values()
+            .filter_map(ThroughputReplicaInput::capacity)
     }
 
     /// Mean requests of a shape that fill a replica; none where no KV capacity is known.
-    pub(super) fn full_sequences(&self, shape: Shape) -> Option<f64> {
+    pub(super) fn full_sequences(&self, shape: RequestShape) -> Option<f64> {
         mean(
             (self.capacities())
                 .filter_map(|capacity| full_sequences(capacity, shape, self.max_sequences)),
@@ -323,7 +325,7 @@ impl VariantInput {
     /// Readings of a decode variant in one order, whatever the names of the pods.
     pub(super) fn decode(&self) -> Vec<DecodeReading> {
         let replicas = self.replicas.values();
-        let read = |replica: &ReplicaInput| replica.decode(self.max_sequences);
+        let read = |replica: &ThroughputReplicaInput| replica.decode(self.max_sequences);
         let mut readings: Vec<_> = replicas.filter_map(read).collect();
         readings.sort_by(|one, other| {
             (one.fullness.total_cmp(&other.fullness))
@@ -336,7 +338,9 @@ impl VariantInput {
     /// Readings of a prefill variant in one order.
     pub(super) fn prefill(&self) -> Vec<PrefillReading> {
         let replicas = self.replicas.values();
-        let mut readings: Vec<_> = replicas.filter_map(ReplicaInput::prefill).collect();
+        let mut readings: Vec<_> = replicas
+            .filter_map(ThroughputReplicaInput::prefill)
+            .collect();
         readings.sort_by(|one, other| {
             (one.tokens.total_cmp(&other.tokens)).then(one.latency.total_cmp(&other.latency))
         });
@@ -344,10 +348,10 @@ impl VariantInput {
     }
 }
 
-impl ModelInput {
+impl ThroughputModelInput {
     /// Whether any replica that generates tokens is full and queued.
     pub(super) fn is_decode_full(&self) -> bool {
-        let generating = |variant: &&VariantInput| variant.role != ServingRole::Prefill;
+        let generating = |variant: &&ThroughputVariantInput| variant.role != ServingRole::Prefill;
         self.variants.values().filter(generating).any(|variant| {
             let mut replicas = variant.replicas.values();
             replicas.any(|replica| replica.is_full(variant.max_sequences, &self.params))

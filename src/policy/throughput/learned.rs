@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::assess::report;
-use super::input::ModelInput;
+use super::input::ThroughputModelInput;
 use super::streak::{Streak, wanted};
 use super::tracker::Tracker;
 use crate::policy::capacity::ServingRole;
@@ -72,7 +72,7 @@ impl LearnedThroughput {
     /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.
     #[must_use]
-    pub fn learn(&self, models: &BTreeMap<ModelKey, ModelInput>, now: Moment) -> Self {
+    pub fn learn(&self, models: &BTreeMap<ModelKey, ThroughputModelInput>, now: Moment) -> Self {
         let mut left = MAX_VARIANTS;
         let mut learned = BTreeMap::new();
         for (key, input) in models {
@@ -87,7 +87,12 @@ impl LearnedThroughput {
 }
 
 impl LearnedModel {
-    fn learn(before: Option<&Self>, input: &ModelInput, room: usize, now: Moment) -> Self {
+    fn learn(
+        before: Option<&Self>,
+        input: &ThroughputModelInput,
+        room: usize,
+        now: Moment,
+    ) -> Self {
         let nothing = Self::default();
         let before = before.unwrap_or(&nothing);
         let coupling = before.coupling.observe(now, input.is_decode_full());

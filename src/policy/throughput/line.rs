@@ -9,7 +9,7 @@ const FLAT_SLOPE: f64 = 1e-12;
 
 /// `latency(x) = slope * x + intercept`, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LatencyLine {
     /// Seconds per unit of x (A).
     pub slope: f64,
     /// Seconds at x = 0 (B).
@@ -20,12 +20,12 @@ pub struct Line {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     /// The line.
-    pub line: Line,
+    pub line: LatencyLine,
     /// Share of the variance of the latencies that it explains (R²), at most 1.
     pub determination: f64,
 }
 
-impl Line {
+impl LatencyLine {
     /// Latency at `x`, in seconds.
     pub fn at(self, x: f64) -> f64 {
         self.slope.mul_add(x, self.intercept)
@@ -78,7 +78,7 @@ impl Fit {
             return None;
         }
         let slope = covariance / variance;
-        let line = Line {
+        let line = LatencyLine {
             slope,
             intercept: mean_y - slope * mean_x,
         };

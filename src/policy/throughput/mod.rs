@@ -29,7 +29,7 @@ pub mod variant;
 pub mod window;
 
 pub use assess::{ThroughputReport, assess};
-pub use input::{ModelInput, Params, ReplicaInput, VariantInput};
+pub use input::{Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 pub use learned::LearnedThroughput;
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::line::{Fit, Line};
-use super::window::{Domain, Window};
+use super::line::{Fit, LatencyLine};
+use super::window::{Domain, ObservationWindow};
 
 /// KV usage of a replica that counts as full.
 pub const SATURATED_USAGE: f64 = 0.85;
@@ -12,7 +12,7 @@ pub const DEFAULT_INTERCEPT: f64 = 0.006;
 
 /// Where a line comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Source {
+pub enum LatencyModelSource {
     /// Fitted to the window.
     #[serde(rename = "T1-ols")]
     Fitted,
@@ -29,19 +29,19 @@ pub enum Source {
 
 /// A line, or none, and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Model {
-    /// The line; none with [`Source::Failed`].
-    pub line: Option<Line>,
+pub struct LatencyModel {
+    /// The line; none with [`LatencyModelSource::Failed`].
+    pub line: Option<LatencyLine>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: LatencyModelSource,
     /// What a fitted line explains of the variance (R²).
     pub determination: Option<f64>,
 }
 
-impl Model {
+impl LatencyModel {
     /// Fitted where the window allows, else through this cycle's readings of (usage, latency) and
     /// the intercept of the last fit.
-    pub fn of(window: &Window, current: &[(f64, f64)], remembered: Option<f64>) -> Self {
+    pub fn of(window: &ObservationWindow, current: &[(f64, f64)], remembered: Option<f64>) -> Self {
         if let Some(Fit {
             line,
             determination,
@@ -49,16 +49,16 @@ impl Model {
         {
             return Self {
                 line: Some(line),
-                source: Source::Fitted,
+                source: LatencyModelSource::Fitted,
                 determination: Some(determination),
             };
         }
-        let line = Line::pinned(current, remembered.unwrap_or(DEFAULT_INTERCEPT))
+        let line = LatencyLine::pinned(current, remembered.unwrap_or(DEFAULT_INTERCEPT))
             .filter(|line| line.is_valid(SATURATED_USAGE));
         let source = match (line, remembered) {
-            (None, _) => Source::Failed,
-            (Some(_), Some(_)) => Source::Pinned,
-            (Some(_), None) => Source::Default,
+            (None, _) => LatencyModelSource::Failed,
+            (Some(_), Some(_)) => LatencyModelSource::Pinned,
+            (Some(_), None) => LatencyModelSource::Default,
         };
         Self {
             line,

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::input::PrefillReading;
 use super::line::Fit;
-use super::window::{Domain, Observation, Proof, Window};
+use super::window::{Domain, LatencyObservation, ObservationWindow, Proof};
 use crate::policy::moment::Moment;
 
 /// What is learned of a prefill engine. Tokens have no shape, so the line outlives every change of
 /// the requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrefillEngine {
-    window: Window,
+    window: ObservationWindow,
     fitted: Option<Fit>,
     #[serde(default)]
     proof: Option<Proof>,
@@ -22,7 +22,7 @@ impl PrefillEngine {
     /// Learns from one cycle.
     pub(super) fn learn(&mut self, readings: &[PrefillReading], now: Moment) {
         for reading in readings {
-            let observation = Observation {
+            let observation = LatencyObservation {
                 at: now,
                 x: reading.tokens,
                 latency: reading.latency,

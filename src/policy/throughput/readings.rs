@@ -19,11 +19,11 @@ pub(super) const RATE_WINDOW: Duration = Duration::from_mins(1);
 /// Rates in tokens per second, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Readings {
+pub struct RateReadings {
     readings: VecDeque<(Moment, f64)>,
 }
 
-impl Readings {
+impl RateReadings {
     /// Records a rate, unless it shares its rate window with the previous one or is no rate.
     pub fn record(&mut self, now: Moment, rate: f64) {
         let is_distinct =
@@ -57,7 +57,7 @@ impl Readings {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rates {
-    classes: BTreeMap<OutputClass, Readings>,
+    classes: BTreeMap<OutputClass, RateReadings>,
 }
 
 /// A rate, and what it rests on.
@@ -86,7 +86,7 @@ impl Rates {
 
     /// The median of a class; where it has no reading, the least median of another one.
     pub fn of(&self, class: OutputClass) -> Option<Measured> {
-        let measured = |readings: &Readings, is_of_other_class| {
+        let measured = |readings: &RateReadings, is_of_other_class| {
             Some(Measured {
                 rate: readings.median()?,
                 readings: readings.len(),

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::average::mean;
-use super::floor::{Landing, Load, MIN_HORIZON, queue_order, served};
+use super::floor::{FloorLoad, Landing, MIN_HORIZON, queue_order, served};
 use super::hold::{at_most_held, hold};
-use super::input::{Params, VariantInput};
+use super::input::{Params, ThroughputVariantInput};
 use super::streak::{Streak, wanted};
-use super::variant::VariantFigures;
-use crate::policy::combine::{Balance, Band, Direction};
+use super::variant::ThroughputVariantFigures;
+use crate::policy::combine::{Balance, Band, VoteDirection};
 use crate::policy::units::Replicas;
 
 /// What a role is asked for.
@@ -28,7 +28,7 @@ pub struct RoleLoad {
 
 /// Figures of one role.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RoleFigures {
+pub struct ThroughputRoleFigures {
     /// What it is asked for.
     pub load: RoleLoad,
     /// What it needs whatever its size; absent for a role that nothing is known of at full load.
@@ -87,8 +87,8 @@ pub struct FloorFigures {
 /// One variant of a role.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
-    pub(super) input: &'a VariantInput,
-    pub(super) figures: &'a VariantFigures,
+    pub(super) input: &'a ThroughputVariantInput,
+    pub(super) figures: &'a ThroughputVariantFigures,
 }
 
 /// What ready, and ready and pending replicas supply, in tokens per second.
@@ -105,7 +105,7 @@ pub(super) fn figures(
     params: &Params,
     streak: Option<Streak>,
     is_masked: bool,
-) -> Option<RoleFigures> {
+) -> Option<ThroughputRoleFigures> {
     let fleet = Fleet::of(parts)?;
     let Fleet {
         supply,
@@ -131,7 +131,7 @@ pub(super) fn figures(
     let is_warm =
         (parts.iter()).all(|part| part.input.ready == Replicas::ZERO || part.figures.is_settled);
     let damping = damping(is_warm, &balance, streak, is_masked, is_ordered);
-    Some(RoleFigures {
+    Some(ThroughputRoleFigures {
         load,
         floor,
         balance,
@@ -143,12 +143,16 @@ pub(super) fn figures(
 
 /// Figures of a role that nothing is asked of, in replicas. What one can do does not matter, hence
 /// neither whether that is a first impression.
-pub(super) fn idle(parts: &[Part<'_>], band: Band, streak: Option<Streak>) -> RoleFigures {
+pub(super) fn idle(
+    parts: &[Part<'_>],
+    band: Band,
+    streak: Option<Streak>,
+) -> ThroughputRoleFigures {
     let ready: f64 = parts.iter().map(|part| part.input.ready.to_f64()).sum();
     let existing: f64 = parts.iter().map(Part::existing).sum();
     let balance = Balance::of(0.0, ready, existing, band);
     let damping = damping(true, &balance, streak, false, false);
-    RoleFigures {
+    ThroughputRoleFigures {
         load: RoleLoad::default(),
         floor: None,
         balance,
@@ -182,7 +186,7 @@ fn damping(
     match wanted(balance) {
         None if is_masked => Damping::DecodeBacklog,
         None => Damping::Free,
-        Some(Direction::Up) if is_ordered => Damping::Free,
+        Some(VoteDirection::Up) if is_ordered => Damping::Free,
         Some(_) if !is_warm => Damping::WarmUp,
         Some(direction) if streak.is_some_and(|streak| streak.confirms(direction)) => Damping::Free,
         Some(_) => Damping::Unconfirmed,
@@ -217,7 +221,7 @@ impl FloorFigures {
         let capacity = mean(rated.iter().map(|(_, capacity)| *capacity))?;
         let start = parts.iter().map(|part| part.input.start).max()?;
         let of_engines: f64 = parts.iter().map(|part| part.input.backlog()).sum();
-        let requests = Load {
+        let requests = FloorLoad {
             arrivals: load.arrivals,
             backlog: of_engines + load.router_queue,
         };

@@ -7,7 +7,7 @@ const CHANGE_TOLERANCE: f64 = 0.20;
 
 /// Mean request of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Shape {
+pub struct RequestShape {
     /// Prompt tokens.
     pub input: f64,
     /// Generated tokens.
@@ -28,7 +28,7 @@ pub enum OutputClass {
     Long,
 }
 
-impl Shape {
+impl RequestShape {
     /// Prompt tokens that have to be computed.
     pub fn effective_input(self) -> f64 {
         self.input * (1.0 - self.hit_rate.clamp(0.0, 1.0))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::combine::{Balance, Direction};
+use crate::policy::combine::{Balance, VoteDirection};
 
 /// Cycles in a row that have to agree.
 pub const CONFIRMING_CYCLES: u8 = 2;
@@ -11,14 +11,14 @@ pub const CONFIRMING_CYCLES: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streak {
     /// The direction.
-    pub direction: Direction,
+    pub direction: VoteDirection,
     /// Cycles, the latest one included.
     pub cycles: u8,
 }
 
 impl Streak {
     /// Continues a streak with a cycle, or starts a new one; none where the cycle wants neither.
-    pub fn next(previous: Option<Self>, wanted: Option<Direction>) -> Option<Self> {
+    pub fn next(previous: Option<Self>, wanted: Option<VoteDirection>) -> Option<Self> {
         let direction = wanted?;
         let before = previous
             .filter(|streak| streak.direction == direction)
@@ -30,17 +30,17 @@ impl Streak {
     }
 
     /// Whether enough cycles in a row wanted the direction.
-    pub fn confirms(self, direction: Direction) -> bool {
+    pub fn confirms(self, direction: VoteDirection) -> bool {
         self.direction == direction && self.cycles >= CONFIRMING_CYCLES
     }
 }
 
 /// What a balance asks for.
-pub fn wanted(balance: &Balance) -> Option<Direction> {
+pub fn wanted(balance: &Balance) -> Option<VoteDirection> {
     if balance.required > 0.0 {
-        Some(Direction::Up)
+        Some(VoteDirection::Up)
     } else if balance.spare > 0.0 {
-        Some(Direction::Down)
+        Some(VoteDirection::Down)
     } else {
         None
     }

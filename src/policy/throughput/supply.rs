@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::line::Line;
-use super::shape::Shape;
+use super::line::LatencyLine;
+use super::shape::RequestShape;
 
 /// Times the latency of a token within which a queued request should have been taken up.
 pub const QUEUE_DRAIN_FACTOR: f64 = 2.0;
@@ -18,7 +18,7 @@ fn quotient(dividend: f64, divisor: f64) -> Option<f64> {
 }
 
 /// Sequences that a replica holds at a KV usage; none where the inputs make no number.
-pub fn sequences(usage: f64, kv_capacity: f64, shape: Shape) -> Option<f64> {
+pub fn sequences(usage: f64, kv_capacity: f64, shape: RequestShape) -> Option<f64> {
     if (0.0..=1.0).contains(&usage) {
         quotient(usage * kv_capacity, shape.kv_tokens())
     } else {
@@ -28,7 +28,11 @@ pub fn sequences(usage: f64, kv_capacity: f64, shape: Shape) -> Option<f64> {
 
 /// Sequences of a full replica: as many as its KV cache holds, `capacity / KVreq`, and no more than it
 /// works on at once; none where the inputs make no number.
-pub fn full_sequences(kv_capacity: f64, shape: Shape, max_sequences: Option<f64>) -> Option<f64> {
+pub fn full_sequences(
+    kv_capacity: f64,
+    shape: RequestShape,
+    max_sequences: Option<f64>,
+) -> Option<f64> {
     let resident = sequences(1.0, kv_capacity, shape)?;
     let limit = max_sequences.filter(|limit| *limit > 0.0);
     Some(limit.map_or(resident, |limit| resident.min(limit)))
@@ -36,7 +40,7 @@ pub fn full_sequences(kv_capacity: f64, shape: Shape, max_sequences: Option<f64>
 
 /// Tokens per second of a replica at a fullness, where `full` sequences fill it: `k * full / ITL(k)`;
 /// none where the inputs make no rate.
-pub fn rate_at(fullness: f64, full: f64, line: Line) -> Option<f64> {
+pub fn rate_at(fullness: f64, full: f64, line: LatencyLine) -> Option<f64> {
     if (0.0..=1.0).contains(&fullness) {
         quotient(fullness * full, line.at(fullness))
     } else {
@@ -64,9 +68,9 @@ impl LineCapacity {
     /// bounded by the sequences that the engine works on at once. It needs no request of that shape
     /// to have been seen.
     pub fn of(
-        line: Line,
+        line: LatencyLine,
         kv_capacity: f64,
-        shape: Shape,
+        shape: RequestShape,
         max_sequences: Option<f64>,
         growth_usage: f64,
     ) -> Option<Self> {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::average::mean;
 use super::decode::{DecodeEngine, Sight};
-use super::input::{Params, ReplicaInput, VariantInput};
+use super::input::{Params, ThroughputReplicaInput, ThroughputVariantInput};
 use super::prefill::PrefillEngine;
 use super::readings::{Measured, RATE_WINDOW, Rates};
-use super::shape::Shape;
+use super::shape::RequestShape;
 use crate::policy::capacity::ServingRole;
 use crate::policy::moment::Moment;
 
@@ -21,7 +21,7 @@ const RETENTION: Duration = Duration::from_hours(1);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracker {
     engine: Arc<str>,
-    shape: Shape,
+    shape: RequestShape,
     last_observed: Moment,
     /// Since when every look found a replica with a queue at its threshold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ impl Tracker {
     /// decode's backlog (`masks_prefill`) and teaches nothing.
     pub(super) fn learn(
         previous: Option<&Self>,
-        input: &VariantInput,
+        input: &ThroughputVariantInput,
         params: &Params,
         masks_prefill: bool,
         now: Moment,
@@ -60,7 +60,7 @@ impl Tracker {
     }
 
     /// The mean request, as last seen.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> RequestShape {
         self.shape
     }
 
@@ -75,20 +75,20 @@ impl Tracker {
     }
 
     /// Whether it was learned of this kind of engine.
-    pub(super) fn is_of(&self, input: &VariantInput) -> bool {
+    pub(super) fn is_of(&self, input: &ThroughputVariantInput) -> bool {
         let is_prefill = matches!(self.work, Work::Prefill(_));
         self.engine == input.engine && is_prefill == (input.role == ServingRole::Prefill)
     }
 
     fn learn_decode(
         known: Option<&Self>,
-        input: &VariantInput,
+        input: &ThroughputVariantInput,
         params: &Params,
         now: Moment,
     ) -> Option<Self> {
         let readings = input.decode();
         let shapes: Vec<_> = readings.iter().map(|one| (one.shape, one.weight)).collect();
-        let Some(shape) = Shape::weighted(&shapes) else {
+        let Some(shape) = RequestShape::weighted(&shapes) else {
             return known.cloned();
         };
         let mut next = Self::begin(known, input, shape, now, || {
@@ -107,7 +107,7 @@ impl Tracker {
         // Decode beside prefill counts requests as waiting whose prompts are still read elsewhere.
         let stands = input.role == ServingRole::Both
             && (next.queued_since).is_some_and(|since| now.since(since) >= RATE_WINDOW);
-        let is_full = |one: &&ReplicaInput| {
+        let is_full = |one: &&ThroughputReplicaInput| {
             one.is_full(input.max_sequences, params) || (stands && one.is_queued(params))
         };
         let full = input.replicas.values().filter(is_full);
@@ -119,14 +119,14 @@ impl Tracker {
 
     fn learn_prefill(
         known: Option<&Self>,
-        input: &VariantInput,
+        input: &ThroughputVariantInput,
         params: &Params,
         masks_prefill: bool,
         now: Moment,
     ) -> Option<Self> {
         let readings = input.prefill();
         let shapes: Vec<_> = readings.iter().map(|one| (one.shape, one.weight)).collect();
-        let Some(shape) = Shape::weighted(&shapes) else {
+        let Some(shape) = RequestShape::weighted(&shapes) else {
             return known.cloned();
         };
         let mut next = Self::begin(known, input, shape, now, || {
@@ -149,8 +149,8 @@ impl Tracker {
 
     fn begin(
         known: Option<&Self>,
-        input: &VariantInput,
-        shape: Shape,
+        input: &ThroughputVariantInput,
+        shape: RequestShape,
         now: Moment,
         work: impl FnOnce() -> Work,
     ) -> Self {
@@ -168,7 +168,7 @@ impl Tracker {
 /// Since when a queue stands. A look that is missing ends it: the queue may have gone in between.
 fn queued_since(
     known: Option<&Tracker>,
-    input: &VariantInput,
+    input: &ThroughputVariantInput,
     params: &Params,
     now: Moment,
 ) -> Option<Moment> {

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::average::mean;
 use super::decode::{DecodeEngine, rate_now};
-use super::input::{DecodeReading, Params, ReplicaInput, VariantInput};
-use super::line::{Fit, Line};
-use super::model::Model;
+use super::input::{DecodeReading, Params, ThroughputReplicaInput, ThroughputVariantInput};
+use super::line::{Fit, LatencyLine};
+use super::model::LatencyModel;
 use super::prefill::PrefillEngine;
 use super::readings::Measured;
-use super::shape::Shape;
+use super::shape::RequestShape;
 use super::supply::{LineCapacity, full_sequences, rate_at};
 use super::tracker::{Tracker, Work};
 use crate::policy::capacity::ServingRole;
@@ -21,17 +21,17 @@ const MIN_OUTPUT: f64 = 20.0;
 
 /// Figures of one variant. What is absent is not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct VariantFigures {
+pub struct ThroughputVariantFigures {
     /// The part of a request that it serves.
     pub role: ServingRole,
     /// Replicas whose KV capacity is known.
     pub counted: Replicas,
     /// Mean request, as last seen.
-    pub shape: Option<Shape>,
+    pub shape: Option<RequestShape>,
     /// KV tokens that a request holds (`KVreq`).
     pub kv_tokens: Option<f64>,
     /// Latency of a token over KV usage, this cycle (A, B and their source).
-    pub model: Option<Model>,
+    pub model: Option<LatencyModel>,
     /// Intercept that is remembered of the last fit, in seconds.
     pub intercept: Option<f64>,
     /// Time to first token over prompt tokens.
@@ -47,7 +47,7 @@ pub struct VariantFigures {
     /// Tokens per second of a full replica: what supply is computed from.
     pub per_replica: Option<f64>,
     /// Where that comes from.
-    pub sizing: Sizing,
+    pub sizing: CapacityBasis,
     /// Whether it rests on more than a first impression.
     pub is_settled: bool,
     /// What the last fitted line says at the usage where the fleet would grow.
@@ -63,7 +63,7 @@ pub struct VariantFigures {
 /// Where a capacity comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sizing {
+pub enum CapacityBasis {
     /// Replicas were observed in this cycle.
     Observed,
     /// Remembered from earlier cycles.
@@ -146,10 +146,10 @@ pub enum LocalSource {
     Occupancy,
 }
 
-impl VariantFigures {
+impl ThroughputVariantFigures {
     /// `own` is what was learned of the variant, `donor` of one with the same engine.
     pub(super) fn of(
-        input: &VariantInput,
+        input: &ThroughputVariantInput,
         own: Option<&Tracker>,
         donor: Option<&Tracker>,
         params: &Params,
@@ -175,11 +175,11 @@ impl VariantFigures {
             Work::Prefill(engine) => figures.add_prefill(input, engine, shape),
         };
         figures.sizing = match (figures.per_replica, own, is_seen) {
-            (None, ..) => Sizing::Unsized,
-            (Some(_), None, _) => Sizing::Borrowed,
-            (Some(_), Some(_), true) => Sizing::Observed,
-            (Some(_), Some(_), false) if input.ready == Replicas::ZERO => Sizing::Asleep,
-            (Some(_), Some(_), false) => Sizing::Remembered,
+            (None, ..) => CapacityBasis::Unsized,
+            (Some(_), None, _) => CapacityBasis::Borrowed,
+            (Some(_), Some(_), true) => CapacityBasis::Observed,
+            (Some(_), Some(_), false) if input.ready == Replicas::ZERO => CapacityBasis::Asleep,
+            (Some(_), Some(_), false) => CapacityBasis::Remembered,
         };
         if let Some(service) = &mut figures.service {
             if own.is_none() {
@@ -194,9 +194,9 @@ impl VariantFigures {
     /// Whether anything was seen of it in this cycle.
     fn add_decode(
         &mut self,
-        input: &VariantInput,
+        input: &ThroughputVariantInput,
         engine: &DecodeEngine,
-        shape: Shape,
+        shape: RequestShape,
         params: &Params,
     ) -> bool {
         let readings = input.decode();
@@ -227,7 +227,12 @@ impl VariantFigures {
         !readings.is_empty()
     }
 
-    fn add_prefill(&mut self, input: &VariantInput, engine: &PrefillEngine, shape: Shape) -> bool {
+    fn add_prefill(
+        &mut self,
+        input: &ThroughputVariantInput,
+        engine: &PrefillEngine,
+        shape: RequestShape,
+    ) -> bool {
         self.prompt_line = engine.fitted();
         self.observations = engine.observations();
         let source = RateSource::of_line(engine.is_proven());
@@ -272,12 +277,12 @@ impl Service {
 }
 
 fn local_demand(
-    input: &VariantInput,
+    input: &ThroughputVariantInput,
     readings: &[DecodeReading],
-    shape: Shape,
-    line: Option<Line>,
+    shape: RequestShape,
+    line: Option<LatencyLine>,
 ) -> Option<LocalDemand> {
-    let sum_of = |read: fn(&ReplicaInput) -> Option<f64>| {
+    let sum_of = |read: fn(&ThroughputReplicaInput) -> Option<f64>| {
         let rates = input.replicas.values().filter_map(read);
         let sum: f64 = rates.filter(|rate| rate.is_finite()).sum();
         (sum > 0.0).then_some(sum)

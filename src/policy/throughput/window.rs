@@ -55,7 +55,7 @@ impl Domain {
 
 /// One reading of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Observation {
+pub struct LatencyObservation {
     /// When it was read.
     pub at: Moment,
     /// What the latency depends on.
@@ -76,7 +76,7 @@ pub struct Proof {
 
 impl Proof {
     /// What a fit of the window adds to what was known.
-    pub fn extend(known: Option<Self>, window: &Window) -> Option<Self> {
+    pub fn extend(known: Option<Self>, window: &ObservationWindow) -> Option<Self> {
         let (first, last) = (window.observations.front()?, window.observations.back()?);
         Some(Self {
             from: known.map_or(first.at, |known| known.from.min(first.at)),
@@ -93,13 +93,13 @@ impl Proof {
 /// The latest observations of a variant, oldest first, bounded by [`WINDOW_SIZE`] and [`MAX_AGE`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Window {
-    observations: VecDeque<Observation>,
+pub struct ObservationWindow {
+    observations: VecDeque<LatencyObservation>,
 }
 
-impl Window {
+impl ObservationWindow {
     /// Adds an observation. One outside of the domain, or without a latency, is dropped.
-    pub fn observe(&mut self, observation: Observation, domain: Domain) {
+    pub fn observe(&mut self, observation: LatencyObservation, domain: Domain) {
         let is_usable = (domain.least..=domain.most).contains(&observation.x)
             && observation.latency.is_finite()
             && observation.latency > 0.0;

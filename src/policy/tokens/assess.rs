@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::figures::TokensReport;
-use super::input::ModelInput;
+use super::input::TokenModelInput;
 use super::learned::LearnedTokens;
-use super::roles::{RoleFigures, by_role, of_model};
+use super::roles::{TokenRoleFigures, by_role, of_model};
 use super::router::RouterDemand;
-use super::variant::{VariantFigures, measure_all};
+use super::variant::{TokenVariantFigures, measure_all};
 use super::workload::MeanWorkload;
 use crate::policy::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use crate::policy::combine::Band;
@@ -21,7 +21,7 @@ use crate::policy::moment::Moment;
 /// shrink.
 pub fn assess(
     key: &ModelKey,
-    input: &ModelInput,
+    input: &TokenModelInput,
     learned: &LearnedTokens,
     now: Moment,
 ) -> (Assessment, TokensReport) {
@@ -44,8 +44,8 @@ pub fn assess(
 }
 
 fn assessment(
-    roles: &BTreeMap<ServingRole, RoleFigures>,
-    variants: &BTreeMap<VariantKey, VariantFigures>,
+    roles: &BTreeMap<ServingRole, TokenRoleFigures>,
+    variants: &BTreeMap<VariantKey, TokenVariantFigures>,
 ) -> Assessment {
     Assessment {
         analyzer: AnalyzerName::Saturation,

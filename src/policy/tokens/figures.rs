@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::roles::RoleFigures;
+use super::roles::TokenRoleFigures;
 use super::router::RouterDemand;
-use super::variant::VariantFigures;
+use super::variant::TokenVariantFigures;
 use super::workload::MeanWorkload;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::VariantKey;
@@ -19,9 +19,9 @@ pub struct TokensReport {
     /// What waits in the router.
     pub router: RouterDemand,
     /// The model as a whole.
-    pub model: RoleFigures,
+    pub model: TokenRoleFigures,
     /// Its roles; empty where every variant serves whole requests.
-    pub roles: BTreeMap<ServingRole, RoleFigures>,
+    pub roles: BTreeMap<ServingRole, TokenRoleFigures>,
     /// Its variants.
-    pub variants: BTreeMap<VariantKey, VariantFigures>,
+    pub variants: BTreeMap<VariantKey, TokenVariantFigures>,
 }

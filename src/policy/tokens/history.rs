@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::input::VariantInput;
+use super::input::TokenVariantInput;
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::{EngineArgs, EngineFingerprint, KvTokens};
 use crate::policy::key::ModelKey;
@@ -35,7 +35,7 @@ pub struct EngineKey {
 
 impl EngineKey {
     /// The engine of a variant.
-    pub fn of(model: &ModelKey, variant: &VariantInput) -> Self {
+    pub fn of(model: &ModelKey, variant: &TokenVariantInput) -> Self {
         Self {
             model: Arc::clone(&model.model),
             accelerator: variant.accelerator.clone(),
@@ -124,12 +124,12 @@ impl RollingWindow {
 
 /// Readings of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Readings {
+pub struct KeyReadings {
     window: RollingWindow,
     updated: Moment,
 }
 
-impl Readings {
+impl KeyReadings {
     /// Adds the readings of one collection. Their order does not count; of more than fit, as many
     /// as fit are taken, evenly over their range.
     #[must_use]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bound::derived_from;
 use super::history::EngineKey;
-use super::input::VariantInput;
+use super::input::TokenVariantInput;
 use super::learned::{CapacityRecord, LearnedTokens};
 use super::workload::MeanWorkload;
 use crate::policy::engine_args::{EngineArgs, KvTokens};
@@ -29,7 +29,7 @@ pub struct IdleFigures {
 
 impl IdleFigures {
     pub(super) fn of(
-        variant: &VariantInput,
+        variant: &TokenVariantInput,
         engine: &EngineKey,
         record: Option<&CapacityRecord>,
         learned: &LearnedTokens,

@@ -18,7 +18,7 @@ pub(super) const ABSURD: f64 = 9_223_372_036_854_775_808.0;
 
 /// One model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ModelInput {
+pub struct TokenModelInput {
     /// Thresholds in force.
     pub thresholds: SaturationThresholds,
     /// Band in force.
@@ -26,7 +26,7 @@ pub struct ModelInput {
     /// The queue in front of the model; `None` where nothing queues there.
     pub router: Option<RouterQueue>,
     /// Its variants, heard of or not.
-    pub variants: BTreeMap<VariantKey, VariantInput>,
+    pub variants: BTreeMap<VariantKey, TokenVariantInput>,
 }
 
 /// The queue of a router.
@@ -43,7 +43,7 @@ pub struct RouterQueue {
 /// one of its pods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct VariantInput {
+pub struct TokenVariantInput {
     /// The part of a request that it serves.
     #[serde(default)]
     pub role: ServingRole,

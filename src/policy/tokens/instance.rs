@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bound::{CapacityReason, derived_from};
 use super::charge::waiting_charge;
 use super::history::{EngineKey, HistoryKey, OutputBucket};
-use super::input::{InstanceInput, VariantInput};
+use super::input::{InstanceInput, TokenVariantInput};
 use super::learned::{LearnedTokens, Trust};
 use super::workload::MeanWorkload;
 use crate::policy::capacity::ServingRole;
@@ -106,7 +106,7 @@ impl InstanceFigures {
 /// What an instance is measured by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
-    pub(super) variant: &'a VariantInput,
+    pub(super) variant: &'a TokenVariantInput,
     pub(super) engine: &'a EngineKey,
     pub(super) thresholds: &'a SaturationThresholds,
     pub(super) workload: MeanWorkload,

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bound::{CapacityReason, median};
-use super::history::{EngineKey, HistoryKey, Readings};
-use super::input::ModelInput;
+use super::history::{EngineKey, HistoryKey, KeyReadings};
+use super::input::TokenModelInput;
 use super::instance::{SizeSource, history_key};
 use super::pairs;
-use super::variant::{VariantFigures, measure_all};
+use super::variant::{TokenVariantFigures, measure_all};
 use crate::policy::capacity::ServingRole;
 use crate::policy::coupling::Coupling;
 use crate::policy::engine_args::KvTokens;
@@ -100,7 +100,7 @@ pub(super) enum Trust {
 #[serde(deny_unknown_fields, default)]
 pub struct LearnedTokens {
     #[serde(with = "pairs")]
-    history: BTreeMap<HistoryKey, Readings>,
+    history: BTreeMap<HistoryKey, KeyReadings>,
     #[serde(with = "pairs")]
     engines: BTreeMap<EngineKey, Exemplar>,
     records: BTreeMap<ModelKey, BTreeMap<VariantKey, CapacityRecord>>,
@@ -158,7 +158,7 @@ impl LearnedTokens {
     /// not it was heard of: the records of others are forgotten, as is what has not been added to
     /// for long. Beyond [`MAX_VARIANTS`] and [`MAX_ENGINES`] nothing new is remembered.
     #[must_use]
-    pub fn learn(mut self, models: &BTreeMap<ModelKey, ModelInput>, now: Moment) -> Self {
+    pub fn learn(mut self, models: &BTreeMap<ModelKey, TokenModelInput>, now: Moment) -> Self {
         self.forget(models, now);
         let mut readings = BTreeMap::new();
         for (key, model) in models {
@@ -171,7 +171,7 @@ impl LearnedTokens {
         }
         for (key, new) in readings {
             if self.history.len() < MAX_ENGINES || self.history.contains_key(&key) {
-                let updated = Readings::with(self.history.get(&key), new, now);
+                let updated = KeyReadings::with(self.history.get(&key), new, now);
                 self.history.insert(key, updated);
             }
         }
@@ -189,7 +189,7 @@ impl LearnedTokens {
         self
     }
 
-    fn forget(&mut self, models: &BTreeMap<ModelKey, ModelInput>, now: Moment) {
+    fn forget(&mut self, models: &BTreeMap<ModelKey, TokenModelInput>, now: Moment) {
         self.history
             .retain(|_, readings| !readings.is_forgotten(now));
         self.engines
@@ -210,7 +210,7 @@ impl LearnedTokens {
     fn read(
         &self,
         model: &ModelKey,
-        figures: &BTreeMap<VariantKey, VariantFigures>,
+        figures: &BTreeMap<VariantKey, TokenVariantFigures>,
         now: Moment,
         readings: &mut BTreeMap<HistoryKey, Vec<KvTokens>>,
     ) {
@@ -235,7 +235,7 @@ impl LearnedTokens {
         &mut self,
         model: &ModelKey,
         variant: &VariantKey,
-        figures: &VariantFigures,
+        figures: &TokenVariantFigures,
         now: Moment,
     ) -> bool {
         let size_by = |source: SizeSource| {
@@ -292,7 +292,10 @@ impl LearnedTokens {
 
 /// Whether any decode replica has a full memory and a long queue: then prefill replicas wait for it
 /// as well, and their queues say nothing about themselves.
-fn decodes_are_full(model: &ModelInput, figures: &BTreeMap<VariantKey, VariantFigures>) -> bool {
+fn decodes_are_full(
+    model: &TokenModelInput,
+    figures: &BTreeMap<VariantKey, TokenVariantFigures>,
+) -> bool {
     figures
         .values()
         .filter(|variant| variant.role == ServingRole::Decode)

@@ -29,5 +29,5 @@ mod tests;
 
 pub use assess::assess;
 pub use figures::TokensReport;
-pub use input::{InstanceInput, ModelInput, RouterQueue, VariantInput};
+pub use input::{InstanceInput, RouterQueue, TokenModelInput, TokenVariantInput};
 pub use learned::LearnedTokens;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::input::ModelInput;
+use super::input::TokenModelInput;
 use super::learned::Trust;
 use super::router::RouterDemand;
-use super::variant::VariantFigures;
+use super::variant::TokenVariantFigures;
 use crate::policy::capacity::ServingRole;
 use crate::policy::combine::{Balance, Band};
 use crate::policy::engine_args::KvTokens;
@@ -16,7 +16,7 @@ use crate::policy::total::total;
 
 /// Figures of one role, or of a whole model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RoleFigures {
+pub struct TokenRoleFigures {
     /// What its instances are asked to hold.
     pub local: KvTokens,
     /// What counts instead of that while decode replicas are full: prefill replicas hold a backlog
@@ -47,7 +47,7 @@ pub struct UnsizedDemand {
     pub required: f64,
 }
 
-impl RoleFigures {
+impl TokenRoleFigures {
     /// Whether the demand can be acted on. A part of it can only ask for more.
     pub fn is_telling(&self) -> bool {
         self.is_demand_known || self.balance.required > 0.0
@@ -55,12 +55,12 @@ impl RoleFigures {
 
     fn of(
         role: ServingRole,
-        variants: &[&VariantFigures],
+        variants: &[&TokenVariantFigures],
         trust: Trust,
         router: &RouterDemand,
         band: Band,
     ) -> Self {
-        let sum = |part: fn(&VariantFigures) -> KvTokens| -> KvTokens {
+        let sum = |part: fn(&TokenVariantFigures) -> KvTokens| -> KvTokens {
             variants.iter().map(|variant| part(variant)).sum()
         };
         let (supply, anticipated) = (
@@ -107,12 +107,12 @@ fn utilisation(balance: &Balance) -> f64 {
 
 /// Figures of every role that a variant has.
 pub(super) fn by_role(
-    input: &ModelInput,
-    variants: &BTreeMap<VariantKey, VariantFigures>,
+    input: &TokenModelInput,
+    variants: &BTreeMap<VariantKey, TokenVariantFigures>,
     router: &RouterDemand,
     trust: impl Fn(ServingRole) -> Trust,
-) -> BTreeMap<ServingRole, RoleFigures> {
-    let mut members: BTreeMap<ServingRole, Vec<&VariantFigures>> = BTreeMap::new();
+) -> BTreeMap<ServingRole, TokenRoleFigures> {
+    let mut members: BTreeMap<ServingRole, Vec<&TokenVariantFigures>> = BTreeMap::new();
     for variant in variants.values() {
         members.entry(variant.role).or_default().push(variant);
     }
@@ -120,7 +120,7 @@ pub(super) fn by_role(
     members
         .into_iter()
         .map(|(role, variants)| {
-            let figures = RoleFigures::of(role, &variants, trust(role), router, band);
+            let figures = TokenRoleFigures::of(role, &variants, trust(role), router, band);
             (role, figures)
         })
         .collect()
@@ -128,10 +128,10 @@ pub(super) fn by_role(
 
 /// Figures of the model: its roles together, with the router's queue counted once.
 pub(super) fn of_model(
-    roles: &BTreeMap<ServingRole, RoleFigures>,
+    roles: &BTreeMap<ServingRole, TokenRoleFigures>,
     router: &RouterDemand,
     band: Band,
-) -> RoleFigures {
+) -> TokenRoleFigures {
     let held = roles.values().any(|role| role.held.is_some());
     let local: KvTokens = roles.values().map(|role| role.local).sum();
     let counted: KvTokens = roles
@@ -145,7 +145,7 @@ pub(super) fn of_model(
         sum(|balance| balance.anticipated),
         band,
     );
-    RoleFigures {
+    TokenRoleFigures {
         local,
         held: held.then_some(counted),
         router: router.total,

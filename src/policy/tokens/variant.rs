@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::bound::{CapacityReason, median};
 use super::history::EngineKey;
 use super::idle::IdleFigures;
-use super::input::{ModelInput, VariantInput};
+use super::input::{TokenModelInput, TokenVariantInput};
 use super::instance::{InstanceFigures, Missing, Surroundings, measure};
 use super::learned::LearnedTokens;
 use super::workload::MeanWorkload;
@@ -20,7 +20,7 @@ use crate::policy::units::Replicas;
 
 /// Figures of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct VariantFigures {
+pub struct TokenVariantFigures {
     /// The part of a request that it serves.
     pub role: ServingRole,
     /// Its engine and hardware, as its object and its scale target state them.
@@ -63,7 +63,7 @@ pub struct VariantFigures {
     pub is_demand_known: bool,
 }
 
-impl VariantFigures {
+impl TokenVariantFigures {
     /// Whether the capacity rests on every signal of every instance.
     pub(super) fn is_capacity_known(&self) -> bool {
         let mut instances = self.instances.values();
@@ -73,7 +73,7 @@ impl VariantFigures {
     /// Instances whose demand is not known, with the first signal that each of them does not give.
     pub fn lacking<'a>(
         &'a self,
-        input: &'a VariantInput,
+        input: &'a TokenVariantInput,
     ) -> impl Iterator<Item = (&'a Arc<str>, Missing)> {
         let instances = input.instances.iter();
         instances.filter_map(|(name, said)| {
@@ -106,10 +106,10 @@ impl VariantFigures {
 /// Measures every variant of a model.
 pub(super) fn measure_all(
     model: &ModelKey,
-    input: &ModelInput,
+    input: &TokenModelInput,
     learned: &LearnedTokens,
     now: Moment,
-) -> BTreeMap<VariantKey, VariantFigures> {
+) -> BTreeMap<VariantKey, TokenVariantFigures> {
     let workload = MeanWorkload::of(input);
     let figures = input.variants.iter().map(|(key, variant)| {
         let engine = EngineKey::of(model, variant);
@@ -161,7 +161,7 @@ struct Sized {
 }
 
 fn size(
-    variant: &VariantInput,
+    variant: &TokenVariantInput,
     instances: BTreeMap<Arc<str>, InstanceFigures>,
     bound: Option<KvTokens>,
     idle: impl FnOnce() -> IdleFigures,
@@ -207,11 +207,11 @@ fn size(
 }
 
 fn finish(
-    variant: &VariantInput,
+    variant: &TokenVariantInput,
     engine: EngineKey,
     sized: Sized,
     is_stale: bool,
-) -> VariantFigures {
+) -> TokenVariantFigures {
     let heard = count(sized.instances.len());
     let ready = variant.ready.0.saturating_mul(sized.ranks);
     let supplying = if heard > 0 { heard } else { ready };
@@ -223,7 +223,7 @@ fn finish(
             .instances
             .values()
             .all(|instance| instance.lacking(variant.role).is_none());
-    VariantFigures {
+    TokenVariantFigures {
         role: variant.role,
         engine,
         args: variant.engine.clone(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::input::{InstanceInput, ModelInput};
+use super::input::{InstanceInput, TokenModelInput};
 use crate::policy::capacity::ServingRole;
 
 /// Plain means over the instances that say anything about requests.
@@ -18,7 +18,7 @@ pub struct MeanWorkload {
 
 impl MeanWorkload {
     /// The mean request of a model.
-    pub fn of(input: &ModelInput) -> Self {
+    pub fn of(input: &TokenModelInput) -> Self {
         let instances: Vec<(ServingRole, InstanceInput)> = input
             .variants
             .values()

@@ -3,4 +3,4 @@
 mod clock;
 mod state;
 
-pub use state::{Facts, Lookup, Pods, Refreshed, VariantState, read};
+pub use state::{Pods, Refreshed, TargetLookupRef, VariantObjects, VariantState, read};

@@ -29,11 +29,11 @@ const HEARING: Duration = Duration::from_secs(1);
 
 /// Everything that concerns one variant, as its mirrors hold it now.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct VariantObjects<'a> {
     /// The object.
     pub object: &'a VariantObject,
     /// Its scale target.
-    pub target: Lookup<'a>,
+    pub target: TargetLookupRef<'a>,
     /// The live pods of the target, sorted by name.
     pub pods: Pods<'a>,
     /// All variants that name the target, sorted, this one included.
@@ -48,7 +48,7 @@ pub struct Facts<'a> {
 
 /// The outcome of looking a target up.
 #[derive(Debug, Clone, Copy)]
-pub enum Lookup<'a> {
+pub enum TargetLookupRef<'a> {
     /// The mirror of its kind has not been filled yet.
     Unsynced,
     /// The mirror does not hold it, and has not heard of the API server since something failed.
@@ -141,39 +141,41 @@ impl VariantState {
     }
 
     /// Joins the facts into the next view.
-    pub fn refresh(&mut self, facts: &Facts<'_>, now: Moment) -> Refreshed {
-        let spec = match read(facts.object) {
+    pub fn refresh(&mut self, objects: &VariantObjects<'_>, now: Moment) -> Refreshed {
+        let spec = match read(objects.object) {
             Ok(spec) => spec,
-            Err(why) => return self.malformed(facts, why),
+            Err(why) => return self.malformed(objects, why),
         };
-        let target = self.target(facts, spec);
-        let look_again = match (&target, facts.target) {
-            (TargetView::Unknown { .. }, Lookup::Missing | Lookup::Found(_)) => Some(SECOND_LOOK),
-            (TargetView::Unknown { .. }, Lookup::Unheard) => Some(HEARING),
+        let target = self.target(objects, spec);
+        let look_again = match (&target, objects.target) {
+            (TargetView::Unknown { .. }, TargetLookupRef::Missing | TargetLookupRef::Found(_)) => {
+                Some(SECOND_LOOK)
+            }
+            (TargetView::Unknown { .. }, TargetLookupRef::Unheard) => Some(HEARING),
             _ => None,
         };
         let (cost, notes) = cost(spec);
-        let stored = self.stored(facts);
+        let stored = self.stored(objects);
         let mut view = VariantView {
             key: self.key.clone(),
-            generation: facts.object.generation,
+            generation: objects.object.generation,
             model: ModelKey::new(Arc::clone(&self.key.namespace), Arc::clone(&spec.model_id)),
             cost,
-            accelerator: self.accelerator(facts, &target),
-            template: self.template(facts, &target),
+            accelerator: self.accelerator(objects, &target),
+            template: self.template(objects, &target),
             bounds: DeclaredBounds {
                 min: spec.min.map(Replicas::from_count),
                 max: spec.max.map(Replicas::from_count),
             },
-            desired: facts.published.or(stored),
+            desired: objects.published.or(stored),
             target,
             pods: Arc::from([]),
             pending_since: None,
             unapplied_since: None,
             notes,
-            scalers: facts.scalers.clone(),
+            scalers: objects.scalers.clone(),
         };
-        self.complete(&mut view, facts, now);
+        self.complete(&mut view, objects, now);
         Refreshed {
             view: self.publish(view),
             look_again,
@@ -181,19 +183,19 @@ impl VariantState {
     }
 
     /// Keeps what the object last said in good order, and says what is wrong with it now.
-    fn malformed(&mut self, facts: &Facts<'_>, why: Arc<str>) -> Refreshed {
-        let stored = &facts.object.stored;
+    fn malformed(&mut self, objects: &VariantObjects<'_>, why: Arc<str>) -> Refreshed {
+        let stored = &objects.object.stored;
         let mut view = self
             .last
             .as_deref()
             .cloned()
             .unwrap_or_else(|| VariantView {
                 key: self.key.clone(),
-                generation: facts.object.generation,
+                generation: objects.object.generation,
                 model: ModelKey::new(Arc::clone(&self.key.namespace), ""),
                 cost: Cost::DEFAULT,
                 accelerator: stated(stored.accelerator.as_ref())
-                    .or_else(|| stated(facts.object.accelerator_label.as_ref()))
+                    .or_else(|| stated(objects.object.accelerator_label.as_ref()))
                     .unwrap_or(Accelerator::Unresolved),
                 bounds: DeclaredBounds::default(),
                 desired: None,
@@ -207,8 +209,8 @@ impl VariantState {
                 scalers: Scalers::Unknown,
                 template: ReplicaTemplate::default(),
             });
-        view.desired = facts.published.or(stored.desired).or(view.desired);
-        view.generation = facts.object.generation;
+        view.desired = objects.published.or(stored.desired).or(view.desired);
+        view.generation = objects.object.generation;
         view.target = TargetView::Malformed { why };
         view.pods = Arc::from([]);
         view.pending_since = None;
@@ -219,45 +221,49 @@ impl VariantState {
         }
     }
 
-    fn target(&mut self, facts: &Facts<'_>, spec: &VariantSpec) -> TargetView {
+    fn target(&mut self, objects: &VariantObjects<'_>, spec: &VariantSpec) -> TargetView {
         let Some(key) = spec.target.resolve(&self.key.namespace) else {
             return unsupported(spec, &Arc::from(NO_VERSION));
         };
-        if facts.claimants.len() > 1 {
+        if objects.claimants.len() > 1 {
             return TargetView::Contested {
                 target: key,
-                claimants: facts.claimants.into(),
+                claimants: objects.claimants.into(),
             };
         }
-        match facts.target {
-            Lookup::Found(target) if target.lifecycle == Lifecycle::Live => {
+        match objects.target {
+            TargetLookupRef::Found(target) if target.lifecycle == Lifecycle::Live => {
                 self.search = Search::Idle;
                 self.existed = Some(key);
                 TargetView::Resolved(scale(target))
             }
-            Lookup::Found(_) | Lookup::Missing => self.missing(key, facts),
-            Lookup::Unscalable(why) => unsupported(spec, why),
+            TargetLookupRef::Found(_) | TargetLookupRef::Missing => self.missing(key, objects),
+            TargetLookupRef::Unscalable(why) => unsupported(spec, why),
             // What was concluded from a mirror that was heard of stays until it is heard of again.
-            Lookup::Unheard if self.search == Search::Repeated => self.not_found(key, facts),
-            Lookup::Unsynced | Lookup::Unheard => TargetView::Unknown { target: key },
+            TargetLookupRef::Unheard if self.search == Search::Repeated => {
+                self.not_found(key, objects)
+            }
+            TargetLookupRef::Unsynced | TargetLookupRef::Unheard => {
+                TargetView::Unknown { target: key }
+            }
         }
     }
 
     /// Not found is said at the second look; see [`SECOND_LOOK`].
-    fn missing(&mut self, target: TargetKey, facts: &Facts<'_>) -> TargetView {
+    fn missing(&mut self, target: TargetKey, objects: &VariantObjects<'_>) -> TargetView {
         match self.search {
             Search::Idle => {
                 self.search = Search::Repeated;
                 TargetView::Unknown { target }
             }
-            Search::Repeated => self.not_found(target, facts),
+            Search::Repeated => self.not_found(target, objects),
         }
     }
 
     /// A count in the status was decided for a target that was there, which a new process
     /// goes by.
-    fn not_found(&mut self, target: TargetKey, facts: &Facts<'_>) -> TargetView {
-        if self.existed.is_none() && facts.object.stored.desired.is_some() {
+    fn not_found(&mut self, target: TargetKey, objects: &VariantObjects<'_>) -> TargetView {
+        if self.existed.is_none() && objects.object.stored.desired.is_some() {
             self.existed = Some(target.clone());
         }
         let past = if self.existed.as_ref() == Some(&target) {
@@ -268,18 +274,18 @@ impl VariantState {
         TargetView::NotFound { target, past }
     }
 
-    fn stored(&mut self, facts: &Facts<'_>) -> Option<Replicas> {
-        let stored = facts.object.stored.desired;
-        if stored.is_none() || stored == facts.published {
+    fn stored(&mut self, objects: &VariantObjects<'_>) -> Option<Replicas> {
+        let stored = objects.object.stored.desired;
+        if stored.is_none() || stored == objects.published {
             self.stored = Stored::Valid;
         }
         stored.filter(|_| self.stored == Stored::Valid)
     }
 
     /// Adds what depends on the target: pods and clocks.
-    fn complete(&mut self, view: &mut VariantView, facts: &Facts<'_>, now: Moment) {
-        match (&view.target, facts.target) {
-            (TargetView::Resolved(target), Lookup::Found(object)) => {
+    fn complete(&mut self, view: &mut VariantView, objects: &VariantObjects<'_>, now: Moment) {
+        match (&view.target, objects.target) {
+            (TargetView::Resolved(target), TargetLookupRef::Found(object)) => {
                 if self
                     .target_uid
                     .as_ref()
@@ -288,7 +294,7 @@ impl VariantState {
                     self.clocks = Clocks::default();
                 }
                 self.target_uid = Some(Arc::clone(&object.uid));
-                let pods = match facts.pods {
+                let pods = match objects.pods {
                     Pods::Unsynced => None,
                     Pods::Found(pods) => Some(pods),
                 };
@@ -310,25 +316,25 @@ impl VariantState {
 
     /// By the target where it is seen; otherwise what was known last stays, so that no series
     /// changes its labels because a mirror is empty.
-    fn accelerator(&self, facts: &Facts<'_>, target: &TargetView) -> Accelerator {
-        let label = facts.object.accelerator_label.as_ref();
-        match (target, facts.target) {
-            (TargetView::Resolved(_), Lookup::Found(target)) => {
+    fn accelerator(&self, objects: &VariantObjects<'_>, target: &TargetView) -> Accelerator {
+        let label = objects.object.accelerator_label.as_ref();
+        match (target, objects.target) {
+            (TargetView::Resolved(_), TargetLookupRef::Found(target)) => {
                 accelerator::resolve(&target.placement, label)
             }
             _ => self
                 .last
                 .as_deref()
                 .map(|view| view.accelerator.clone())
-                .or_else(|| stated(facts.object.stored.accelerator.as_ref()))
+                .or_else(|| stated(objects.object.stored.accelerator.as_ref()))
                 .unwrap_or_else(|| accelerator::resolve(&Placement::default(), label)),
         }
     }
 
     /// As with the accelerator, what was seen last stays while nothing is seen.
-    fn template(&self, facts: &Facts<'_>, target: &TargetView) -> ReplicaTemplate {
-        match (target, facts.target) {
-            (TargetView::Resolved(_), Lookup::Found(target)) => target.template.clone(),
+    fn template(&self, objects: &VariantObjects<'_>, target: &TargetView) -> ReplicaTemplate {
+        match (target, objects.target) {
+            (TargetView::Resolved(_), TargetLookupRef::Found(target)) => target.template.clone(),
             _ => self
                 .last
                 .as_deref()

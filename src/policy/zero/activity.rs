@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::load::{Activity, ModelLoad};
+use super::load::{ModelActivity, ModelLoad};
 use crate::policy::key::ModelKey;
 use crate::policy::moment::Moment;
 
@@ -54,7 +54,7 @@ impl ActivityLog {
         self.last.retain(|model, _| loads.contains_key(model));
         for (model, load) in loads {
             let last = self.last.entry(model.clone()).or_insert(now);
-            if load.activity() != Activity::Idle || woken.contains(model) {
+            if load.activity() != ModelActivity::Idle || woken.contains(model) {
                 *last = now;
             } else if let Some(unseen) = look.unseen_until() {
                 *last = unseen.max(*last);

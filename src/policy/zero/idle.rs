@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::load::{Activity, ModelLoad};
+use super::load::{ModelActivity, ModelLoad};
 use super::wake_log::Kept;
 use crate::policy::bounds::ZeroPolicy;
-use crate::policy::change::Change;
+use crate::policy::change::CountChange;
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
 
@@ -130,12 +130,12 @@ impl ZeroBlock {
             });
         }
         match (load.activity(), load.queued, idle) {
-            (Activity::Busy, _, _) => Some(Self::Busy),
+            (ModelActivity::Busy, _, _) => Some(Self::Busy),
             (_, None, _) => Some(Self::NoWakeSignal),
-            (Activity::Unknown, Some(_), _) | (Activity::Idle, Some(_), None) => {
+            (ModelActivity::Unknown, Some(_), _) | (ModelActivity::Idle, Some(_), None) => {
                 Some(Self::LoadUnknown)
             }
-            (Activity::Idle, Some(_), Some(idle)) => {
+            (ModelActivity::Idle, Some(_), Some(idle)) => {
                 let retention = rule.retention;
                 (idle < retention).then_some(Self::Retained { idle, retention })
             }
@@ -150,7 +150,7 @@ pub fn to_zero(
     members: &BTreeMap<VariantKey, ZeroMember>,
     load: &ModelLoad,
     idle: Option<Duration>,
-) -> BTreeMap<VariantKey, Change<WhyZero>> {
+) -> BTreeMap<VariantKey, CountChange<WhyZero>> {
     let block = ZeroBlock::of(rule, members, load, idle);
     members
         .iter()
@@ -171,7 +171,7 @@ pub fn to_zero(
                 ),
             };
             let from = member.count;
-            (key.clone(), Change { from, to, why })
+            (key.clone(), CountChange { from, to, why })
         })
         .collect()
 }

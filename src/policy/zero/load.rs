@@ -22,7 +22,7 @@ pub struct ModelLoad {
 
 /// Whether anybody uses a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Activity {
+pub enum ModelActivity {
     /// At least one sign of use is known.
     Busy,
     /// Every sign of use is known to be zero.
@@ -34,8 +34,8 @@ pub enum Activity {
 
 impl ModelLoad {
     /// Judges the load.
-    pub fn activity(&self) -> Activity {
-        Activity::of([
+    pub fn activity(&self) -> ModelActivity {
+        ModelActivity::of([
             self.running,
             self.waiting,
             self.queued,
@@ -46,7 +46,7 @@ impl ModelLoad {
     }
 }
 
-impl Activity {
+impl ModelActivity {
     /// Judges signs of use, each of which may not be known.
     pub fn of(signs: impl IntoIterator<Item = Option<f64>>) -> Self {
         let mut activity = Self::Idle;

@@ -10,8 +10,8 @@ mod wake_log;
 
 pub use activity::{ActivityLog, LOOK, Look};
 pub use idle::{WhyZero, ZeroBlock, ZeroMember, ZeroRule, to_zero};
-pub use load::{Activity, ModelLoad};
+pub use load::{ModelActivity, ModelLoad};
 pub use serving_set::{ServingMember, ServingSet, cheapest, cheapest_fitting};
 pub(super) use wake::wake_refused;
-pub use wake::{Cause, Obstacle, Wake, WakeMember, wake};
+pub use wake::{Wake, WakeCause, WakeMember, WakeObstacle, wake};
 pub use wake_log::{Kept, WakeLog};

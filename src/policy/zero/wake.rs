@@ -31,7 +31,7 @@ pub struct WakeMember {
 
 /// Why a model at zero is to be started.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Cause {
+pub enum WakeCause {
     /// So many requests wait for it in the router.
     Queued(f64),
     /// Its decode runs and needs prefill.
@@ -56,7 +56,7 @@ pub enum Wake {
         /// The prefill that is to follow a decode variant, and needs its GPUs then.
         next: Option<VariantKey>,
         /// Why.
-        cause: Cause,
+        cause: WakeCause,
     },
     /// Prefill joins once this decode variant is ready.
     AwaitDecode {
@@ -68,16 +68,16 @@ pub enum Wake {
     /// No set of variants that serves it is within maxima and budgets.
     NoServingSet {
         /// Why one is needed.
-        cause: Cause,
+        cause: WakeCause,
         /// What keeps each variant that has no replica.
-        obstacles: BTreeMap<VariantKey, Obstacle>,
+        obstacles: BTreeMap<VariantKey, WakeObstacle>,
     },
 }
 
 /// What keeps a variant from its first replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Obstacle {
+pub enum WakeObstacle {
     /// Its maximum is zero.
     AtMaximum,
     /// Its pools hold too little, or nobody knows what they hold.
@@ -110,8 +110,8 @@ pub fn wake(
         return complete_pair(members, decode);
     }
     match (queued, policy) {
-        (Some(queued), _) if queued > 0.0 => start(members, Cause::Queued(queued), fits),
-        (_, ZeroPolicy::Disabled) => start(members, Cause::MinimumOfOne, fits),
+        (Some(queued), _) if queued > 0.0 => start(members, WakeCause::Queued(queued), fits),
+        (_, ZeroPolicy::Disabled) => start(members, WakeCause::MinimumOfOne, fits),
         (None, ZeroPolicy::Enabled) => Wake::NoSignal,
         (Some(_), ZeroPolicy::Enabled) => Wake::NotWanted,
     }
@@ -121,7 +121,7 @@ pub fn wake(
 /// follow, or runs already, or is no part of the model.
 fn start(
     members: &BTreeMap<VariantKey, WakeMember>,
-    cause: Cause,
+    cause: WakeCause,
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
 ) -> Wake {
     let prefill = || of_role(members, ServingRole::Prefill).map(|(_, member)| member);
@@ -173,9 +173,9 @@ fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey
         Some(variant) => Wake::Start {
             variant,
             next: None,
-            cause: Cause::Pair,
+            cause: WakeCause::Pair,
         },
-        None => no_serving_set(members, Cause::Pair),
+        None => no_serving_set(members, WakeCause::Pair),
     }
 }
 
@@ -188,13 +188,13 @@ fn of_role(
         .filter(move |(_, member)| member.serving.role == role)
 }
 
-fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: Cause) -> Wake {
+fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: WakeCause) -> Wake {
     let may_start =
         |role: ServingRole| of_role(members, role).any(|(_, member)| member.may_start());
     let lone = if may_start(ServingRole::Decode) && may_start(ServingRole::Prefill) {
-        Obstacle::NoGpusForPair
+        WakeObstacle::NoGpusForPair
     } else {
-        Obstacle::NoPartner
+        WakeObstacle::NoPartner
     };
     let waiting = members
         .iter()
@@ -213,38 +213,38 @@ impl WakeMember {
         self.kept == Replicas::ZERO && self.obstacle().is_none()
     }
 
-    fn obstacle(&self) -> Option<Obstacle> {
+    fn obstacle(&self) -> Option<WakeObstacle> {
         let wanted = self.gpus.at_least_one();
         if self.max == Some(Replicas::ZERO) {
-            Some(Obstacle::AtMaximum)
+            Some(WakeObstacle::AtMaximum)
         } else if self.budget.grant(wanted) < wanted {
-            Some(Obstacle::NoGpus)
+            Some(WakeObstacle::NoGpus)
         } else {
             None
         }
     }
 }
 
-impl Obstacle {
+impl WakeObstacle {
     /// What it means, without measurements.
-    pub(in crate::policy) fn in_short(self, cause: Cause, by: &[PoolFigures]) -> &'static str {
+    pub(in crate::policy) fn in_short(self, cause: WakeCause, by: &[PoolFigures]) -> &'static str {
         let is_known = by.iter().all(|pool| pool.left != Budget::Unknown);
         match (self, cause) {
-            (Self::NoGpus | Self::NoGpusForPair, Cause::Queued(_)) if is_known => {
+            (Self::NoGpus | Self::NoGpusForPair, WakeCause::Queued(_)) if is_known => {
                 "requests wait, and GPUs or quotas refuse a start from zero"
             }
             (Self::NoGpus | Self::NoGpusForPair, _) if is_known => {
                 "GPUs or quotas refuse a start from zero"
             }
-            (Self::NoGpus | Self::NoGpusForPair, Cause::Queued(_)) => {
+            (Self::NoGpus | Self::NoGpusForPair, WakeCause::Queued(_)) => {
                 "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
             }
             (Self::NoGpus | Self::NoGpusForPair, _) => {
                 "BudgetUnknown: nobody knows whether GPUs allow a start from zero"
             }
-            (Self::AtMaximum, Cause::Queued(_)) => "requests wait, and the maximum is 0",
+            (Self::AtMaximum, WakeCause::Queued(_)) => "requests wait, and the maximum is 0",
             (Self::AtMaximum, _) => "a replica is needed, and the maximum is 0",
-            (Self::NoPartner, Cause::Queued(_)) => {
+            (Self::NoPartner, WakeCause::Queued(_)) => {
                 "requests wait, and no variant to serve with can start"
             }
             (Self::NoPartner, _) => "no variant to serve with can start",
@@ -255,21 +255,21 @@ impl Obstacle {
 /// Writes what keeps a variant from its first replica, with the pools that lack what it takes.
 pub(in crate::policy) fn wake_refused(
     f: &mut fmt::Formatter<'_>,
-    (obstacle, gpus, by): (Obstacle, Gpus, &[PoolFigures]),
-    cause: Cause,
+    (obstacle, gpus, by): (WakeObstacle, Gpus, &[PoolFigures]),
+    cause: WakeCause,
 ) -> fmt::Result {
     for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
         write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
     }
     f.write_str("wake refused: ")?;
     match obstacle {
-        Obstacle::AtMaximum => f.write_str("maxReplicas is 0; ")?,
-        Obstacle::NoPartner => f.write_str("nothing that it would serve with can start; ")?,
-        Obstacle::NoGpus => {
+        WakeObstacle::AtMaximum => f.write_str("maxReplicas is 0; ")?,
+        WakeObstacle::NoPartner => f.write_str("nothing that it would serve with can start; ")?,
+        WakeObstacle::NoGpus => {
             free_gpus(f, by)?;
             write!(f, "one replica takes {gpus}; ")?;
         }
-        Obstacle::NoGpusForPair => {
+        WakeObstacle::NoGpusForPair => {
             free_gpus(f, by)?;
             write!(
                 f,
@@ -280,7 +280,7 @@ pub(in crate::policy) fn wake_refused(
     write!(f, "{cause}")
 }
 
-impl Cause {
+impl WakeCause {
     /// What a start for it means, without measurements.
     pub(in crate::policy) fn in_short(self) -> &'static str {
         match self {
@@ -290,7 +290,7 @@ impl Cause {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for WakeCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Queued(queued) => write!(f, "{queued} requests wait in the router"),

@@ -22,7 +22,7 @@ use crate::cluster::client::RequestError;
 use crate::cluster::review::{Access, AccessDecision, User, review_access, review_token};
 use crate::env::Clock;
 use crate::policy::moment::Moment;
-use crate::policy::readiness::{Reason, State};
+use crate::policy::readiness::{ReadinessReason, ReadinessState};
 
 /// How long an answer is taken as it is, refusals too: a token that is revoked is good for so long
 /// at most. The default of the API server's own extensions.
@@ -258,8 +258,8 @@ impl Gate {
     }
 
     /// How well it can ask, for `/readyz`.
-    pub fn readiness(&self) -> Vec<Reason> {
-        let reason = |what: &str, state, detail| Reason {
+    pub fn readiness(&self) -> Vec<ReadinessReason> {
+        let reason = |what: &str, state, detail| ReadinessReason {
             name: format!("{what}/{}", self.name),
             state,
             detail,
@@ -270,14 +270,18 @@ impl Gate {
             .map(|one| one.why.clone())
             .collect();
         let mut reasons = vec![if troubles.is_empty() {
-            reason("access", State::Ok, "readers are checked".to_owned())
+            reason(
+                "access",
+                ReadinessState::Ok,
+                "readers are checked".to_owned(),
+            )
         } else {
-            reason("access", State::Degraded, troubles.join("; "))
+            reason("access", ReadinessState::Degraded, troubles.join("; "))
         }];
         if let Some(front_proxies) = &self.front_proxies {
             reasons.push(match front_proxies.rules() {
-                Ok(_) => reason("front-proxy", State::Ok, "believed".to_owned()),
-                Err(why) => reason("front-proxy", State::Degraded, why.to_string()),
+                Ok(_) => reason("front-proxy", ReadinessState::Ok, "believed".to_owned()),
+                Err(why) => reason("front-proxy", ReadinessState::Degraded, why.to_string()),
             });
         }
         reasons

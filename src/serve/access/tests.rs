@@ -14,7 +14,7 @@ use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::review::Access;
 use crate::env::Clock;
 use crate::policy::moment::WallTime;
-use crate::policy::readiness::State;
+use crate::policy::readiness::ReadinessState;
 
 const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);
@@ -205,7 +205,7 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
     let gate = gate(&server);
     let state = || gate.readiness().into_iter().next().unwrap();
     assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
-    assert_eq!(state().state, State::Ok);
+    assert_eq!(state().state, ReadinessState::Ok);
 
     let words = "User \"wva\" cannot create resource \"tokenreviews\"";
     server.then(refusal(403, "Forbidden", words));
@@ -216,14 +216,14 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
     let reason = state();
     assert_eq!(
         (reason.name.as_str(), reason.state),
-        ("access/metrics", State::Degraded)
+        ("access/metrics", ReadinessState::Degraded)
     );
     assert!(reason.detail.contains(words), "{}", reason.detail);
 
     server.then(token_of("somebody"));
     server.then(allowed());
     assert_eq!(ask(&gate, "new", "/metrics").await, Ok(()));
-    assert_eq!(state().state, State::Ok);
+    assert_eq!(state().state, ReadinessState::Ok);
 }
 
 /// Each question takes a right of its own, and that one works says nothing about the other.
@@ -242,7 +242,7 @@ async fn a_right_that_is_missing_is_named_while_the_other_works() {
     assert_eq!(ask(&gate, "t", "/debug/tree").await, Ok(()));
     assert_eq!(questions(&server).len(), 4);
     let reasons = gate.readiness();
-    assert_eq!(reasons[0].state, State::Degraded);
+    assert_eq!(reasons[0].state, ReadinessState::Degraded);
     assert!(reasons[0].detail.contains(why), "{reasons:?}");
     let event = events.last().unwrap().notice;
     assert_eq!(
@@ -255,6 +255,6 @@ async fn a_right_that_is_missing_is_named_while_the_other_works() {
     server.then(token_of("prometheus"));
     server.then(allowed());
     assert_eq!(ask(&gate, "t", "/debug/tree").await, Ok(()));
-    assert_eq!(gate.readiness()[0].state, State::Ok);
+    assert_eq!(gate.readiness()[0].state, ReadinessState::Ok);
     assert!(events.last().is_none());
 }

@@ -19,7 +19,7 @@ pub(super) use self::certificate::pem_fault;
 pub use self::certificate::{CertificateError, CertificateFiles, certified};
 use self::certificate::{Material, self_signed};
 use super::access::front_proxy::FrontProxies;
-use crate::policy::readiness::{Reason, State};
+use crate::policy::readiness::{ReadinessReason, ReadinessState};
 
 /// How long files are taken to be what they were.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub struct Tls {
     http2: Http2,
     current: Mutex<Current>,
     /// Why the certificate is not the one that the files hold, and whether there is one at all.
-    state: Lock<(State, String)>,
+    state: Lock<(ReadinessState, String)>,
 }
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Tls {
         front_proxies: Option<Arc<FrontProxies>>,
         http2: Http2,
     ) -> Self {
-        let unread = (State::NotReady, "not read yet".to_owned());
+        let unread = (ReadinessState::NotReady, "not read yet".to_owned());
         Self {
             name,
             files,
@@ -137,23 +137,23 @@ impl Tls {
             Ok(key) => {
                 tracing::info!(server = self.name, files = ?self.files, "serving certificate in use");
                 current.key = Some(Arc::new(key));
-                self.report(State::Ok, "in use".to_owned());
+                self.report(ReadinessState::Ok, "in use".to_owned());
             }
             Err(error) => {
                 let state = if current.key.is_some() {
-                    State::Degraded
+                    ReadinessState::Degraded
                 } else {
-                    State::NotReady
+                    ReadinessState::NotReady
                 };
                 self.report(state, error.to_string());
             }
         }
     }
 
-    fn report(&self, state: State, detail: String) {
+    fn report(&self, state: ReadinessState, detail: String) {
         let mut known = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (state, detail);
-        if *known != now && state != State::Ok {
+        if *known != now && state != ReadinessState::Ok {
             tracing::error!(
                 server = self.name,
                 why = now.1,
@@ -172,13 +172,13 @@ impl Tls {
     }
 
     /// Whether there is a certificate, for `/readyz`.
-    pub fn readiness(&self) -> Reason {
+    pub fn readiness(&self) -> ReadinessReason {
         let (state, detail) = self
             .state
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        Reason {
+        ReadinessReason {
             name: format!("certificate/{}", self.name),
             state,
             detail,

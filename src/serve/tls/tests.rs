@@ -7,7 +7,7 @@ use rcgen::{CertificateParams, KeyPair};
 use tokio::time::advance;
 
 use super::{CertificateFiles, Http2, Tls};
-use crate::policy::readiness::State;
+use crate::policy::readiness::ReadinessState;
 use crate::settings::statics::CertificatePair;
 
 /// A folder of this test alone, empty.
@@ -46,7 +46,7 @@ async fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
     let tls = tls(&folder);
     write_pair(&folder);
     let first = tls.config().await.unwrap();
-    assert_eq!(tls.readiness().state, State::Ok);
+    assert_eq!(tls.readiness().state, ReadinessState::Ok);
     assert!(Arc::ptr_eq(&first, &tls.config().await.unwrap()));
 
     // Half of a renewal: the certificate is new, the key is not yet.
@@ -59,7 +59,7 @@ async fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
     let reason = tls.readiness();
     assert_eq!(
         (reason.name.as_str(), reason.state),
-        ("certificate/metrics", State::Degraded)
+        ("certificate/metrics", ReadinessState::Degraded)
     );
     assert!(
         reason.detail.contains("METRICS_CERT_PATH"),
@@ -71,18 +71,18 @@ async fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
     a_moment_later().await;
     let second = tls.config().await.unwrap();
     assert!(!Arc::ptr_eq(&first, &second));
-    assert_eq!(tls.readiness().state, State::Ok);
+    assert_eq!(tls.readiness().state, ReadinessState::Ok);
 
     // Gone, and back unchanged.
     let certificate = fs::read(folder.join("tls.crt")).unwrap();
     fs::remove_file(folder.join("tls.crt")).unwrap();
     a_moment_later().await;
     assert!(Arc::ptr_eq(&second, &tls.config().await.unwrap()));
-    assert_eq!(tls.readiness().state, State::Degraded);
+    assert_eq!(tls.readiness().state, ReadinessState::Degraded);
     fs::write(folder.join("tls.crt"), certificate).unwrap();
     a_moment_later().await;
     assert!(tls.config().await.is_some());
-    assert_eq!(tls.readiness().state, State::Ok);
+    assert_eq!(tls.readiness().state, ReadinessState::Ok);
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -90,10 +90,10 @@ async fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
 async fn without_a_certificate_nothing_is_served_and_the_reason_is_named() {
     let folder = folder("none");
     let tls = tls(&folder);
-    assert_eq!(tls.readiness().state, State::NotReady);
+    assert_eq!(tls.readiness().state, ReadinessState::NotReady);
     assert!(tls.config().await.is_none());
     let reason = tls.readiness();
-    assert_eq!(reason.state, State::NotReady);
+    assert_eq!(reason.state, ReadinessState::NotReady);
     assert!(reason.detail.contains("tls.crt"), "{}", reason.detail);
     for (file, content) in [("tls.crt", ""), ("tls.key", "")] {
         fs::write(folder.join(file), content).unwrap();
@@ -106,7 +106,7 @@ async fn without_a_certificate_nothing_is_served_and_the_reason_is_named() {
     write_pair(&folder);
     a_moment_later().await;
     assert!(tls.config().await.is_some());
-    assert_eq!(tls.readiness().state, State::Ok);
+    assert_eq!(tls.readiness().state, ReadinessState::Ok);
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -121,6 +121,6 @@ async fn without_files_one_certificate_is_made_up_for_the_life_of_the_process() 
         a_moment_later().await;
         assert!(Arc::ptr_eq(&first, &tls.config().await.unwrap()));
         assert_eq!(first.alpn_protocols, protocols);
-        assert_eq!(tls.readiness().state, State::Ok);
+        assert_eq!(tls.readiness().state, ReadinessState::Ok);
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::policy::condition::{self, ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::VariantKey;
-use crate::policy::record::{Allocation, Record};
+use crate::policy::record::{AllocationStatus, PublishedRecord};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::Scenario;
@@ -35,7 +35,7 @@ impl std::fmt::Display for Unlike {
 }
 
 /// What is stored of a variant otherwise than its record says.
-pub(super) fn unlike_the_record(object: &Object, record: &Record) -> Option<Unlike> {
+pub(super) fn unlike_the_record(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
     let conflict = condition::conflict(&record.standing);
     let recorded = record.conditions.iter().chain(&conflict);
     let recorded = recorded.map(|one| (one.kind, one.status, one.reason));
@@ -118,10 +118,10 @@ fn unlike(stored: &Said<'_>, expected: &Said<'_>) -> Option<Unlike> {
 }
 
 /// The accelerator, where the record has one to be stored.
-fn accelerator(object: &Object, record: &Record) -> Option<Unlike> {
+fn accelerator(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
     let stored = object.text("/status/desiredOptimizedAlloc/accelerator");
     let expected = record.accelerator.label();
-    let is_odd = record.allocation == Allocation::Written && stored != expected;
+    let is_odd = record.allocation == AllocationStatus::Written && stored != expected;
     is_odd.then(|| Unlike {
         what: "accelerator".to_owned(),
         stored: format!("{stored:?}"),
@@ -138,8 +138,8 @@ mod tests {
     use super::*;
     use crate::policy::condition::Condition;
     use crate::policy::moment::WallTime;
-    use crate::policy::record::{Decided, Values};
-    use crate::policy::rival::Standing;
+    use crate::policy::ownership::Ownership;
+    use crate::policy::record::{Decided, GaugeValues};
     use crate::policy::snapshot::Accelerator;
     use crate::policy::units::Replicas;
 
@@ -161,23 +161,23 @@ mod tests {
         Object(Arc::new(json!({"status": status})))
     }
 
-    fn record(standing: Standing) -> Record {
+    fn record(standing: Ownership) -> PublishedRecord {
         let condition = |kind, reason| Condition {
             kind,
             status: ConditionStatus::True,
             reason,
             message: String::new(),
         };
-        Record {
+        PublishedRecord {
             key: VariantKey::new("n", "v"),
             accelerator: Accelerator::Named(Arc::from("H100")),
             generation: 1,
-            values: Some(Values {
+            values: Some(GaugeValues {
                 desired: Replicas(2),
                 current: Replicas(2),
                 ratio: 1.0,
             }),
-            allocation: Allocation::Written,
+            allocation: AllocationStatus::Written,
             conditions: [
                 condition(ConditionType::TargetResolved, ConditionReason::TargetFound),
                 condition(
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_what_is_recorded() {
-        let (alone, beside) = (record(Standing::Alone), record(Standing::Beside));
+        let (alone, beside) = (record(Ownership::Alone), record(Ownership::Beside));
         let usual = object(&AT_REST, "H100");
         assert_eq!(told(unlike_the_record(&usual, &alone)), None);
         let missing = "ControllerConflict is stored as nothing instead of True for SecondSeries";
@@ -230,7 +230,7 @@ mod tests {
         conditions[3] = ("ActuationReady", "False", "SeveralScalers");
         let stuck = object(&conditions, "H100");
         let expected = "ActuationReady is stored as False for SeveralScalers instead of True for ScalerFollows";
-        let found = told(unlike_the_record(&stuck, &record(Standing::Alone)));
+        let found = told(unlike_the_record(&stuck, &record(Ownership::Alone)));
         assert_eq!(found.as_deref(), Some(expected));
         assert_eq!(told(unlike_at_rest(&stuck, 2)).as_deref(), Some(expected));
     }

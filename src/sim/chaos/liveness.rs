@@ -11,7 +11,7 @@ use super::judge::Judge;
 use super::plot::{is_by_tokens, may_go_to_zero};
 use crate::kit::{Role, RoleReport, RoleState};
 use crate::policy::key::VariantKey;
-use crate::policy::plan::{Plan, Why};
+use crate::policy::plan::{Plan, Reason};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::Door;
@@ -78,7 +78,7 @@ pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
     let decision = plan.decisions.get(key);
     decision.is_some_and(|decision| {
         let mut steps = decision.steps.iter();
-        steps.any(|step| matches!(step.why, Why::Limited(_) | Why::Shared(_)))
+        steps.any(|step| matches!(step.why, Reason::Limited(_) | Reason::Shared(_)))
     })
 }
 

@@ -216,7 +216,8 @@ impl Seat {
         now: Duration,
     ) {
         let views = self.door.shared.board.snapshot();
-        let staying = |key: &VariantKey| Some(views.get(key)?.target.resolved()?.staying());
+        let staying =
+            |key: &VariantKey| Some(views.get(key)?.target.resolved()?.current_excluding_surge());
         let stood = variants.filter_map(|key| Some((key.clone(), staying(key)?)));
         self.stood = stood.collect();
         self.ready.note(&views, now);

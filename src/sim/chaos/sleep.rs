@@ -10,7 +10,7 @@ use super::seat::Seat;
 use crate::actors::shared_state::SharedState;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::Moment;
-use crate::policy::plan::{Decision, Plan, Stage};
+use crate::policy::plan::{Decision, Plan, PlanStage};
 use crate::policy::units::Replicas;
 use crate::policy::zero::LOOK;
 use crate::sim::apiserver::Insider;
@@ -177,7 +177,7 @@ impl Sleep {
         });
         let starts = decisions().any(|one| {
             let mut steps = one.steps.iter();
-            steps.any(|step| step.stage == Stage::Zero && step.to > step.from)
+            steps.any(|step| step.stage == PlanStage::Zero && step.to > step.from)
         });
         if starts {
             self.started = Some(now);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::quantity::Milli;
 use super::rules::{Direction, TOLERANCE};
 use super::spec::{Behavior, HpaSpec, Metric, Target};
-use crate::policy::whole;
+use crate::policy::rounding;
 
 /// How long scaling down waits where no behavior says: the flag
 /// `--horizontal-pod-autoscaler-downscale-stabilization`.
@@ -220,7 +220,7 @@ fn replicas(spec: &HpaSpec, seen: &Observed, target: Target, usage: Milli) -> (u
             let replicas = if tolerated(spec, ratio) {
                 seen.existing
             } else {
-                whole::ceil(usage.real() / target.real())
+                rounding::ceil(usage.real() / target.real())
             };
             let average = usage.0.div_ceil(u64::from(seen.existing.max(1)));
             (replicas, Milli(average))
@@ -228,11 +228,11 @@ fn replicas(spec: &HpaSpec, seen: &Observed, target: Target, usage: Milli) -> (u
         Target::Value(target) => {
             let ratio = usage.real() / target.real();
             let replicas = if seen.wanted == 0 {
-                whole::ceil(ratio)
+                rounding::ceil(ratio)
             } else if tolerated(spec, ratio) {
                 seen.wanted
             } else {
-                whole::ceil(ratio * f64::from(seen.ready))
+                rounding::ceil(ratio * f64::from(seen.ready))
             };
             (replicas, usage)
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::policy::whole;
+use crate::policy::rounding;
 
 /// Up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,10 +108,10 @@ impl Policy {
             (Size::Pods(pods), Direction::Up) => start.saturating_add(i64::from(pods)),
             (Size::Pods(pods), Direction::Down) => start.saturating_sub(i64::from(pods)),
             (Size::Percent(percent), Direction::Up) => {
-                i64::from(whole::ceil(of_start * (1.0 + share(percent))))
+                i64::from(rounding::ceil(of_start * (1.0 + share(percent))))
             }
             (Size::Percent(percent), Direction::Down) => {
-                i64::from(whole::floor(of_start * (1.0 - share(percent))))
+                i64::from(rounding::floor(of_start * (1.0 - share(percent))))
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::*;
-use crate::policy::throughput::model::Source;
+use crate::policy::throughput::model::LatencyModelSource;
 use crate::signals::{PromApi, QueryError, QueryResult};
 use crate::sim::engine::{Mix, StartUp};
 use crate::sim::load::{Shape, Stage};
@@ -264,8 +264,8 @@ fn rising() -> Scenario {
 }
 
 /// The source of each latency line and the observations behind it, in the first plan with any.
-async fn first_lines(door: &Door, within: Duration) -> Vec<(Source, usize)> {
-    let lines = |last: &Option<PlanProposal>| -> Vec<(Source, usize)> {
+async fn first_lines(door: &Door, within: Duration) -> Vec<(LatencyModelSource, usize)> {
+    let lines = |last: &Option<PlanProposal>| -> Vec<(LatencyModelSource, usize)> {
         let models = last.iter().flat_map(|last| last.plan.models.values());
         let reports = models.filter_map(|figures| figures.throughput.as_ref());
         let variants = reports.flat_map(|report| report.variants.values());
@@ -279,7 +279,7 @@ async fn first_lines(door: &Door, within: Duration) -> Vec<(Source, usize)> {
 }
 
 /// The lines that a controller begins with that follows one which has run for a quarter of an hour.
-async fn lines_after_a_restart(remembers: bool) -> Vec<(Source, usize)> {
+async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usize)> {
     let scenario = rising();
     let mut world = World::begin(&scenario, 1, DATE, Recording::Off)
         .await
@@ -323,10 +323,10 @@ impl PromApi for Forgetful {
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_begins_knows_latency_lines_from_the_history_of_engines() {
     let blank = lines_after_a_restart(false).await;
-    assert_eq!(blank, [(Source::Default, 0)]);
+    assert_eq!(blank, [(LatencyModelSource::Default, 0)]);
     let known = lines_after_a_restart(true).await;
     assert!(
-        matches!(known[..], [(Source::Fitted, observations)] if observations >= 10),
+        matches!(known[..], [(LatencyModelSource::Fitted, observations)] if observations >= 10),
         "{known:?}"
     );
 }

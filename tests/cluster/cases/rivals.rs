@@ -10,7 +10,7 @@ use serde_json::json;
 use wva::api::INSTANCE_LABEL;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 use wva::cluster::status::controllers;
-use wva::policy::rival::Holding;
+use wva::policy::ownership::Holding;
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::exporter::{Exporter, Page};

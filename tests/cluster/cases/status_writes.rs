@@ -198,7 +198,7 @@ async fn of_a_live_rival_is_left_alone(cx: &Cx) -> Result {
 
     // Saying the same is no conflict, but known.
     let agreed = apply(cx, "wva-2", &object, status(Some(3)), &[]).await?;
-    assert_eq!(agreed.rivals, names(&["wva-1"]));
+    assert_eq!(agreed.ownership_conflicts, names(&["wva-1"]));
 
     // A rival that is known to be dead is taken over.
     let object = objects(cx).get("v").await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use wva::policy::plan::{Decision, Outcome, Plan, Stage};
+use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage};
 use wva::policy::series;
 use wva::policy::snapshot::CycleId;
 use wva::policy::units::Replicas;
@@ -99,7 +99,7 @@ impl Journal {
             }
             let analyzed = decisions
                 .iter()
-                .filter(|decision| decision.outcome == Outcome::Analyzed)
+                .filter(|decision| decision.outcome == DecisionOutcome::Analyzed)
                 .count();
             seen(&(analyzed >= cycles), &true)
         })
@@ -141,7 +141,7 @@ impl Journal {
                     figures.reporting,
                 );
                 let from = step.from;
-                let wanted = (Stage::Saturation, 1, Some(from), from.0, from.0);
+                let wanted = (PlanStage::Saturation, 1, Some(from), from.0, from.0);
                 at(&format!("{cycle}: {step:?}"), &rest, &wanted)?;
             }
         }

@@ -17,7 +17,7 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::scale::ScaleReading;
 use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::key::{TargetKey, TargetKind};
-use crate::policy::object::{Controller, TargetObject};
+use crate::policy::object::{ControllerRef, TargetObject};
 use crate::policy::snapshot::Readiness;
 use crate::policy::units::Replicas;
 use crate::settings::pool_group::PoolGroup;
@@ -194,7 +194,7 @@ fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
 fn a_change_of_a_pod_concerns_everything_above_it() {
     let mirrors = world();
     let above = |group: &str, kind: &str, name: &str| -> Vec<String> {
-        let controller = Controller {
+        let controller = ControllerRef {
             group: group.into(),
             kind: kind.into(),
             name: name.into(),

@@ -3,7 +3,9 @@
 use super::*;
 use crate::api::scaled_object::ScaledObject;
 use crate::cluster::project::scaler::ScalerObject;
-use crate::policy::actuation::{Absence, Activity, Aim, Input, Published, ScalerKind, Tolerance};
+use crate::policy::actuation::{
+    Absence, Aim, Input, Published, ScalerActivity, ScalerKind, Tolerance,
+};
 use crate::policy::key::{TargetKey, TargetKind};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
@@ -69,7 +71,7 @@ fn the_documented_ones_read_the_count() {
     );
     assert_eq!(hpa.scaler.tolerance, Tolerance { up: 0.1, down: 0.1 });
     assert_eq!(hpa.scaler.inputs, [Input::Published(published())]);
-    assert_eq!(hpa.scaler.activity, Activity::Working);
+    assert_eq!(hpa.scaler.activity, ScalerActivity::Working);
 
     let keda = scaled_object(&json!({}), &[]);
     assert_eq!(keda.target, Some(target));
@@ -78,7 +80,7 @@ fn the_documented_ones_read_the_count() {
         (Replicas(0), Replicas(100))
     );
     assert_eq!(keda.scaler.inputs, [Input::Published(published())]);
-    assert_eq!(keda.scaler.activity, Activity::Working);
+    assert_eq!(keda.scaler.activity, ScalerActivity::Working);
 }
 
 #[test]
@@ -203,7 +205,7 @@ fn a_scaler_that_does_not_work_says_why() {
         }));
         (object.scaler.made_for, object.scaler.activity)
     };
-    let saying = |reason: &str, message: &str| Activity::Failing {
+    let saying = |reason: &str, message: &str| ScalerActivity::Failing {
         reason: reason.into(),
         message: message.into(),
     };
@@ -219,7 +221,7 @@ fn a_scaler_that_does_not_work_says_why() {
     let made = hpa(Some("so"), "ScalingActive", disabled);
     assert_eq!(
         made,
-        (Some("so".into()), Activity::Working),
+        (Some("so".into()), ScalerActivity::Working),
         "KEDA scales from zero itself"
     );
 
@@ -232,10 +234,10 @@ fn a_scaler_that_does_not_work_says_why() {
     };
     let ready = json!([{ "type": "Ready", "status": "True", "reason": "ScaledObjectReady" },
                        { "type": "Fallback", "status": "Unknown" }]);
-    assert_eq!(keda(json!({}), ready.clone()), Activity::Working);
+    assert_eq!(keda(json!({}), ready.clone()), ScalerActivity::Working);
     let paused = json!({ "autoscaling.keda.sh/paused": "true" });
     let annotation = r#"autoscaling.keda.sh/paused="true""#.into();
-    assert_eq!(keda(paused, ready), Activity::Paused { annotation });
+    assert_eq!(keda(paused, ready), ScalerActivity::Paused { annotation });
     let fallback = json!([{ "type": "Fallback", "status": "True", "reason": "FallbackExists",
                             "message": "At least one trigger is falling back" }]);
     assert_eq!(
@@ -245,7 +247,7 @@ fn a_scaler_that_does_not_work_says_why() {
     let broken = json!([{ "type": "Ready", "status": "False" }]);
     assert_eq!(keda(json!({}), broken), saying("Ready", ""));
     let long = json!([{ "type": "Ready", "status": "False", "message": "x".repeat(1_000) }]);
-    let Activity::Failing { message, .. } = keda(json!({}), long) else {
+    let ScalerActivity::Failing { message, .. } = keda(json!({}), long) else {
         panic!("it does not fail");
     };
     assert_eq!(message.len(), 300);

@@ -1,7 +1,7 @@
 //! Variables in command lines, and what is told where one is not known.
 
 use super::container;
-use crate::policy::engine_args::{ContainerCommand, Engine, EngineArgs, ParsedArgs, parse};
+use crate::policy::engine_args::{ContainerCommand, EngineArgs, EngineKind, ParsedArgs, parse};
 
 #[test]
 fn what_is_assumed_instead_is_told_as_it_is_in_the_end() {
@@ -123,7 +123,11 @@ fn a_variable_that_nobody_knows_leaves_its_argument_unread() {
         "--enforce-eager=$EAGER",
     ] {
         let parsed = parse(&[container(&[word])]);
-        assert_eq!(parsed.args, EngineArgs::defaults(Engine::Vllm), "{word}");
+        assert_eq!(
+            parsed.args,
+            EngineArgs::defaults(EngineKind::Vllm),
+            "{word}"
+        );
         assert_eq!(parsed.faults.len(), 1, "{word}");
     }
     // What variables add is bounded.

@@ -15,7 +15,7 @@ use crate::policy::units::Replicas;
 
 /// Figures of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModelFigures {
+pub struct QueueingModelFigures {
     /// Its latency targets.
     pub targets: Option<ModelTargets>,
     /// Its latencies, by the rates of the replicas.
@@ -31,12 +31,12 @@ pub struct ModelFigures {
     /// Supply beyond the demand.
     pub spare: RequestRate,
     /// Figures of its variants.
-    pub variants: BTreeMap<VariantKey, VariantFigures>,
+    pub variants: BTreeMap<VariantKey, QueueingVariantFigures>,
 }
 
 /// Figures of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct VariantFigures {
+pub struct QueueingVariantFigures {
     /// Replicas that have requests.
     pub busy: Replicas,
     /// Ready replicas whose rate is not known.
@@ -120,11 +120,11 @@ fn whole(replicas: f64) -> Replicas {
     Replicas(u32::try_from(whole).unwrap_or(u32::MAX))
 }
 
-impl ModelFigures {
+impl QueueingModelFigures {
     pub(super) fn of(
         targets: Option<ModelTargets>,
         observed: Option<Latencies>,
-        variants: BTreeMap<VariantKey, VariantFigures>,
+        variants: BTreeMap<VariantKey, QueueingVariantFigures>,
     ) -> Self {
         let (mut demand, mut supply, mut anticipated) = (0.0, 0.0, 0.0);
         for variant in variants.values() {

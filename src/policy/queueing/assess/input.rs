@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::weighted;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::VariantKey;
-use crate::policy::queueing::observation::Observation;
+use crate::policy::queueing::observation::ReplicaObservation;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::Workload;
 use crate::policy::queueing::targets::Latencies;
 use crate::policy::snapshot::SignalName;
 use crate::policy::total::total;
 use crate::policy::units::Replicas;
-use crate::policy::zero::Activity;
+use crate::policy::zero::ModelActivity;
 use crate::settings::queueing_model::{LatencyTargets, QueueingModelPolicy};
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's own default of
@@ -27,21 +27,21 @@ const MAX_RATE: f64 = 1e9;
 
 /// One model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ModelInput {
+pub struct QueueingModelInput {
     /// Settings of the model.
     pub policy: QueueingModelPolicy,
     /// Targets of its service class.
     pub class_targets: Option<LatencyTargets>,
     /// Whether anything is asked of it now.
-    pub activity: Activity,
+    pub activity: ModelActivity,
     /// Its variants, heard of or not.
-    pub variants: BTreeMap<VariantKey, VariantInput>,
+    pub variants: BTreeMap<VariantKey, QueueingVariantInput>,
 }
 
 /// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct VariantInput {
+pub struct QueueingVariantInput {
     /// The part of a request that it serves.
     #[serde(default)]
     pub role: ServingRole,
@@ -55,13 +55,13 @@ pub struct VariantInput {
     pub batch: Option<u32>,
     /// Its ready replicas, by pod.
     #[serde(default)]
-    pub replicas: BTreeMap<Arc<str>, ReplicaInput>,
+    pub replicas: BTreeMap<Arc<str>, QueueingReplicaInput>,
 }
 
 /// One ready replica.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReplicaInput {
+pub struct QueueingReplicaInput {
     /// Requests that the router sends it.
     pub rate: Option<RequestRate>,
     /// Mean tokens of a prompt.
@@ -74,7 +74,7 @@ pub struct ReplicaInput {
     pub inter_token_latency: Option<Millis>,
 }
 
-impl ReplicaInput {
+impl QueueingReplicaInput {
     /// The first signal without which it teaches nothing.
     fn lacking(&self) -> Option<SignalName> {
         let signals = [
@@ -121,7 +121,7 @@ impl ReplicaInput {
     }
 }
 
-impl VariantInput {
+impl QueueingVariantInput {
     /// What its replicas lack, one signal of each.
     pub(in crate::policy) fn lacking(&self) -> impl Iterator<Item = (&Arc<str>, SignalName)> {
         let replicas = self.replicas.iter();
@@ -129,11 +129,11 @@ impl VariantInput {
     }
 
     /// One observation for each busy replica that everything is known about, by pod.
-    pub(in crate::policy::queueing) fn observations(&self) -> Vec<Observation> {
+    pub(in crate::policy::queueing) fn observations(&self) -> Vec<ReplicaObservation> {
         let batch = self.batch.unwrap_or(DEFAULT_BATCH);
         let observations = self.replicas.values().filter_map(|replica| {
             let latencies = replica.latencies()?;
-            Some(Observation {
+            Some(ReplicaObservation {
                 rate: replica.busy_rate()?,
                 workload: replica.workload()?,
                 batch,
@@ -171,13 +171,15 @@ impl VariantInput {
     }
 
     fn busy_rates(&self) -> impl Iterator<Item = RequestRate> {
-        self.replicas.values().filter_map(ReplicaInput::busy_rate)
+        self.replicas
+            .values()
+            .filter_map(QueueingReplicaInput::busy_rate)
     }
 }
 
-impl ModelInput {
+impl QueueingModelInput {
     /// Variants that serve whole requests.
-    pub(super) fn whole(&self) -> impl Iterator<Item = (&VariantKey, &VariantInput)> {
+    pub(super) fn whole(&self) -> impl Iterator<Item = (&VariantKey, &QueueingVariantInput)> {
         let variants = self.variants.iter();
         variants.filter(|(_, variant)| variant.role == ServingRole::Both)
     }
@@ -195,14 +197,14 @@ impl ModelInput {
         )
     }
 
-    fn replicas(&self) -> impl Iterator<Item = &ReplicaInput> {
+    fn replicas(&self) -> impl Iterator<Item = &QueueingReplicaInput> {
         self.variants
             .values()
             .flat_map(|variant| variant.replicas.values())
     }
 }
 
-fn mean_request<'a>(replicas: impl Iterator<Item = &'a ReplicaInput>) -> Option<Workload> {
+fn mean_request<'a>(replicas: impl Iterator<Item = &'a QueueingReplicaInput>) -> Option<Workload> {
     let (mut weight, mut input, mut output) = (0.0, 0.0, 0.0);
     for replica in replicas {
         if let (Some(RequestRate(rate)), Some(work)) = (replica.busy_rate(), replica.workload()) {

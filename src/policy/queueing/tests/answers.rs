@@ -7,14 +7,14 @@ use serde::Deserialize;
 use crate::policy::queueing::assess::supply;
 use crate::policy::queueing::bisection::{Position, bisect, is_within};
 use crate::policy::queueing::chain::BirthDeathQueue;
-use crate::policy::queueing::observation::Observation;
+use crate::policy::queueing::observation::ReplicaObservation;
 use crate::policy::queueing::performance::{Performance, ReplicaModel};
 use crate::policy::queueing::quantity::{Millis, RequestRate};
-use crate::policy::queueing::service::{ReplicaShape, ServiceParameters, Workload};
+use crate::policy::queueing::service::{ReplicaRoom, ServiceParameters, Workload};
 use crate::policy::queueing::sizing::Targets;
 use crate::policy::queueing::targets::{Latencies, from_observed};
 use crate::policy::queueing::tuner::{
-    Bounds, Covariance, Estimate, Filter, NIS_LIMIT, StepOutcome, TunerSettings, tune,
+    Covariance, Estimate, Filter, NIS_LIMIT, ParameterBounds, StepOutcome, TunerSettings, tune,
 };
 use crate::policy::units::Replicas;
 
@@ -43,7 +43,7 @@ impl Replica {
     }
 
     fn model(&self) -> Result<ReplicaModel, String> {
-        let shape = ReplicaShape {
+        let shape = ReplicaRoom {
             batch: self.batch,
             queue: self.queue,
         };
@@ -64,8 +64,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn observation(&self) -> Observation {
-        Observation {
+    fn observation(&self) -> ReplicaObservation {
+        ReplicaObservation {
             rate: RequestRate(self.rate / 60.0),
             workload: Workload {
                 input_tokens: self.input,
@@ -217,7 +217,7 @@ pub(super) fn answer(given: &Given) -> Answer {
             numbers(&[])
         }
         Given::Bounds { min, max } => {
-            Bounds::new(parameters(*min), parameters(*max)).map_err(text)?;
+            ParameterBounds::new(parameters(*min), parameters(*max)).map_err(text)?;
             numbers(&[])
         }
         Given::Covariance { cells } => {
@@ -293,7 +293,7 @@ fn size(replica: &Replica, ttft: f64, itl: f64, tps: f64) -> Answer {
     Ok(answer)
 }
 
-fn filter(start: [f64; 3], observation: &Observation) -> Answer {
+fn filter(start: [f64; 3], observation: &ReplicaObservation) -> Answer {
     let settings = TunerSettings::default();
     let estimate = Estimate::seeded(parameters(start), &settings);
     let tuned = tune(None, &[*observation], &settings);

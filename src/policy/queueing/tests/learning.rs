@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::answers::parameters;
-use crate::policy::queueing::observation::Observation;
+use crate::policy::queueing::observation::ReplicaObservation;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::{ServiceParameters, Workload};
 use crate::policy::queueing::tuner::{
@@ -11,8 +11,8 @@ use crate::policy::queueing::tuner::{
 };
 
 /// What a replica with these parameters shows at a rate.
-fn shown(truth: &ServiceParameters, rate: f64) -> Observation {
-    let mut observation = Observation {
+fn shown(truth: &ServiceParameters, rate: f64) -> ReplicaObservation {
+    let mut observation = ReplicaObservation {
         rate: RequestRate(rate),
         workload: Workload {
             input_tokens: 512.0,
@@ -28,7 +28,7 @@ fn shown(truth: &ServiceParameters, rate: f64) -> Observation {
     observation
 }
 
-fn believing(believed: ServiceParameters, observation: &Observation) -> Tuned {
+fn believing(believed: ServiceParameters, observation: &ReplicaObservation) -> Tuned {
     let settings = TunerSettings::default();
     let mut tuned = tune(None, &[*observation], &settings).unwrap();
     tuned.estimate = Estimate::seeded(believed, &settings);
@@ -36,12 +36,12 @@ fn believing(believed: ServiceParameters, observation: &Observation) -> Tuned {
     tuned
 }
 
-fn round(tuned: &Tuned, observation: Observation) -> Tuned {
+fn round(tuned: &Tuned, observation: ReplicaObservation) -> Tuned {
     tune(Some(tuned), &[observation], &TunerSettings::default()).unwrap()
 }
 
 /// Largest relative difference between what is expected and what is shown.
-fn error(tuned: &Tuned, observation: &Observation) -> f64 {
+fn error(tuned: &Tuned, observation: &ReplicaObservation) -> f64 {
     let Some([first, step]) = observation.expected(&tuned.estimate.parameters) else {
         return f64::INFINITY;
     };
@@ -56,7 +56,7 @@ fn one_outlier_changes_nothing() {
     let usual = shown(&parameters(TRUTH), 4.0);
     let before = round(&believing(parameters(TRUTH), &usual), usual);
     assert_eq!(before.last.outcome, StepOutcome::Accepted);
-    let outlier = Observation {
+    let outlier = ReplicaObservation {
         time_to_first_token: Millis(900.0),
         ..usual
     };
@@ -72,7 +72,7 @@ fn an_overload_is_no_update() {
     let usual = shown(&parameters(TRUTH), 18.0);
     let before = round(&believing(parameters(TRUTH), &usual), usual);
     assert_eq!(before.last.outcome, StepOutcome::Accepted);
-    let overload = |step: f64| Observation {
+    let overload = |step: f64| ReplicaObservation {
         rate: RequestRate(40.0),
         time_to_first_token: Millis(25_000.0),
         inter_token_latency: Millis(step),

@@ -6,14 +6,15 @@ use std::time::Duration;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::queueing::assess::{
-    ModelFigures, ModelInput, ReplicaInput, Unsized, VariantInput, assess,
+    QueueingModelFigures, QueueingModelInput, QueueingReplicaInput, QueueingVariantInput, Unsized,
+    assess,
 };
 use crate::policy::queueing::learned::LearnedParameters;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::Workload;
 use crate::policy::queueing::targets::{TargetSource, inferred, model_targets};
 use crate::policy::units::Replicas;
-use crate::policy::zero::Activity;
+use crate::policy::zero::ModelActivity;
 use crate::settings::queueing_model::{ANALYZER_NAME, LatencyTargets, QueueingModelPolicy};
 
 const POLICY: QueueingModelPolicy = QueueingModelPolicy {
@@ -30,8 +31,8 @@ fn variant() -> VariantKey {
     VariantKey::new("default", "v")
 }
 
-fn replica(rate: f64) -> ReplicaInput {
-    ReplicaInput {
+fn replica(rate: f64) -> QueueingReplicaInput {
+    QueueingReplicaInput {
         rate: Some(RequestRate(rate)),
         input_tokens: Some(512.0),
         output_tokens: Some(128.0),
@@ -40,30 +41,33 @@ fn replica(rate: f64) -> ReplicaInput {
     }
 }
 
-fn model(rates: &[f64]) -> ModelInput {
+fn model(rates: &[f64]) -> QueueingModelInput {
     let replicas = rates
         .iter()
         .enumerate()
         .map(|(index, rate)| (format!("pod-{index}").into(), replica(*rate)));
-    let input = VariantInput {
+    let input = QueueingVariantInput {
         ready: Replicas(u32::try_from(rates.len()).unwrap()),
         batch: Some(64),
         replicas: replicas.collect(),
-        ..VariantInput::default()
+        ..QueueingVariantInput::default()
     };
-    ModelInput {
-        activity: Activity::Unknown,
+    QueueingModelInput {
+        activity: ModelActivity::Unknown,
         policy: POLICY,
         class_targets: None,
         variants: BTreeMap::from([(variant(), input)]),
     }
 }
 
-fn learned(input: &ModelInput) -> LearnedParameters {
+fn learned(input: &QueueingModelInput) -> LearnedParameters {
     LearnedParameters::default().learn(&BTreeMap::from([(key("llama"), input.clone())]))
 }
 
-fn demand(input: &ModelInput, learned: &LearnedParameters) -> (Option<f64>, ModelFigures) {
+fn demand(
+    input: &QueueingModelInput,
+    learned: &LearnedParameters,
+) -> (Option<f64>, QueueingModelFigures) {
     let (assessment, figures) = assess(&key("llama"), input, learned);
     (assessment.demand.get(&ServingRole::Both).copied(), figures)
 }
@@ -232,7 +236,7 @@ fn a_known_idle_model_can_shrink() {
 fn what_cannot_be_sized_says_why() {
     let known = learned(&model(&[4.0]));
     let input = model(&[4.0]);
-    let why = |input: &ModelInput, known: &LearnedParameters| {
+    let why = |input: &QueueingModelInput, known: &LearnedParameters| {
         let (assessment, figures) = assess(&key("llama"), input, known);
         assert!(assessment.variants.is_empty() && assessment.demand.is_empty());
         figures.variants[&variant()]

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::answers::parameters;
 use crate::policy::queueing::chain::BirthDeathQueue;
-use crate::policy::queueing::observation::Observation;
+use crate::policy::queueing::observation::ReplicaObservation;
 use crate::policy::queueing::performance::ReplicaModel;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
-use crate::policy::queueing::service::{ReplicaShape, Workload};
+use crate::policy::queueing::service::{ReplicaRoom, Workload};
 use crate::policy::queueing::sizing::{Latency, SizingError, Targets};
 use crate::policy::queueing::tuner::{TunerSettings, tune};
 
@@ -22,7 +22,7 @@ prop_compose! {
         queue in 0_u32..200,
     ) -> ReplicaModel {
         let workload = Workload { input_tokens: input, output_tokens: output };
-        let shape = ReplicaShape { batch, queue };
+        let shape = ReplicaRoom { batch, queue };
         ReplicaModel::new(parameters([alpha, beta, gamma]), workload, shape).unwrap()
     }
 }
@@ -116,7 +116,7 @@ proptest! {
         let [alpha, beta, gamma, input, output, rate, first, step] = numbers;
         let workload = Workload { input_tokens: input, output_tokens: output };
         let made = ReplicaModel::new(
-            parameters([alpha, beta, gamma]), workload, ReplicaShape { batch, queue },
+            parameters([alpha, beta, gamma]), workload, ReplicaRoom { batch, queue },
         );
         if let Ok(model) = made {
             let targets = Targets {
@@ -131,7 +131,7 @@ proptest! {
                 prop_assert!(performance.response_time.0.is_finite());
             }
         }
-        let observation = Observation {
+        let observation = ReplicaObservation {
             rate: RequestRate(rate),
             workload,
             batch,

@@ -27,7 +27,7 @@ pub struct Estimate {
     /// Their covariance.
     pub covariance: Covariance,
     /// The range that they stay in.
-    pub bounds: Bounds,
+    pub bounds: ParameterBounds,
 }
 
 impl Estimate {
@@ -37,7 +37,7 @@ impl Estimate {
         Self {
             parameters,
             covariance: Covariance(Matrix::diagonal(noise).0),
-            bounds: Bounds::around(&parameters),
+            bounds: ParameterBounds::around(&parameters),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Default for Estimate {
 /// Range of the parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Range", into = "Range")]
-pub struct Bounds {
+pub struct ParameterBounds {
     pub(super) min: ServiceParameters,
     pub(super) max: ServiceParameters,
 }
@@ -63,7 +63,7 @@ struct Range {
     max: ServiceParameters,
 }
 
-impl Bounds {
+impl ParameterBounds {
     /// # Errors
     /// If a lower bound is not below its upper one, or one is not finite.
     pub fn new(min: ServiceParameters, max: ServiceParameters) -> Result<Self, InvalidEstimate> {
@@ -95,7 +95,7 @@ impl Bounds {
     }
 }
 
-impl TryFrom<Range> for Bounds {
+impl TryFrom<Range> for ParameterBounds {
     type Error = InvalidEstimate;
 
     fn try_from(range: Range) -> Result<Self, InvalidEstimate> {
@@ -103,8 +103,8 @@ impl TryFrom<Range> for Bounds {
     }
 }
 
-impl From<Bounds> for Range {
-    fn from(bounds: Bounds) -> Self {
+impl From<ParameterBounds> for Range {
+    fn from(bounds: ParameterBounds) -> Self {
         Self {
             min: bounds.min,
             max: bounds.max,

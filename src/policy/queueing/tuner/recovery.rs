@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Covariance, Estimate, Filter, StepOutcome, TunerSettings, TuningStep};
 use crate::policy::queueing::bisection::bisect;
-use crate::policy::queueing::observation::Observation;
+use crate::policy::queueing::observation::ReplicaObservation;
 use crate::policy::queueing::quantity::RequestRate;
 use crate::policy::queueing::service::{ServiceParameters, Workload};
 
@@ -43,7 +43,7 @@ pub struct Tuned {
 /// guess, else from the defaults. `None` if no observation is usable and nothing was known before.
 pub fn tune(
     previous: Option<&Tuned>,
-    observations: &[Observation],
+    observations: &[ReplicaObservation],
     settings: &TunerSettings,
 ) -> Option<Tuned> {
     let usable = || observations.iter().filter(|one| one.is_usable());
@@ -89,7 +89,7 @@ pub fn tune(
 }
 
 /// What is assumed of a replica that is seen for the first time.
-fn seed(observation: &Observation, settings: &TunerSettings) -> Estimate {
+fn seed(observation: &ReplicaObservation, settings: &TunerSettings) -> Estimate {
     observation
         .guess()
         .map_or_else(Estimate::default, |guess| Estimate::seeded(guess, settings))
@@ -98,7 +98,7 @@ fn seed(observation: &Observation, settings: &TunerSettings) -> Estimate {
 /// The estimate as if it were a first guess, only less certain with every round.
 fn doubted(
     known: &Estimate,
-    observation: &Observation,
+    observation: &ReplicaObservation,
     doubt: u32,
     settings: &TunerSettings,
 ) -> Estimate {
@@ -115,7 +115,7 @@ fn doubted(
 /// comes out. From parameters that are far off, a single linear step ends in a corner of the bounds,
 /// from which no widening leads back; and by some the replica could not do what it does, so that there
 /// is no step at all.
-fn fitted(known: &Estimate, observation: &Observation) -> ServiceParameters {
+fn fitted(known: &Estimate, observation: &ReplicaObservation) -> ServiceParameters {
     let (low, high) = SPEED_RANGE;
     let factor = observation.model(&known.parameters).and_then(|model| {
         let RequestRate(max) = model.range().max;

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use super::{at, count};
 use crate::policy::combine::Band;
 use crate::policy::key::ModelKey;
-use crate::policy::throughput::floor::{Landing, Load, served};
+use crate::policy::rounding;
+use crate::policy::throughput::floor::{FloorLoad, Landing, served};
 use crate::policy::throughput::hold::hold;
-use crate::policy::throughput::line::Line;
+use crate::policy::throughput::line::LatencyLine;
 use crate::policy::throughput::model::SATURATED_USAGE;
-use crate::policy::throughput::readings::Readings;
-use crate::policy::throughput::shape::Shape;
+use crate::policy::throughput::readings::RateReadings;
+use crate::policy::throughput::shape::RequestShape;
 use crate::policy::throughput::supply::{LineCapacity, full_sequences, queue_demand, rate_at};
-use crate::policy::throughput::{LearnedThroughput, ModelInput, assess};
+use crate::policy::throughput::{LearnedThroughput, ThroughputModelInput, assess};
 use crate::policy::units::Replicas;
-use crate::policy::whole;
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
@@ -82,11 +82,11 @@ pub(super) enum Given {
 #[serde(deny_unknown_fields)]
 pub(super) struct Cycle {
     after: u64,
-    model: ModelInput,
+    model: ThroughputModelInput,
 }
 
-fn shape(input: f64, output: f64) -> Shape {
-    Shape {
+fn shape(input: f64, output: f64) -> RequestShape {
+    RequestShape {
         input,
         output,
         hit_rate: 0.0,
@@ -122,12 +122,12 @@ pub(super) fn answer(given: &Given) -> Value {
             slope,
             intercept,
         } => {
-            let line = Line { slope, intercept };
+            let line = LatencyLine { slope, intercept };
             let full = full_sequences(capacity, shape(input, output), None);
             json!({ "rate": full.and_then(|full| rate_at(usage, full, line)) })
         }
         Given::Line { slope, intercept } => {
-            json!({ "valid": u8::from(Line { slope, intercept }.is_valid(SATURATED_USAGE)) })
+            json!({ "valid": u8::from(LatencyLine { slope, intercept }.is_valid(SATURATED_USAGE)) })
         }
         Given::Queue {
             queued,
@@ -161,12 +161,12 @@ fn floor(given: &Given) -> Value {
             rate,
             threshold,
         } => {
-            let replicas = Load { arrivals, backlog }.replicas(rate, seconds(drain));
+            let replicas = FloorLoad { arrivals, backlog }.replicas(rate, seconds(drain));
             let through = replicas.map(|replicas| replicas / threshold);
-            json!({ "replicas": replicas, "through": through, "whole": through.map(whole::ceil) })
+            json!({ "replicas": replicas, "through": through, "whole": through.map(rounding::ceil) })
         }
         Given::Readings { ref rates } => {
-            let mut readings = Readings::default();
+            let mut readings = RateReadings::default();
             for (minute, rate) in (0..).zip(rates) {
                 readings.record(at(60 * minute), *rate);
             }
@@ -182,7 +182,7 @@ fn floor(given: &Given) -> Value {
         } => {
             let remaining: Vec<Duration> = remaining.iter().copied().map(seconds).collect();
             let served = served(rate, Replicas(ready), &remaining, seconds(start));
-            let landing = Landing::of(Load { arrivals, backlog }, served, seconds(start));
+            let landing = Landing::of(FloorLoad { arrivals, backlog }, served, seconds(start));
             let missing = landing.rate / rate - f64::from(ready) - f64::from(count(&remaining));
             json!({ "backlog": landing.backlog, "rate": landing.rate, "missing": missing })
         }
@@ -203,7 +203,7 @@ fn price(given: &Given) -> Value {
     else {
         return Value::Null;
     };
-    let line = Line { slope, intercept };
+    let line = LatencyLine { slope, intercept };
     let shape = shape(input, output);
     let price = LineCapacity::of(line, capacity, shape, Some(max_sequences), usage);
     json!({

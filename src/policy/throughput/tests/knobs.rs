@@ -3,13 +3,15 @@
 use super::{BOTH, ENGINE, Story, key, model, near, replica, variant};
 use crate::policy::combine::Band;
 use crate::policy::throughput::variant::RateSource;
-use crate::policy::throughput::{ModelInput, Params, ReplicaInput, ThroughputReport};
+use crate::policy::throughput::{
+    Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputReport,
+};
 use crate::settings::saturation::{
     Analysis, AnalyzerSettings, SaturationPolicy, SaturationThresholds, UtilizationBand,
 };
 
-fn report(params: Params, replicas: &[ReplicaInput], arrivals: f64) -> ThroughputReport {
-    let input = ModelInput {
+fn report(params: Params, replicas: &[ThroughputReplicaInput], arrivals: f64) -> ThroughputReport {
+    let input = ThroughputModelInput {
         params,
         ..model(arrivals, [(key(), variant(replicas.iter().copied()))])
     };
@@ -42,7 +44,7 @@ fn the_band_moves_what_is_required_and_spare() {
 
 #[test]
 fn the_thresholds_say_which_replica_is_full() {
-    let busy = ReplicaInput {
+    let busy = ThroughputReplicaInput {
         waiting: Some(6.0),
         decode_rate: Some(2000.0),
         ..replica(0.7, ENGINE)
@@ -68,7 +70,7 @@ fn the_thresholds_and_the_sequence_limit_price_a_shape() {
     let price = |kv_threshold, max_sequences| {
         let mut fleet = variant(spread.iter().copied());
         fleet.max_sequences = max_sequences;
-        let input = ModelInput {
+        let input = ThroughputModelInput {
             params: Params {
                 kv_threshold,
                 ..Params::default()

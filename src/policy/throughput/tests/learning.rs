@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::{BOTH, ENGINE, Story, key, model, near, replica, variant};
 use crate::policy::capacity::ServingRole;
-use crate::policy::combine::Direction;
+use crate::policy::combine::VoteDirection;
 use crate::policy::key::VariantKey;
-use crate::policy::throughput::line::Line;
+use crate::policy::throughput::line::LatencyLine;
 use crate::policy::throughput::role::Damping;
-use crate::policy::throughput::variant::{RateSource, Sizing};
-use crate::policy::throughput::{ModelInput, ReplicaInput, VariantInput};
+use crate::policy::throughput::variant::{CapacityBasis, RateSource};
+use crate::policy::throughput::{
+    ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
+};
 use crate::policy::units::Replicas;
 
 const FULL_RATE: f64 = 2_780.564_163;
@@ -17,13 +19,13 @@ const FULL_RATE: f64 = 2_780.564_163;
 #[test]
 fn an_engine_that_warms_up_is_not_sized() {
     let mut story = Story::default();
-    let cold = ReplicaInput {
+    let cold = ThroughputReplicaInput {
         inter_token_latency: Some(0.02),
         ..replica(0.02, ENGINE)
     };
     let (assessment, report) = story.cycle(&model(3.0, [(key(), variant([cold]))]));
     assert!(report.variants[&key()].rate_now.unwrap() < FULL_RATE / 5.0);
-    assert_eq!(report.variants[&key()].sizing, Sizing::Unsized);
+    assert_eq!(report.variants[&key()].sizing, CapacityBasis::Unsized);
     assert_eq!((assessment.variants.len(), assessment.demand.len()), (0, 0));
 
     let warm = model(3.0, [(key(), variant([replica(0.4, ENGINE)]))]);
@@ -36,7 +38,7 @@ fn an_engine_that_warms_up_is_not_sized() {
 
 #[test]
 fn both_directions_take_two_cycles() {
-    for (arrivals, direction) in [(60.0, Direction::Up), (2.0, Direction::Down)] {
+    for (arrivals, direction) in [(60.0, VoteDirection::Up), (2.0, VoteDirection::Down)] {
         let mut story = Story::default();
         let fleet = || [(key(), variant([replica(0.4, ENGINE); 2]))];
         for _ in 0..3 {
@@ -50,8 +52,8 @@ fn both_directions_take_two_cycles() {
         assert_eq!(figures.damping, Damping::Unconfirmed, "{direction:?}");
         assert_eq!(figures.streak.unwrap().direction, direction);
         let edge = match direction {
-            Direction::Up => 0.85,
-            Direction::Down => 0.70,
+            VoteDirection::Up => 0.85,
+            VoteDirection::Down => 0.70,
         };
         near(
             assessment.demand[&BOTH],
@@ -71,7 +73,7 @@ fn a_dip_of_one_cycle_changes_no_capacity() {
     for _ in 0..3 {
         story.cycle(&steady);
     }
-    let slow = Line {
+    let slow = LatencyLine {
         slope: 0.2,
         intercept: 0.006,
     };
@@ -96,7 +98,7 @@ fn a_dip_of_one_cycle_changes_no_capacity() {
 #[test]
 fn what_was_learned_belongs_to_an_engine() {
     let mut story = Story::default();
-    let engine = |name: &str, replicas: &[ReplicaInput]| VariantInput {
+    let engine = |name: &str, replicas: &[ThroughputReplicaInput]| ThroughputVariantInput {
         engine: Arc::from(name),
         ..variant(replicas.iter().copied())
     };
@@ -112,10 +114,10 @@ fn what_was_learned_belongs_to_an_engine() {
         )
     };
     let (assessment, report) = story.cycle(&both("l40s/1"));
-    assert_eq!(report.variants[&other].sizing, Sizing::Unsized);
+    assert_eq!(report.variants[&other].sizing, CapacityBasis::Unsized);
     assert!(!assessment.variants.contains_key(&other));
     let (assessment, report) = story.cycle(&both("h100/1"));
-    assert_eq!(report.variants[&other].sizing, Sizing::Borrowed);
+    assert_eq!(report.variants[&other].sizing, CapacityBasis::Borrowed);
     near(assessment.variants[&other].per_replica, FULL_RATE, "lent");
 
     let replaced = model(5.0, [(key(), engine("h100/2", &[]))]);
@@ -130,25 +132,25 @@ fn what_was_learned_belongs_to_an_engine() {
 #[test]
 fn prefill_is_sized_by_its_line() {
     let mut story = Story::default();
-    let prompt = Line {
+    let prompt = LatencyLine {
         slope: 1.0 / 40_000.0,
         intercept: 0.02,
     };
-    let reader = |waiting: f64| ReplicaInput {
+    let reader = |waiting: f64| ThroughputReplicaInput {
         input_tokens: Some(1000.0),
         waiting: Some(waiting),
         time_to_first_token: Some(prompt.at(1000.0 * (1.0 + waiting))),
-        ..ReplicaInput::default()
+        ..ThroughputReplicaInput::default()
     };
     let fleet = |queues: &[f64]| {
-        let prefill = VariantInput {
+        let prefill = ThroughputVariantInput {
             role: ServingRole::Prefill,
             ..variant(queues.iter().map(|waiting| reader(*waiting)))
         };
-        let decode = VariantInput {
+        let decode = ThroughputVariantInput {
             role: ServingRole::Decode,
             ready: Replicas(1),
-            ..VariantInput::default()
+            ..ThroughputVariantInput::default()
         };
         model(
             30.0,
@@ -179,7 +181,7 @@ fn prefill_is_sized_by_its_line() {
 #[test]
 fn a_queue_in_the_router_orders_once_while_the_rate_is_not_proven() {
     let mut story = Story::default();
-    let full = |decode_rate| ReplicaInput {
+    let full = |decode_rate| ThroughputReplicaInput {
         waiting: Some(6.0),
         decode_rate,
         ..replica(0.84, ENGINE)
@@ -203,21 +205,21 @@ fn a_queue_in_the_router_orders_once_while_the_rate_is_not_proven() {
 }
 
 /// Prompts of a length in front of prefill, behind so many others each.
-fn reading(length: f64, waiting: f64, arrivals: f64) -> ModelInput {
-    let prompt = Line {
+fn reading(length: f64, waiting: f64, arrivals: f64) -> ThroughputModelInput {
+    let prompt = LatencyLine {
         slope: 1.0 / 138_750.0,
         intercept: 0.02,
     };
-    let prefill = VariantInput {
+    let prefill = ThroughputVariantInput {
         role: ServingRole::Prefill,
-        ..variant([ReplicaInput {
+        ..variant([ThroughputReplicaInput {
             input_tokens: Some(length),
             waiting: Some(waiting),
             time_to_first_token: Some(prompt.at(length * (1.0 + waiting))),
-            ..ReplicaInput::default()
+            ..ThroughputReplicaInput::default()
         }])
     };
-    let decode = VariantInput {
+    let decode = ThroughputVariantInput {
         role: ServingRole::Decode,
         ..variant([replica(0.4, ENGINE)])
     };
@@ -279,24 +281,24 @@ fn a_full_decode_keeps_prefill_as_it_is_but_for_the_queue_in_the_router() {
 
 #[test]
 fn a_line_of_one_rate_window_orders_nothing() {
-    let prompt = Line {
+    let prompt = LatencyLine {
         slope: 1.0 / 50_000.0,
         intercept: 0.05,
     };
-    let reader = |length: f64| ReplicaInput {
+    let reader = |length: f64| ThroughputReplicaInput {
         input_tokens: Some(length),
         waiting: Some(0.0),
         time_to_first_token: Some(prompt.at(length)),
-        ..ReplicaInput::default()
+        ..ThroughputReplicaInput::default()
     };
     // As many replicas that the window of a line never holds more than two collections.
     let fleet = || {
-        let prefill = VariantInput {
+        let prefill = ThroughputVariantInput {
             role: ServingRole::Prefill,
             ..variant((1..=10).map(|number| reader(1000.0 * f64::from(number))))
         };
         let usages = [0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65];
-        let decode = VariantInput {
+        let decode = ThroughputVariantInput {
             role: ServingRole::Decode,
             ..variant(usages.map(|usage| replica(usage, ENGINE)))
         };
@@ -327,7 +329,7 @@ fn a_line_of_one_rate_window_orders_nothing() {
 
 #[test]
 fn supply_without_demand_for_a_full_window_is_noted() {
-    let fleet = |arrivals: Option<f64>| ModelInput {
+    let fleet = |arrivals: Option<f64>| ThroughputModelInput {
         arrivals,
         ..model(0.0, [(key(), variant([replica(0.4, ENGINE)]))])
     };
@@ -352,7 +354,7 @@ fn supply_without_demand_for_a_full_window_is_noted() {
         assert_eq!(report.note(), None, "it starts anew");
     }
     let mut story = Story::default();
-    let asleep = || model(0.0, [(key(), VariantInput::default())]);
+    let asleep = || model(0.0, [(key(), ThroughputVariantInput::default())]);
     let noted = (0..70).any(|_| story.cycle(&asleep()).1.note().is_some());
     assert!(!noted, "without replicas there is no supply");
 }

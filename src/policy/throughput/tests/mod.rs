@@ -12,14 +12,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::line::Line;
-use super::{LearnedThroughput, ModelInput, ReplicaInput, ThroughputReport, VariantInput, assess};
+use super::line::LatencyLine;
+use super::{
+    LearnedThroughput, ThroughputModelInput, ThroughputReplicaInput, ThroughputReport,
+    ThroughputVariantInput, assess,
+};
 use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::units::Replicas;
 
-const ENGINE: Line = Line {
+const ENGINE: LatencyLine = LatencyLine {
     slope: 0.073,
     intercept: 0.006,
 };
@@ -36,26 +39,26 @@ fn key() -> VariantKey {
 }
 
 /// A replica whose latency is that of a line.
-fn replica(usage: f64, line: Line) -> ReplicaInput {
-    ReplicaInput {
+fn replica(usage: f64, line: LatencyLine) -> ThroughputReplicaInput {
+    ThroughputReplicaInput {
         kv_capacity: Some(1_024_000.0),
         usage: Some(usage),
         inter_token_latency: Some(line.at(usage)),
         input_tokens: Some(4500.0),
         output_tokens: Some(200.0),
-        ..ReplicaInput::default()
+        ..ThroughputReplicaInput::default()
     }
 }
 
-fn variant(replicas: impl IntoIterator<Item = ReplicaInput>) -> VariantInput {
-    let replicas: BTreeMap<Arc<str>, ReplicaInput> = (0..)
+fn variant(replicas: impl IntoIterator<Item = ThroughputReplicaInput>) -> ThroughputVariantInput {
+    let replicas: BTreeMap<Arc<str>, ThroughputReplicaInput> = (0..)
         .zip(replicas)
         .map(|(index, replica): (u32, _)| (Arc::from(format!("pod-{index}")), replica))
         .collect();
-    VariantInput {
+    ThroughputVariantInput {
         ready: Replicas(count(&replicas)),
         replicas,
-        ..VariantInput::default()
+        ..ThroughputVariantInput::default()
     }
 }
 
@@ -68,12 +71,12 @@ where
 
 fn model(
     arrivals: f64,
-    variants: impl IntoIterator<Item = (VariantKey, VariantInput)>,
-) -> ModelInput {
-    ModelInput {
+    variants: impl IntoIterator<Item = (VariantKey, ThroughputVariantInput)>,
+) -> ThroughputModelInput {
+    ThroughputModelInput {
         arrivals: Some(arrivals),
         variants: variants.into_iter().collect(),
-        ..ModelInput::default()
+        ..ThroughputModelInput::default()
     }
 }
 
@@ -85,7 +88,7 @@ struct Story {
 }
 
 impl Story {
-    fn cycle(&mut self, model: &ModelInput) -> (Assessment, ThroughputReport) {
+    fn cycle(&mut self, model: &ThroughputModelInput) -> (Assessment, ThroughputReport) {
         self.now += 30;
         let of = ModelKey::new("ns", "m");
         self.learned = self

@@ -6,12 +6,14 @@ use super::{BOTH, ENGINE, Story, key, model, replica, variant};
 use crate::policy::combine::{Balance, Band};
 use crate::policy::throughput::hold::hold;
 use crate::policy::throughput::window::WINDOW_SIZE;
-use crate::policy::throughput::{ModelInput, ReplicaInput, VariantInput};
+use crate::policy::throughput::{
+    ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
+};
 use crate::policy::units::Replicas;
 
 /// A story in which one replica was seen full and queued twice.
 fn saturated(rate: f64) -> Story {
-    let full = ReplicaInput {
+    let full = ThroughputReplicaInput {
         waiting: Some(8.0),
         decode_rate: Some(rate),
         ..replica(0.85, ENGINE)
@@ -103,7 +105,7 @@ proptest! {
     ) {
         let mut story = Story::default();
         for replicas in &cycles {
-            let replicas = replicas.iter().map(|values| ReplicaInput {
+            let replicas = replicas.iter().map(|values| ThroughputReplicaInput {
                 kv_capacity: Some(values[0].abs()),
                 usage: Some(values[1].abs()),
                 waiting: Some(values[2]),
@@ -117,8 +119,8 @@ proptest! {
                 decode_rate: Some(values[10]),
                 running: Some(values[11].abs()),
             });
-            let fleet = VariantInput { max_sequences: most, ..variant(replicas) };
-            let input = ModelInput {
+            let fleet = ThroughputVariantInput { max_sequences: most, ..variant(replicas) };
+            let input = ThroughputModelInput {
                 router_queue: Some(totals.1),
                 ..model(totals.0, [(key(), fleet)])
             };

@@ -2,8 +2,10 @@
 
 use super::{BOTH, Story, key, model, near, variant};
 use crate::policy::capacity::ServingRole;
-use crate::policy::throughput::variant::{RateSource, Sizing};
-use crate::policy::throughput::{ModelInput, ReplicaInput, VariantInput};
+use crate::policy::throughput::variant::{CapacityBasis, RateSource};
+use crate::policy::throughput::{
+    ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
+};
 use crate::policy::units::Replicas;
 
 /// Requests that an engine works on at once.
@@ -13,9 +15,9 @@ const ANSWER: f64 = 200.0;
 
 /// A replica that works on `running` requests of 300 and 200 tokens, with 1 % of its cache for ten of
 /// them, and a token of each in 4 ms and 0.4 ms for each request.
-fn busy(running: f64, waiting: f64) -> ReplicaInput {
+fn busy(running: f64, waiting: f64) -> ThroughputReplicaInput {
     let latency = 0.004 + 0.0004 * running;
-    ReplicaInput {
+    ThroughputReplicaInput {
         kv_capacity: Some(400_000.0),
         usage: Some(running * 0.001),
         running: Some(running),
@@ -24,12 +26,16 @@ fn busy(running: f64, waiting: f64) -> ReplicaInput {
         input_tokens: Some(300.0),
         output_tokens: Some(ANSWER),
         decode_rate: Some(running / latency),
-        ..ReplicaInput::default()
+        ..ThroughputReplicaInput::default()
     }
 }
 
-fn fleet(role: ServingRole, most: Option<f64>, replicas: &[ReplicaInput]) -> VariantInput {
-    VariantInput {
+fn fleet(
+    role: ServingRole,
+    most: Option<f64>,
+    replicas: &[ThroughputReplicaInput],
+) -> ThroughputVariantInput {
+    ThroughputVariantInput {
         role,
         max_sequences: most,
         ..variant(replicas.iter().copied())
@@ -37,9 +43,9 @@ fn fleet(role: ServingRole, most: Option<f64>, replicas: &[ReplicaInput]) -> Var
 }
 
 /// Forty requests arrive in a second; two replicas at their limit answer nine and a half each.
-fn overload(most: Option<f64>) -> ModelInput {
+fn overload(most: Option<f64>) -> ThroughputModelInput {
     let full = busy(MOST, 400.0);
-    ModelInput {
+    ThroughputModelInput {
         router_queue: Some(10_000.0),
         ..model(40.0, [(key(), fleet(BOTH, most, &[full, full]))])
     }
@@ -56,7 +62,7 @@ fn an_engine_at_its_sequence_limit_is_full_whatever_its_cache_holds() {
     let mut story = Story::default();
     let (assessment, report) = story.cycle(&overload(Some(MOST)));
     let figures = &report.variants[&key()];
-    assert_eq!(figures.sizing, Sizing::Observed);
+    assert_eq!(figures.sizing, CapacityBasis::Observed);
     // The line goes through the default intercept of 6 ms and what was seen, 16.8 ms at 1.0.
     let latency = 0.006 + 0.85 * (0.0168 - 0.006);
     let sized = assessment.variants[&key()].per_replica;

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::{BOTH, ENGINE, Story, count, key, model, replica, variant};
 use crate::policy::combine::{Balance, Band};
-use crate::policy::throughput::ReplicaInput;
-use crate::policy::throughput::shape::Shape;
+use crate::policy::rounding;
+use crate::policy::throughput::ThroughputReplicaInput;
+use crate::policy::throughput::shape::RequestShape;
 use crate::policy::units::Replicas;
-use crate::policy::whole;
 use crate::settings::saturation::UtilizationBand;
 
 const CYCLE: f64 = 30.0;
@@ -20,8 +20,8 @@ const CAPACITY: f64 = 1_024_000.0;
 /// Occupancy of an engine that has more requests than it can hold.
 const FULL: f64 = 0.95;
 
-fn shape(input: f64, output: f64) -> Shape {
-    Shape {
+fn shape(input: f64, output: f64) -> RequestShape {
+    RequestShape {
         input,
         output,
         hit_rate: 0.0,
@@ -29,7 +29,7 @@ fn shape(input: f64, output: f64) -> Shape {
 }
 
 /// Requests per second of a full replica.
-fn full_rate(shape: Shape) -> f64 {
+fn full_rate(shape: RequestShape) -> f64 {
     FULL * CAPACITY / shape.kv_tokens() / ENGINE.at(FULL) / shape.output
 }
 
@@ -56,7 +56,7 @@ impl Fleet {
     }
 
     /// What each replica shows at a load.
-    fn observe(&mut self, arrivals: f64, shape: Shape) -> ReplicaInput {
+    fn observe(&mut self, arrivals: f64, shape: RequestShape) -> ThroughputReplicaInput {
         let ready = f64::from(self.ready);
         let rate = full_rate(shape);
         self.queue = (self.queue + CYCLE * (arrivals - rate * ready)).max(0.0);
@@ -64,7 +64,7 @@ impl Fleet {
         let weight = arrivals / ready * shape.output * shape.kv_tokens() / CAPACITY;
         let balanced = weight * ENGINE.intercept / (1.0 - weight * ENGINE.slope);
         let is_full = self.queue > 0.0 || !(0.0..FULL).contains(&balanced);
-        ReplicaInput {
+        ThroughputReplicaInput {
             waiting: Some(self.queue / ready),
             decode_rate: is_full.then_some(rate * shape.output),
             input_tokens: Some(shape.input),
@@ -74,7 +74,7 @@ impl Fleet {
     }
 
     /// One cycle; the count afterwards.
-    fn cycle(&mut self, arrivals: f64, shape: Shape) -> u32 {
+    fn cycle(&mut self, arrivals: f64, shape: RequestShape) -> u32 {
         for left in &mut self.starting {
             *left -= 1;
         }
@@ -96,16 +96,16 @@ impl Fleet {
             let anticipated = supply + f64::from(pending) * capacity;
             let band = Band::from(UtilizationBand::default());
             let balance = Balance::of(assessment.demand[&BOTH], supply, anticipated, band);
-            let added = whole::ceil(balance.required / capacity);
+            let added = rounding::ceil(balance.required / capacity);
             self.starting.extend((0..added).map(|_| START_CYCLES));
             if self.starting.is_empty() {
-                self.ready -= whole::floor(balance.releasable / capacity).min(self.ready - 1);
+                self.ready -= rounding::floor(balance.releasable / capacity).min(self.ready - 1);
             }
         }
         self.ready + count(&self.starting)
     }
 
-    fn run(&mut self, cycles: u32, arrivals: f64, shape: Shape) -> Vec<u32> {
+    fn run(&mut self, cycles: u32, arrivals: f64, shape: RequestShape) -> Vec<u32> {
         (0..cycles).map(|_| self.cycle(arrivals, shape)).collect()
     }
 }

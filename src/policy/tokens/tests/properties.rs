@@ -8,13 +8,15 @@ use proptest::prelude::*;
 use super::world::{Fleet, Policy};
 use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::combine::{Balance, Band};
-use crate::policy::engine_args::{Engine, EngineArgs, KvTokens};
+use crate::policy::engine_args::{EngineArgs, EngineKind, KvTokens};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::snapshot::Accelerator;
-use crate::policy::tokens::{InstanceInput, ModelInput, RouterQueue, TokensReport, VariantInput};
+use crate::policy::tokens::{
+    InstanceInput, RouterQueue, TokenModelInput, TokenVariantInput, TokensReport,
+};
 use crate::policy::units::{Gpus, Replicas};
 
-type Models = BTreeMap<ModelKey, ModelInput>;
+type Models = BTreeMap<ModelKey, TokenModelInput>;
 
 fn instances() -> impl Strategy<Value = InstanceInput> {
     (
@@ -34,7 +36,7 @@ fn instances() -> impl Strategy<Value = InstanceInput> {
         })
 }
 
-fn variants() -> impl Strategy<Value = VariantInput> {
+fn variants() -> impl Strategy<Value = TokenVariantInput> {
     (
         prop::sample::select(vec![
             ServingRole::Prefill,
@@ -46,27 +48,29 @@ fn variants() -> impl Strategy<Value = VariantInput> {
         any::<bool>(),
         prop::option::of(64_u32..16_000),
     )
-        .prop_map(|(role, instances, pending, known, blocks)| VariantInput {
-            role,
-            accelerator: Accelerator::Unresolved,
-            gpus: Gpus(1),
-            engine: known.then(|| EngineArgs {
-                num_gpu_blocks_override: blocks,
-                ..EngineArgs::defaults(Engine::Vllm)
-            }),
-            ready: Replicas(u32::try_from(instances.len()).unwrap()),
-            pending: Replicas(pending),
-            instances: instances
-                .into_iter()
-                .enumerate()
-                .map(|(index, instance)| (Arc::from(format!("i{index}")), instance))
-                .collect(),
-        })
+        .prop_map(
+            |(role, instances, pending, known, blocks)| TokenVariantInput {
+                role,
+                accelerator: Accelerator::Unresolved,
+                gpus: Gpus(1),
+                engine: known.then(|| EngineArgs {
+                    num_gpu_blocks_override: blocks,
+                    ..EngineArgs::defaults(EngineKind::Vllm)
+                }),
+                ready: Replicas(u32::try_from(instances.len()).unwrap()),
+                pending: Replicas(pending),
+                instances: instances
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, instance)| (Arc::from(format!("i{index}")), instance))
+                    .collect(),
+            },
+        )
         .prop_map(with_stated_sizes)
 }
 
 /// An engine has the cache that its arguments give it.
-fn with_stated_sizes(mut variant: VariantInput) -> VariantInput {
+fn with_stated_sizes(mut variant: TokenVariantInput) -> TokenVariantInput {
     if let Some(size) = variant.engine.as_ref().and_then(EngineArgs::kv_capacity) {
         for instance in variant.instances.values_mut() {
             instance.kv_capacity = Some(size);
@@ -75,12 +79,12 @@ fn with_stated_sizes(mut variant: VariantInput) -> VariantInput {
     variant
 }
 
-fn fleets() -> impl Strategy<Value = Vec<VariantInput>> {
+fn fleets() -> impl Strategy<Value = Vec<TokenVariantInput>> {
     prop::collection::vec(variants(), 1..4)
 }
 
-fn models(variants: &[VariantInput], policy: Policy) -> Models {
-    let model = ModelInput {
+fn models(variants: &[TokenVariantInput], policy: Policy) -> Models {
+    let model = TokenModelInput {
         thresholds: policy.thresholds,
         band: policy.band,
         router: Some(RouterQueue {
@@ -124,7 +128,7 @@ fn is_near(one: f64, other: f64) -> bool {
 }
 
 /// Takes signals away: bit 0 to 4 of each instance's number one signal, bit 5 the instance.
-fn without(variants: &[VariantInput], losses: &[u8]) -> Vec<VariantInput> {
+fn without(variants: &[TokenVariantInput], losses: &[u8]) -> Vec<TokenVariantInput> {
     let mut losses = losses.iter().copied().cycle();
     let mut variants = variants.to_vec();
     for variant in &mut variants {
@@ -307,7 +311,7 @@ proptest! {
             output_tokens: next(),
             hit_rate: next(),
         };
-        let variant = VariantInput {
+        let variant = TokenVariantInput {
             role: ServingRole::Decode,
             accelerator: Accelerator::Unresolved,
             gpus: Gpus(1),
@@ -341,7 +345,7 @@ fn the_queue_threshold_decides_what_is_full() {
         output_tokens: Some(120.0),
         hit_rate: None,
     };
-    let variant = VariantInput {
+    let variant = TokenVariantInput {
         role: ServingRole::Both,
         accelerator: Accelerator::Unresolved,
         gpus: Gpus(1),

@@ -13,7 +13,8 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::tokens::{
-    InstanceInput, LearnedTokens, ModelInput, RouterQueue, TokensReport, VariantInput, assess,
+    InstanceInput, LearnedTokens, RouterQueue, TokenModelInput, TokenVariantInput, TokensReport,
+    assess,
 };
 use crate::policy::units::{Gpus, Replicas};
 use crate::settings::saturation::{SaturationThresholds, UtilizationBand};
@@ -76,7 +77,7 @@ pub(super) fn engine(args: &[Arc<str>]) -> EngineArgs {
 }
 
 impl Variant {
-    fn read(&self) -> VariantInput {
+    fn read(&self) -> TokenVariantInput {
         let mut instances = BTreeMap::new();
         for (name, instance) in &self.instances {
             for copy in 0..instance.repeat {
@@ -89,7 +90,7 @@ impl Variant {
             }
         }
         let count = u32::try_from(instances.len()).unwrap();
-        VariantInput {
+        TokenVariantInput {
             role: self.role,
             accelerator: Accelerator::Named(
                 self.accelerator
@@ -135,13 +136,13 @@ impl Policy {
 }
 
 /// Models by namespace; a variant without one is in `ns`.
-pub(super) fn models(cycle: &Cycle, policy: Policy) -> BTreeMap<ModelKey, ModelInput> {
+pub(super) fn models(cycle: &Cycle, policy: Policy) -> BTreeMap<ModelKey, TokenModelInput> {
     let mut models = BTreeMap::new();
     for (name, variant) in &cycle.variants {
         let (namespace, name) = name.split_once('/').unwrap_or(("ns", name));
         let model = models
             .entry(ModelKey::new(namespace, "test-model"))
-            .or_insert_with(|| ModelInput {
+            .or_insert_with(|| TokenModelInput {
                 thresholds: policy.thresholds,
                 band: policy.band,
                 router: cycle.router,
@@ -172,7 +173,7 @@ impl Fleet {
     /// One collection and what follows from it.
     pub(super) fn step(
         &mut self,
-        models: &BTreeMap<ModelKey, ModelInput>,
+        models: &BTreeMap<ModelKey, TokenModelInput>,
     ) -> Vec<(Assessment, TokensReport)> {
         let now = self.now();
         self.learned = std::mem::take(&mut self.learned).learn(models, now);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Violation;
 use crate::policy::key::VariantKey;
-use crate::policy::plan::{Decision, ModelFigures, Plan, Stage};
+use crate::policy::plan::{Decision, ModelFigures, Plan, PlanStage};
 use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
 use crate::policy::units::Replicas;
 
@@ -95,7 +95,8 @@ fn is_lowered_for_load(decision: &Decision) -> bool {
     let mut steps = decision.steps.iter();
     decision.target < base
         && steps.any(|step| {
-            step.to < step.from && matches!(step.stage, Stage::Saturation | Stage::Optimizer)
+            step.to < step.from
+                && matches!(step.stage, PlanStage::Saturation | PlanStage::Optimizer)
         })
 }
 
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_lowered_for_load_needs_every_replica_to_be_heard() {
-        let told = |stage: Stage, to: u32, figures: Option<ModelFigures>, is_silent: bool| {
+        let told = |stage: PlanStage, to: u32, figures: Option<ModelFigures>, is_silent: bool| {
             let mut plan = plan(&[("v", "m", 3, to)]);
             for step in (plan.decisions.values_mut()).flat_map(|one| &mut one.steps) {
                 step.stage = stage;
@@ -216,14 +217,14 @@ mod tests {
         };
         let asked = || Some(ModelFigures::default());
         let text = "D4: n/v is lowered to 2 although v-1 is ready and silent";
-        for stage in [Stage::Saturation, Stage::Optimizer] {
+        for stage in [PlanStage::Saturation, PlanStage::Optimizer] {
             assert_eq!(told(stage, 2, asked(), false), None);
             assert_eq!(told(stage, 2, asked(), true).as_deref(), Some(text));
             assert_eq!(told(stage, 3, asked(), true), None, "it stays");
             assert_eq!(told(stage, 4, asked(), true), None, "it grows");
             assert_eq!(told(stage, 2, None, true), None, "nobody was asked");
         }
-        for stage in [Stage::Bounds, Stage::Zero, Stage::Limit] {
+        for stage in [PlanStage::Bounds, PlanStage::Zero, PlanStage::Limit] {
             assert_eq!(told(stage, 2, asked(), true), None, "{stage:?}");
         }
         let by_rates = ModelFigures {
@@ -242,6 +243,6 @@ mod tests {
             }),
             ..ModelFigures::default()
         };
-        assert_eq!(told(Stage::Optimizer, 2, Some(by_rates), true), None);
+        assert_eq!(told(PlanStage::Optimizer, 2, Some(by_rates), true), None);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Violation, hearing};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::plan::{Decision, Outcome, Plan, Stage, Step};
+use crate::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 
@@ -279,7 +279,7 @@ fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violat
         let base = decision.steps.first().map(|step| step.from);
         let falls = base > Some(Replicas::ZERO) && decision.target == Some(Replicas::ZERO);
         let mut steps = decision.steps.iter();
-        let is_sent = steps.any(|step| step.stage == Stage::Zero && step.to < step.from);
+        let is_sent = steps.any(|step| step.stage == PlanStage::Zero && step.to < step.from);
         let model = &decision.model;
         let is_odd = falls && (is_sent || !serves(model));
         (is_odd && !(circumstances.may_sleep)(model)).then(|| {
@@ -305,7 +305,7 @@ fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
             };
             used += target.0 * gpus;
             let grows = |step: &&Step| {
-                step.to > step.from && !matches!(step.stage, Stage::Base | Stage::Bounds)
+                step.to > step.from && !matches!(step.stage, PlanStage::Base | PlanStage::Bounds)
             };
             let base = decision.steps.first().map(|step| step.from);
             let exists = (circumstances.staying)(&decision.key);
@@ -345,12 +345,12 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
         .steps
         .first()
         .is_some_and(|step| target < step.from);
-    let lowered_at = |is_meant: fn(Stage) -> bool| {
+    let lowered_at = |is_meant: fn(PlanStage) -> bool| {
         let mut steps = decision.steps.iter();
         falls && steps.any(|step| step.to < step.from && is_meant(step.stage))
     };
-    let lowered = lowered_at(|stage| !matches!(stage, Stage::Bounds | Stage::Zero));
-    if lowered && decision.outcome == Outcome::SafetyNet {
+    let lowered = lowered_at(|stage| !matches!(stage, PlanStage::Bounds | PlanStage::Zero));
+    if lowered && decision.outcome == DecisionOutcome::SafetyNet {
         let text = format!("{key} is lowered to {target} without metrics");
         return Some(Violation::new("D4", text));
     }
@@ -358,7 +358,7 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
     // replica is ready, what the router says itself is enough.
     let (unheard, limit) = if lowered && decision.current > Some(Replicas::ZERO) {
         ((circumstances.unheard)(key), circumstances.fresh)
-    } else if lowered_at(|stage| stage == Stage::Zero) && !(circumstances.unserved)(key) {
+    } else if lowered_at(|stage| stage == PlanStage::Zero) && !(circumstances.unserved)(key) {
         (circumstances.silent, circumstances.usable)
     } else {
         return None;

@@ -96,7 +96,7 @@ impl Judge {
             |key: &VariantKey| target_of(key).is_some_and(|target| target.ready == Replicas::ZERO);
         // What exists may have changed since the plan was made, in the same moment.
         let staying = |key: &VariantKey| {
-            let now = target_of(key).map(ResolvedTarget::staying);
+            let now = target_of(key).map(ResolvedTarget::current_excluding_surge);
             now.max(seat.stood.get(key).copied())
         };
         let term = seat.door.shared.claim.term();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{DECIDED, KNOWN, SHOWN, STORED, Seat};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
-use crate::policy::rival::Standing;
+use crate::policy::ownership::Ownership;
 use crate::policy::units::Replicas;
 use crate::sim::chaos::check::Violation;
 use crate::sim::chaos::check::series::Shown;
@@ -125,7 +125,7 @@ impl Seat {
             view.target.resolved().is_some()
                 && around.variants.contains_key(*key)
                 && !page.desired.contains_key(*key)
-                && !matches!(shared.standing(key), Standing::Behind { .. })
+                && !matches!(shared.standing(key), Ownership::Behind { .. })
         });
         resolved.map(|(key, _)| key.to_string()).collect()
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{STORED, Seat};
 use crate::policy::key::VariantKey;
 use crate::policy::moment::Moment;
-use crate::policy::record::Record;
-use crate::policy::rival::Standing;
+use crate::policy::ownership::Ownership;
+use crate::policy::record::PublishedRecord;
 use crate::sim::chaos::check::Violation;
 use crate::sim::chaos::conditions::unlike_the_record;
 use crate::sim::chaos::surroundings::Surroundings;
@@ -18,11 +18,11 @@ impl Seat {
         let views = shared.board.snapshot();
         // What an earlier life has stored stays until there is a decision, and of what another controller holds
         // nothing is told but that it does.
-        let is_to_be_told = |key: &VariantKey, record: &Record| {
+        let is_to_be_told = |key: &VariantKey, record: &PublishedRecord| {
             let view = views.get(key);
             view.is_some_and(|view| view.target.resolved().is_some())
                 && !record.awaits_decision()
-                && !matches!(record.standing, Standing::Behind { .. })
+                && !matches!(record.standing, Ownership::Behind { .. })
         };
         let records = shared.records.snapshot();
         let told = records

@@ -4,7 +4,7 @@ use crate::sim::chaos::sleep::tests::plan;
 #[test]
 fn a_model_goes_to_zero_as_its_policy_allows_and_one_variant_of_several_for_want_of_load() {
     let fleet = BTreeMap::new();
-    let told = |steps: &[(&str, &str, u32, u32)], stage: Stage, allowed: bool| {
+    let told = |steps: &[(&str, &str, u32, u32)], stage: PlanStage, allowed: bool| {
         let may_sleep = |_: &ModelKey| allowed;
         let mut plan = plan(steps);
         for step in (plan.decisions.values_mut()).flat_map(|one| &mut one.steps) {
@@ -17,15 +17,18 @@ fn a_model_goes_to_zero_as_its_policy_allows_and_one_variant_of_several_for_want
         sent_to_zero(&plan, &circumstances).map(|found| found.to_string())
     };
     let whole = [("v", "m", 1, 0), ("w", "m", 0, 0), ("x", "other", 1, 1)];
-    assert_eq!(told(&whole, Stage::Zero, true), None);
+    assert_eq!(told(&whole, PlanStage::Zero, true), None);
     let text = "D8: n/v goes to 0, which no policy of m|n allows";
-    assert_eq!(told(&whole, Stage::Zero, false).as_deref(), Some(text));
-    assert_eq!(told(&whole, Stage::Optimizer, false).as_deref(), Some(text));
+    assert_eq!(told(&whole, PlanStage::Zero, false).as_deref(), Some(text));
+    assert_eq!(
+        told(&whole, PlanStage::Optimizer, false).as_deref(),
+        Some(text)
+    );
     let one = [("v", "m", 1, 0), ("w", "m", 1, 1)];
-    assert_eq!(told(&one, Stage::Optimizer, false), None);
-    assert_eq!(told(&one, Stage::Zero, false).as_deref(), Some(text));
+    assert_eq!(told(&one, PlanStage::Optimizer, false), None);
+    assert_eq!(told(&one, PlanStage::Zero, false).as_deref(), Some(text));
     let stays = [("v", "m", 0, 0), ("w", "m", 0, 0)];
-    assert_eq!(told(&stays, Stage::Zero, false), None);
+    assert_eq!(told(&stays, PlanStage::Zero, false), None);
 }
 
 /// Where nothing is wrong with a plan.

@@ -7,8 +7,8 @@ use super::bounds::Bounds;
 use super::limit::{WhyLimited, WhyRescaled};
 use super::optimize::WhyShared;
 use super::plan::{
-    Decision, MetricsState, Outcome, Stage, Step, Transition, VariantFigures, Why, decisive,
-    grows_by_load,
+    Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, TransitionReason,
+    VariantFigures, decisive, grows_by_load,
 };
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::transition::Transitions;
@@ -28,13 +28,13 @@ pub(super) struct Landing {
 
 /// One resolved variant and what has been decided about it so far.
 #[derive(Debug)]
-pub(super) struct Draft<'a> {
+pub(super) struct PendingDecision<'a> {
     pub(super) view: &'a VariantView,
     pub(super) scale: &'a ResolvedTarget,
     pub(super) figures: VariantFigures,
     pub(super) transitions: Transitions,
     pub(super) bounds: Bounds,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: DecisionOutcome,
     pub(super) metrics: MetricsState,
     /// Its replicas that started within the time that peaks reach back.
     pub(super) landing: Landing,
@@ -44,7 +44,7 @@ pub(super) struct Draft<'a> {
     steps: Vec<Step>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PendingDecision<'a> {
     /// Starts from the published count, else from what exists and stays.
     pub(super) fn new(
         view: &'a VariantView,
@@ -54,8 +54,8 @@ impl<'a> Draft<'a> {
         bounds: Bounds,
     ) -> Self {
         let (base, why) = match view.desired {
-            Some(desired) => (desired, Why::LastDesired),
-            None => (scale.staying(), Why::CurrentReplicas),
+            Some(desired) => (desired, Reason::LastDesired),
+            None => (scale.current_excluding_surge(), Reason::CurrentReplicas),
         };
         let mut draft = Self {
             view,
@@ -63,14 +63,14 @@ impl<'a> Draft<'a> {
             figures,
             transitions,
             bounds,
-            outcome: Outcome::Analyzed,
+            outcome: DecisionOutcome::Analyzed,
             metrics: MetricsState::Available,
             landing: Landing::default(),
             reserved: Replicas::ZERO,
             count: base,
             steps: Vec::with_capacity(USUAL_STEPS),
         };
-        draft.step(Stage::Base, base, why);
+        draft.step(PlanStage::Base, base, why);
         draft
     }
 
@@ -82,34 +82,33 @@ impl<'a> Draft<'a> {
     /// Whether a budget that is shared by priority set its count.
     pub(super) fn is_rescaled(&self) -> bool {
         let mut steps = self.steps.iter();
-        steps.any(|step| matches!(step.why, Why::Rescaled(_)))
+        steps.any(|step| matches!(step.why, Reason::Rescaled(_)))
     }
 
     /// Whether its growth is cut to what there is already.
     pub(super) fn is_cut(&self) -> bool {
         let mut steps = self.steps.iter();
-        steps.any(|step| matches!(step.why, Why::Rescaled(_) | Why::Limited(_)))
+        steps.any(|step| matches!(step.why, Reason::Rescaled(_) | Reason::Limited(_)))
     }
 
     /// Whether GPUs cut its growth.
     pub(super) fn lacks_gpus(&self) -> bool {
         self.steps.iter().any(|step| match &step.why {
-            Why::Limited(WhyLimited::Limited { .. }) | Why::Shared(WhyShared::Limited { .. }) => {
-                true
-            }
-            Why::Rescaled(WhyRescaled::Kept { held, share }) => share > held,
+            Reason::Limited(WhyLimited::Limited { .. })
+            | Reason::Shared(WhyShared::Limited { .. }) => true,
+            Reason::Rescaled(WhyRescaled::Kept { held, share }) => share > held,
             _ => false,
         })
     }
 
     /// The replicas that it will have whatever else is decided: those that exist, its minimum, and
     /// what was published, unless nobody has applied that for too long.
-    pub(super) fn standing(&self) -> Replicas {
+    pub(super) fn committed(&self) -> Replicas {
         let is_ignored = self
             .transitions
             .expired
             .iter()
-            .any(|cause| matches!(cause, Transition::Unapplied { .. }));
+            .any(|cause| matches!(cause, TransitionReason::Unapplied { .. }));
         let asked = if is_ignored {
             self.scale.current
         } else {
@@ -119,14 +118,17 @@ impl<'a> Draft<'a> {
     }
 
     /// The replicas that it will have if nothing of its growth is granted.
-    pub(super) fn owed(&self) -> Replicas {
+    pub(super) fn guaranteed(&self) -> Replicas {
         let kept = self.base().min(self.count);
-        self.bounds.clamp(kept).0.max(self.scale.staying())
+        self.bounds
+            .clamp(kept)
+            .0
+            .max(self.scale.current_excluding_surge())
     }
 
     /// One, if it was started from zero in this cycle.
     pub(super) fn started(&self) -> Replicas {
-        let is_start = |step: &Step| matches!(step.why, Why::Woken { .. });
+        let is_start = |step: &Step| matches!(step.why, Reason::Woken { .. });
         Replicas(u32::from(self.steps.iter().any(is_start)))
     }
 
@@ -144,14 +146,17 @@ impl<'a> Draft<'a> {
 
     /// Whether load asks for more than what was published and what exists, whatever GPUs grant.
     pub(super) fn grows(&self) -> bool {
-        grows_by_load(&self.steps, self.base().max(self.scale.staying()))
+        grows_by_load(
+            &self.steps,
+            self.base().max(self.scale.current_excluding_surge()),
+        )
     }
 
     /// The replicas that it keeps once its release is cancelled; `None` where no release is unapplied.
     fn unapplied_release(&self) -> Option<Replicas> {
-        let kept = self.bounds.clamp(self.scale.staying()).0;
+        let kept = self.bounds.clamp(self.scale.current_excluding_surge()).0;
         let published = self.count.max(self.base());
-        (published < kept && published < self.scale.staying()).then_some(kept)
+        (published < kept && published < self.scale.current_excluding_surge()).then_some(kept)
     }
 
     /// Whether a release is published and not applied.
@@ -164,33 +169,33 @@ impl<'a> Draft<'a> {
         let Some(kept) = self.unapplied_release() else {
             return false;
         };
-        let why = Why::ReleaseCancelled {
+        let why = Reason::ReleaseCancelled {
             published: self.base(),
-            current: self.scale.staying(),
+            current: self.scale.current_excluding_surge(),
         };
-        self.step(Stage::CancelRelease, kept, why);
+        self.step(PlanStage::CancelRelease, kept, why);
         true
     }
 
     /// The step that says most so far, with its stage.
-    pub(super) fn judgement(&self) -> Option<(Stage, &Why)> {
+    pub(super) fn judgement(&self) -> Option<(PlanStage, &Reason)> {
         decisive(&self.steps).map(|step| (step.stage, &step.why))
     }
 
     /// Whether its release was cancelled in this cycle.
     pub(super) fn has_cancelled_release(&self) -> bool {
         let mut steps = self.steps.iter();
-        steps.any(|step| step.stage == Stage::CancelRelease)
+        steps.any(|step| step.stage == PlanStage::CancelRelease)
     }
 
     /// Records a stage that keeps the count.
-    pub(super) fn keep(&mut self, stage: Stage, why: Why) {
+    pub(super) fn keep(&mut self, stage: PlanStage, why: Reason) {
         self.step(stage, self.count, why);
     }
 
     /// Records a stage that looks again and keeps the count, in place of its last look if that came to
     /// a reason of the same kind.
-    pub(super) fn keep_still(&mut self, stage: Stage, why: Why) {
+    pub(super) fn keep_still(&mut self, stage: PlanStage, why: Reason) {
         let is_same = |step: &mut Step| {
             step.stage == stage
                 && step.from == step.to
@@ -201,7 +206,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Records a stage that sets the count.
-    pub(super) fn step(&mut self, stage: Stage, to: Replicas, why: Why) {
+    pub(super) fn step(&mut self, stage: PlanStage, to: Replicas, why: Reason) {
         self.steps.push(Step {
             stage,
             from: self.count,
@@ -214,7 +219,7 @@ impl<'a> Draft<'a> {
     /// Applies the bounds and closes the record.
     pub(super) fn finish(mut self) -> Decision {
         let (count, why) = self.bounds.clamp(self.count);
-        self.step(Stage::Bounds, count, why);
+        self.step(PlanStage::Bounds, count, why);
         Decision {
             key: self.view.key.clone(),
             model: self.view.model.clone(),

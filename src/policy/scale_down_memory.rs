@@ -35,7 +35,7 @@ pub struct Occupancy(pub f64);
 
 /// One role of a model at one collection.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Posture {
+pub struct FleetState {
     /// What was published last, else what exists.
     pub published: Fleet,
     /// What exists.
@@ -44,7 +44,7 @@ pub struct Posture {
     pub occupancy: Option<Occupancy>,
 }
 
-impl Posture {
+impl FleetState {
     /// Of a role without variants.
     pub fn empty() -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Posture {
 
 /// A fleet that a release led to, and that had to grow soon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Relapse {
+pub struct FailedScaleDown {
     /// The fleet.
     pub fleet: Fleet,
     /// What replicas held before the release.
@@ -67,7 +67,7 @@ pub struct Relapse {
 /// A release whose outcome is open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Trial {
-    release: Relapse,
+    release: FailedScaleDown,
     /// Since when no more than the smaller fleet exists.
     applied: Option<Moment>,
 }
@@ -80,33 +80,34 @@ struct RoleMemory {
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<Trial>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    relapses: Vec<Relapse>,
+    relapses: Vec<FailedScaleDown>,
 }
 
 /// What is known of every role of every model. Holds those of the last look, and at most
 /// 16 relapses of each.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Relapses {
+pub struct ScaleDownMemory {
     models: BTreeMap<ModelKey, BTreeMap<ServingRole, RoleMemory>>,
 }
 
-impl Relapses {
-    /// Adds one collection. `postures` names every model there is; one without roles could not be
+impl ScaleDownMemory {
+    /// Adds one collection. `fleet_states` names every model there is; one without roles could not be
     /// judged and is left as it was.
     #[must_use]
     pub fn learn(
         mut self,
-        postures: &BTreeMap<ModelKey, BTreeMap<ServingRole, Posture>>,
+        fleet_states: &BTreeMap<ModelKey, BTreeMap<ServingRole, FleetState>>,
         now: Moment,
     ) -> Self {
-        self.models.retain(|model, _| postures.contains_key(model));
-        for (model, roles) in postures.iter().filter(|(_, roles)| !roles.is_empty()) {
+        self.models
+            .retain(|model, _| fleet_states.contains_key(model));
+        for (model, roles) in fleet_states.iter().filter(|(_, roles)| !roles.is_empty()) {
             let known = self.models.entry(model.clone()).or_default();
             known.retain(|role, _| roles.contains_key(role));
-            for (role, posture) in roles {
+            for (role, fleet_state) in roles {
                 let memory = known.remove(role).unwrap_or_default();
-                known.insert(*role, memory.learn(posture, now));
+                known.insert(*role, memory.learn(fleet_state, now));
             }
         }
         self
@@ -128,9 +129,9 @@ impl Relapses {
         model: &ModelKey,
         role: ServingRole,
         fleet: &Fleet,
-    ) -> Option<(&Relapse, Option<Occupancy>)> {
+    ) -> Option<(&FailedScaleDown, Option<Occupancy>)> {
         let memory = self.models.get(model)?.get(&role)?;
-        let holds = |relapse: &&Relapse| {
+        let holds = |relapse: &&FailedScaleDown| {
             let has_fallen =
                 (memory.occupancy).is_some_and(|now| now.0 <= relapse.occupancy.0 * RETRY_BELOW);
             !has_fallen && is_within(fleet, &relapse.fleet)
@@ -141,14 +142,14 @@ impl Relapses {
 }
 
 impl RoleMemory {
-    fn learn(mut self, seen: &Posture, now: Moment) -> Self {
+    fn learn(mut self, seen: &FleetState, now: Moment) -> Self {
         let same_variants = self.fleet.keys().eq(seen.published.keys());
         if !same_variants {
             self = Self::default();
         } else if exceeds(&seen.published, &self.fleet) {
             self.end_trial_by_growth();
         } else if exceeds(&self.fleet, &seen.published) {
-            let release = self.occupancy.map(|occupancy| Relapse {
+            let release = self.occupancy.map(|occupancy| FailedScaleDown {
                 fleet: seen.published.clone(),
                 occupancy,
             });
@@ -180,7 +181,7 @@ impl RoleMemory {
     }
 
     /// A fleet that lasts was enough, and so were larger ones.
-    fn pass_trial(&mut self, seen: &Posture, now: Moment) {
+    fn pass_trial(&mut self, seen: &FleetState, now: Moment) {
         let Some(trial) = &mut self.trial else {
             return;
         };
@@ -217,18 +218,23 @@ mod tests {
     }
 
     /// Published and current counts, what is held, and seconds.
-    fn seen(known: Relapses, counts: (u32, u32), occupancy: f64, seconds: u64) -> Relapses {
-        let posture = Posture {
+    fn seen(
+        known: ScaleDownMemory,
+        counts: (u32, u32),
+        occupancy: f64,
+        seconds: u64,
+    ) -> ScaleDownMemory {
+        let fleet_state = FleetState {
             published: fleet(counts.0),
             current: fleet(counts.1),
             occupancy: Some(Occupancy(occupancy)),
         };
-        let roles = BTreeMap::from([(ServingRole::Both, posture)]);
+        let roles = BTreeMap::from([(ServingRole::Both, fleet_state)]);
         let now = crate::policy::tests::world::at(seconds);
         known.learn(&BTreeMap::from([(ModelKey::new("ns", "m"), roles)]), now)
     }
 
-    fn forbids(known: &Relapses, count: u32) -> bool {
+    fn forbids(known: &ScaleDownMemory, count: u32) -> bool {
         let model = ModelKey::new("ns", "m");
         known
             .against(&model, ServingRole::Both, &fleet(count))
@@ -236,8 +242,8 @@ mod tests {
     }
 
     /// From four replicas to one at 2.0, and back to four within half a minute.
-    fn relapsed() -> Relapses {
-        let mut known = Relapses::default();
+    fn relapsed() -> ScaleDownMemory {
+        let mut known = ScaleDownMemory::default();
         known = seen(known, (4, 4), 2.0, 0);
         known = seen(known, (1, 4), 2.0, 15);
         known = seen(known, (1, 1), 0.9, 30);
@@ -274,7 +280,7 @@ mod tests {
 
     #[test]
     fn growth_before_the_release_was_applied_says_nothing() {
-        let mut known = Relapses::default();
+        let mut known = ScaleDownMemory::default();
         known = seen(known, (4, 4), 2.0, 0);
         known = seen(known, (1, 4), 2.0, 15);
         known = seen(known, (4, 4), 2.0, 30);
@@ -283,7 +289,7 @@ mod tests {
 
     #[test]
     fn growth_long_after_a_release_is_another_load() {
-        let mut known = Relapses::default();
+        let mut known = ScaleDownMemory::default();
         known = seen(known, (4, 4), 2.0, 0);
         known = seen(known, (1, 4), 2.0, 15);
         known = seen(known, (1, 1), 0.9, 30);
@@ -294,12 +300,12 @@ mod tests {
 
     #[test]
     fn another_set_of_variants_begins_anew() {
-        let posture = Posture {
+        let fleet_state = FleetState {
             published: BTreeMap::from([(VariantKey::new("ns", "w"), Replicas(4))]),
             current: BTreeMap::new(),
             occupancy: None,
         };
-        let roles = BTreeMap::from([(ServingRole::Both, posture)]);
+        let roles = BTreeMap::from([(ServingRole::Both, fleet_state)]);
         let now = crate::policy::tests::world::at(75);
         let known = relapsed().learn(&BTreeMap::from([(ModelKey::new("ns", "m"), roles)]), now);
         assert!(!forbids(&known, 1));

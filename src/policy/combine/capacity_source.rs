@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Seat;
+use super::AnalyzerResult;
 use super::liveness::Liveness;
 use super::participation::Participation;
 use crate::policy::capacity::AnalyzerName;
 
 /// Who sizes a model, or why nobody can.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Anchor {
+pub enum CapacitySource {
     /// Saturation where it votes, else the one other voter.
     Sized {
         /// The analyzer.
@@ -25,25 +25,25 @@ pub enum Anchor {
 }
 
 /// Saturation where it votes, is live and says something; else the only other voter that is.
-pub(super) fn choose(seats: &[Seat]) -> Anchor {
-    let candidates: Vec<AnalyzerName> = seats
+pub(super) fn choose(results: &[AnalyzerResult]) -> CapacitySource {
+    let candidates: Vec<AnalyzerName> = results
         .iter()
-        .filter(|seat| {
-            seat.participation == Participation::Votes
-                && seat.liveness == Liveness::Live
-                && seat
+        .filter(|result| {
+            result.participation == Participation::Votes
+                && result.liveness == Liveness::Live
+                && result
                     .assessment
                     .as_ref()
                     .is_some_and(|assessment| !assessment.variants.is_empty())
         })
-        .map(|seat| seat.analyzer)
+        .map(|result| result.analyzer)
         .collect();
     match candidates.as_slice() {
-        [] => Anchor::Nobody,
-        several if several.contains(&AnalyzerName::Saturation) => Anchor::Sized {
+        [] => CapacitySource::Nobody,
+        several if several.contains(&AnalyzerName::Saturation) => CapacitySource::Sized {
             by: AnalyzerName::Saturation,
         },
-        [only] => Anchor::Sized { by: *only },
-        _ => Anchor::Ambiguous { candidates },
+        [only] => CapacitySource::Sized { by: *only },
+        _ => CapacitySource::Ambiguous { candidates },
     }
 }

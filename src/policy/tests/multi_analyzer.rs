@@ -7,7 +7,7 @@ use crate::policy::capacity::ServingRole;
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
-use crate::policy::plan::{Outcome, Plan, Stage, Why};
+use crate::policy::plan::{DecisionOutcome, Plan, PlanStage, Reason};
 use crate::policy::tokens::bound::CapacityReason;
 use crate::policy::zero::WhyZero;
 use crate::policy::{check_plan, learn, plan};
@@ -68,7 +68,7 @@ fn to(plan: &Plan, name: &str) -> u32 {
     targets(plan)[name]
 }
 
-fn stages(plan: &Plan, name: &str) -> Vec<Stage> {
+fn stages(plan: &Plan, name: &str) -> Vec<PlanStage> {
     let decision = &plan.decisions[&VariantKey::new("ns", name)];
     decision.steps.iter().map(|step| step.stage).collect()
 }
@@ -78,13 +78,13 @@ fn tokens_decide_where_they_are_selected_and_show_every_figure() {
     let text = document(&[variant("a", "cost: 10", &[0.6875])], "");
     let by_percentage = planned(&text, "");
     assert_eq!(to(&by_percentage, "a"), 1);
-    assert!(stages(&by_percentage, "a").contains(&Stage::Saturation));
+    assert!(stages(&by_percentage, "a").contains(&PlanStage::Saturation));
 
     let by_tokens = planned(&text, TOKENS);
     assert_eq!(to(&by_tokens, "a"), 2);
     assert_eq!(
         stages(&by_tokens, "a"),
-        [Stage::Base, Stage::Optimizer, Stage::Bounds]
+        [PlanStage::Base, PlanStage::Optimizer, PlanStage::Bounds]
     );
     assert!(
         reason(&by_tokens, "a").contains("scale-up"),
@@ -163,7 +163,7 @@ fn a_failed_query_leaves_everything_to_the_safety_net() {
     let made = planned(&text, TOKENS);
     assert_eq!(to(&made, "a"), 4);
     let decision = &made.decisions[&VariantKey::new("ns", "a")];
-    assert_eq!(decision.outcome, Outcome::SafetyNet);
+    assert_eq!(decision.outcome, DecisionOutcome::SafetyNet);
     assert!(made.models.is_empty());
 }
 
@@ -243,7 +243,7 @@ fn percentages_are_limited_as_well_and_quotas_bind_alone() {
     assert_eq!(to(&planned(&text, ""), "a"), 3);
     let unknown = planned(&text, "saturation: {default: {enableLimiter: true}}");
     assert_eq!(to(&unknown, "a"), 2);
-    let limit = Stage::Limit;
+    let limit = PlanStage::Limit;
     assert!(stages(&unknown, "a").contains(&limit));
     let quota = |most: u32| {
         format!(
@@ -314,8 +314,8 @@ fn in_hybrid_mode_saturation_vetoes_what_the_model_would_take() {
     let step = vetoed.decisions[&VariantKey::new("ns", "a")]
         .steps
         .iter()
-        .find(|step| step.stage == Stage::Hybrid);
-    assert!(matches!(step.unwrap().why, Why::Arbitrated { .. }));
+        .find(|step| step.stage == PlanStage::Hybrid);
+    assert!(matches!(step.unwrap().why, Reason::Arbitrated { .. }));
 }
 
 const ZERO: &str = "
@@ -345,7 +345,7 @@ fn an_idle_model_goes_to_zero_after_its_retention_and_not_without_a_wake_signal(
     assert_eq!(to(&gone, "a"), 0);
     let step = &gone.decisions[&VariantKey::new("ns", "a")].steps[2];
     assert!(
-        matches!(step.why, Why::Zero(WhyZero::NoRequests { .. })),
+        matches!(step.why, Reason::Zero(WhyZero::NoRequests { .. })),
         "{step:?}"
     );
     let unheard = with(&idle, "", 300);

@@ -6,27 +6,28 @@ use std::sync::Arc;
 use super::rescaled::Sharing;
 use super::{Cycle, Work};
 use crate::policy::analyzers::{
-    Chair, Opinions, Told, liveness, load_of, opinions, queued_at, told,
+    AnalyzerConfig, AnalyzerInputs, Opinions, analyzer_inputs, liveness, load_of, opinions,
+    queued_at,
 };
 use crate::policy::bounds::Bounds;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
-use crate::policy::change::Change;
-use crate::policy::combine::{Consensus, Hold, Liveness, Mandate, Participation};
-use crate::policy::draft::Draft;
+use crate::policy::change::CountChange;
+use crate::policy::combine::{BlockReason, Consensus, Liveness, Participation, RoleTarget};
 use crate::policy::key::VariantKey;
 use crate::policy::limit::DemandGap;
 use crate::policy::optimize::{Candidate, Method, WhyOptimized, cost_aware};
-use crate::policy::plan::{MetricsState, MissingSignal, ModelFigures, Stage, Why};
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{MetricsState, MissingSignal, ModelFigures, PlanStage, Reason};
+use crate::policy::reason::LISTED;
 use crate::policy::router_queue::HeldQueue;
 use crate::policy::safety_net;
 use crate::policy::snapshot::ResolvedTarget;
 use crate::policy::units::{Cost, Replicas};
-use crate::policy::why::LISTED;
 
 /// Growth of a model that waits for its share of GPUs.
 #[derive(Debug)]
 pub(super) struct Growth {
-    pub(super) mandates: BTreeMap<ServingRole, Mandate>,
+    pub(super) role_targets: BTreeMap<ServingRole, RoleTarget>,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
     /// Requests in the router, which raise no variant without a report.
     pub(super) queue: Option<HeldQueue>,
@@ -45,7 +46,7 @@ struct Guard {
     /// then nothing of the model would shrink.
     unjudged: Option<AnalyzerName>,
     /// A voter that was never heard and may yet speak.
-    unheard: Option<Hold>,
+    unheard: Option<BlockReason>,
     /// What the voters do not know, by role.
     missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
     /// Requests in the router, which raise no variant without a report.
@@ -54,7 +55,7 @@ struct Guard {
 
 /// The outcome of asking the analyzers of one model.
 #[derive(Debug)]
-pub(super) struct Ballot {
+pub(super) struct AnalyzerDecision {
     pub(super) opinions: Opinions,
     pub(super) consensus: Consensus,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
@@ -64,10 +65,10 @@ pub(super) struct Ballot {
 }
 
 /// Decides one model. Growth waits for its share where GPUs limit it.
-pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
+pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[AnalyzerConfig]) {
     let is_limited = cycle.settings.limits_growth();
-    let ballot = match open(cycle, work, chairs) {
-        Ok(ballot) => ballot,
+    let decision = match open(cycle, work, configs) {
+        Ok(decision) => decision,
         Err(state) => {
             if is_limited {
                 work.sharing = Sharing::unheard(cycle, work, state);
@@ -75,46 +76,50 @@ pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
             return;
         }
     };
-    let grows = ballot
+    let grows = decision
         .consensus
         .roles
         .values()
-        .any(|mandate| matches!(mandate, Mandate::Grow { .. }));
+        .any(|role_target| matches!(role_target, RoleTarget::Grow { .. }));
     if is_limited {
-        work.sharing = Sharing::of(cycle, work, chairs, &ballot);
+        work.sharing = Sharing::of(cycle, work, configs, &decision);
     }
     if grows && is_limited {
         work.growth = Some(Growth {
-            mandates: ballot.consensus.roles.clone(),
-            candidates: ballot.candidates.clone(),
-            queue: ballot.guard.queue,
+            role_targets: decision.consensus.roles.clone(),
+            candidates: decision.candidates.clone(),
+            queue: decision.guard.queue,
         });
     } else {
-        ballot.settle(&mut work.drafts);
+        decision.settle(&mut work.drafts);
     }
-    work.figures = Some(ballot.figures());
+    work.figures = Some(decision.figures());
 }
 
 /// Decides one model, whatever GPUs allow.
-pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) {
-    if let Ok(ballot) = open(cycle, work, chairs) {
-        ballot.settle(&mut work.drafts);
-        work.figures = Some(ballot.figures());
+pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[AnalyzerConfig]) {
+    if let Ok(decision) = open(cycle, work, configs) {
+        decision.settle(&mut work.drafts);
+        work.figures = Some(decision.figures());
     }
 }
 
 /// Asks, if anybody is heard; else the safety net holds the model.
-fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Result<Ballot, MetricsState> {
-    if let Some(state) = deaf(cycle, work) {
+fn open(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    configs: &[AnalyzerConfig],
+) -> Result<AnalyzerDecision, MetricsState> {
+    if let Some(state) = has_no_metrics(cycle, work) {
         let queue = held_queue(cycle, work, state);
         safety_net::hold(&mut work.drafts, state, queue);
         if let Some(queue) = queue {
-            size_queue(cycle, work, chairs, (state, queue));
+            size_queue(cycle, work, configs, (state, queue));
         }
         return Err(state);
     }
     mark_metrics(cycle, &mut work.drafts);
-    Ok(ask(cycle, work, chairs))
+    Ok(ask(cycle, work, configs))
 }
 
 /// Adds to the reason of a model that does not grow, since none of its replicas reports, the replicas that its
@@ -122,11 +127,11 @@ fn open(cycle: &Cycle<'_>, work: &mut Work<'_>, chairs: &[Chair]) -> Result<Ball
 fn size_queue(
     cycle: &Cycle<'_>,
     work: &mut Work<'_>,
-    chairs: &[Chair],
+    configs: &[AnalyzerConfig],
     (state, queue): (MetricsState, HeldQueue),
 ) {
-    let ballot = ask_for(cycle, work, chairs, |_| true);
-    let changes = ballot.changes(Method::LeastCost);
+    let decision = ask_for(cycle, work, configs, |_| true);
+    let changes = decision.changes(Method::LeastCost);
     let mut is_sized = false;
     for draft in &mut work.drafts {
         let grown = (changes.get(&draft.view.key))
@@ -135,11 +140,14 @@ fn size_queue(
         if draft.scale.current > Replicas::ZERO {
             let needs = grown.map(|change| change.to);
             let queue = Some(HeldQueue { needs, ..queue });
-            draft.keep_still(Stage::SafetyNet, Why::NoUsableMetrics { state, queue });
+            draft.keep_still(
+                PlanStage::SafetyNet,
+                Reason::NoUsableMetrics { state, queue },
+            );
         }
     }
     if is_sized {
-        work.figures = Some(ballot.figures());
+        work.figures = Some(decision.figures());
     }
 }
 
@@ -158,8 +166,8 @@ pub(super) fn held_queue(
 }
 
 /// Why nobody can be asked; `None` if somebody can.
-fn deaf(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
-    let is_heard = |draft: &Draft<'_>| cycle.listener.hears(draft.view);
+fn has_no_metrics(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
+    let is_heard = |draft: &PendingDecision<'_>| cycle.reader.hears(draft.view);
     match cycle.unusable(&work.drafts) {
         Some(MetricsState::Missing)
             if work.drafts.iter().any(is_heard) || is_asked_at_zero(cycle, work) =>
@@ -174,7 +182,7 @@ fn deaf(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
 /// any, by what is remembered of its engines. Roles are left to the boundary, which starts decode
 /// before prefill.
 fn is_asked_at_zero(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
-    let is_whole_and_empty = |draft: &Draft<'_>| {
+    let is_whole_and_empty = |draft: &PendingDecision<'_>| {
         draft.view.template.role == ServingRole::Both && draft.scale.current == Replicas::ZERO
     };
     let load = load_of(work.key, work.subject(cycle));
@@ -183,9 +191,13 @@ fn is_asked_at_zero(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
 
 /// Asks the analyzers of one model and combines what they say. Variants that report may move, and
 /// those without replicas, which have nothing to report.
-pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballot {
-    ask_for(cycle, work, chairs, |draft| {
-        draft.scale.current == Replicas::ZERO || cycle.listener.hears(draft.view)
+pub(super) fn ask(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    configs: &[AnalyzerConfig],
+) -> AnalyzerDecision {
+    ask_for(cycle, work, configs, |draft| {
+        draft.scale.current == Replicas::ZERO || cycle.reader.hears(draft.view)
     })
 }
 
@@ -193,35 +205,35 @@ pub(super) fn ask(cycle: &Cycle<'_>, work: &Work<'_>, chairs: &[Chair]) -> Ballo
 fn ask_for(
     cycle: &Cycle<'_>,
     work: &Work<'_>,
-    chairs: &[Chair],
-    may_move: impl Fn(&Draft<'_>) -> bool,
-) -> Ballot {
+    configs: &[AnalyzerConfig],
+    may_move: impl Fn(&PendingDecision<'_>) -> bool,
+) -> AnalyzerDecision {
     let subject = work.subject(cycle);
-    let told = told(work.key, subject, chairs, cycle.settings, &work.policy);
-    let opinions = opinions(work.key, chairs, &told, cycle.learned, cycle.now);
+    let inputs = analyzer_inputs(work.key, subject, configs, cycle.settings, &work.policy);
+    let opinions = opinions(work.key, configs, &inputs, cycle.learned, cycle.now);
     let candidates = candidates(cycle, work, may_move);
     let costs: BTreeMap<VariantKey, Cost> = candidates
         .iter()
         .map(|(key, candidate)| (key.clone(), candidate.cost))
         .collect();
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
-    let mut consensus = opinions.combine(work.key, chairs, &costs, &live);
-    if let Some(role) = unjudged_role(cycle, work, chairs, &opinions) {
+    let mut consensus = opinions.combine(work.key, configs, &costs, &live);
+    if let Some(role) = unjudged_role(cycle, work, configs, &opinions) {
         consensus.hold_partners_of(role);
     }
-    let voters: Vec<(AnalyzerName, Liveness)> = (chairs.iter())
-        .filter(|chair| chair.participation == Participation::Votes)
-        .map(|chair| (chair.analyzer, live(work.key, chair.analyzer)))
+    let voters: Vec<(AnalyzerName, Liveness)> = (configs.iter())
+        .filter(|config| config.participation == Participation::Votes)
+        .map(|config| (config.analyzer, live(work.key, config.analyzer)))
         .collect();
     let guard = Guard {
         queue: held_queue(cycle, work, MetricsState::Missing),
-        ..Guard::of(work, &told, &opinions, &voters)
+        ..Guard::of(work, &inputs, &opinions, &voters)
     };
-    Ballot {
+    AnalyzerDecision {
         opinions,
         consensus,
         candidates,
-        arguments: told.arguments,
+        arguments: inputs.arguments,
         guard,
     }
 }
@@ -231,22 +243,22 @@ fn ask_for(
 fn unjudged_role(
     cycle: &Cycle<'_>,
     work: &Work<'_>,
-    chairs: &[Chair],
+    configs: &[AnalyzerConfig],
     opinions: &Opinions,
 ) -> Option<ServingRole> {
     let roles: BTreeSet<ServingRole> = (work.drafts.iter())
         .filter(|draft| draft.scale.ready > Replicas::ZERO)
         .map(|draft| draft.view.template.role)
         .collect();
-    let has_saturation = |chair: &Chair| {
-        chair.analyzer == AnalyzerName::Saturation && chair.participation == Participation::Votes
+    let has_saturation = |config: &AnalyzerConfig| {
+        config.analyzer == AnalyzerName::Saturation && config.participation == Participation::Votes
     };
-    let saturation = (chairs.iter().any(has_saturation))
+    let saturation = (configs.iter().any(has_saturation))
         .then(|| opinions.assessments.get(&AnalyzerName::Saturation))
         .flatten();
     let is_heard = |role: ServingRole| {
         let mut members = work.drafts.iter();
-        members.any(|draft| draft.view.template.role == role && cycle.listener.hears(draft.view))
+        members.any(|draft| draft.view.template.role == role && cycle.reader.hears(draft.view))
     };
     let is_judged = |role: &ServingRole| {
         is_heard(*role) && saturation.is_none_or(|said| said.demand.contains_key(role))
@@ -258,7 +270,7 @@ fn unjudged_role(
 fn candidates(
     cycle: &Cycle<'_>,
     work: &Work<'_>,
-    may_move: impl Fn(&Draft<'_>) -> bool,
+    may_move: impl Fn(&PendingDecision<'_>) -> bool,
 ) -> BTreeMap<VariantKey, Candidate> {
     work.drafts
         .iter()
@@ -270,7 +282,7 @@ fn candidates(
                 role: draft.view.template.role,
                 cost: draft.view.cost,
                 count: draft.scale.current,
-                standing: draft.standing(),
+                standing: draft.committed(),
                 bounds: Bounds {
                     min: draft.bounds.min.max(woken),
                     ..draft.bounds
@@ -281,9 +293,9 @@ fn candidates(
         .collect()
 }
 
-fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [Draft<'_>]) {
+fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
     for draft in drafts {
-        draft.metrics = if cycle.listener.hears(draft.view) {
+        draft.metrics = if cycle.reader.hears(draft.view) {
             MetricsState::Available
         } else if draft.is_idle() {
             MetricsState::NoReplicas
@@ -295,14 +307,17 @@ fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [Draft<'_>]) {
     }
 }
 
-impl Ballot {
+impl AnalyzerDecision {
     /// What the optimizer makes of the consensus.
-    pub(super) fn changes(&self, method: Method) -> BTreeMap<VariantKey, Change<WhyOptimized>> {
+    pub(super) fn changes(
+        &self,
+        method: Method,
+    ) -> BTreeMap<VariantKey, CountChange<WhyOptimized>> {
         cost_aware(&self.candidates, &self.consensus.roles, method).changes
     }
 
     /// Takes the optimizer's answer over.
-    fn settle(&self, drafts: &mut [Draft<'_>]) {
+    fn settle(&self, drafts: &mut [PendingDecision<'_>]) {
         let changes = self.changes(Method::LeastCost);
         for draft in drafts {
             take(draft, changes.get(&draft.view.key), &self.guard);
@@ -335,8 +350,8 @@ impl Ballot {
     /// Where a change leads from the count that was published; `None` where nobody could tell.
     pub(super) fn target(
         &self,
-        draft: &Draft<'_>,
-        change: Option<&Change<WhyOptimized>>,
+        draft: &PendingDecision<'_>,
+        change: Option<&CountChange<WhyOptimized>>,
     ) -> Option<Replicas> {
         let to = reached(draft.scale, draft.base(), change?)?;
         let shrinks = to < draft.base();
@@ -347,12 +362,12 @@ impl Ballot {
 impl Guard {
     fn of(
         work: &Work<'_>,
-        told: &Told,
+        inputs: &AnalyzerInputs,
         opinions: &Opinions,
         voters: &[(AnalyzerName, Liveness)],
     ) -> Self {
         let is_unjudged = |analyzer: &AnalyzerName| {
-            let half_told = told.is_half_told(*analyzer);
+            let half_told = inputs.has_partial_metrics(*analyzer);
             opinions.assessments.get(analyzer).is_some_and(|said| {
                 let mut sized = said.variants.values();
                 sized.any(|variant| half_told || !said.demand.contains_key(&variant.role))
@@ -363,15 +378,16 @@ impl Guard {
         };
         let has_vote = |analyzer| voters.iter().any(|(voter, _)| *voter == analyzer);
         let unjudged = voters.iter().filter_map(is_live).find(is_unjudged);
-        let unheard =
-            |(analyzer, liveness): &(AnalyzerName, Liveness)| Hold::unheard(*analyzer, *liveness);
+        let unheard = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
+            BlockReason::unheard(*analyzer, *liveness)
+        };
         Self {
             unseen: work.group.unseen().into_iter().cloned().collect(),
-            stale: told.stale,
-            is_router_stale: told.is_router_stale,
+            stale: inputs.stale,
+            is_router_stale: inputs.is_router_stale,
             unjudged,
             unheard: voters.iter().find_map(unheard),
-            missing: opinions.missing(told, has_vote),
+            missing: opinions.missing(inputs, has_vote),
             queue: None,
         }
     }
@@ -393,50 +409,57 @@ impl Guard {
     }
 
     /// Why nothing may shrink.
-    fn obstacle(&self) -> Option<Why> {
+    fn obstacle(&self) -> Option<Reason> {
         if !self.unseen.is_empty() {
-            return Some(Why::ShrinkWaits {
+            return Some(Reason::ShrinkWaits {
                 transitions: Arc::clone(&self.unseen),
             });
         }
         if self.stale > 0 {
-            return Some(Why::ShrinkOnStale {
+            return Some(Reason::ShrinkOnStale {
                 replicas: self.stale,
             });
         }
         if self.is_router_stale {
-            return Some(Why::ShrinkOnStaleRouter);
+            return Some(Reason::ShrinkOnStaleRouter);
         }
         let hold = self.hold()?;
-        Some(Why::Optimized(WhyOptimized::Held { hold }))
+        Some(Reason::Optimized(WhyOptimized::Held { hold }))
     }
 
-    fn hold(&self) -> Option<Hold> {
-        let awaited = |analyzer| Hold::Awaited { analyzer };
+    fn hold(&self) -> Option<BlockReason> {
+        let awaited = |analyzer| BlockReason::Awaited { analyzer };
         (self.unheard.clone()).or_else(|| self.unjudged.map(awaited))
     }
 }
 
 /// Takes a change over, unless nobody could tell or something keeps the variant from shrinking.
-fn take(draft: &mut Draft<'_>, change: Option<&Change<WhyOptimized>>, guard: &Guard) {
+fn take(
+    draft: &mut PendingDecision<'_>,
+    change: Option<&CountChange<WhyOptimized>>,
+    guard: &Guard,
+) {
     let Some(change) = change else {
         let (state, queue) = (draft.metrics, guard.queue);
-        draft.keep(Stage::Optimizer, Why::NoUsableMetrics { state, queue });
+        draft.keep(
+            PlanStage::Optimizer,
+            Reason::NoUsableMetrics { state, queue },
+        );
         return;
     };
     let role = draft.view.template.role;
     if let (WhyOptimized::NoMandate { .. }, Some(missing)) = (&change.why, guard.missing.get(&role))
     {
         let missing = missing.clone();
-        draft.keep(Stage::Optimizer, Why::NoView { role, missing });
+        draft.keep(PlanStage::Optimizer, Reason::NoView { role, missing });
         return;
     }
-    let why = Why::Optimized(change.why.clone());
+    let why = Reason::Optimized(change.why.clone());
     match reached(draft.scale, draft.count(), change) {
-        None => draft.keep(Stage::Optimizer, why),
+        None => draft.keep(PlanStage::Optimizer, why),
         Some(to) => match guard.obstacle() {
-            Some(obstacle) if to < draft.count() => draft.keep(Stage::Optimizer, obstacle),
-            _ => draft.step(Stage::Optimizer, to, why),
+            Some(obstacle) if to < draft.count() => draft.keep(PlanStage::Optimizer, obstacle),
+            _ => draft.step(PlanStage::Optimizer, to, why),
         },
     }
 }
@@ -448,7 +471,7 @@ fn take(draft: &mut Draft<'_>, change: Option<&Change<WhyOptimized>>, guard: &Gu
 pub(super) fn reached(
     scale: &ResolvedTarget,
     published: Replicas,
-    change: &Change<WhyOptimized>,
+    change: &CountChange<WhyOptimized>,
 ) -> Option<Replicas> {
     let is_release = matches!(change.why, WhyOptimized::Released { .. });
     is_informed(&change.why).then(|| {
@@ -463,7 +486,7 @@ pub(super) fn reached(
 /// A count, and where it is the one that exists, as much of it as stays.
 pub(super) fn kept(scale: &ResolvedTarget, to: Replicas) -> Replicas {
     if to == scale.current {
-        scale.staying()
+        scale.current_excluding_surge()
     } else {
         to
     }
@@ -484,6 +507,9 @@ pub(super) fn is_informed(why: &WhyOptimized) -> bool {
         WhyOptimized::NotSized
         | WhyOptimized::LeftToSaturation
         | WhyOptimized::NoMandate { .. } => false,
-        WhyOptimized::Held { hold } => matches!(hold, Hold::Vetoed { .. } | Hold::Waiting { .. }),
+        WhyOptimized::Held { hold } => matches!(
+            hold,
+            BlockReason::Vetoed { .. } | BlockReason::Waiting { .. }
+        ),
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::pools::Pools;
+use super::pools::GpuPools;
 use super::rescale::WhyRescaled;
-use super::water::{Bidder, water_fill};
+use super::water_filling::{Bidder, water_fill};
 use crate::policy::bounds::{Bounds, CEILING};
 use crate::policy::capacity::ServingRole;
-use crate::policy::change::Change;
+use crate::policy::change::CountChange;
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::rounding;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Cost, Gpus, Replicas};
-use crate::policy::whole;
 
 /// A variant of a model that shares.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub struct ShareVariant {
 
 /// A model that shares. One whose demand is not known must not be given: it would look idle.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sharer {
+pub struct RescaleCandidate {
     /// Its weight, positive.
     pub priority: f64,
     /// What each role is asked for, in a unit that all models have in common.
@@ -43,7 +43,7 @@ pub struct Sharer {
     pub variants: BTreeMap<VariantKey, ShareVariant>,
 }
 
-impl Sharer {
+impl RescaleCandidate {
     /// The same with demands and capacities in GPUs of the variants that serve most cheaply.
     #[must_use]
     pub fn in_gpus(mut self) -> Self {
@@ -111,7 +111,7 @@ impl Sharer {
     fn wanted_by(&self, role: ServingRole) -> Gpus {
         let best = self.cheapest_first(role).into_iter().next();
         best.map_or(Gpus::ZERO, |(_, best)| {
-            let replicas = whole::ceil(self.asked(role) / best.per_replica);
+            let replicas = rounding::ceil(self.asked(role) / best.per_replica);
             best.gpus.at_least_one().times(Replicas(replicas))
         })
     }
@@ -197,12 +197,12 @@ impl Sharer {
         key: &ModelKey,
         role: ServingRole,
         share: Gpus,
-        pools: &mut Pools,
-    ) -> BTreeMap<VariantKey, Change<WhyRescaled>> {
+        pools: &mut GpuPools,
+    ) -> BTreeMap<VariantKey, CountChange<WhyRescaled>> {
         let held = self.held(Some(role));
-        let mut changes: BTreeMap<VariantKey, Change<WhyRescaled>> = (self.of(Some(role)))
+        let mut changes: BTreeMap<VariantKey, CountChange<WhyRescaled>> = (self.of(Some(role)))
             .map(|(variant, given)| {
-                let kept = Change {
+                let kept = CountChange {
                     from: given.current,
                     to: given.current,
                     why: WhyRescaled::Kept { held, share },
@@ -224,7 +224,7 @@ impl Sharer {
         &self,
         role: ServingRole,
         share: Gpus,
-        changes: &mut BTreeMap<VariantKey, Change<WhyRescaled>>,
+        changes: &mut BTreeMap<VariantKey, CountChange<WhyRescaled>>,
     ) {
         let held = self.held(Some(role));
         let mut excess = held.saturating_sub(share);
@@ -259,8 +259,8 @@ impl Sharer {
         key: &ModelKey,
         role: ServingRole,
         share: Gpus,
-        pools: &mut Pools,
-        changes: &mut BTreeMap<VariantKey, Change<WhyRescaled>>,
+        pools: &mut GpuPools,
+        changes: &mut BTreeMap<VariantKey, CountChange<WhyRescaled>>,
     ) {
         let mut lack = share.saturating_sub(self.held(Some(role)));
         let minima = (self.of(Some(role))).map(|(variant_key, variant)| {

@@ -17,7 +17,7 @@ pub struct Vote {
 
 /// Which end of the votes is the safe one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Direction {
+pub enum VoteDirection {
     /// Growth: the largest vote.
     Up,
     /// Release: the smallest vote.
@@ -29,12 +29,12 @@ pub enum Direction {
 /// or minimum, the result always lies within the votes, and only the ratios of the scores count.
 /// A vote without a score counts where no other one does. Not rounded; `None` where nobody votes,
 /// which is no basis to act on and not a vote for zero.
-pub fn combine_votes(direction: Direction, votes: &[Vote]) -> Option<f64> {
+pub fn combine_votes(direction: VoteDirection, votes: &[Vote]) -> Option<f64> {
     let safer = |one: &Vote, other: &Vote| {
         let by_count = one.replicas.total_cmp(&other.replicas);
         let by_count = match direction {
-            Direction::Up => by_count,
-            Direction::Down => by_count.reverse(),
+            VoteDirection::Up => by_count,
+            VoteDirection::Down => by_count.reverse(),
         };
         by_count.then_with(|| one.score.total_cmp(&other.score))
     };

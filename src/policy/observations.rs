@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::analyzers::{
-    Chair, Subject, Told, approach, load_of, occupancy_of, opinions, told, waiting_of,
+    AnalyzedModel, AnalyzerConfig, AnalyzerInputs, analyzer_inputs, decision_mode, load_of,
+    occupancy_of, opinions, waiting_of,
 };
 use super::backlog::Waiting;
 use super::capacity::ServingRole;
-use super::combine::{Participation, Sighting};
+use super::combine::{InformativeResult, Participation};
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
 use super::moment::{Moment, Since};
-use super::relapse::{Occupancy, Posture};
-use super::saturation::Listener;
+use super::saturation::SampleReader;
+use super::scale_down_memory::{FleetState, Occupancy};
 use super::snapshot::{ClusterSnapshot, PodView, VariantView};
 use super::startup::StartOutlook;
 use super::throughput;
@@ -24,13 +25,13 @@ use crate::settings::DynamicSettings;
 
 /// What one collection says, model by model.
 #[derive(Debug, Default)]
-pub(super) struct Lesson {
+pub(super) struct Observations {
     /// Models that analyzers vote on.
-    voted: BTreeMap<ModelKey, (Vec<Chair>, Told)>,
+    voted: BTreeMap<ModelKey, (Vec<AnalyzerConfig>, AnalyzerInputs)>,
     loads: BTreeMap<ModelKey, ModelLoad>,
     /// What waits for each model, and how many requests each replica may have waiting.
     waiting: BTreeMap<ModelKey, (Waiting, f64)>,
-    postures: BTreeMap<ModelKey, BTreeMap<ServingRole, Posture>>,
+    fleet_states: BTreeMap<ModelKey, BTreeMap<ServingRole, FleetState>>,
     /// Every variant: its model, how long it is kept once started from zero, and whether it is there.
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
 }
@@ -48,7 +49,7 @@ enum Presence {
     Unknown,
 }
 
-impl Lesson {
+impl Observations {
     /// What is known of use where nobody can be heard: nothing, so that every model may be in use.
     pub(super) fn unheard(
         snapshot: &ClusterSnapshot,
@@ -68,21 +69,21 @@ impl Lesson {
         snapshot: &ClusterSnapshot,
         before: &Learned,
         settings: &DynamicSettings,
-        listener: Listener<'_>,
+        reader: SampleReader<'_>,
         outlook: StartOutlook<'_>,
     ) -> Self {
         let mut lesson = Self::default();
         for (key, group) in group_by_model(snapshot) {
-            let subject = Subject {
+            let subject = AnalyzedModel {
                 members: &group.resolved,
-                listener,
+                reader,
                 outlook,
             };
             let policy = settings.saturation.policy(key);
-            let chairs = approach(settings, &policy).chairs();
-            if !chairs.is_empty() && !group.resolved.is_empty() {
-                let told = told(key, subject, &chairs, settings, &policy);
-                lesson.voted.insert(key.clone(), (chairs, told));
+            let configs = decision_mode(settings, &policy).configs();
+            if !configs.is_empty() && !group.resolved.is_empty() {
+                let inputs = analyzer_inputs(key, subject, &configs, settings, &policy);
+                lesson.voted.insert(key.clone(), (configs, inputs));
             }
             let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unheard();
             let load = if may_rest {
@@ -94,11 +95,11 @@ impl Lesson {
             let most = policy.thresholds.queue_length_threshold;
             (lesson.waiting).insert(key.clone(), (waiting_of(key, subject), most));
             let roles = if group.unseen().is_empty() {
-                postures(subject)
+                fleet_states(subject)
             } else {
                 BTreeMap::new()
             };
-            lesson.postures.insert(key.clone(), roles);
+            lesson.fleet_states.insert(key.clone(), roles);
             lesson.add_variants(key, &group, before, settings, outlook);
         }
         lesson
@@ -127,24 +128,24 @@ impl Lesson {
     }
 
     /// What the throughput analyzer is told of each model.
-    pub(super) fn throughput(&self) -> BTreeMap<ModelKey, throughput::ModelInput> {
+    pub(super) fn throughput(&self) -> BTreeMap<ModelKey, throughput::ThroughputModelInput> {
         let voted = self.voted.iter();
         voted
-            .filter_map(|(key, (_, told))| Some((key.clone(), told.throughput.clone()?)))
+            .filter_map(|(key, (_, inputs))| Some((key.clone(), inputs.throughput.clone()?)))
             .collect()
     }
 
     /// Adds the lesson to what is known.
-    pub(super) fn teach(self, before: Learned, now: Moment) -> Learned {
+    pub(super) fn update(self, before: Learned, now: Moment) -> Learned {
         let tokens = self
             .voted
             .iter()
-            .map(|(key, (_, told))| (key.clone(), told.tokens.clone()))
+            .map(|(key, (_, inputs))| (key.clone(), inputs.tokens.clone()))
             .collect();
         let queueing = self
             .voted
             .iter()
-            .map(|(key, (_, told))| (key.clone(), told.queueing.clone()))
+            .map(|(key, (_, inputs))| (key.clone(), inputs.queueing.clone()))
             .collect();
         let mut next = before;
         next.throughput = next.throughput.learn(&self.throughput(), now);
@@ -152,7 +153,7 @@ impl Lesson {
         next.queueing = next.queueing.learn(&queueing);
         let exists = |key: &VariantKey| self.variants.contains_key(key);
         next.backlogs = next.backlogs.learn(&self.waiting, now);
-        next.relapses = next.relapses.learn(&self.postures, now).keep(exists);
+        next.relapses = next.relapses.learn(&self.fleet_states, now).keep(exists);
         self.teach_analyzers(&mut next, now);
         self.teach_use(&mut next, now);
         next
@@ -162,19 +163,19 @@ impl Lesson {
     fn teach_analyzers(&self, next: &mut Learned, now: Moment) {
         let active: BTreeSet<ModelKey> = self.voted.keys().cloned().collect();
         let mut sightings = BTreeMap::new();
-        for (key, (chairs, told)) in &self.voted {
-            let said = opinions(key, chairs, told, next, now);
-            let seen: Vec<Sighting> = said
+        for (key, (configs, inputs)) in &self.voted {
+            let said = opinions(key, configs, inputs, next, now);
+            let seen: Vec<InformativeResult> = said
                 .informative()
-                .map(|analyzer| Sighting { analyzer, at: None })
+                .map(|analyzer| InformativeResult { analyzer, at: None })
                 .collect();
             sightings.insert(key.clone(), seen);
         }
         let log = std::mem::take(&mut next.analyzers);
         next.analyzers = log.learn(&active, &sightings, now);
-        let voters = self.voted.iter().map(|(key, (chairs, _))| {
-            let votes = |chair: &&Chair| chair.participation == Participation::Votes;
-            let names = chairs.iter().filter(votes).map(|chair| chair.analyzer);
+        let voters = self.voted.iter().map(|(key, (configs, _))| {
+            let votes = |config: &&AnalyzerConfig| config.participation == Participation::Votes;
+            let names = configs.iter().filter(votes).map(|config| config.analyzer);
             (key.clone(), names.collect())
         });
         next.asked = std::mem::take(&mut next.asked).learn(&voters.collect(), now);
@@ -221,16 +222,16 @@ impl Lesson {
 }
 
 /// Every role of a model with what it has and holds.
-fn postures(subject: Subject<'_>) -> BTreeMap<ServingRole, Posture> {
-    let mut roles: BTreeMap<ServingRole, Posture> = BTreeMap::new();
+fn fleet_states(subject: AnalyzedModel<'_>) -> BTreeMap<ServingRole, FleetState> {
+    let mut roles: BTreeMap<ServingRole, FleetState> = BTreeMap::new();
     for (view, target) in subject.members {
-        let posture = roles
+        let fleet_state = roles
             .entry(view.template.role)
-            .or_insert_with(Posture::empty);
+            .or_insert_with(FleetState::empty);
         let published = view.base().unwrap_or(target.current);
-        posture.published.insert(view.key.clone(), published);
-        posture.current.insert(view.key.clone(), target.current);
-        posture.occupancy = (posture.occupancy)
+        fleet_state.published.insert(view.key.clone(), published);
+        fleet_state.current.insert(view.key.clone(), target.current);
+        fleet_state.occupancy = (fleet_state.occupancy)
             .zip(occupancy_of(subject, view))
             .map(|(one, other)| Occupancy(one.0 + other.0));
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::headroom::{Claimant, headroom};
-use super::pools::Pools;
+use super::pools::GpuPools;
 use super::rescale::{RescaleSwitches, finite_budget, groups};
-use super::sharer::Sharer;
+use super::rescale_candidate::RescaleCandidate;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::units::Gpus;
@@ -15,13 +15,13 @@ use crate::policy::units::Gpus;
 /// What the roles of one model need: for each the variant that serves it most cheaply, and GPUs, not
 /// rounded, at the utilization that growth aims at.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Need {
+pub struct GpuDemand {
     roles: BTreeMap<ServingRole, (VariantKey, f64)>,
 }
 
-impl Need {
+impl GpuDemand {
     /// Of a role that no variant can serve, nothing is known.
-    pub fn of(sharer: &Sharer, scale_up: f64) -> Self {
+    pub fn of(sharer: &RescaleCandidate, scale_up: f64) -> Self {
         let roles = sharer.demand.iter().filter_map(|(role, demand)| {
             let (key, best) = sharer.cheapest_first(*role).into_iter().next()?;
             let gpus = demand / best.per_replica * best.gpus.at_least_one().to_f64() / scale_up;
@@ -46,10 +46,10 @@ pub struct HeadroomShare {
 
 /// Shares every budget whose switch is on and that is a number.
 pub fn by_headroom(
-    models: &BTreeMap<ModelKey, Sharer>,
-    needs: &BTreeMap<ModelKey, Need>,
+    models: &BTreeMap<ModelKey, RescaleCandidate>,
+    needs: &BTreeMap<ModelKey, GpuDemand>,
     switches: &RescaleSwitches,
-    pools: &Pools,
+    pools: &GpuPools,
 ) -> BTreeMap<ModelKey, BTreeMap<ServingRole, HeadroomShare>> {
     let mut answer: BTreeMap<ModelKey, BTreeMap<ServingRole, HeadroomShare>> = BTreeMap::new();
     for members in groups(models, switches, pools).values() {

@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use super::limits::take;
 use super::{Cycle, Work};
-use crate::policy::analyzers::{Approach, load_of, queued_at};
+use crate::policy::analyzers::{DecisionMode, load_of, queued_at};
 use crate::policy::bounds::ZeroPolicy;
 use crate::policy::capacity::ServingRole;
-use crate::policy::change::Change;
-use crate::policy::draft::Draft;
+use crate::policy::change::CountChange;
 use crate::policy::key::VariantKey;
-use crate::policy::limit::{Budget, PoolFigures, Pools, Supply};
-use crate::policy::plan::{Stage, Why};
+use crate::policy::limit::{Budget, GpuPools, PoolFigures, Supply};
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{PlanStage, Reason};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
 use crate::policy::zero::{
-    Activity, Cause, Obstacle, ServingMember, Wake, WakeMember, WhyZero, ZeroMember, ZeroRule,
-    to_zero, wake,
+    ModelActivity, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, WhyZero, ZeroMember,
+    ZeroRule, to_zero, wake,
 };
 
 /// Wakes models at zero that somebody asks for, the highest priority first, sends idle ones to zero,
 /// and keeps a serving set of those that must not be there. `pools` is what GPUs leave, where they
 /// limit growth.
-pub(super) fn cross(cycle: &Cycle<'_>, works: &mut [Work<'_>], mut pools: Option<&mut Pools>) {
+pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>], mut pools: Option<&mut GpuPools>) {
     for index in by_priority(works) {
         if let Some(work) = works.get_mut(index) {
-            cross_one(cycle, work, pools.as_deref_mut());
+            apply_one(cycle, work, pools.as_deref_mut());
         }
     }
 }
@@ -55,20 +55,20 @@ fn is_whole(work: &Work<'_>) -> bool {
     !work.drafts.is_empty() && work.group.unseen().is_empty()
 }
 
-fn cross_one(cycle: &Cycle<'_>, work: &mut Work<'_>, mut pools: Option<&mut Pools>) {
+fn apply_one(cycle: &Cycle<'_>, work: &mut Work<'_>, mut pools: Option<&mut GpuPools>) {
     if !is_whole(work) {
         return;
     }
     match (start(cycle, work, pools.as_deref_mut()), pools) {
         (Start::Refused, Some(pools)) => hold(cycle, work, pools),
-        (Start::NotDue, _) if work.zero == ZeroPolicy::Enabled => leave(cycle, work),
+        (Start::NotDue, _) if work.zero == ZeroPolicy::Enabled => scale_down_idle(cycle, work),
         _ => {}
     }
 }
 
 /// Whether a model may be without replicas. By percentages each variant keeps its own minimum, and no more.
 fn policy(work: &Work<'_>) -> ZeroPolicy {
-    if work.approach == Approach::Percentage {
+    if work.approach == DecisionMode::Percentage {
         ZeroPolicy::Enabled
     } else {
         work.zero
@@ -88,8 +88,8 @@ pub(super) enum Start {
 
 /// What is to be started; `None` where the model is served, or its start is on its way. Without
 /// pools, GPUs do not limit it.
-fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<(&Pools, Supply)>) -> Option<Wake> {
-    let serves_alone = |draft: &Draft<'_>| {
+fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<(&GpuPools, Supply)>) -> Option<Wake> {
+    let serves_alone = |draft: &PendingDecision<'_>| {
         draft.view.template.role == ServingRole::Both && kept(work, draft) > Replicas::ZERO
     };
     if work.drafts.iter().any(serves_alone) {
@@ -117,7 +117,7 @@ fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<(&Pools, Supply)>) ->
 
 /// Takes the GPUs of the prefill that a decode variant needs which was started from zero, so that
 /// nobody else has them once decode is ready: alone it would hold its own and serve nobody.
-pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut Pools) {
+pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut GpuPools) {
     if !is_whole(work) {
         return;
     }
@@ -132,7 +132,7 @@ pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut 
     }
 }
 
-fn take_partner(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
+fn take_partner(work: &mut Work<'_>, key: &VariantKey, pools: &mut GpuPools) {
     take_one(work, key, pools);
     if let Some(view) = find(work, key).map(|draft| draft.view) {
         let gpus = view.template.gpus_per_replica().at_least_one();
@@ -140,19 +140,19 @@ fn take_partner(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
     }
 }
 
-fn take_one(work: &mut Work<'_>, key: &VariantKey, pools: &mut Pools) {
+fn take_one(work: &mut Work<'_>, key: &VariantKey, pools: &mut GpuPools) {
     if let Some(draft) = find(work, key) {
         take(draft, Replicas::ONE, pools);
     }
 }
 
-fn find<'a, 'b>(work: &'b mut Work<'a>, key: &VariantKey) -> Option<&'b mut Draft<'a>> {
+fn find<'a, 'b>(work: &'b mut Work<'a>, key: &VariantKey) -> Option<&'b mut PendingDecision<'a>> {
     work.drafts.iter_mut().find(|draft| draft.view.key == *key)
 }
 
 /// Keeps what is free for a start that lacks GPUs, so that growth of less priority does not take them one by
 /// one for ever. Only where the pools could ever hold what it needs.
-pub(super) fn hold(cycle: &Cycle<'_>, work: &Work<'_>, pools: &mut Pools) {
+pub(super) fn hold(cycle: &Cycle<'_>, work: &Work<'_>, pools: &mut GpuPools) {
     let Some(Wake::Start { variant, next, .. }) = judge(cycle, work, Some((pools, Supply::Limit)))
     else {
         return;
@@ -169,7 +169,7 @@ pub(super) fn hold(cycle: &Cycle<'_>, work: &Work<'_>, pools: &mut Pools) {
 
 /// Replicas that a variant has, or gets by its own minimum, whatever is started here. A model that must
 /// not be at zero has those that are left to it, once its growth is served.
-fn kept(work: &Work<'_>, draft: &Draft<'_>) -> Replicas {
+fn kept(work: &Work<'_>, draft: &PendingDecision<'_>) -> Replicas {
     if policy(work) == ZeroPolicy::Disabled && work.growth.is_none() {
         return draft.bounds.clamp(draft.count()).0;
     }
@@ -178,11 +178,15 @@ fn kept(work: &Work<'_>, draft: &Draft<'_>) -> Replicas {
 }
 
 /// Whether a first replica of a variant has its GPUs already: no pool refuses it.
-fn has_gpus(draft: &Draft<'_>) -> bool {
+fn has_gpus(draft: &PendingDecision<'_>) -> bool {
     draft.reserved > Replicas::ZERO || draft.scale.current > Replicas::ZERO
 }
 
-fn wake_member(work: &Work<'_>, draft: &Draft<'_>, pools: Option<(&Pools, Supply)>) -> WakeMember {
+fn wake_member(
+    work: &Work<'_>,
+    draft: &PendingDecision<'_>,
+    pools: Option<(&GpuPools, Supply)>,
+) -> WakeMember {
     let view = draft.view;
     let budget = pools.map_or(Budget::Unlimited, |(pools, supply)| {
         pools.supply(&view.key.namespace, &view.accelerator, supply)
@@ -210,7 +214,7 @@ fn wake_member(work: &Work<'_>, draft: &Draft<'_>, pools: Option<(&Pools, Supply
 pub(super) fn start(
     cycle: &Cycle<'_>,
     work: &mut Work<'_>,
-    mut pools: Option<&mut Pools>,
+    mut pools: Option<&mut GpuPools>,
 ) -> Start {
     if let Some(pools) = &mut pools {
         pools.release_held(work.key);
@@ -247,12 +251,16 @@ pub(super) fn start(
     }
 }
 
-fn begin(cycle: &Cycle<'_>, work: &mut Work<'_>, variant: &VariantKey, cause: Cause) {
-    let source = cycle.listener.queued(work.key).map(|queue| queue.source);
-    let source = source.filter(|_| matches!(cause, Cause::Queued(_)));
+fn begin(cycle: &Cycle<'_>, work: &mut Work<'_>, variant: &VariantKey, cause: WakeCause) {
+    let source = cycle.reader.queued(work.key).map(|queue| queue.source);
+    let source = source.filter(|_| matches!(cause, WakeCause::Queued(_)));
     let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == *variant);
     if let Some(draft) = chosen {
-        draft.step(Stage::Zero, Replicas::ONE, Why::Woken { cause, source });
+        draft.step(
+            PlanStage::Zero,
+            Replicas::ONE,
+            Reason::Woken { cause, source },
+        );
     }
 }
 
@@ -261,7 +269,7 @@ fn begin(cycle: &Cycle<'_>, work: &mut Work<'_>, variant: &VariantKey, cause: Ca
 pub(super) fn start_if_free(
     cycle: &Cycle<'_>,
     work: &mut Work<'_>,
-    pools: &mut Pools,
+    pools: &mut GpuPools,
 ) -> Option<VariantKey> {
     pools.release_held(work.key);
     let wake = judge(cycle, work, Some((pools, Supply::Left)));
@@ -287,10 +295,10 @@ fn is_on_its_way(work: &Work<'_>) -> bool {
 
 /// Says of every variant at zero what keeps it there, and which pools lack what it takes.
 fn refuse(
-    drafts: &mut [Draft<'_>],
-    cause: Cause,
-    obstacles: &BTreeMap<VariantKey, Obstacle>,
-    pools: Option<&Pools>,
+    drafts: &mut [PendingDecision<'_>],
+    cause: WakeCause,
+    obstacles: &BTreeMap<VariantKey, WakeObstacle>,
+    pools: Option<&GpuPools>,
 ) {
     for draft in drafts {
         let view = draft.view;
@@ -302,36 +310,36 @@ fn refuse(
         }
         let gpus = view.template.gpus_per_replica().at_least_one();
         let lacks = |pool: &PoolFigures| {
-            pool.left.grant(gpus) < gpus || obstacle == Obstacle::NoGpusForPair
+            pool.left.grant(gpus) < gpus || obstacle == WakeObstacle::NoGpusForPair
         };
         let all = pools.map(|pools| pools.figures(&view.key.namespace, &view.accelerator));
-        let why = Why::WakeRefused {
+        let why = Reason::WakeRefused {
             cause,
             obstacle,
             gpus,
             by: all.into_iter().flatten().filter(lacks).collect(),
         };
-        draft.keep_still(Stage::Zero, why);
+        draft.keep_still(PlanStage::Zero, why);
     }
 }
 
 /// Says of variants at zero that routers were asked for their requests and did not answer.
 fn say_blind(cycle: &Cycle<'_>, work: &mut Work<'_>) {
-    let Some(why) = cycle.listener.router_failure(work.key) else {
+    let Some(why) = cycle.reader.router_failure(work.key) else {
         return;
     };
-    let why = Why::WakeSignalFailed {
+    let why = Reason::WakeSignalFailed {
         why: Arc::clone(why),
     };
     for draft in &mut work.drafts {
         if draft.count() == Replicas::ZERO {
-            draft.keep_still(Stage::Zero, why.clone());
+            draft.keep_still(PlanStage::Zero, why.clone());
         }
     }
 }
 
 /// Sends an idle model to zero, or says what keeps it.
-fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>) {
+fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let rule = ZeroRule {
         policy: work.zero,
         retention: cycle.settings.scale_to_zero.retention(work.key),
@@ -339,9 +347,9 @@ fn leave(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let members = members(cycle, work);
     let load = load_of(work.key, work.subject(cycle));
     let idle = cycle.learned.activity.idle_for(work.key, cycle.now);
-    apply(&mut work.drafts, &to_zero(&rule, &members, &load, idle));
-    let is_leaving = |draft: &Draft<'_>| draft.count() == Replicas::ZERO;
-    if load.activity() == Activity::Busy && work.drafts.iter().all(is_leaving) {
+    apply_changes(&mut work.drafts, &to_zero(&rule, &members, &load, idle));
+    let is_leaving = |draft: &PendingDecision<'_>| draft.count() == Replicas::ZERO;
+    if load.activity() == ModelActivity::Busy && work.drafts.iter().all(is_leaving) {
         // Requests came back before a scaler removed the last replicas.
         for draft in &mut work.drafts {
             draft.cancel_release();
@@ -364,10 +372,13 @@ fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMembe
         .collect()
 }
 
-fn apply(drafts: &mut [Draft<'_>], changes: &BTreeMap<VariantKey, Change<WhyZero>>) {
+fn apply_changes(
+    drafts: &mut [PendingDecision<'_>],
+    changes: &BTreeMap<VariantKey, CountChange<WhyZero>>,
+) {
     for draft in drafts {
         if let Some(change) = changes.get(&draft.view.key) {
-            draft.step(Stage::Zero, change.to, Why::Zero(change.why.clone()));
+            draft.step(PlanStage::Zero, change.to, Reason::Zero(change.why.clone()));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::policy::rounding;
 use crate::policy::units::Gpus;
-use crate::policy::whole;
 
 /// Who takes part in a share.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,14 +85,14 @@ pub fn round_shares<K: Ord + Clone>(
 ) -> BTreeMap<K, Gpus> {
     let mut rounded: BTreeMap<K, Gpus> = parts
         .iter()
-        .map(|(key, (part, cap))| (key.clone(), Gpus(whole::floor(*part)).min(*cap)))
+        .map(|(key, (part, cap))| (key.clone(), Gpus(rounding::floor(*part)).min(*cap)))
         .collect();
     let given = rounded
         .values()
         .fold(Gpus::ZERO, |sum, gpus| sum.plus(*gpus));
     let mut remainders: Vec<(f64, &K, Gpus)> = parts
         .iter()
-        .map(|(key, (part, cap))| (part - f64::from(whole::floor(*part)), key, *cap))
+        .map(|(key, (part, cap))| (part - f64::from(rounding::floor(*part)), key, *cap))
         .collect();
     remainders.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
     let mut left = total.saturating_sub(given);

@@ -19,14 +19,14 @@ use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
 use super::target_problem::TargetProblem;
 use super::units::{Gpus, Replicas};
-use super::zero::{Cause, Obstacle, WhyZero};
+use super::zero::{WakeCause, WakeObstacle, WhyZero};
 
 /// How many names a text lists before it counts the rest.
 pub(super) const LISTED: usize = 5;
 
 /// Why a stage did what it did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Why {
+pub enum Reason {
     /// Starts from the count published last.
     LastDesired,
     /// Starts from what exists, since nothing was ever published.
@@ -111,12 +111,12 @@ pub enum Why {
     /// In transition: keeps its own target.
     InTransition {
         /// All causes that hold it.
-        causes: Vec<Transition>,
+        causes: Vec<TransitionReason>,
     },
     /// A cause of transition lasted longer than its limit and no longer holds growth back.
     TransitionExpired {
         /// The causes that expired.
-        causes: Vec<Transition>,
+        causes: Vec<TransitionReason>,
     },
     /// No usable metrics: nothing is lowered.
     NoUsableMetrics {
@@ -193,7 +193,7 @@ pub enum Why {
         /// How long they have.
         lasts: Duration,
         /// Why it does not grow.
-        because: Box<Why>,
+        because: Box<Reason>,
     },
     /// What GPUs and quotas allowed.
     Limited(WhyLimited),
@@ -214,7 +214,7 @@ pub enum Why {
     /// Started from zero.
     Woken {
         /// Why.
-        cause: Cause,
+        cause: WakeCause,
         /// Who told of requests that wait.
         source: Option<QueueSource>,
     },
@@ -226,9 +226,9 @@ pub enum Why {
     /// A model at zero is to be started, and nothing that serves it may start.
     WakeRefused {
         /// Why it is to be.
-        cause: Cause,
+        cause: WakeCause,
         /// What keeps this variant.
-        obstacle: Obstacle,
+        obstacle: WakeObstacle,
         /// GPUs of one replica.
         gpus: Gpus,
         /// The pools that cannot grant them, or that nobody knows.
@@ -299,7 +299,7 @@ pub enum BoundSource {
 
 /// Why a variant is in transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Transition {
+pub enum TransitionReason {
     /// Replicas exist that are not ready, or the target's status lags behind its specification.
     Pending {
         /// How long.
@@ -329,7 +329,7 @@ pub enum Transition {
     },
 }
 
-impl Transition {
+impl TransitionReason {
     /// The cause without its numbers.
     pub fn label(self) -> &'static str {
         match self {
@@ -350,7 +350,7 @@ impl fmt::Display for BoundSource {
     }
 }
 
-impl fmt::Display for Transition {
+impl fmt::Display for TransitionReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pending {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Cycle, Work};
 use crate::policy::capacity::ServingRole;
-use crate::policy::draft::Draft;
-use crate::policy::plan::{Stage, Why};
-use crate::policy::relapse::{Fleet, Relapse};
+use crate::policy::pending_decision::PendingDecision;
+use crate::policy::plan::{PlanStage, Reason};
+use crate::policy::scale_down_memory::{FailedScaleDown, Fleet};
 use crate::policy::units::Replicas;
 
 /// Cuts releases short that lead to fleets which were not enough for as much as is held now.
@@ -22,22 +22,22 @@ pub(super) fn hold(cycle: &Cycle<'_>, work: &mut Work<'_>) {
                 break;
             };
             let failed = replicas(relapse, draft);
-            let why = Why::Relapsed {
+            let why = Reason::Relapsed {
                 replicas: failed,
                 occupancy: relapse.occupancy.0,
                 now: now.map(|now| now.0),
             };
             let to = failed.plus_one().min(draft.base());
-            draft.step(Stage::Relapse, to, why);
+            draft.step(PlanStage::Relapse, to, why);
         }
     }
 }
 
-fn role(draft: &Draft<'_>) -> ServingRole {
+fn role(draft: &PendingDecision<'_>) -> ServingRole {
     draft.view.template.role
 }
 
-fn fleet(drafts: &[Draft<'_>], of: ServingRole) -> Fleet {
+fn fleet(drafts: &[PendingDecision<'_>], of: ServingRole) -> Fleet {
     drafts
         .iter()
         .filter(|draft| role(draft) == of)
@@ -46,7 +46,7 @@ fn fleet(drafts: &[Draft<'_>], of: ServingRole) -> Fleet {
 }
 
 /// What the variant had then.
-fn replicas(relapse: &Relapse, draft: &Draft<'_>) -> Replicas {
+fn replicas(relapse: &FailedScaleDown, draft: &PendingDecision<'_>) -> Replicas {
     let known = relapse.fleet.get(&draft.view.key);
     known.copied().unwrap_or(Replicas::ZERO)
 }
@@ -54,11 +54,12 @@ fn replicas(relapse: &Relapse, draft: &Draft<'_>) -> Replicas {
 /// The cheapest variant that was to be released; one that makes the fleet more than it was then comes
 /// first.
 fn cheapest_release<'d, 'a>(
-    drafts: &'d mut [Draft<'a>],
+    drafts: &'d mut [PendingDecision<'a>],
     of: ServingRole,
-    relapse: &Relapse,
-) -> Option<&'d mut Draft<'a>> {
-    let released = |draft: &&mut Draft<'_>| role(draft) == of && draft.count() < draft.base();
+    relapse: &FailedScaleDown,
+) -> Option<&'d mut PendingDecision<'a>> {
+    let released =
+        |draft: &&mut PendingDecision<'_>| role(draft) == of && draft.count() < draft.base();
     drafts.iter_mut().filter(released).min_by_key(|draft| {
         let is_no_more = draft.base() <= replicas(relapse, draft);
         (is_no_more, draft.view.cost, draft.view.key.clone())

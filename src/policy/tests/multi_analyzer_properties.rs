@@ -9,7 +9,7 @@ use super::losses::{SIGNALS, age, lose};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::capacity::ServingRole;
 use crate::policy::document::{
-    BoundsDocument, ModelDocument, PodDocument, Reading, RouterDocument, SignalsDocument,
+    BoundsDocument, DocumentReading, ModelDocument, PodDocument, RouterDocument, SignalsDocument,
     Situation, SnapshotDocument, Span,
 };
 use crate::policy::learned::Learned;
@@ -47,10 +47,10 @@ pub(super) fn settings(text: &str) -> DynamicSettings {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the fields take it so")]
-fn reading(value: f64) -> Option<Reading> {
-    Some(Reading {
+fn reading(value: f64) -> Option<DocumentReading> {
+    Some(DocumentReading {
         value: Some(value),
-        ..Reading::default()
+        ..DocumentReading::default()
     })
 }
 

@@ -14,7 +14,7 @@ pub const CONFIRMATIONS: u32 = 3;
 
 /// A controller of our kind that has written the status of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
+pub struct StatusOwner {
     /// Its name as a field manager.
     pub manager: Arc<str>,
     /// What it holds.
@@ -36,7 +36,7 @@ pub enum Holding {
 
 /// How this controller stands towards one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Standing {
+pub enum Ownership {
     /// Nobody else claims it.
     #[default]
     Alone,
@@ -61,7 +61,7 @@ pub enum Exposure {
 
 /// What this controller knows of others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rivals {
+pub struct OwnershipConflicts {
     /// Collections in a row without a sign of life, by manager.
     silent: BTreeMap<Arc<str>, u32>,
     /// Managers that are taken for dead, with the time of their last writing.
@@ -75,7 +75,7 @@ pub struct Rivals {
     unexposed: BTreeMap<VariantKey, u32>,
 }
 
-impl Rivals {
+impl OwnershipConflicts {
     /// The managers that are taken for dead.
     pub fn retired(&self) -> BTreeSet<String> {
         self.retired.keys().map(ToString::to_string).collect()
@@ -83,7 +83,7 @@ impl Rivals {
 
     /// How `me` stands towards an object with these owners. Whoever holds the status keeps it; of
     /// several that hold it alike, the first by name does.
-    pub fn standing(&self, me: &str, variant: &VariantKey, owners: &[Owner]) -> Standing {
+    pub fn standing(&self, me: &str, variant: &VariantKey, owners: &[StatusOwner]) -> Ownership {
         let mut holders: Vec<&Arc<str>> = owners
             .iter()
             .filter(|owner| owner.holds == Holding::Status && !self.is_retired(owner))
@@ -97,15 +97,15 @@ impl Rivals {
         };
         if !is_first {
             let others = holders.into_iter().filter(|holder| &***holder != me);
-            return Standing::Behind {
+            return Ownership::Behind {
                 managers: others.cloned().collect(),
             };
         }
         let doubled = self.doubled.get(variant).copied().unwrap_or_default();
         if doubled >= CONFIRMATIONS {
-            Standing::Beside
+            Ownership::Beside
         } else {
-            Standing::Alone
+            Ownership::Alone
         }
     }
 
@@ -117,7 +117,7 @@ impl Rivals {
         }
     }
 
-    fn is_retired(&self, owner: &Owner) -> bool {
+    fn is_retired(&self, owner: &StatusOwner) -> bool {
         let retired = self.retired.get(&owner.manager);
         retired.is_some_and(|written| *written >= owner.written)
     }
@@ -202,8 +202,8 @@ mod tests {
         VariantKey::new("ns", name)
     }
 
-    fn owner(manager: &str, holds: Holding, written: i64) -> Owner {
-        Owner {
+    fn owner(manager: &str, holds: Holding, written: i64) -> StatusOwner {
+        StatusOwner {
             manager: manager.into(),
             holds,
             reports: holds == Holding::Nothing,
@@ -211,8 +211,8 @@ mod tests {
         }
     }
 
-    fn behind(managers: &[&str]) -> Standing {
-        Standing::Behind {
+    fn behind(managers: &[&str]) -> Ownership {
+        Ownership::Behind {
             managers: managers.iter().map(|name| Arc::from(*name)).collect(),
         }
     }
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn whoever_holds_the_status_keeps_it() {
         use Holding::{Nothing, Status};
-        let rivals = Rivals::default();
+        let ownership_conflicts = OwnershipConflicts::default();
         for (owners, expected) in [
-            (vec![], Standing::Alone),
-            (vec![owner("wva-b", Status, 0)], Standing::Alone),
+            (vec![], Ownership::Alone),
+            (vec![owner("wva-b", Status, 0)], Ownership::Alone),
             (vec![owner("wva-a", Status, 0)], behind(&["wva-a"])),
             (
                 vec![owner("wva-a", Status, 0), owner("wva-b", Nothing, 0)],
@@ -235,11 +235,11 @@ mod tests {
             ),
             (
                 vec![owner("wva-b", Status, 0), owner("wva-a", Nothing, 0)],
-                Standing::Alone,
+                Ownership::Alone,
             ),
             (
                 vec![owner("wva-b", Status, 0), owner("wva-c", Status, 0)],
-                Standing::Alone,
+                Ownership::Alone,
             ),
             (
                 vec![owner("wva-b", Status, 0), owner("wva-a", Status, 0)],
@@ -247,7 +247,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                rivals.standing("wva-b", &key("v"), &owners),
+                ownership_conflicts.standing("wva-b", &key("v"), &owners),
                 expected,
                 "{owners:?}"
             );
@@ -261,13 +261,13 @@ mod tests {
     #[test]
     fn one_that_shows_nothing_is_taken_for_dead_until_it_writes_again() {
         let owners = |written| [owner("wva-a", Holding::Status, written)];
-        let mut rivals = Rivals::default();
+        let mut ownership_conflicts = OwnershipConflicts::default();
         for _ in 0..CONFIRMATIONS {
             assert_eq!(
-                rivals.standing("wva-b", &key("v"), &owners(5)),
+                ownership_conflicts.standing("wva-b", &key("v"), &owners(5)),
                 behind(&["wva-a"])
             );
-            rivals = rivals.observe(
+            ownership_conflicts = ownership_conflicts.observe(
                 Some(&keys(&[])),
                 Some(&keys(&["other"])),
                 &held(5),
@@ -275,18 +275,19 @@ mod tests {
             );
         }
         assert_eq!(
-            rivals.standing("wva-b", &key("v"), &owners(5)),
-            Standing::Alone
+            ownership_conflicts.standing("wva-b", &key("v"), &owners(5)),
+            Ownership::Alone
         );
-        assert_eq!(rivals.retired(), ["wva-a".to_owned()].into());
+        assert_eq!(ownership_conflicts.retired(), ["wva-a".to_owned()].into());
         // Its last words stay its last: it is not asked for again.
-        rivals = rivals.observe(Some(&keys(&[])), None, &held(5), &keys(&["v"]));
+        ownership_conflicts =
+            ownership_conflicts.observe(Some(&keys(&[])), None, &held(5), &keys(&["v"]));
         assert_eq!(
-            rivals.standing("wva-b", &key("v"), &owners(5)),
-            Standing::Alone
+            ownership_conflicts.standing("wva-b", &key("v"), &owners(5)),
+            Ownership::Alone
         );
         assert_eq!(
-            rivals.standing("wva-b", &key("v"), &owners(6)),
+            ownership_conflicts.standing("wva-b", &key("v"), &owners(6)),
             behind(&["wva-a"])
         );
     }
@@ -294,18 +295,18 @@ mod tests {
     #[test]
     fn one_that_takes_back_what_was_taken_from_it_is_left_alone_until_the_object_has_moved() {
         let nothing = keys(&[]);
-        let silence = |rivals: &Rivals, held: &_, managed: &_| {
-            (0..2 * CONFIRMATIONS).fold(rivals.clone(), |rivals, _| {
-                rivals.observe(None, Some(&nothing), held, managed)
+        let silence = |ownership_conflicts: &OwnershipConflicts, held: &_, managed: &_| {
+            (0..2 * CONFIRMATIONS).fold(ownership_conflicts.clone(), |ownership_conflicts, _| {
+                ownership_conflicts.observe(None, Some(&nothing), held, managed)
             })
         };
-        let stands = |rivals: &Rivals, written| {
+        let stands = |ownership_conflicts: &OwnershipConflicts, written| {
             let owners = [owner("wva-a", Holding::Status, written)];
-            rivals.standing("wva-b", &key("v"), &owners)
+            ownership_conflicts.standing("wva-b", &key("v"), &owners)
         };
         let (ours, nobodys) = (keys(&["v"]), BTreeMap::new());
-        let taken = silence(&Rivals::default(), &held(5), &ours);
-        assert_eq!(stands(&taken, 5), Standing::Alone);
+        let taken = silence(&OwnershipConflicts::default(), &held(5), &ours);
+        assert_eq!(stands(&taken, 5), Ownership::Alone);
         let taken = silence(&taken, &nobodys, &ours);
 
         let back = silence(&taken, &held(9), &ours);
@@ -315,13 +316,13 @@ mod tests {
         // Labelled for the other one, and then for us again.
         let moved = silence(&back, &nobodys, &nothing);
         let again = silence(&moved, &held(9), &ours);
-        assert_eq!(stands(&again, 9), Standing::Alone);
+        assert_eq!(stands(&again, 9), Ownership::Alone);
     }
 
     #[test]
     fn one_that_shows_its_series_lives_and_blindness_proves_nothing() {
         let owners = [owner("wva-a", Holding::Status, 5)];
-        let mut rivals = Rivals::default();
+        let mut ownership_conflicts = OwnershipConflicts::default();
         for exposed in [
             Some(keys(&[])),
             Some(keys(&["v"])),
@@ -330,9 +331,14 @@ mod tests {
             None,
             None,
         ] {
-            rivals = rivals.observe(Some(&keys(&[])), exposed.as_ref(), &held(5), &keys(&["v"]));
+            ownership_conflicts = ownership_conflicts.observe(
+                Some(&keys(&[])),
+                exposed.as_ref(),
+                &held(5),
+                &keys(&["v"]),
+            );
             assert_eq!(
-                rivals.standing("wva-b", &key("v"), &owners),
+                ownership_conflicts.standing("wva-b", &key("v"), &owners),
                 behind(&["wva-a"])
             );
         }
@@ -341,13 +347,13 @@ mod tests {
     #[test]
     fn a_second_series_is_said_once_it_lasts() {
         let owners = [owner("wva-b", Holding::Status, 5)];
-        let mut rivals = Rivals::default();
+        let mut ownership_conflicts = OwnershipConflicts::default();
         for _ in 0..CONFIRMATIONS {
             assert_eq!(
-                rivals.standing("wva-b", &key("v"), &owners),
-                Standing::Alone
+                ownership_conflicts.standing("wva-b", &key("v"), &owners),
+                Ownership::Alone
             );
-            rivals = rivals.observe(
+            ownership_conflicts = ownership_conflicts.observe(
                 Some(&keys(&["v"])),
                 None,
                 &BTreeMap::new(),
@@ -355,38 +361,45 @@ mod tests {
             );
         }
         // Whoever cannot look concludes nothing.
-        rivals = rivals.observe(None, None, &BTreeMap::new(), &keys(&["v", "w"]));
+        ownership_conflicts =
+            ownership_conflicts.observe(None, None, &BTreeMap::new(), &keys(&["v", "w"]));
         assert_eq!(
-            rivals.standing("wva-b", &key("v"), &owners),
-            Standing::Beside
+            ownership_conflicts.standing("wva-b", &key("v"), &owners),
+            Ownership::Beside
         );
         assert_eq!(
-            rivals.standing("wva-b", &key("w"), &owners),
-            Standing::Alone
+            ownership_conflicts.standing("wva-b", &key("w"), &owners),
+            Ownership::Alone
         );
-        rivals = rivals.observe(Some(&keys(&[])), None, &BTreeMap::new(), &keys(&["v", "w"]));
+        ownership_conflicts = ownership_conflicts.observe(
+            Some(&keys(&[])),
+            None,
+            &BTreeMap::new(),
+            &keys(&["v", "w"]),
+        );
         assert_eq!(
-            rivals.standing("wva-b", &key("v"), &owners),
-            Standing::Alone
+            ownership_conflicts.standing("wva-b", &key("v"), &owners),
+            Ownership::Alone
         );
     }
 
     #[test]
     fn a_count_that_prometheus_lacks_is_missing_once_it_lasts() {
         let managed = keys(&["v", "w"]);
-        let look = |rivals: &Rivals, exposed: Option<&BTreeSet<VariantKey>>| {
-            rivals.observe(None, exposed, &BTreeMap::new(), &managed)
+        let look = |ownership_conflicts: &OwnershipConflicts,
+                    exposed: Option<&BTreeSet<VariantKey>>| {
+            ownership_conflicts.observe(None, exposed, &BTreeMap::new(), &managed)
         };
-        let mut rivals = Rivals::default();
+        let mut ownership_conflicts = OwnershipConflicts::default();
         for _ in 0..CONFIRMATIONS {
-            assert_eq!(rivals.exposure(&key("v")), Exposure::Assumed);
-            rivals = look(&rivals, Some(&keys(&["w"])));
+            assert_eq!(ownership_conflicts.exposure(&key("v")), Exposure::Assumed);
+            ownership_conflicts = look(&ownership_conflicts, Some(&keys(&["w"])));
             // What was not asked proves nothing.
-            rivals = look(&rivals, None);
+            ownership_conflicts = look(&ownership_conflicts, None);
         }
-        assert_eq!(rivals.exposure(&key("v")), Exposure::Missing);
-        assert_eq!(rivals.exposure(&key("w")), Exposure::Assumed);
-        rivals = look(&rivals, Some(&managed));
-        assert_eq!(rivals.exposure(&key("v")), Exposure::Assumed);
+        assert_eq!(ownership_conflicts.exposure(&key("v")), Exposure::Missing);
+        assert_eq!(ownership_conflicts.exposure(&key("w")), Exposure::Assumed);
+        ownership_conflicts = look(&ownership_conflicts, Some(&managed));
+        assert_eq!(ownership_conflicts.exposure(&key("v")), Exposure::Assumed);
     }
 }

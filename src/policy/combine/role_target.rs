@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::anchor::Anchor;
 use super::balance::View;
-use super::ballot::{Direction, Vote};
-use super::claim::{Claim, weigh};
+use super::capacity_source::CapacitySource;
+use super::claim::{CapacityClaim, weigh};
 use super::liveness::Liveness;
+use super::votes::{Vote, VoteDirection};
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Cost;
 
 /// What an optimizer is asked to do with one role of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Mandate {
+pub enum RoleTarget {
     /// Add capacity until every claim is met.
     Grow {
         /// One for each voter with a view on the role.
-        claims: Vec<Claim>,
+        claims: Vec<CapacityClaim>,
         /// The votes, in replicas of one variant.
         votes: Vec<Vote>,
         /// What the votes combine to, not rounded.
@@ -30,19 +30,19 @@ pub enum Mandate {
     /// Take capacity away while every claim leaves it.
     Release {
         /// One for each live voter with a view on the role.
-        claims: Vec<Claim>,
+        claims: Vec<CapacityClaim>,
         /// The votes, in replicas of one variant.
         votes: Vec<Vote>,
         /// What the votes combine to, not rounded.
         replicas: Option<f64>,
     },
     /// Neither.
-    Hold(Hold),
+    Hold(BlockReason),
 }
 
 /// Why a role stays as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Hold {
+pub enum BlockReason {
     /// No voter lacks capacity, and this one has none to spare.
     Vetoed {
         /// The voter.
@@ -85,7 +85,7 @@ pub enum Hold {
     /// Nobody can size the model.
     Unsized {
         /// Why.
-        anchor: Anchor,
+        anchor: CapacitySource,
     },
 }
 
@@ -98,7 +98,7 @@ pub enum Awaited {
     WarmUp,
 }
 
-impl fmt::Display for Hold {
+impl fmt::Display for BlockReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vetoed {
@@ -148,7 +148,7 @@ impl fmt::Display for Hold {
             }
             Self::NoView => f.write_str("no analyzer has a view on the role"),
             Self::Unsized { anchor } => match anchor {
-                Anchor::Ambiguous { candidates } => {
+                CapacitySource::Ambiguous { candidates } => {
                     let names: Vec<&str> = candidates.iter().map(|name| name.as_str()).collect();
                     write!(
                         f,
@@ -156,7 +156,7 @@ impl fmt::Display for Hold {
                         names.join(", ")
                     )
                 }
-                Anchor::Nobody | Anchor::Sized { .. } => {
+                CapacitySource::Nobody | CapacitySource::Sized { .. } => {
                     f.write_str("no analyzer can size the model")
                 }
             },
@@ -164,7 +164,7 @@ impl fmt::Display for Hold {
     }
 }
 
-impl Hold {
+impl BlockReason {
     /// The hold of a voter of which nobody can know yet whether it is live; `None` for others.
     pub fn unheard(analyzer: AnalyzerName, liveness: Liveness) -> Option<Self> {
         match liveness {
@@ -181,12 +181,12 @@ impl Hold {
 /// Up on any voter, down on all live ones.
 pub(super) fn decide(
     role: ServingRole,
-    anchor: &Anchor,
+    anchor: &CapacitySource,
     views: &[View<'_>],
     costs: &BTreeMap<VariantKey, Cost>,
-) -> Mandate {
-    if !matches!(anchor, Anchor::Sized { .. }) {
-        return Mandate::Hold(Hold::Unsized {
+) -> RoleTarget {
+    if !matches!(anchor, CapacitySource::Sized { .. }) {
+        return RoleTarget::Hold(BlockReason::Unsized {
             anchor: anchor.clone(),
         });
     }
@@ -197,26 +197,27 @@ pub(super) fn decide(
             .is_some_and(|balance| balance.required > 0.0)
     };
     if all.iter().any(is_short) {
-        let weighed = weigh(Direction::Up, role, &all, costs);
-        return Mandate::Grow {
+        let weighed = weigh(VoteDirection::Up, role, &all, costs);
+        return RoleTarget::Grow {
             claims: weighed.claims,
             votes: weighed.votes,
             replicas: weighed.combined,
         };
     }
-    let unheard = |view: &&View<'_>| Hold::unheard(view.seat.analyzer, view.seat.liveness);
+    let unheard =
+        |view: &&View<'_>| BlockReason::unheard(view.result.analyzer, view.result.liveness);
     if let Some(hold) = all.iter().find_map(unheard) {
-        return Mandate::Hold(hold);
+        return RoleTarget::Hold(hold);
     }
     let live: Vec<&View<'_>> = all
         .into_iter()
-        .filter(|view| view.seat.liveness == Liveness::Live)
+        .filter(|view| view.result.liveness == Liveness::Live)
         .collect();
     if let Some(hold) = obstacle(role, &live) {
-        return Mandate::Hold(hold);
+        return RoleTarget::Hold(hold);
     }
-    let weighed = weigh(Direction::Down, role, &live, costs);
-    Mandate::Release {
+    let weighed = weigh(VoteDirection::Down, role, &live, costs);
+    RoleTarget::Release {
         claims: weighed.claims,
         votes: weighed.votes,
         replicas: weighed.combined,
@@ -224,13 +225,13 @@ pub(super) fn decide(
 }
 
 /// Why a role may not shrink.
-fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<Hold> {
+fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {
     if live.is_empty() {
-        return Some(Hold::NobodyLive);
+        return Some(BlockReason::NobodyLive);
     }
-    if let Some(view) = live.iter().find(|view| view.seat.assessment.is_none()) {
-        return Some(Hold::Awaited {
-            analyzer: view.seat.analyzer,
+    if let Some(view) = live.iter().find(|view| view.result.assessment.is_none()) {
+        return Some(BlockReason::Awaited {
+            analyzer: view.result.analyzer,
         });
     }
     let mut has_view = false;
@@ -238,12 +239,12 @@ fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<Hold> {
         if let Some(balance) = view.roles.get(&role) {
             has_view = true;
             if balance.spare <= 0.0 {
-                return Some(Hold::Vetoed {
-                    analyzer: view.seat.analyzer,
+                return Some(BlockReason::Vetoed {
+                    analyzer: view.result.analyzer,
                     utilization: (balance.supply > 0.0).then(|| balance.demand / balance.supply),
                 });
             }
         }
     }
-    (!has_view).then_some(Hold::NoView)
+    (!has_view).then_some(BlockReason::NoView)
 }

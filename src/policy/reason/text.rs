@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::{Why, listed};
+use super::{Reason, listed};
 use crate::policy::router_queue::QueueSource;
-use crate::policy::zero::{Cause, wake_refused};
+use crate::policy::zero::{WakeCause, wake_refused};
 
-impl fmt::Display for Why {
+impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LastDesired => f.write_str("starts from the count published last"),
@@ -65,7 +65,7 @@ impl fmt::Display for Why {
     }
 }
 
-impl Why {
+impl Reason {
     /// What keeps a model from shrinking by percentages.
     fn fmt_shrink_obstacle(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -163,7 +163,7 @@ impl Why {
             ),
             Self::Zero(why) => write!(f, "{why}"),
             Self::Woken {
-                cause: Cause::MinimumOfOne,
+                cause: WakeCause::MinimumOfOne,
                 ..
             } => f.write_str(
                 "Preserving minimum replica on cheapest variant (scale-to-zero disabled)",
