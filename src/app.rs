@@ -31,7 +31,7 @@ use crate::policy::lease::LeaseRules;
 use crate::settings::StaticSettings;
 use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
-use crate::settings::problem::Findings;
+use crate::settings::problem::Diagnostics;
 use crate::settings::sources::Sources;
 use crate::signals::{PromApi, RouterApi};
 use crate::telemetry::LevelHandle;
@@ -77,7 +77,7 @@ pub struct Startup {
     /// Flags, environment and file, which every later generation is built from as well.
     pub fixed: Sources,
     /// What was found on the way to it, and logged.
-    pub findings: Findings,
+    pub diagnostics: Diagnostics,
 }
 
 /// Runs the controller until `shutdown` resolves or the tree gives up.
@@ -232,7 +232,7 @@ impl Wiring {
         Self {
             shared: SharedState::new(clock, mirrors, startup.generation.clone(), series)
                 .named(Arc::from(manager(&statics)))
-                .with_reported_findings(&startup.findings),
+                .with_reported_findings(&startup.diagnostics),
             plans: Slot::new(waker(&addresses.emitter, || {
                 emitter::EmitterMessage::PlanReady
             })),

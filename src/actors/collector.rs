@@ -229,7 +229,8 @@ impl Collector {
     fn settings(&self, in_force: &InForce) -> CollectionSettings {
         let dynamic = &in_force.generation.dynamic;
         CollectionSettings {
-            appetite: mutations::allowing(&self.shared.mutations, dynamic).appetite(),
+            required_signals: mutations::allowing(&self.shared.mutations, dynamic)
+                .required_signals(),
             freshness: dynamic.freshness,
             namespace: self.namespace.clone(),
             deadline: in_force.schedule.query_deadline(),

@@ -15,10 +15,12 @@ use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::filter::{ConfigReach, Tracking, WatchScope};
 use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
-use crate::settings::generation::{Change, Generation, Transition, start, transition};
-use crate::settings::problem::{Findings, Notice, Problem, Weight};
+use crate::settings::generation::{
+    Generation, GenerationTransition, SettingChange, start, transition,
+};
+use crate::settings::problem::{Diagnostics, Problem, Severity, Warning};
 use crate::settings::rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
-use crate::settings::schema::{self, State};
+use crate::settings::schema::{self, SettingState};
 use crate::settings::sources::Sources;
 use crate::telemetry::LevelHandle;
 
@@ -48,7 +50,7 @@ pub enum ConfigSource {
 pub struct ReportedFindings {
     /// Version of the main ConfigMap and the edits of it that were refused.
     pub refused: Option<(Arc<str>, Vec<Rejected>)>,
-    findings: Findings,
+    diagnostics: Diagnostics,
     /// Lines that the log has, of what is found now.
     logged: BTreeSet<String>,
     /// What the last event on each ConfigMap said.
@@ -57,16 +59,16 @@ pub struct ReportedFindings {
 
 impl ReportedFindings {
     /// What the start has logged.
-    pub fn at_start(findings: &Findings) -> Self {
+    pub fn at_start(diagnostics: &Diagnostics) -> Self {
         Self {
-            logged: lines(findings).collect(),
+            logged: lines(diagnostics).collect(),
             ..Self::default()
         }
     }
 
     /// What is refused now, in words for the readiness page.
     pub fn refusals(&self) -> Option<String> {
-        let (first, rest) = self.findings.problems.split_first()?;
+        let (first, rest) = self.diagnostics.problems.split_first()?;
         let more = match rest.len() {
             0 => String::new(),
             more => format!("; and {more} more, see the log"),
@@ -85,11 +87,11 @@ impl ReportedFindings {
 #[derive(Debug)]
 pub enum ConfigEffect {
     /// Put a generation in force, and log what changed.
-    Publish(Generation, Vec<Change>),
+    Publish(Generation, Vec<SettingChange>),
     /// Refuse edits of immutable keys.
     Refuse(Vec<Rejected>),
     /// Say what was found on the way.
-    Report(Findings),
+    Report(Diagnostics),
 }
 
 /// The machine behind the role.
@@ -137,7 +139,7 @@ impl Config {
     }
 
     /// All sources as they are now, or `None` while ConfigMaps have not been listed.
-    fn sources(&self) -> Option<(Sources, Vec<Notice>)> {
+    fn sources(&self) -> Option<(Sources, Vec<Warning>)> {
         let objects = self.shared.mirrors.all_config_maps()?;
         let in_force = self.shared.settings.load();
         let names = &in_force.generation.statics.config_maps;
@@ -182,13 +184,13 @@ impl Config {
             return;
         };
         let current = self.shared.settings.load();
-        let Transition {
+        let GenerationTransition {
             next,
             changes,
             rejected,
-            mut findings,
+            mut diagnostics,
         } = transition(&current.generation, &sources);
-        findings.notices.extend(notices);
+        diagnostics.notices.extend(notices);
         let again = self.shared.mutations.has(Mutation::GenerationRepeated);
         let again = again.then(|| {
             let mut again = current.generation.clone();
@@ -202,10 +204,10 @@ impl Config {
             effects.push(ConfigEffect::Publish(next, changes));
         }
         effects.push(ConfigEffect::Refuse(rejected));
-        effects.push(ConfigEffect::Report(findings));
+        effects.push(ConfigEffect::Report(diagnostics));
     }
 
-    fn publish(&self, now: Moment, generation: Generation, changes: Vec<Change>) {
+    fn publish(&self, now: Moment, generation: Generation, changes: Vec<SettingChange>) {
         let schedule = self.shared.settings.load().schedule;
         let schedule = schedule.with_interval(now, generation.dynamic.interval);
         let in_force = Arc::new(InForce {
@@ -299,25 +301,25 @@ impl Config {
         self.connections.events.throw_always(now, event);
     }
 
-    fn report(&self, findings: &Findings) {
-        if self.shared.told().findings == *findings {
+    fn report(&self, diagnostics: &Diagnostics) {
+        if self.shared.told().diagnostics == *diagnostics {
             return;
         }
         let logged = {
             let mut told = self.shared.told();
-            told.findings = findings.clone();
-            std::mem::replace(&mut told.logged, lines(findings).collect())
+            told.diagnostics = diagnostics.clone();
+            std::mem::replace(&mut told.logged, lines(diagnostics).collect())
         };
         self.shared.series.config.entries_invalid.reset();
-        for ((purpose, namespace), count) in findings.invalid_entries() {
+        for ((purpose, namespace), count) in diagnostics.invalid_entries() {
             let place = namespace.as_deref().unwrap_or("");
             let gauge = &self.shared.series.config.entries_invalid;
             gauge
                 .with_label_values(&[purpose.as_str(), place])
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.tell(&findings.problems, &logged);
-        for remark in &findings.notices {
+        self.tell(&diagnostics.problems, &logged);
+        for remark in &diagnostics.notices {
             if !logged.contains(&remark.to_string()) {
                 log_notice(remark);
             }
@@ -369,23 +371,23 @@ impl Config {
 }
 
 /// The state of a setting that does not act, or not yet.
-fn effectless(key: &str) -> Option<State> {
+fn effectless(key: &str) -> Option<SettingState> {
     let spec = schema::all().find(|spec| spec.name == key)?;
-    (spec.state != State::Active).then_some(spec.state)
+    (spec.state != SettingState::Active).then_some(spec.state)
 }
 
 /// Writes the line of a notice.
-pub fn log_notice(remark: &Notice) {
-    match remark.weight() {
-        Weight::Mistake | Weight::Warning => tracing::warn!(%remark, "about settings"),
-        Weight::Remark => tracing::info!(%remark, "about settings"),
+pub fn log_notice(remark: &Warning) {
+    match remark.severity() {
+        Severity::Mistake | Severity::Warning => tracing::warn!(%remark, "about settings"),
+        Severity::Remark => tracing::info!(%remark, "about settings"),
     }
 }
 
 /// Everything that a start or a review says in the log.
-fn lines(findings: &Findings) -> impl Iterator<Item = String> {
-    let problems = findings.problems.iter().map(Problem::subject);
-    problems.chain(findings.notices.iter().map(ToString::to_string))
+fn lines(diagnostics: &Diagnostics) -> impl Iterator<Item = String> {
+    let problems = diagnostics.problems.iter().map(Problem::subject);
+    problems.chain(diagnostics.notices.iter().map(ToString::to_string))
 }
 
 fn notice(
@@ -429,7 +431,7 @@ impl StateMachine for Config {
                 self.publish(cx.now(), generation, changes)
             }
             ConfigEffect::Refuse(rejected) => self.refuse(&rejected),
-            ConfigEffect::Report(findings) => self.report(&findings),
+            ConfigEffect::Report(diagnostics) => self.report(&diagnostics),
         }
     }
 }

@@ -40,7 +40,7 @@ use crate::policy::snapshot::{
 use crate::policy::units::Replicas;
 use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
-use crate::settings::problem::Findings;
+use crate::settings::problem::Diagnostics;
 use crate::signals::Evaluations;
 
 /// Kinds without which nothing can be decided; the others make a difference only when they are there.
@@ -161,8 +161,8 @@ impl SharedState {
 
     /// The same, after a start that has logged these findings.
     #[must_use]
-    pub fn with_reported_findings(self, findings: &Findings) -> Self {
-        *self.told() = ReportedFindings::at_start(findings);
+    pub fn with_reported_findings(self, diagnostics: &Diagnostics) -> Self {
+        *self.told() = ReportedFindings::at_start(diagnostics);
         self
     }
 

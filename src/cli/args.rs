@@ -2,8 +2,8 @@
 
 pub use crate::settings::help::help as help_text;
 use crate::settings::schema::{self, Spec};
-use crate::settings::value::Kind;
-use crate::settings::{Flags, GivenFlag};
+use crate::settings::value::ValueKind;
+use crate::settings::{FlagValues, GivenFlag};
 
 use super::usage;
 
@@ -11,7 +11,7 @@ use super::usage;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     /// Flags that are settings.
-    pub flags: Flags,
+    pub flags: FlagValues,
     /// What to do with them.
     pub action: Action,
 }
@@ -80,7 +80,7 @@ where
 {
     let mut parser = Parser {
         parsed: Arguments {
-            flags: Flags::default(),
+            flags: FlagValues::default(),
             action: Action::Run,
         },
         errors: Vec::new(),
@@ -143,7 +143,7 @@ impl Parser {
     ) {
         let text = match (value, spec.kind) {
             (Some(value), _) => Some(value),
-            (None, Kind::Bool) => {
+            (None, ValueKind::Bool) => {
                 self.switch = Some(dashed(flag));
                 Some("true".to_owned())
             }

@@ -8,7 +8,7 @@ use clap_complete::{Shell, generate};
 use super::usage::{Given, read};
 use super::{crds, misused, plan, print};
 use crate::settings::schema::{self, Spec};
-use crate::settings::value::Kind;
+use crate::settings::value::ValueKind;
 
 /// Prints the completion script of a shell
 #[derive(Debug, Parser)]
@@ -96,8 +96,8 @@ fn setting(spec: &'static Spec, flag: &'static str) -> Arg {
     };
     let arg = arg.help(spec.meaning);
     match spec.kind {
-        Kind::Bool => arg.action(ArgAction::SetTrue),
-        Kind::Path => arg.value_hint(ValueHint::FilePath),
+        ValueKind::Bool => arg.action(ArgAction::SetTrue),
+        ValueKind::Path => arg.value_hint(ValueHint::FilePath),
         _ => arg.value_hint(ValueHint::Other),
     }
 }

@@ -20,12 +20,12 @@ use crate::kit::{ActorRegistry, ExitReason, Kit};
 use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
 use crate::settings::generation::Generation;
 use crate::settings::layers::resolve;
-use crate::settings::logging::LogFormat;
-use crate::settings::print::{Report, changed};
+use crate::settings::logging::LogFormatSetting;
+use crate::settings::print::{SettingsReport, changed};
 use crate::settings::problem::Layer;
 use crate::settings::schema;
-use crate::settings::statics::{PrometheusSettings, StaticSettings};
-use crate::settings::{Findings, MainConfigMap, Sources, Start, locate_main, start};
+use crate::settings::statics::{PrometheusConnection, StaticSettings};
+use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
     DEFAULT_RESPONSE_LIMIT, HttpPrometheus, HttpRouters, PlainHttp, PromApi, RouterApi, Secret,
     TlsSettings, TokenSource, Verification,
@@ -54,7 +54,7 @@ pub fn run(
     let is_misused = !unusable.is_empty() || refused.any(|error| error.origin.layer == Layer::Flag);
     // Of the errors those of the command line decide on the exit code.
     let refuse = if is_misused { misused } else { fail };
-    let report = Report::new(&resolution, &sources);
+    let report = SettingsReport::new(&resolution, &sources);
     if let Action::PrintConfig(format) = arguments.action {
         return print_config(report, &sources, errors, format, refuse);
     }
@@ -97,7 +97,7 @@ fn sources(
 
 /// Shows the settings, and exits as a start with them would.
 fn print_config(
-    mut report: Report,
+    mut report: SettingsReport,
     sources: &Sources,
     errors: Vec<String>,
     format: PrintFormat,
@@ -133,7 +133,7 @@ fn print_config(
 /// What a start with these sources alone refuses: values that are wrong or missing, contradictions, and
 /// what Prometheus cannot be reached with.
 fn refused_at_start(sources: &Sources) -> Vec<String> {
-    let Start { generation, .. } = match started(sources) {
+    let FirstGeneration { generation, .. } = match started(sources) {
         Ok(started) => started,
         Err(errors) => return errors,
     };
@@ -145,7 +145,7 @@ fn refused_at_start(sources: &Sources) -> Vec<String> {
 }
 
 /// The first generation; where it is refused, files that are missing are named as well.
-fn started(sources: &Sources) -> Result<Start, Vec<String>> {
+fn started(sources: &Sources) -> Result<FirstGeneration, Vec<String>> {
     start(sources).map_err(|errors| {
         let mut errors = texts(&errors);
         errors.extend(missing_files(sources));
@@ -167,22 +167,22 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
         .map_err(|error| vec![error.to_string()])?;
     let mut sources = fixed.clone();
     read_config_maps(&kube, &mut sources).await?;
-    let Start {
+    let FirstGeneration {
         generation,
-        findings,
+        diagnostics,
     } = started(&sources)?;
     let statics = Arc::clone(&generation.statics);
     let prometheus = prometheus(&statics).map_err(|errors| texts(&errors))?;
     let format = match statics.log_format {
-        LogFormat::Json => telemetry::LogFormat::Json,
-        LogFormat::Text => telemetry::LogFormat::Text,
+        LogFormatSetting::Json => telemetry::LogFormat::Json,
+        LogFormatSetting::Text => telemetry::LogFormat::Text,
     };
     let levels = telemetry::install(format, generation.dynamic.log_level.as_str())
         .map_err(|error| vec![error.to_string()])?;
     let seed = SeedTree::from_entropy();
     let identity = identity(&fixed, &seed);
     announce(&generation, &identity);
-    tell(&findings);
+    tell(&diagnostics);
     let kit = Kit {
         clock: Clock::real(),
         seed,
@@ -199,7 +199,7 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
     let startup = Startup {
         generation,
         fixed,
-        findings,
+        diagnostics,
     };
     Ok((env, startup))
 }
@@ -264,11 +264,11 @@ fn conclude(end: Result<ExitReason, prometheus::Error>) -> ExitCode {
     }
 }
 
-fn tell(findings: &Findings) {
-    for problem in &findings.problems {
+fn tell(diagnostics: &Diagnostics) {
+    for problem in &diagnostics.problems {
         tracing::error!(%problem, "setting refused");
     }
-    for notice in &findings.notices {
+    for notice in &diagnostics.notices {
         log_notice(notice);
     }
 }
@@ -317,7 +317,7 @@ async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), 
 fn prometheus(
     statics: &StaticSettings,
 ) -> Result<Arc<dyn PromApi>, Vec<crate::signals::InvalidPrometheusSettings>> {
-    let PrometheusSettings {
+    let PrometheusConnection {
         base_url,
         allow_http,
         bearer_token,

@@ -76,7 +76,7 @@ fn start_up_cases() {
             assert_eq!(&shown(key), value, "{}: {key}", case.id);
         }
         let reported: Vec<&str> = started
-            .findings
+            .diagnostics
             .problems
             .iter()
             .filter_map(|problem| match problem {

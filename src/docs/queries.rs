@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::settings::Appetite;
+use crate::settings::RequiredSignals;
 use crate::signals::published::Question;
 use crate::signals::query::{HISTORY_QUERIES, MAX_QUERIES, QueryName};
 
@@ -11,7 +11,7 @@ use crate::signals::query::{HISTORY_QUERIES, MAX_QUERIES, QueryName};
 fn every_document_states_the_same_number_of_queries() {
     let most = MAX_QUERIES;
     let ownership_conflicts = Question::ALL.len();
-    let by_percentages = QueryName::wanted(Appetite::Saturation).count();
+    let by_percentages = QueryName::wanted(RequiredSignals::Saturation).count();
     assert_eq!(HISTORY_QUERIES, 1);
     let stated = [
         (

@@ -21,7 +21,7 @@ use crate::policy::record::GaugeValues;
 use crate::policy::units::Replicas;
 use crate::policy::zero::WakeObstacle;
 use crate::settings::queueing_model::ANALYZER_NAME;
-use crate::settings::saturation::Analysis;
+use crate::settings::saturation::SaturationMethod;
 use crate::settings::{DynamicSettings, Generation};
 
 mod facts;
@@ -395,7 +395,7 @@ fn analyzer_name(settings: &DynamicSettings) -> &'static str {
         "hybrid"
     } else if settings.queueing_model.selected() {
         ANALYZER_NAME
-    } else if policy.analysis == Analysis::Tokens {
+    } else if policy.analysis == SaturationMethod::Tokens {
         "saturation"
     } else {
         "saturation-percentage"

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_yaml::{Mapping, Value};
 
 use super::nearest::with_suggestion;
-use super::problem::{Notice, Weight};
+use super::problem::{Severity, Warning};
 use super::sources::{Data, PolicySources, Sources};
 use super::yaml::{MAX_TEXT, YamlError, check_bounds};
 use super::{DynamicSettings, start};
@@ -62,10 +62,11 @@ pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     let started = start(&sources)
         .map_err(|errors| errors.iter().map(|error| said(error)).collect::<Vec<_>>())?;
     // Nothing is in force instead: there is no plan.
-    let problems = started.findings.problems.iter();
+    let problems = started.diagnostics.problems.iter();
     let mut errors: Vec<BundleError> = problems.map(|problem| said(&problem.subject())).collect();
-    let is_mistake = |notice: &&Notice| notice.weight() == Weight::Mistake;
-    let (mistakes, notes): (Vec<_>, Vec<_>) = started.findings.notices.iter().partition(is_mistake);
+    let is_mistake = |notice: &&Warning| notice.severity() == Severity::Mistake;
+    let (mistakes, notes): (Vec<_>, Vec<_>) =
+        started.diagnostics.notices.iter().partition(is_mistake);
     errors.extend(mistakes.into_iter().map(|mistake| said(mistake)));
     if errors.is_empty() {
         Ok(Bundle {
@@ -258,7 +259,7 @@ fn take(
 mod tests {
     use super::*;
     use crate::policy::key::ModelKey;
-    use crate::settings::Appetite;
+    use crate::settings::RequiredSignals;
 
     #[test]
     fn a_position_is_told_in_a_text_that_somebody_wrote() {
@@ -319,27 +320,30 @@ namespaces:
     fn no_more_signals_are_needed_than_decisions_rest_on() {
         let tokens = "saturation: {default: {analyzerName: saturation}}";
         let one_model = "namespaces: {a: {saturation: {x: {model_id: m, namespace: a, analyzerName: saturation}}}}";
-        for (text, appetite) in [
-            ("", Appetite::Saturation),
+        for (text, required_signals) in [
+            ("", RequiredSignals::Saturation),
             (
                 "saturation: {default: {kvCacheThreshold: 0.7}}",
-                Appetite::Saturation,
+                RequiredSignals::Saturation,
             ),
-            ("WVA_SCALE_TO_ZERO: true", Appetite::Use),
+            ("WVA_SCALE_TO_ZERO: true", RequiredSignals::Use),
             (
                 "scaleToZero: {default: {enable_scale_to_zero: true}}",
-                Appetite::Use,
+                RequiredSignals::Use,
             ),
-            (tokens, Appetite::Everything),
-            (one_model, Appetite::Everything),
+            (tokens, RequiredSignals::Everything),
+            (one_model, RequiredSignals::Everything),
             (
                 "queueingModel: {default: {sloMultiplier: 4}}",
-                Appetite::Everything,
+                RequiredSignals::Everything,
             ),
-            ("EXPERIMENTAL_PROACTIVE_MODEL: true", Appetite::Everything),
+            (
+                "EXPERIMENTAL_PROACTIVE_MODEL: true",
+                RequiredSignals::Everything,
+            ),
         ] {
             let settings = read_bundle(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-            assert_eq!(settings.appetite(), appetite, "{text}");
+            assert_eq!(settings.required_signals(), required_signals, "{text}");
         }
     }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::problem::Notice;
+use super::problem::Warning;
 use super::schema;
 use super::sources::{Data, MainConfigMap, PolicySources, Sources};
-use super::values::Values;
+use super::values::SettingValues;
 
 /// What a ConfigMap is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ impl ConfigMapNames {
     pub const SCALE_TO_ZERO: &'static str = "wva-model-scale-to-zero-config";
 
     /// The names that the settings say.
-    pub fn of(values: &Values) -> Self {
+    pub fn of(values: &SettingValues) -> Self {
         Self {
             main: values.name(&schema::CONFIG_MAP_NAME),
             saturation: values.name(&schema::SATURATION_CONFIG_MAP_NAME),
@@ -145,7 +145,7 @@ pub fn gather<'a>(
     system_namespace: &str,
     may_override: impl Fn(&str) -> bool,
     config_maps: impl IntoIterator<Item = ConfigMapView<'a>>,
-) -> Vec<Notice> {
+) -> Vec<Warning> {
     let mut found: BTreeMap<(Purpose, &str), BTreeMap<&str, &Data>> = BTreeMap::new();
     for view in config_maps {
         let Some(purpose) = names.purpose(view.name) else {
@@ -199,7 +199,7 @@ fn choose(
     purpose: Purpose,
     namespace: &str,
     candidates: &BTreeMap<&str, &Data>,
-    notices: &mut Vec<Notice>,
+    notices: &mut Vec<Warning>,
 ) -> Option<Data> {
     let mut chosen = None;
     let mut in_force = names.current(purpose);
@@ -213,7 +213,7 @@ fn choose(
             chosen = Some((*data).clone());
         }
         if name != names.current(purpose) {
-            notices.push(Notice::OlderConfigMap {
+            notices.push(Warning::OlderConfigMap {
                 purpose,
                 namespace: Arc::from(namespace),
                 name: name.to_owned(),

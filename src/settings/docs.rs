@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::schema::{self, Change, Group, Reach, Spec, State};
-use super::yaml::Field;
+use super::schema::{self, Mutability, Reach, SettingGroup, SettingState, Spec};
+use super::yaml::DocumentField;
 use super::{queueing_model, saturation, scale_to_zero, service_class};
 
 const INTRODUCTION: &str = "\
@@ -51,7 +51,7 @@ field: [thresholds](../saturation-scaling-config.md#fields).
 ";
 
 /// The fields of each policy ConfigMap, by the title of its section.
-const SECTIONS: [(&str, &[Field]); 4] = [
+const SECTIONS: [(&str, &[DocumentField]); 4] = [
     ("Saturation", saturation::FIELDS),
     ("Scale to zero", scale_to_zero::FIELDS),
     ("Queueing model", queueing_model::FIELDS),
@@ -61,7 +61,7 @@ const SECTIONS: [(&str, &[Field]); 4] = [
 /// The whole page.
 pub fn page() -> String {
     let mut text = INTRODUCTION.to_owned();
-    for group in Group::ALL {
+    for group in SettingGroup::ALL {
         write!(
             text,
             "\n## {}\n\n| Key | Flags | Other names | Type | Default | Live | State | Meaning | \
@@ -107,8 +107,8 @@ fn row(spec: &Spec) -> String {
         default => code(default),
     };
     let live = match spec.change {
-        Change::Live => "yes",
-        Change::Static => "no",
+        Mutability::Live => "yes",
+        Mutability::Static => "no",
     };
     format!(
         "| {key} | {} | {} | {} | {default} | {live} | {} | {} | {} |\n",
@@ -121,7 +121,7 @@ fn row(spec: &Spec) -> String {
     )
 }
 
-fn push_fields(text: &mut String, parent: &str, fields: &[Field]) {
+fn push_fields(text: &mut String, parent: &str, fields: &[DocumentField]) {
     for field in fields {
         let path = format!("{parent}{}", field.name);
         let also: Vec<String> = field.also.iter().map(|name| code(name)).collect();
@@ -134,10 +134,10 @@ fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
-fn word(state: State) -> &'static str {
+fn word(state: SettingState) -> &'static str {
     match state {
-        State::Active => "active",
-        State::Inert => "inert",
+        SettingState::Active => "active",
+        SettingState::Inert => "inert",
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     /// Paths of fields, in the order of the parser's table.
-    fn paths(parent: &str, fields: &[Field]) -> Vec<String> {
+    fn paths(parent: &str, fields: &[DocumentField]) -> Vec<String> {
         let all = fields.iter().flat_map(|field| {
             let path = format!("{parent}{}", field.name);
             let below = paths(&format!("{path}."), field.fields);

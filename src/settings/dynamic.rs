@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::advice::{in_vain, unserved};
+use super::lints::{ineffective_settings, unused_entries};
 use super::logging::LogLevel;
-use super::problem::{Findings, Instead, Notice, Problem, SettingError};
+use super::problem::{Diagnostics, FallbackApplied, Problem, SettingError, Warning};
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
 use super::saturation::{BandUse, SaturationLayers};
 use super::scale_to_zero::ScaleToZeroLayers;
@@ -14,8 +14,8 @@ use super::selector::LabelSelector;
 use super::service_class::ServiceClasses;
 use super::sources::Sources;
 use super::statics::StaticSettings;
-use super::value::Refusal;
-use super::values::{Resolved, Values};
+use super::value::InvalidValue;
+use super::values::{Resolved, SettingValues};
 use crate::policy::key::ModelKey;
 use crate::policy::reuse::Reuse;
 use crate::policy::signal::FreshnessBands;
@@ -57,7 +57,7 @@ pub struct DynamicSettings {
 
 /// Which signals decisions need; each level includes the ones before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Appetite {
+pub enum RequiredSignals {
     /// Shares of KV cache in use and queue lengths.
     Saturation,
     /// Besides, whether models are in use at all, for those that may go to zero.
@@ -121,17 +121,17 @@ impl DynamicSettings {
     /// Types the live values and reads the policy ConfigMaps. An entry that is refused keeps its
     /// content of `previous`.
     pub(super) fn build(
-        values: &Values,
+        values: &SettingValues,
         statics: &StaticSettings,
         sources: &Sources,
         previous: Option<&Self>,
-        findings: &mut Findings,
+        diagnostics: &mut Diagnostics,
     ) -> Self {
-        let freshness = freshness(values, previous.map(|before| before.freshness), findings);
+        let freshness = freshness(values, previous.map(|before| before.freshness), diagnostics);
         let queueing_model = QueueingModelLayers::read(
             &sources.queueing_model,
             previous.map(|settings| &settings.queueing_model),
-            findings,
+            diagnostics,
         );
         let band = if statics.proactive_model || queueing_model.selected() {
             BandUse::Everywhere
@@ -160,22 +160,22 @@ impl DynamicSettings {
                 &sources.saturation,
                 band,
                 previous.map(|settings| &settings.saturation),
-                findings,
+                diagnostics,
             ),
             scale_to_zero: ScaleToZeroLayers::read(
                 &sources.scale_to_zero,
                 statics.scale_to_zero_by_default,
                 previous.map(|settings| &settings.scale_to_zero),
-                findings,
+                diagnostics,
             ),
             queueing_model,
             service_classes: ServiceClasses::read(
                 sources.service_classes.as_ref(),
                 previous.map(|settings| &settings.service_classes),
-                findings,
+                diagnostics,
             ),
         };
-        findings.notices.extend(in_vain(&settings));
+        diagnostics.notices.extend(ineffective_settings(&settings));
         settings
     }
 
@@ -190,18 +190,18 @@ impl DynamicSettings {
     }
 
     /// What is said of models that nobody serves, entry by entry.
-    pub fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Notice> {
-        unserved(self, served)
+    pub fn unused_entries(&self, served: &BTreeSet<ModelKey>) -> Vec<Warning> {
+        unused_entries(self, served)
     }
 
     /// Which signals the decisions need.
-    pub fn appetite(&self) -> Appetite {
+    pub fn required_signals(&self) -> RequiredSignals {
         if self.sizes_models() {
-            Appetite::Everything
+            RequiredSignals::Everything
         } else if self.any_to_zero() {
-            Appetite::Use
+            RequiredSignals::Use
         } else {
-            Appetite::Saturation
+            RequiredSignals::Saturation
         }
     }
 
@@ -251,7 +251,7 @@ impl DynamicSettings {
 impl Default for DynamicSettings {
     /// What is in force when no source states anything.
     fn default() -> Self {
-        let values = Values::default();
+        let values = SettingValues::default();
         Self {
             interval: values.duration(&schema::GLOBAL_OPT_INTERVAL),
             freshness: FreshnessBands::default(),
@@ -285,7 +285,7 @@ impl Default for TransitionLimits {
 /// Metrics are never collected more often.
 const SHORTEST_FETCH: Duration = Duration::from_secs(1);
 
-fn cache(values: &Values) -> CacheSettings {
+fn cache(values: &SettingValues) -> CacheSettings {
     let fetch_interval = values.duration(&schema::CACHE_FETCH_INTERVAL);
     let max_samples = values.count(&schema::CACHE_MAX_SIZE);
     CacheSettings {
@@ -297,7 +297,7 @@ fn cache(values: &Values) -> CacheSettings {
 }
 
 /// Verbosity 0 adds nothing, also to a level below info.
-fn log_level(values: &Values) -> LogLevel {
+fn log_level(values: &SettingValues) -> LogLevel {
     let level = values.log_level(&schema::LOG_LEVEL);
     match values.count(&schema::VERBOSITY) {
         0 => level,
@@ -308,9 +308,9 @@ fn log_level(values: &Values) -> LogLevel {
 /// The ages that samples are judged by. Out of order they would leave a band empty: they are refused
 /// together, and those in force before stay.
 fn freshness(
-    values: &Values,
+    values: &SettingValues,
     previous: Option<FreshnessBands>,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> FreshnessBands {
     let ordered = [
         &schema::CACHE_FRESH_THRESHOLD,
@@ -330,16 +330,18 @@ fn freshness(
             key: lower.name,
             value: value.to_string(),
             origin,
-            refusal: Refusal::new(
+            refusal: InvalidValue::new(
                 format!("it is above {}, which is {limit}", upper.name),
                 format!("write at most {limit}, or raise {}", upper.name),
             ),
         };
         let instead = match previous {
-            Some(_) => Instead::Previous,
-            None => Instead::Below,
+            Some(_) => FallbackApplied::Previous,
+            None => FallbackApplied::Below,
         };
-        findings.problems.push(Problem::Setting { error, instead });
+        diagnostics
+            .problems
+            .push(Problem::Setting { error, instead });
     }
     if is_ordered {
         FreshnessBands {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::schema::{self, Group, Reach, Spec, State};
-use super::value::Kind;
+use super::schema::{self, Reach, SettingGroup, SettingState, Spec};
+use super::value::ValueKind;
 
 const INTRODUCTION: &str = "\
 Usage: wva controller [flags]
@@ -25,7 +25,7 @@ unit: 90s, 1m30s, 1.5h. Settings marked (live) follow the ConfigMap while runnin
 /// The whole text.
 pub fn help() -> String {
     let mut text = INTRODUCTION.to_owned();
-    for group in Group::ALL {
+    for group in SettingGroup::ALL {
         write!(text, "\n{}:\n", group.title()).unwrap_or_default();
         for spec in schema::all().filter(|spec| spec.group == *group) {
             text.push_str(&entry(spec));
@@ -36,7 +36,7 @@ pub fn help() -> String {
 
 fn entry(spec: &Spec) -> String {
     let mut names: Vec<String> = spec.flags.iter().map(|flag| dashed(flag)).collect();
-    if let (Some(first), false) = (names.first_mut(), spec.kind == Kind::Bool) {
+    if let (Some(first), false) = (names.first_mut(), spec.kind == ValueKind::Bool) {
         *first = format!("{first} <{}>", spec.kind.as_str());
     }
     if spec.reach != Reach::Flag {
@@ -46,10 +46,10 @@ fn entry(spec: &Spec) -> String {
     if !spec.default.is_empty() {
         write!(text, " Default {}.", spec.default).unwrap_or_default();
     }
-    if spec.change == schema::Change::Live {
+    if spec.change == schema::Mutability::Live {
         text.push_str(" (live)");
     }
-    if spec.state != State::Active {
+    if spec.state != SettingState::Active {
         write!(text, " ({})", spec.state).unwrap_or_default();
     }
     text.push('\n');
@@ -78,7 +78,7 @@ mod tests {
                 assert!(text.contains(&dashed(flag)), "{flag}");
             }
         }
-        for group in Group::ALL {
+        for group in SettingGroup::ALL {
             assert_eq!(text.matches(&format!("\n{}:\n", group.title())).count(), 1);
         }
         assert!(text.contains("  -v <number>, V\n"), "{text}");

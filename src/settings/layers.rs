@@ -6,11 +6,11 @@ use std::collections::btree_map::Entry;
 
 use super::namespace::shortened;
 use super::nearest::nearest;
-use super::problem::{Findings, Instead, Layer, Notice, Origin, Problem, SettingError};
-use super::schema::{self, Change, Reach, Spec, State};
+use super::problem::{Diagnostics, FallbackApplied, Layer, Origin, Problem, SettingError, Warning};
+use super::schema::{self, Mutability, Reach, SettingState, Spec};
 use super::sources::{Data, MainConfigMap, Sources};
-use super::value::{Refusal, Value};
-use super::values::{Resolved, Values};
+use super::value::{InvalidValue, Value};
+use super::values::{Resolved, SettingValues};
 use super::yaml::flat_yaml;
 
 /// Key of a main ConfigMap that holds further keys as one YAML document, as the original's chart
@@ -24,27 +24,27 @@ const MAX_UNKNOWN: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Resolution {
     /// A value for every setting.
-    pub values: Values,
+    pub values: SettingValues,
     /// What forbids to start.
     pub fatal: Vec<SettingError>,
     /// What is refused or worth a line without forbidding it.
-    pub findings: Findings,
+    pub diagnostics: Diagnostics,
 }
 
 /// Resolves every setting. Without `previous` this is a start: a live value of the ConfigMap that is
 /// not accepted takes the layer below, and everything else that is not accepted is fatal. With
 /// `previous` static settings keep their value, and so does a live one whose new text is refused.
-pub fn resolve(sources: &Sources, previous: Option<&Values>) -> Resolution {
+pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolution {
     let mut resolver = Resolver {
         previous,
         values: previous.cloned().unwrap_or_default(),
         fatal: Vec::new(),
-        findings: Findings::default(),
+        diagnostics: Diagnostics::default(),
     };
     let base = match base_texts(sources) {
         Ok(base) => base,
         Err(error) if previous.is_some() => {
-            resolver.report(error, Instead::Previous);
+            resolver.report(error, FallbackApplied::Previous);
             return resolver.finish();
         }
         Err(error) => {
@@ -58,29 +58,29 @@ pub fn resolve(sources: &Sources, previous: Option<&Values>) -> Resolution {
         Texts::new(base.layer, &base.texts),
     ];
     for spec in schema::all() {
-        if previous.is_none() || spec.change == Change::Live {
+        if previous.is_none() || spec.change == Mutability::Live {
             resolver.resolve(spec, &layers);
         }
     }
-    resolver.strangers(&base);
+    resolver.unknown_keys(&base);
     if previous.is_none() {
         resolver.check_required();
         resolver.mention_effectless();
     }
     if sources.config_file.is_some() && matches!(sources.main, MainConfigMap::Present(_)) {
         resolver
-            .findings
+            .diagnostics
             .notices
-            .push(Notice::FileInPlaceOfConfigMap);
+            .push(Warning::FileInPlaceOfConfigMap);
     }
     resolver.finish()
 }
 
 struct Resolver<'a> {
-    previous: Option<&'a Values>,
-    values: Values,
+    previous: Option<&'a SettingValues>,
+    values: SettingValues,
     fatal: Vec<SettingError>,
-    findings: Findings,
+    diagnostics: Diagnostics,
 }
 
 impl Resolver<'_> {
@@ -92,7 +92,7 @@ impl Resolver<'_> {
             };
             self.mention_alias(spec, &origin);
             for second in texts.others(spec, &origin) {
-                self.findings.notices.push(Notice::SecondSpelling {
+                self.diagnostics.notices.push(Warning::SecondSpelling {
                     origin: second,
                     counts: origin.name.clone(),
                 });
@@ -111,7 +111,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        let resolved = chosen.unwrap_or_else(|| Values::default().get(spec));
+        let resolved = chosen.unwrap_or_else(|| SettingValues::default().get(spec));
         self.values.put(spec, resolved);
     }
 
@@ -120,18 +120,18 @@ impl Resolver<'_> {
         let own_process = matches!(error.origin.layer, Layer::Flag | Layer::Environment);
         match self.previous {
             None if own_process => self.fatal.push(error),
-            _ if chosen.is_some() => self.report(error, Instead::Above),
-            None if spec.change == Change::Static => self.fatal.push(error),
-            None => self.report(error, Instead::Below),
+            _ if chosen.is_some() => self.report(error, FallbackApplied::Above),
+            None if spec.change == Mutability::Static => self.fatal.push(error),
+            None => self.report(error, FallbackApplied::Below),
             Some(previous) => {
                 *chosen = Some(previous.get(spec));
-                self.report(error, Instead::Previous);
+                self.report(error, FallbackApplied::Previous);
             }
         }
     }
 
-    fn report(&mut self, error: SettingError, instead: Instead) {
-        self.findings
+    fn report(&mut self, error: SettingError, instead: FallbackApplied) {
+        self.diagnostics
             .problems
             .push(Problem::Setting { error, instead });
     }
@@ -145,7 +145,7 @@ impl Resolver<'_> {
             _ => spec.name.to_owned(),
         };
         if !origin.name.eq_ignore_ascii_case(&recommended) {
-            self.findings.notices.push(Notice::AliasUsed {
+            self.diagnostics.notices.push(Warning::AliasUsed {
                 origin: origin.clone(),
                 key: recommended,
             });
@@ -153,7 +153,7 @@ impl Resolver<'_> {
     }
 
     /// Names keys of the ConfigMap or file that no setting has, or that act elsewhere only.
-    fn strangers(&mut self, base: &Base) {
+    fn unknown_keys(&mut self, base: &Base) {
         let mut unknown = 0;
         for name in base.texts.keys() {
             let origin = Origin {
@@ -162,14 +162,17 @@ impl Resolver<'_> {
             };
             match schema::all().find(|spec| spec.is_named(name)) {
                 Some(spec) if spec.reach == Reach::Everywhere => {}
-                Some(_) => self.findings.notices.push(Notice::OutOfReach { origin }),
+                Some(_) => self
+                    .diagnostics
+                    .notices
+                    .push(Warning::OutOfReach { origin }),
                 None if unknown >= MAX_UNKNOWN => {}
                 None => {
                     unknown += 1;
                     let nearest = nearest(name, schema::all().flat_map(Spec::names));
-                    self.findings
+                    self.diagnostics
                         .notices
-                        .push(Notice::UnknownKey { origin, nearest });
+                        .push(Warning::UnknownKey { origin, nearest });
                 }
             }
         }
@@ -184,7 +187,7 @@ impl Resolver<'_> {
                 key: spec.name,
                 value: String::new(),
                 origin: resolved.origin,
-                refusal: Refusal::new(
+                refusal: InvalidValue::new(
                     "prometheus configuration is required but not found. set \
                      PROMETHEUS_BASE_URL in config file or environment variable",
                     "the main ConfigMap will do as well; write for example \
@@ -196,9 +199,9 @@ impl Resolver<'_> {
 
     /// Settings that somebody wrote and that do not act.
     fn mention_effectless(&mut self) {
-        for spec in schema::all().filter(|spec| spec.state != State::Active) {
+        for spec in schema::all().filter(|spec| spec.state != SettingState::Active) {
             if self.values.get(spec).origin.layer != Layer::Default {
-                self.findings.notices.push(Notice::WithoutEffect {
+                self.diagnostics.notices.push(Warning::WithoutEffect {
                     key: spec.name,
                     state: spec.state,
                 });
@@ -210,7 +213,7 @@ impl Resolver<'_> {
         Resolution {
             values: self.values,
             fatal: self.fatal,
-            findings: self.findings,
+            diagnostics: self.diagnostics,
         }
     }
 }
@@ -346,7 +349,7 @@ pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
             layer,
             name: name.to_owned(),
         },
-        refusal: Refusal::new(
+        refusal: InvalidValue::new(
             format!("failed to load config: {why}"),
             "write one KEY: value per line",
         ),

@@ -60,7 +60,7 @@ impl fmt::Display for LogLevel {
 
 /// The form of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormat {
+pub enum LogFormatSetting {
     /// One JSON object per line.
     #[default]
     Json,
@@ -68,7 +68,7 @@ pub enum LogFormat {
     Text,
 }
 
-impl LogFormat {
+impl LogFormatSetting {
     /// Reads a format; `console` is what the flags of other controllers call text.
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
@@ -79,7 +79,7 @@ impl LogFormat {
     }
 }
 
-impl fmt::Display for LogFormat {
+impl fmt::Display for LogFormatSetting {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Json => "json",
@@ -113,8 +113,14 @@ mod tests {
 
     #[test]
     fn formats_are_read_by_name() {
-        assert_eq!(LogFormat::parse("console"), Some(LogFormat::Text));
-        assert_eq!(LogFormat::parse("JSON"), Some(LogFormat::Json));
-        assert_eq!(LogFormat::parse("xml"), None);
+        assert_eq!(
+            LogFormatSetting::parse("console"),
+            Some(LogFormatSetting::Text)
+        );
+        assert_eq!(
+            LogFormatSetting::parse("JSON"),
+            Some(LogFormatSetting::Json)
+        );
+        assert_eq!(LogFormatSetting::parse("xml"), None);
     }
 }

@@ -5,7 +5,6 @@
 //! `scale_to_zero`, `queueing_model` and `service_class` read the policy ConfigMaps.
 
 pub mod address;
-mod advice;
 pub mod boolean;
 pub mod bundle;
 pub mod config_maps;
@@ -16,6 +15,7 @@ mod entries;
 pub mod generation;
 pub mod help;
 pub mod layers;
+mod lints;
 pub mod locate;
 pub mod logging;
 pub mod namespace;
@@ -38,16 +38,18 @@ pub mod value;
 pub mod values;
 pub mod yaml;
 
-pub use dynamic::{Appetite, CacheSettings, DynamicSettings, LatencyGoal, TransitionLimits};
-pub use generation::{Change, Generation, Start, Transition, start, transition};
+pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
+pub use generation::{
+    FirstGeneration, Generation, GenerationTransition, SettingChange, start, transition,
+};
 pub use locate::{MainLocation, locate_main};
 pub(crate) use nearest::nearest;
-pub use problem::{EntryProblem, Findings, Notice, Problem, SettingError};
+pub use problem::{Diagnostics, EntryProblem, Problem, SettingError, Warning};
 pub use rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 pub use saturation::{SaturationLayers, SaturationPolicy, SaturationThresholds};
 pub use scale_to_zero::ScaleToZeroLayers;
-pub use sources::{Flags, GivenFlag, MainConfigMap, PolicySources, Sources};
-pub use statics::{PrometheusSettings, PrometheusTls, StaticSettings};
+pub use sources::{FlagValues, GivenFlag, MainConfigMap, PolicySources, Sources};
+pub use statics::{PrometheusConnection, PrometheusTls, StaticSettings};
 
 #[cfg(test)]
 mod vectors;

@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use super::layers::Resolution;
 use super::namespace::shortened;
-use super::problem::{Findings, Layer, SettingError};
-use super::schema::{self, Change};
+use super::problem::{Diagnostics, Layer, SettingError};
+use super::schema::{self, Mutability};
 use super::sources::{MainConfigMap, Sources};
-use super::values::Values;
+use super::values::SettingValues;
 
 /// The report, in the order of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct SettingsReport {
     /// Whether the main ConfigMap was looked at, and what was found.
     pub main_config_map: &'static str,
     /// One row per setting.
-    pub settings: Vec<Row>,
+    pub settings: Vec<SettingRow>,
     /// What is refused without forbidding to start, and what is worth knowing.
     pub remarks: Vec<String>,
     /// What forbids to start with these sources.
@@ -27,7 +27,7 @@ pub struct Report {
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct SettingRow {
     /// Its key.
     pub key: &'static str,
     /// The value in force, secrets masked.
@@ -40,7 +40,7 @@ pub struct Row {
     pub state: String,
 }
 
-impl Report {
+impl SettingsReport {
     /// Reports on what was resolved from `sources`.
     pub fn new(resolution: &Resolution, sources: &Sources) -> Self {
         let not_read = sources.main == MainConfigMap::NotRead && sources.config_file.is_none();
@@ -56,16 +56,16 @@ impl Report {
             settings: schema::all()
                 .map(|spec| {
                     let resolved = resolution.values.get(spec);
-                    Row {
+                    SettingRow {
                         key: spec.name,
                         value: resolved.value.to_string(),
                         source: resolved.origin.to_string(),
-                        live: spec.change == Change::Live,
+                        live: spec.change == Mutability::Live,
                         state: spec.state.to_string(),
                     }
                 })
                 .collect(),
-            remarks: remarks(&resolution.findings),
+            remarks: remarks(&resolution.diagnostics),
             errors: resolution
                 .fatal
                 .iter()
@@ -116,7 +116,7 @@ impl Report {
 }
 
 /// Every value that is not the default, as `KEY=value`; secrets are masked.
-pub fn changed(values: &Values) -> String {
+pub fn changed(values: &SettingValues) -> String {
     let changed = schema::all().filter_map(|spec| {
         let value = values.get(spec).value;
         (value != spec.default_value())
@@ -125,9 +125,9 @@ pub fn changed(values: &Values) -> String {
     changed.collect::<Vec<_>>().join(", ")
 }
 
-fn remarks(findings: &Findings) -> Vec<String> {
-    let refused = findings.problems.iter().map(ToString::to_string);
-    let notices = findings.notices.iter().map(ToString::to_string);
+fn remarks(diagnostics: &Diagnostics) -> Vec<String> {
+    let refused = diagnostics.problems.iter().map(ToString::to_string);
+    let notices = diagnostics.notices.iter().map(ToString::to_string);
     refused.chain(notices).collect()
 }
 
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn every_key_is_shown_with_value_source_and_state_and_secrets_are_not() {
         let sources = sources();
-        let report = Report::new(&resolve(&sources, None), &sources);
+        let report = SettingsReport::new(&resolve(&sources, None), &sources);
         assert_eq!(report.settings.len(), schema::all().count());
         assert_eq!(report.main_config_map, "not read");
         assert_eq!(
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn a_missing_address_is_an_error_only_if_the_config_map_was_read() {
         let mut sources = Sources::default();
-        let report = Report::new(&resolve(&sources, None), &sources);
+        let report = SettingsReport::new(&resolve(&sources, None), &sources);
         assert_eq!(report.errors, Vec::<String>::new());
         sources.main = MainConfigMap::Absent;
-        let report = Report::new(&resolve(&sources, None), &sources);
+        let report = SettingsReport::new(&resolve(&sources, None), &sources);
         assert_eq!(report.errors.len(), 1);
         assert!(
             report

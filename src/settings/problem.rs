@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::config_maps::Purpose;
 use super::namespace::bounded;
 use super::nearest::with_suggestion;
-use super::schema::State;
-use super::value::Refusal;
+use super::schema::SettingState;
+use super::value::InvalidValue;
 
 /// A layer of sources; an earlier one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,12 +67,12 @@ pub struct SettingError {
     /// Where it was found.
     pub origin: Origin,
     /// Why, and what to write instead.
-    pub refusal: Refusal,
+    pub refusal: InvalidValue,
 }
 
 /// What is in force instead of an entry or value that was refused while running or at start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Instead {
+pub enum FallbackApplied {
     /// What was in force before the edit.
     Previous,
     /// The layers below.
@@ -81,7 +81,7 @@ pub enum Instead {
     Above,
 }
 
-impl fmt::Display for Instead {
+impl fmt::Display for FallbackApplied {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Previous => "what was in force stays in force",
@@ -128,7 +128,7 @@ pub struct EntryProblem {
     /// Every fault of the entry.
     pub why: String,
     /// What is in force instead.
-    pub instead: Instead,
+    pub instead: FallbackApplied,
 }
 
 /// Something that is not accepted.
@@ -140,7 +140,7 @@ pub enum Problem {
         /// What is wrong with it.
         error: SettingError,
         /// What is in force instead.
-        instead: Instead,
+        instead: FallbackApplied,
     },
     /// An entry of a policy ConfigMap.
     #[error(transparent)]
@@ -167,7 +167,7 @@ impl Problem {
 
 /// Something worth a line in the log that refuses nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Notice {
+pub enum Warning {
     /// An older documented name was used.
     AliasUsed {
         /// Where.
@@ -199,7 +199,7 @@ pub enum Notice {
         /// The setting.
         key: &'static str,
         /// Whether it acts.
-        state: State,
+        state: SettingState,
     },
     /// A field that no entry of this kind has.
     UnknownField {
@@ -248,7 +248,7 @@ pub enum Notice {
     },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for Warning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AliasUsed { origin, key } => {
@@ -298,7 +298,7 @@ impl fmt::Display for Notice {
 
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
+pub enum Severity {
     /// Something was meant that does not act: refused at a desk, a warning in the log.
     Mistake,
     /// It acts otherwise than somebody may expect: a warning.
@@ -307,20 +307,20 @@ pub enum Weight {
     Remark,
 }
 
-impl Notice {
+impl Warning {
     /// How much it matters.
-    pub fn weight(&self) -> Weight {
+    pub fn severity(&self) -> Severity {
         match self {
             Self::UnknownKey { .. }
             | Self::UnknownField { .. }
             | Self::OutOfReach { .. }
-            | Self::WithoutMeaning { .. } => Weight::Mistake,
-            Self::EntryAdvice { .. } | Self::SecondSpelling { .. } => Weight::Warning,
+            | Self::WithoutMeaning { .. } => Severity::Mistake,
+            Self::EntryAdvice { .. } | Self::SecondSpelling { .. } => Severity::Warning,
             Self::AliasUsed { .. }
             | Self::WithoutEffect { .. }
             | Self::OlderConfigMap { .. }
             | Self::FileInPlaceOfConfigMap
-            | Self::Advice { .. } => Weight::Remark,
+            | Self::Advice { .. } => Severity::Remark,
         }
     }
 
@@ -351,14 +351,14 @@ impl Notice {
 
 /// What was found while settings were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct Diagnostics {
     /// What is not accepted.
     pub problems: Vec<Problem>,
     /// What is worth a line.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<Warning>,
 }
 
-impl Findings {
+impl Diagnostics {
     /// Number of refused entries per ConfigMap and namespace (`None` is the global one).
     pub fn invalid_entries(&self) -> BTreeMap<(Purpose, Option<Arc<str>>), usize> {
         let mut counts = BTreeMap::new();
@@ -401,7 +401,7 @@ mod tests {
                 entry: "default".to_owned(),
             };
             let text = "t".repeat(length);
-            Notice::EntryAdvice { place, text }.to_string()
+            Warning::EntryAdvice { place, text }.to_string()
         };
         let whole = format!(
             "global saturation ConfigMap, entry \"default\": {}",

@@ -7,11 +7,11 @@ use serde::Deserialize;
 
 use super::config_maps::Purpose;
 use super::entries::{
-    Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, Verdict, read_scoped,
+    DocumentVerdict, Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, read_scoped,
 };
-use super::problem::{EntryPlace, Findings};
+use super::problem::{Diagnostics, EntryPlace};
 use super::sources::PolicySources;
-use super::yaml::Field;
+use super::yaml::DocumentField;
 use crate::policy::key::ModelKey;
 
 /// Name of the analyzer.
@@ -24,13 +24,13 @@ pub const DEFAULT_SLO_MULTIPLIER: f64 = 3.0;
 const MAX_MILLIS: f64 = 86_400_000.0;
 
 /// Fields of an entry.
-pub const FIELDS: &[Field] = &[
-    Field::named("model_id").also(&["modelId", "modelID"]),
-    Field::named("namespace"),
-    Field::named("sloMultiplier"),
-    Field::named("tuningEnabled"),
-    Field::named("targetTTFT"),
-    Field::named("targetITL"),
+pub const FIELDS: &[DocumentField] = &[
+    DocumentField::named("model_id").also(&["modelId", "modelID"]),
+    DocumentField::named("namespace"),
+    DocumentField::named("sloMultiplier"),
+    DocumentField::named("tuningEnabled"),
+    DocumentField::named("targetTTFT"),
+    DocumentField::named("targetITL"),
 ];
 
 /// Latencies that a model is to keep.
@@ -68,7 +68,7 @@ struct QueueingModelEntry {
 impl Entry for QueueingModelEntry {
     type Document = QueueingModelDocument;
     const PURPOSE: Purpose = Purpose::QueueingModel;
-    const FIELDS: &'static [Field] = FIELDS;
+    const FIELDS: &'static [DocumentField] = FIELDS;
 
     fn identity(document: &QueueingModelDocument) -> (Option<&str>, Option<&str>) {
         (document.model_id.as_deref(), document.namespace.as_deref())
@@ -80,7 +80,7 @@ impl Entry for QueueingModelEntry {
             .then_some("per-model overrides must have both model_id and namespace")
     }
 
-    fn judge(document: QueueingModelDocument, kind: EntryKind) -> Verdict<Self> {
+    fn judge(document: QueueingModelDocument, kind: EntryKind) -> DocumentVerdict<Self> {
         let mut faults = Vec::new();
         // Zero is documented as "not set".
         let slo_multiplier = document.slo_multiplier.filter(|factor| *factor != 0.0);
@@ -95,7 +95,7 @@ impl Entry for QueueingModelEntry {
             &mut faults,
         );
         if !faults.is_empty() {
-            return Verdict::Refused(faults);
+            return DocumentVerdict::Refused(faults);
         }
         let entry = Self {
             slo_multiplier,
@@ -104,12 +104,12 @@ impl Entry for QueueingModelEntry {
         };
         if kind == EntryKind::Default && targets.is_some() {
             let fault = "targetTTFT and targetITL count in an entry for one model only; move them";
-            return Verdict::Partly(entry, vec![fault.to_owned()]);
+            return DocumentVerdict::Partly(entry, vec![fault.to_owned()]);
         }
-        Verdict::Whole(entry)
+        DocumentVerdict::Whole(entry)
     }
 
-    fn advice(&self) -> Vec<String> {
+    fn lints(&self) -> Vec<String> {
         let targets = self.targets.iter();
         let told = targets.flat_map(|targets| targets.too_short(["targetTTFT", "targetITL"]));
         told.collect()
@@ -186,9 +186,13 @@ pub struct QueueingModelLayers {
 
 impl QueueingModelLayers {
     /// Reads every queueing-model ConfigMap. What is refused keeps its content of `previous`.
-    pub fn read(sources: &PolicySources, previous: Option<&Self>, findings: &mut Findings) -> Self {
+    pub fn read(
+        sources: &PolicySources,
+        previous: Option<&Self>,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
         Self {
-            entries: read_scoped(sources, previous.map(|layers| &layers.entries), findings),
+            entries: read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics),
         }
     }
 
@@ -218,8 +222,8 @@ impl QueueingModelLayers {
     }
 
     /// Entries for models and namespaces that are not among `served`.
-    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
-        self.entries.unserved(Purpose::QueueingModel, served)
+    pub(super) fn unused_entries(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
+        self.entries.unused_entries(Purpose::QueueingModel, served)
     }
 
     /// What differs from an earlier state, scope by scope.

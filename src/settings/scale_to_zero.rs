@@ -8,12 +8,12 @@ use serde::Deserialize;
 use super::config_maps::Purpose;
 use super::duration::{format_duration, parse_duration};
 use super::entries::{
-    Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, Verdict, read_scoped,
+    DocumentVerdict, Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, read_scoped,
 };
 use super::namespace::shortened;
-use super::problem::Findings;
+use super::problem::Diagnostics;
 use super::sources::PolicySources;
-use super::yaml::Field;
+use super::yaml::DocumentField;
 use crate::policy::key::ModelKey;
 use crate::policy::units::Replicas;
 
@@ -24,11 +24,11 @@ pub const DEFAULT_RETENTION: Duration = Duration::from_mins(10);
 const LONG_RETENTION: Duration = Duration::from_hours(24);
 
 /// Fields of an entry.
-pub const FIELDS: &[Field] = &[
-    Field::named("model_id").also(&["modelId", "modelID"]),
-    Field::named("namespace"),
-    Field::named("enable_scale_to_zero"),
-    Field::named("retention_period"),
+pub const FIELDS: &[DocumentField] = &[
+    DocumentField::named("model_id").also(&["modelId", "modelID"]),
+    DocumentField::named("namespace"),
+    DocumentField::named("enable_scale_to_zero"),
+    DocumentField::named("retention_period"),
 ];
 
 /// An entry as written; a missing field is inherited.
@@ -52,25 +52,25 @@ struct ScaleToZeroEntry {
 impl Entry for ScaleToZeroEntry {
     type Document = ScaleToZeroDocument;
     const PURPOSE: Purpose = Purpose::ScaleToZero;
-    const FIELDS: &'static [Field] = FIELDS;
+    const FIELDS: &'static [DocumentField] = FIELDS;
 
     fn identity(document: &ScaleToZeroDocument) -> (Option<&str>, Option<&str>) {
         (document.model_id.as_deref(), document.namespace.as_deref())
     }
 
     /// A retention that is none leaves the rest of the entry in force.
-    fn judge(document: ScaleToZeroDocument, _kind: EntryKind) -> Verdict<Self> {
+    fn judge(document: ScaleToZeroDocument, _kind: EntryKind) -> DocumentVerdict<Self> {
         let enabled = document.enable_scale_to_zero;
         match document.retention_period.as_deref().map(retention) {
-            None => Verdict::Whole(Self {
+            None => DocumentVerdict::Whole(Self {
                 enabled,
                 retention: None,
             }),
-            Some(Ok(retention)) => Verdict::Whole(Self {
+            Some(Ok(retention)) => DocumentVerdict::Whole(Self {
                 enabled,
                 retention: Some(retention),
             }),
-            Some(Err(fault)) => Verdict::Partly(
+            Some(Err(fault)) => DocumentVerdict::Partly(
                 Self {
                     enabled,
                     retention: None,
@@ -80,7 +80,7 @@ impl Entry for ScaleToZeroEntry {
         }
     }
 
-    fn advice(&self) -> Vec<String> {
+    fn lints(&self) -> Vec<String> {
         (self.retention.iter())
             .filter(|retention| **retention > LONG_RETENTION)
             .map(|retention| {
@@ -127,10 +127,10 @@ impl ScaleToZeroLayers {
         sources: &PolicySources,
         otherwise: bool,
         previous: Option<&Self>,
-        findings: &mut Findings,
+        diagnostics: &mut Diagnostics,
     ) -> Self {
         Self {
-            entries: read_scoped(sources, previous.map(|layers| &layers.entries), findings),
+            entries: read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics),
             otherwise,
         }
     }
@@ -175,8 +175,8 @@ impl ScaleToZeroLayers {
     }
 
     /// Entries for models and namespaces that are not among `served`.
-    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
-        self.entries.unserved(Purpose::ScaleToZero, served)
+    pub(super) fn unused_entries(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
+        self.entries.unused_entries(Purpose::ScaleToZero, served)
     }
 
     /// What differs from an earlier state, scope by scope.

@@ -21,12 +21,12 @@ pub struct Requirement {
     /// The label.
     pub label: String,
     /// What must hold for it.
-    pub holds: Condition,
+    pub holds: LabelRequirement,
 }
 
 /// What must hold for a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
+pub enum LabelRequirement {
     /// It is there.
     Exists,
     /// It is not there.
@@ -74,10 +74,14 @@ impl LabelSelector {
         self.requirements.iter().all(|requirement| {
             let value = value_of(&requirement.label);
             match &requirement.holds {
-                Condition::Exists => value.is_some(),
-                Condition::Absent => value.is_none(),
-                Condition::OneOf(values) => value.is_some_and(|value| values.contains(value)),
-                Condition::NoneOf(values) => value.is_none_or(|value| !values.contains(value)),
+                LabelRequirement::Exists => value.is_some(),
+                LabelRequirement::Absent => value.is_none(),
+                LabelRequirement::OneOf(values) => {
+                    value.is_some_and(|value| values.contains(value))
+                }
+                LabelRequirement::NoneOf(values) => {
+                    value.is_none_or(|value| !values.contains(value))
+                }
             }
         })
     }
@@ -107,26 +111,26 @@ fn parse_term(term: &str) -> Option<Requirement> {
             .map(|value| value.trim().to_owned())
             .collect();
         match head.trim().rsplit_once(' ')? {
-            (label, "in") => (label, Condition::OneOf(values)),
-            (label, "notin") => (label, Condition::NoneOf(values)),
+            (label, "in") => (label, LabelRequirement::OneOf(values)),
+            (label, "notin") => (label, LabelRequirement::NoneOf(values)),
             _ => return None,
         }
     } else if let Some((label, value)) = term.split_once("!=") {
-        (label, Condition::NoneOf(one(value)))
+        (label, LabelRequirement::NoneOf(one(value)))
     } else if let Some((label, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
-        (label, Condition::OneOf(one(value)))
+        (label, LabelRequirement::OneOf(one(value)))
     } else if let Some(label) = term.strip_prefix('!') {
-        (label, Condition::Absent)
+        (label, LabelRequirement::Absent)
     } else {
-        (term, Condition::Exists)
+        (term, LabelRequirement::Exists)
     };
     let label = label.trim();
     let fits = is_label_key(label)
         && match &holds {
-            Condition::OneOf(values) | Condition::NoneOf(values) => {
+            LabelRequirement::OneOf(values) | LabelRequirement::NoneOf(values) => {
                 values.iter().all(|value| check_label_value(value).is_ok())
             }
-            Condition::Exists | Condition::Absent => true,
+            LabelRequirement::Exists | LabelRequirement::Absent => true,
         };
     fits.then(|| Requirement {
         label: label.to_owned(),
@@ -168,10 +172,12 @@ impl fmt::Display for Requirement {
         };
         let label = &self.label;
         match &self.holds {
-            Condition::Exists => formatter.write_str(label),
-            Condition::Absent => write!(formatter, "!{label}"),
-            Condition::OneOf(values) => write!(formatter, "{label} in ({})", joined(values)),
-            Condition::NoneOf(values) => write!(formatter, "{label} notin ({})", joined(values)),
+            LabelRequirement::Exists => formatter.write_str(label),
+            LabelRequirement::Absent => write!(formatter, "!{label}"),
+            LabelRequirement::OneOf(values) => write!(formatter, "{label} in ({})", joined(values)),
+            LabelRequirement::NoneOf(values) => {
+                write!(formatter, "{label} notin ({})", joined(values))
+            }
         }
     }
 }

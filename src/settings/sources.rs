@@ -11,7 +11,7 @@ pub type Data = BTreeMap<String, String>;
 #[derive(Clone, Default)]
 pub struct Sources {
     /// Flags that were given.
-    pub flags: Flags,
+    pub flags: FlagValues,
     /// The environment of the process.
     pub environment: BTreeMap<String, String>,
     /// Text of the file that `--config-file` names.
@@ -77,7 +77,7 @@ pub struct PolicySources {
 
 /// Flags by key of the schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flags(pub BTreeMap<&'static str, GivenFlag>);
+pub struct FlagValues(pub BTreeMap<&'static str, GivenFlag>);
 
 /// A flag as it was given.
 #[derive(Clone, PartialEq, Eq)]

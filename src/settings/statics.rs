@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
 use super::duration::format_duration;
-use super::logging::LogFormat;
+use super::logging::LogFormatSetting;
 use super::namespace::shortened;
 use super::pool_group::PoolGroup;
 use super::problem::SettingError;
@@ -14,14 +14,14 @@ use super::schema::{self, Spec};
 use super::secret::Secret;
 use super::selector::LabelSelector;
 use super::url::{BaseUrl, Scheme};
-use super::value::{Refusal, Value};
-use super::values::Values;
+use super::value::{InvalidValue, Value};
+use super::values::SettingValues;
 
 /// The part of the settings that is fixed at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticSettings {
     /// How Prometheus is reached.
-    pub prometheus: PrometheusSettings,
+    pub prometheus: PrometheusConnection,
     /// What is served, and where.
     pub serving: ServingSettings,
     /// Which objects are ours.
@@ -43,12 +43,12 @@ pub struct StaticSettings {
     /// Token for the metrics of endpoint pickers; `EPP_METRIC_READER_BEARER_TOKEN`.
     pub endpoint_picker_token: Option<Secret>,
     /// Form of a log line; `LOG_FORMAT`.
-    pub log_format: LogFormat,
+    pub log_format: LogFormatSetting,
 }
 
 /// How Prometheus is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PrometheusSettings {
+pub struct PrometheusConnection {
     /// Its address.
     pub base_url: BaseUrl,
     /// Whether an address without TLS is accepted; such an address carries no credentials.
@@ -156,7 +156,7 @@ impl StaticSettings {
     ///
     /// # Errors
     /// Every contradiction. An address of Prometheus must be among the values.
-    pub(super) fn build(values: &Values) -> Result<Self, Vec<SettingError>> {
+    pub(super) fn build(values: &SettingValues) -> Result<Self, Vec<SettingError>> {
         let errors = contradictions(values);
         let Some(base_url) = values.url(&schema::PROMETHEUS_BASE_URL) else {
             return Err(errors);
@@ -193,7 +193,7 @@ impl StaticSettings {
 }
 
 /// Settings that contradict each other.
-pub fn contradictions(values: &Values) -> Vec<SettingError> {
+pub fn contradictions(values: &SettingValues) -> Vec<SettingError> {
     let mut errors = Vec::new();
     check_transport(values, &mut errors);
     check_pairs(values, &mut errors);
@@ -202,11 +202,11 @@ pub fn contradictions(values: &Values) -> Vec<SettingError> {
     errors
 }
 
-fn prometheus(values: &Values, base_url: BaseUrl) -> PrometheusSettings {
+fn prometheus(values: &SettingValues, base_url: BaseUrl) -> PrometheusConnection {
     let path = |spec| values.text(spec).map(PathBuf::from);
     let certificate = path(&schema::PROMETHEUS_CLIENT_CERT_PATH);
     let key = path(&schema::PROMETHEUS_CLIENT_KEY_PATH);
-    PrometheusSettings {
+    PrometheusConnection {
         base_url,
         allow_http: values.bool(&schema::PROMETHEUS_ALLOW_HTTP),
         bearer_token: values.secret(&schema::PROMETHEUS_BEARER_TOKEN),
@@ -222,7 +222,7 @@ fn prometheus(values: &Values, base_url: BaseUrl) -> PrometheusSettings {
     }
 }
 
-fn serving(values: &Values) -> ServingSettings {
+fn serving(values: &SettingValues) -> ServingSettings {
     let pair = |folder, certificate, key| {
         let folder = values.text(folder).map(PathBuf::from);
         folder.map(|folder| CertificatePair {
@@ -251,7 +251,7 @@ fn serving(values: &Values) -> ServingSettings {
 
 /// A contradiction between settings, said about one of them.
 fn contradiction(
-    values: &Values,
+    values: &SettingValues,
     spec: &'static Spec,
     why: String,
     remedy: impl Into<String>,
@@ -261,12 +261,12 @@ fn contradiction(
         key: spec.name,
         value: spec.show(&resolved.value.to_string()),
         origin: resolved.origin,
-        refusal: Refusal::new(why, remedy),
+        refusal: InvalidValue::new(why, remedy),
     }
 }
 
 /// Plain http needs permission, and carries neither credentials nor TLS settings.
-fn check_transport(values: &Values, errors: &mut Vec<SettingError>) {
+fn check_transport(values: &SettingValues, errors: &mut Vec<SettingError>) {
     let spec = &schema::PROMETHEUS_BASE_URL;
     let Some(url) = values.url(spec).filter(|url| url.scheme() == Scheme::Http) else {
         return;
@@ -313,7 +313,7 @@ fn check_transport(values: &Values, errors: &mut Vec<SettingError>) {
 }
 
 /// A client certificate is a pair.
-fn check_pairs(values: &Values, errors: &mut Vec<SettingError>) {
+fn check_pairs(values: &SettingValues, errors: &mut Vec<SettingError>) {
     let certificate = &schema::PROMETHEUS_CLIENT_CERT_PATH;
     let key = &schema::PROMETHEUS_CLIENT_KEY_PATH;
     for (given, missing) in [(certificate, key), (key, certificate)] {
@@ -326,7 +326,7 @@ fn check_pairs(values: &Values, errors: &mut Vec<SettingError>) {
 }
 
 /// A leader must have given up before another takes over, and must have tried more than once.
-fn check_lease(values: &Values, errors: &mut Vec<SettingError>) {
+fn check_lease(values: &SettingValues, errors: &mut Vec<SettingError>) {
     if !values.bool(&schema::LEADER_ELECT) {
         return;
     }
@@ -353,7 +353,7 @@ fn check_lease(values: &Values, errors: &mut Vec<SettingError>) {
 }
 
 /// One ConfigMap cannot serve two purposes.
-fn check_names(values: &Values, errors: &mut Vec<SettingError>) {
+fn check_names(values: &SettingValues, errors: &mut Vec<SettingError>) {
     let names = ConfigMapNames::of(values);
     for (purpose, spec) in [
         (Purpose::Saturation, &schema::SATURATION_CONFIG_MAP_NAME),

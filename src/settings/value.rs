@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::address::BindAddress;
 use super::boolean::parse_bool;
 use super::duration::{DurationError, format_duration, parse_duration};
-use super::logging::{LogFormat, LogLevel};
+use super::logging::{LogFormatSetting, LogLevel};
 use super::namespace::{check_label_value, check_namespace, check_object_name};
 use super::pool_group::PoolGroup;
 use super::secret::Secret;
@@ -15,7 +15,7 @@ use super::url::BaseUrl;
 
 /// What a setting is, and so which texts it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// `true` or `false`.
     Bool,
     /// A length of time within bounds.
@@ -63,40 +63,40 @@ pub enum Kind {
 pub enum Value {
     /// Deliberately nothing.
     Unset,
-    /// Of [`Kind::Bool`].
+    /// Of [`ValueKind::Bool`].
     Bool(bool),
-    /// Of [`Kind::Duration`].
+    /// Of [`ValueKind::Duration`].
     Duration(Duration),
-    /// Of [`Kind::Count`].
+    /// Of [`ValueKind::Count`].
     Count(u64),
     /// Of every kind that stays a text once it is checked.
     Text(String),
-    /// Of [`Kind::Secret`].
+    /// Of [`ValueKind::Secret`].
     Secret(Secret),
-    /// Of [`Kind::Url`].
+    /// Of [`ValueKind::Url`].
     Url(BaseUrl),
-    /// Of [`Kind::Address`].
+    /// Of [`ValueKind::Address`].
     Address(BindAddress),
-    /// Of [`Kind::Selector`].
+    /// Of [`ValueKind::Selector`].
     Selector(LabelSelector),
-    /// Of [`Kind::PoolGroup`].
+    /// Of [`ValueKind::PoolGroup`].
     PoolGroup(PoolGroup),
-    /// Of [`Kind::LogLevel`].
+    /// Of [`ValueKind::LogLevel`].
     LogLevel(LogLevel),
-    /// Of [`Kind::LogFormat`].
-    LogFormat(LogFormat),
+    /// Of [`ValueKind::LogFormat`].
+    LogFormat(LogFormatSetting),
 }
 
 /// Why a text is not accepted, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Refusal {
+pub struct InvalidValue {
     /// What is wrong.
     pub why: String,
     /// What to write instead.
     pub remedy: String,
 }
 
-impl Refusal {
+impl InvalidValue {
     /// A refusal.
     pub fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Refusal {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// Whether an explicitly empty text means "none" instead of being an error.
     pub(super) fn may_be_empty(self) -> bool {
         !matches!(
@@ -123,7 +123,7 @@ impl Kind {
     ///
     /// # Errors
     /// Says why the text is not accepted and what would be; never repeats a secret.
-    pub fn parse(self, title: &str, text: &str) -> Result<Value, Refusal> {
+    pub fn parse(self, title: &str, text: &str) -> Result<Value, InvalidValue> {
         if text.is_empty() && self.may_be_empty() {
             return Ok(match self {
                 Self::Address => Value::Address(BindAddress::Off),
@@ -133,21 +133,21 @@ impl Kind {
             });
         }
         match self {
-            Self::Bool => parse_bool(text)
-                .map(Value::Bool)
-                .ok_or_else(|| Refusal::new("it is neither true nor false", "write true or false")),
+            Self::Bool => parse_bool(text).map(Value::Bool).ok_or_else(|| {
+                InvalidValue::new("it is neither true nor false", "write true or false")
+            }),
             Self::Duration { least, most } => duration_value(title, text, least, most),
             Self::Count { least, most } => count_value(title, text, least, most),
             Self::Text | Self::Path => Ok(Value::Text(text.to_owned())),
             Self::Secret => Ok(Value::Secret(Secret::new(text))),
             Self::Url => BaseUrl::parse(text).map(Value::Url).map_err(|why| {
-                Refusal::new(
+                InvalidValue::new(
                     why,
                     "write a URL such as https://prometheus.monitoring.svc:9090",
                 )
             }),
             Self::Address => BindAddress::parse(text).map(Value::Address).ok_or_else(|| {
-                Refusal::new(
+                InvalidValue::new(
                     "it is not a listening address",
                     "write :8443, 127.0.0.1:8443, [::1]:8443, or 0 for none",
                 )
@@ -157,9 +157,11 @@ impl Kind {
             Self::LabelValue => named(text, check_label_value(text)),
             Self::Selector => LabelSelector::parse(text)
                 .map(Value::Selector)
-                .map_err(|error| Refusal::new(error.to_string(), "write for example gpu=true")),
+                .map_err(|error| {
+                    InvalidValue::new(error.to_string(), "write for example gpu=true")
+                }),
             Self::PoolGroup => PoolGroup::parse(text).map(Value::PoolGroup).ok_or_else(|| {
-                Refusal::new(
+                InvalidValue::new(
                     format!(
                         "invalid poolGroup: must be either '{}' or '{}'",
                         PoolGroup::STABLE,
@@ -169,14 +171,14 @@ impl Kind {
                 )
             }),
             Self::LogLevel => LogLevel::parse(text).map(Value::LogLevel).ok_or_else(|| {
-                Refusal::new(
+                InvalidValue::new(
                     "it is not a log level",
                     "write error, warn, info, debug or trace",
                 )
             }),
-            Self::LogFormat => LogFormat::parse(text)
+            Self::LogFormat => LogFormatSetting::parse(text)
                 .map(Value::LogFormat)
-                .ok_or_else(|| Refusal::new("it is not a log format", "write json or text")),
+                .ok_or_else(|| InvalidValue::new("it is not a log format", "write json or text")),
         }
     }
 
@@ -202,10 +204,13 @@ impl Kind {
     }
 }
 
-fn named(text: &str, checked: Result<(), super::namespace::InvalidName>) -> Result<Value, Refusal> {
+fn named(
+    text: &str,
+    checked: Result<(), super::namespace::InvalidName>,
+) -> Result<Value, InvalidValue> {
     match checked {
         Ok(()) => Ok(Value::Text(text.to_owned())),
-        Err(error) => Err(Refusal::new(error.to_string(), "correct the name")),
+        Err(error) => Err(InvalidValue::new(error.to_string(), "correct the name")),
     }
 }
 
@@ -214,7 +219,7 @@ fn duration_value(
     text: &str,
     least: Duration,
     most: Duration,
-) -> Result<Value, Refusal> {
+) -> Result<Value, InvalidValue> {
     let remedy = format!(
         "write a duration from {} to {}, such as 90s or 1m30s",
         format_duration(least),
@@ -223,13 +228,13 @@ fn duration_value(
     let positive = |shown: String| format!("{} must be positive, got {shown}", lower_first(title));
     match parse_duration(text) {
         Ok(length) if length.is_zero() && !least.is_zero() => {
-            Err(Refusal::new(positive("0s".to_owned()), remedy))
+            Err(InvalidValue::new(positive("0s".to_owned()), remedy))
         }
-        Err(DurationError::Negative(length)) => Err(Refusal::new(
+        Err(DurationError::Negative(length)) => Err(InvalidValue::new(
             positive(format!("-{}", format_duration(length))),
             remedy,
         )),
-        Ok(length) if length < least || length > most => Err(Refusal::new(
+        Ok(length) if length < least || length > most => Err(InvalidValue::new(
             format!(
                 "{} must be between {} and {}, got {}",
                 lower_first(title),
@@ -240,34 +245,34 @@ fn duration_value(
             remedy,
         )),
         Ok(length) => Ok(Value::Duration(length)),
-        Err(error) => Err(Refusal::new(
+        Err(error) => Err(InvalidValue::new(
             format!("it is not a duration: {error}"),
             remedy,
         )),
     }
 }
 
-fn count_value(title: &str, text: &str, least: u64, most: u64) -> Result<Value, Refusal> {
+fn count_value(title: &str, text: &str, least: u64, most: u64) -> Result<Value, InvalidValue> {
     let remedy = format!("write a whole number from {least} to {most}");
     let subject = lower_first(title);
     // Signed and wide, so that -1 is told apart from a text that is no number.
     match text.parse::<i128>() {
         Ok(number) => match u64::try_from(number) {
             Ok(count) if (least..=most).contains(&count) => Ok(Value::Count(count)),
-            Ok(0) => Err(Refusal::new(
+            Ok(0) => Err(InvalidValue::new(
                 format!("{subject} must be positive, got 0"),
                 remedy,
             )),
-            Ok(count) => Err(Refusal::new(
+            Ok(count) => Err(InvalidValue::new(
                 format!("{subject} must be between {least} and {most}, got {count}"),
                 remedy,
             )),
-            Err(_) => Err(Refusal::new(
+            Err(_) => Err(InvalidValue::new(
                 format!("{subject} must be positive, got {number}"),
                 remedy,
             )),
         },
-        Err(_) => Err(Refusal::new("it is not a whole number", remedy)),
+        Err(_) => Err(InvalidValue::new("it is not a whole number", remedy)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::address::BindAddress;
-use super::logging::{LogFormat, LogLevel};
+use super::logging::{LogFormatSetting, LogLevel};
 use super::pool_group::PoolGroup;
 use super::problem::{Layer, Origin};
 use super::schema::Spec;
@@ -25,9 +25,9 @@ pub struct Resolved {
 /// A value for every row of the schema. The typed readers fall back to the row's default, and a test
 /// reads every row with its own type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Values(BTreeMap<&'static str, Resolved>);
+pub struct SettingValues(BTreeMap<&'static str, Resolved>);
 
-impl Values {
+impl SettingValues {
     pub(super) fn put(&mut self, spec: &Spec, resolved: Resolved) {
         self.0.insert(spec.name, resolved);
     }
@@ -116,10 +116,10 @@ impl Values {
         }
     }
 
-    pub(super) fn log_format(&self, spec: &Spec) -> LogFormat {
+    pub(super) fn log_format(&self, spec: &Spec) -> LogFormatSetting {
         match self.get(spec).value {
             Value::LogFormat(format) => format,
-            _ => LogFormat::default(),
+            _ => LogFormatSetting::default(),
         }
     }
 }

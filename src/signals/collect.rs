@@ -23,13 +23,13 @@ use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
 use crate::policy::moment::Moment;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{MetricsSnapshot, SignalName, Unlabelled};
-use crate::settings::Appetite;
+use crate::settings::RequiredSignals;
 
 /// What a collection is made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionSettings {
     /// What decisions rest on; no query is sent for nothing.
-    pub appetite: Appetite,
+    pub required_signals: RequiredSignals,
     /// How old a sample may be; the oldest decides how far back is looked.
     pub freshness: FreshnessBands,
     /// The only namespace to read, or all.
@@ -108,7 +108,7 @@ fn evaluated(results: &Results) -> Evaluated {
 /// Sends all queries and waits for all answers. The order in which they arrive does not show.
 async fn ask(api: &dyn PromApi, settings: &CollectionSettings) -> Results {
     let scope = Scope::new(&settings.freshness, settings.namespace.clone());
-    QueryName::wanted(settings.appetite)
+    QueryName::wanted(settings.required_signals)
         .map(|query| {
             let promql = query.text(&scope);
             async move { (query, api.query(&promql, settings.deadline).await) }

@@ -7,7 +7,7 @@ use super::promql::{Aggregation, Namespace, Series, Vector, Window};
 use super::published::Question;
 use super::sources::{ARRIVALS, ENGINE, Formula, ROUTER};
 use crate::policy::signal::FreshnessBands;
-use crate::settings::Appetite;
+use crate::settings::RequiredSignals;
 
 /// Queries of one collection, at most: those for signals, and those for
 /// [other publishers](super::published). The documents quote it.
@@ -129,25 +129,25 @@ impl QueryName {
     }
 
     /// The least appetite that it is sent for.
-    fn wanted_from(self) -> Appetite {
+    fn wanted_from(self) -> RequiredSignals {
         match self {
             Self::KvUsage | Self::KvUsageAge | Self::QueueLength | Self::QueueLengthAge => {
-                Appetite::Saturation
+                RequiredSignals::Saturation
             }
             Self::EngineState
             | Self::EngineRates
             | Self::RouterQueue
             | Self::RouterRates
-            | Self::RouterAge => Appetite::Use,
-            Self::KvCapacity | Self::RequestSizes => Appetite::Everything,
+            | Self::RouterAge => RequiredSignals::Use,
+            Self::KvCapacity | Self::RequestSizes => RequiredSignals::Everything,
         }
     }
 
     /// The queries that are sent.
-    pub fn wanted(appetite: Appetite) -> impl Iterator<Item = Self> {
+    pub fn wanted(required_signals: RequiredSignals) -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()
-            .filter(move |query| query.wanted_from() <= appetite)
+            .filter(move |query| query.wanted_from() <= required_signals)
     }
 
     /// What it asks for, series by series; no series twice.

@@ -10,7 +10,7 @@ use wva::settings::saturation::BandUse;
 use wva::settings::service_class::ServiceClasses;
 use wva::settings::sources::Data;
 use wva::settings::{
-    Findings, MainConfigMap, PolicySources, SaturationLayers, ScaleToZeroLayers, Sources, start,
+    Diagnostics, MainConfigMap, PolicySources, SaturationLayers, ScaleToZeroLayers, Sources, start,
     transition,
 };
 
@@ -62,9 +62,9 @@ fn are_short(said: impl IntoIterator<Item = impl ToString>) {
     }
 }
 
-fn said(findings: &Findings) {
-    are_short(&findings.problems);
-    are_short(&findings.notices);
+fn said(diagnostics: &Diagnostics) {
+    are_short(&diagnostics.problems);
+    are_short(&diagnostics.notices);
 }
 
 /// Reads one ConfigMap as the global one and as one of a namespace, twice.
@@ -72,7 +72,7 @@ fn policy<L: PartialEq + std::fmt::Debug>(
     name: &str,
     seeds: Vec<String>,
     words: Vec<String>,
-    read: impl Fn(&PolicySources, Option<&L>, &mut Findings) -> L,
+    read: impl Fn(&PolicySources, Option<&L>, &mut Diagnostics) -> L,
     resolve: impl Fn(&L, &ModelKey),
 ) {
     let check = |input: &[u8]| {
@@ -81,15 +81,15 @@ fn policy<L: PartialEq + std::fmt::Debug>(
             global: Some(data.clone()),
             namespaces: [(Arc::from("ns"), data)].into(),
         };
-        let mut findings = Findings::default();
-        let layers = read(&sources, None, &mut findings);
-        said(&findings);
+        let mut diagnostics = Diagnostics::default();
+        let layers = read(&sources, None, &mut diagnostics);
+        said(&diagnostics);
         for model in ["m", "m1", ""] {
             resolve(&layers, &ModelKey::new("ns", model));
         }
-        let again = read(&sources, Some(&layers), &mut Findings::default());
+        let again = read(&sources, Some(&layers), &mut Diagnostics::default());
         assert_eq!(layers, again, "what was in force is the same text");
-        if findings.problems.is_empty() {
+        if diagnostics.problems.is_empty() {
             Outcome::Accepted
         } else {
             Outcome::Refused
@@ -134,8 +134,8 @@ fn saturation() {
         "settings::saturation",
         seeds,
         words,
-        |sources, previous, findings| {
-            SaturationLayers::read(sources, BandUse::Everywhere, previous, findings)
+        |sources, previous, diagnostics| {
+            SaturationLayers::read(sources, BandUse::Everywhere, previous, diagnostics)
         },
         |layers, model| {
             let policy = layers.policy(model);
@@ -169,10 +169,11 @@ fn scale_to_zero() {
         "retention_period: ",
         "namespace: ns",
     ]);
-    let read =
-        |sources: &PolicySources, previous: Option<&ScaleToZeroLayers>, findings: &mut Findings| {
-            ScaleToZeroLayers::read(sources, false, previous, findings)
-        };
+    let read = |sources: &PolicySources,
+                previous: Option<&ScaleToZeroLayers>,
+                diagnostics: &mut Diagnostics| {
+        ScaleToZeroLayers::read(sources, false, previous, diagnostics)
+    };
     policy(
         "settings::scale_to_zero",
         seeds,
@@ -222,10 +223,11 @@ fn service_classes() {
         entries([("serviceClasses".to_owned(), flat.to_owned())]),
     ];
     seeds.extend(config_maps(include_str!("../vectors/queueing-config.yaml")));
-    let read =
-        |sources: &PolicySources, previous: Option<&ServiceClasses>, findings: &mut Findings| {
-            ServiceClasses::read(sources.global.as_ref(), previous, findings)
-        };
+    let read = |sources: &PolicySources,
+                previous: Option<&ServiceClasses>,
+                diagnostics: &mut Diagnostics| {
+        ServiceClasses::read(sources.global.as_ref(), previous, diagnostics)
+    };
     policy(
         "settings::service_classes",
         seeds,
@@ -274,10 +276,10 @@ fn sources() {
         let started = start(&sources);
         match &started {
             Ok(started) => {
-                said(&started.findings);
+                said(&started.diagnostics);
                 sources.main = MainConfigMap::Present(main);
                 let next = transition(&started.generation, &sources);
-                said(&next.findings);
+                said(&next.diagnostics);
                 let current = next.next.as_ref().unwrap_or(&started.generation);
                 let settled = transition(current, &sources);
                 assert!(settled.next.is_none(), "{:?}", settled.changes);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use wva::settings::schema::{Reach, all};
-use wva::settings::value::Kind;
+use wva::settings::value::ValueKind;
 
 use super::{CHART, is_current, text, yaml};
 
@@ -219,14 +219,14 @@ fn development_values_differ_where_they_say() {
 }
 
 /// What the schema says of a key of the main ConfigMap.
-fn schema_of(kind: Kind, duration: &Value) -> Value {
+fn schema_of(kind: ValueKind, duration: &Value) -> Value {
     match kind {
-        Kind::Bool => json!({ "type": ["boolean", "string"], "pattern": "^(true|false)$" }),
-        Kind::Duration { .. } => duration.clone(),
-        Kind::Count { .. } => {
+        ValueKind::Bool => json!({ "type": ["boolean", "string"], "pattern": "^(true|false)$" }),
+        ValueKind::Duration { .. } => duration.clone(),
+        ValueKind::Count { .. } => {
             json!({ "type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0 })
         }
-        Kind::LogFormat => json!({ "enum": ["json", "text"] }),
+        ValueKind::LogFormat => json!({ "enum": ["json", "text"] }),
         _ => json!({ "type": "string" }),
     }
 }

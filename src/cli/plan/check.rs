@@ -57,12 +57,15 @@ pub(super) fn contradictions(
 const TOLD: usize = 8;
 
 /// Entries of the settings for models that no variant serves.
-pub(super) fn unserved(document: &SnapshotDocument, settings: &DynamicSettings) -> Vec<String> {
+pub(super) fn unused_entries(
+    document: &SnapshotDocument,
+    settings: &DynamicSettings,
+) -> Vec<String> {
     let models = document.variants.iter();
     let served = models
         .map(|variant| ModelKey::new(&*variant.namespace, &*variant.model))
         .collect();
-    let notices = settings.unserved(&served);
+    let notices = settings.unused_entries(&served);
     let mut told: Vec<String> = notices.iter().take(TOLD).map(ToString::to_string).collect();
     match notices.len().saturating_sub(TOLD) {
         0 => {}

@@ -96,7 +96,7 @@ fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<Strin
     }
     let in_settings = notes
         .into_iter()
-        .chain(check::unserved(&document, &settings));
+        .chain(check::unused_entries(&document, &settings));
     let in_snapshot = check::classless(&document, &settings).into_iter();
     let notes: Vec<String> = in_settings
         .map(|note| format!("{settings_name}: {note}"))

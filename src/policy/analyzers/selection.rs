@@ -3,7 +3,7 @@
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::combine::{Band, Participation, participation};
 use crate::settings::DynamicSettings;
-use crate::settings::saturation::{Analysis, AnalyzerSettings, SaturationPolicy};
+use crate::settings::saturation::{AnalyzerSettings, SaturationMethod, SaturationPolicy};
 
 /// Every analyzer, in the order in which they are asked.
 const ANALYZERS: [AnalyzerName; 3] = [
@@ -56,7 +56,7 @@ pub(in crate::policy) fn decision_mode(
     settings: &DynamicSettings,
     policy: &SaturationPolicy,
 ) -> DecisionMode {
-    let by_tokens = policy.analysis == Analysis::Tokens;
+    let by_tokens = policy.analysis == SaturationMethod::Tokens;
     if settings.proactive_model {
         return DecisionMode::Hybrid {
             saturation: by_tokens

@@ -10,7 +10,7 @@ use super::short_name;
 use super::usage::{GpuPod, PodPhase, usage_by_node};
 use crate::policy::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
 use crate::policy::units::Gpus;
-use crate::settings::selector::{Condition, LabelSelector};
+use crate::settings::selector::{LabelRequirement, LabelSelector};
 
 /// A vendor of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,10 +187,12 @@ fn is_selected(node: &NodeView, selector: &LabelSelector) -> bool {
     selector.requirements.iter().all(|requirement| {
         let value = node.labels.get(requirement.label.as_str());
         match &requirement.holds {
-            Condition::Exists => value.is_some(),
-            Condition::Absent => value.is_none(),
-            Condition::OneOf(values) => value.is_some_and(|value| values.contains(&**value)),
-            Condition::NoneOf(values) => value.is_none_or(|value| !values.contains(&**value)),
+            LabelRequirement::Exists => value.is_some(),
+            LabelRequirement::Absent => value.is_none(),
+            LabelRequirement::OneOf(values) => value.is_some_and(|value| values.contains(&**value)),
+            LabelRequirement::NoneOf(values) => {
+                value.is_none_or(|value| !values.contains(&**value))
+            }
         }
     })
 }

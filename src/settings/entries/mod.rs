@@ -10,7 +10,7 @@ pub(super) use read::{mention_unknown, read_scoped, refuse};
 pub(super) use set::{EntrySet, ScopeChange, ScopedEntries, Unserved};
 
 use super::config_maps::Purpose;
-use super::yaml::Field;
+use super::yaml::DocumentField;
 
 /// Key of the entry for every model that has none of its own.
 pub(super) const DEFAULT_KEY: &str = "default";
@@ -22,7 +22,7 @@ pub(super) trait Entry: Clone + PartialEq {
     /// The ConfigMap it stands in.
     const PURPOSE: Purpose;
     /// Fields of its YAML form.
-    const FIELDS: &'static [Field];
+    const FIELDS: &'static [DocumentField];
 
     /// Model and namespace that the body names.
     fn identity(document: &Self::Document) -> (Option<&str>, Option<&str>);
@@ -39,14 +39,14 @@ pub(super) trait Entry: Clone + PartialEq {
     }
 
     /// Judges a document.
-    fn judge(document: Self::Document, entry: EntryKind) -> Verdict<Self>;
+    fn judge(document: Self::Document, entry: EntryKind) -> DocumentVerdict<Self>;
 
     /// What to know about an entry that is accepted.
-    fn advice(&self) -> Vec<String> {
+    fn lints(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Takes over from the entry in force before what [`Verdict::Partly`] left out.
+    /// Takes over from the entry in force before what [`DocumentVerdict::Partly`] left out.
     fn complete(&mut self, _previous: &Self) {}
 }
 
@@ -61,7 +61,7 @@ pub(super) enum EntryKind {
 
 /// The judgement of a document.
 #[derive(Debug)]
-pub(super) enum Verdict<E> {
+pub(super) enum DocumentVerdict<E> {
     /// Accepted.
     Whole(E),
     /// Accepted without the faulty parts, which are named.

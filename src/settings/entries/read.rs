@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::set::{EntrySet, Identity, ScopedEntries};
-use super::{DEFAULT_KEY, Entry, EntryKind, Verdict};
+use super::{DEFAULT_KEY, DocumentVerdict, Entry, EntryKind};
 use crate::settings::namespace::bounded;
-use crate::settings::problem::{EntryPlace, EntryProblem, Findings, Instead, Notice};
+use crate::settings::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Warning};
 use crate::settings::sources::{Data, PolicySources};
 use crate::settings::yaml::parse_yaml;
 
@@ -20,16 +20,16 @@ const MAX_FAULT: usize = 300;
 pub(in crate::settings) fn read_scoped<E: Entry>(
     sources: &PolicySources,
     previous: Option<&ScopedEntries<E>>,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> ScopedEntries<E> {
     let mut scoped = ScopedEntries::default();
     if let Some(data) = &sources.global {
         let previous = previous.map(|scoped| &scoped.global);
-        scoped.global = read_set(data, None, previous, findings);
+        scoped.global = read_set(data, None, previous, diagnostics);
     }
     for (namespace, data) in &sources.namespaces {
         let previous = previous.and_then(|scoped| scoped.namespaces.get(namespace));
-        let set = read_set(data, Some(namespace), previous, findings);
+        let set = read_set(data, Some(namespace), previous, diagnostics);
         if set != EntrySet::default() {
             scoped.namespaces.insert(namespace.clone(), set);
         }
@@ -41,7 +41,7 @@ fn read_set<E: Entry>(
     data: &Data,
     scope: Option<&Arc<str>>,
     previous: Option<&EntrySet<E>>,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> EntrySet<E> {
     let mut set = EntrySet::default();
     for (key, text) in data {
@@ -51,7 +51,7 @@ fn read_set<E: Entry>(
             entry: key.clone(),
         };
         let before = previous.and_then(|set| set.at_key(key));
-        let Some((identity, entry)) = read_entry(&place, text, before, findings) else {
+        let Some((identity, entry)) = read_entry(&place, text, before, diagnostics) else {
             continue;
         };
         match identity {
@@ -63,7 +63,7 @@ fn read_set<E: Entry>(
                         "model {:?} already has entry {first:?}: remove one of them",
                         identity.model
                     );
-                    refuse(place, vec![why], Instead::Below, findings);
+                    refuse(place, vec![why], FallbackApplied::Below, diagnostics);
                 }
                 None => {
                     set.models.insert(identity, (key.clone(), entry));
@@ -81,24 +81,27 @@ fn read_entry<E: Entry>(
     place: &EntryPlace,
     text: &str,
     before: Option<(Option<&Identity>, &E)>,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Identified<E>> {
     let (instead, kept) = match before {
-        Some((identity, entry)) => (Instead::Previous, Some((identity.cloned(), entry.clone()))),
-        None => (Instead::Below, None),
+        Some((identity, entry)) => (
+            FallbackApplied::Previous,
+            Some((identity.cloned(), entry.clone())),
+        ),
+        None => (FallbackApplied::Below, None),
     };
     let document = match parse_yaml::<E::Document>(text, E::FIELDS) {
         Ok(document) => document,
         Err(error) => {
-            refuse(place.clone(), vec![error.to_string()], instead, findings);
+            refuse(place.clone(), vec![error.to_string()], instead, diagnostics);
             return kept;
         }
     };
-    mention_unknown(place, document.unknown, findings);
-    let identity = match identify::<E>(place, &document.content, findings) {
+    mention_unknown(place, document.unknown, diagnostics);
+    let identity = match identify::<E>(place, &document.content, diagnostics) {
         Ok(identity) => identity,
         Err(why) => {
-            refuse(place.clone(), vec![why], instead, findings);
+            refuse(place.clone(), vec![why], instead, diagnostics);
             return kept;
         }
     };
@@ -107,28 +110,28 @@ fn read_entry<E: Entry>(
         Some(_) => EntryKind::Model,
     };
     let strange = E::strange(&document.content, kind, place.namespace.as_deref()).into_iter();
-    (findings.notices).extend(strange.map(|text| Notice::WithoutMeaning {
+    (diagnostics.notices).extend(strange.map(|text| Warning::WithoutMeaning {
         place: place.clone(),
         text,
     }));
     match E::judge(document.content, kind) {
-        Verdict::Whole(entry) => {
-            let advice = entry.advice().into_iter();
-            (findings.notices).extend(advice.map(|text| Notice::EntryAdvice {
+        DocumentVerdict::Whole(entry) => {
+            let lints = entry.lints().into_iter();
+            (diagnostics.notices).extend(lints.map(|text| Warning::EntryAdvice {
                 place: place.clone(),
                 text,
             }));
             Some((identity, entry))
         }
-        Verdict::Partly(mut entry, faults) => {
+        DocumentVerdict::Partly(mut entry, faults) => {
             if let Some((_, previous)) = before {
                 entry.complete(previous);
             }
-            refuse(place.clone(), faults, instead, findings);
+            refuse(place.clone(), faults, instead, diagnostics);
             Some((identity, entry))
         }
-        Verdict::Refused(faults) => {
-            refuse(place.clone(), faults, instead, findings);
+        DocumentVerdict::Refused(faults) => {
+            refuse(place.clone(), faults, instead, diagnostics);
             kept
         }
     }
@@ -138,7 +141,7 @@ fn read_entry<E: Entry>(
 fn identify<E: Entry>(
     place: &EntryPlace,
     document: &E::Document,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> Result<Option<Identity>, String> {
     if let Some(fault) = E::identity_fault(document) {
         return Err(fault.to_owned());
@@ -150,7 +153,7 @@ fn identify<E: Entry>(
     );
     if place.entry == DEFAULT_KEY {
         if model.is_some() || namespace.is_some() {
-            findings.notices.push(Notice::EntryAdvice {
+            diagnostics.notices.push(Warning::EntryAdvice {
                 place: place.clone(),
                 text: "it is for every model; modelId and namespace have no effect here".to_owned(),
             });
@@ -180,10 +183,10 @@ fn identify<E: Entry>(
 pub(in crate::settings) fn mention_unknown(
     place: &EntryPlace,
     unknown: Vec<(String, String)>,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) {
     for (field, remedy) in unknown {
-        findings.notices.push(Notice::UnknownField {
+        diagnostics.notices.push(Warning::UnknownField {
             place: place.clone(),
             field,
             remedy,
@@ -195,8 +198,8 @@ pub(in crate::settings) fn mention_unknown(
 pub(in crate::settings) fn refuse(
     place: EntryPlace,
     mut faults: Vec<String>,
-    instead: Instead,
-    findings: &mut Findings,
+    instead: FallbackApplied,
+    diagnostics: &mut Diagnostics,
 ) {
     let more = faults.len().saturating_sub(MAX_FAULTS);
     if more > 0 {
@@ -212,5 +215,5 @@ pub(in crate::settings) fn refuse(
         why: faults.join("; "),
         instead,
     };
-    findings.problems.push(problem.into());
+    diagnostics.problems.push(problem.into());
 }

@@ -172,7 +172,7 @@ pub(in crate::settings) type Unserved = (EntryPlace, Option<Arc<str>>);
 impl<E> ScopedEntries<E> {
     /// Entries that name a model which is not among `served`, with that model's name, and those for all
     /// models of a namespace that serves none.
-    pub(in crate::settings) fn unserved(
+    pub(in crate::settings) fn unused_entries(
         &self,
         purpose: Purpose,
         served: &BTreeSet<ModelKey>,
@@ -180,7 +180,7 @@ impl<E> ScopedEntries<E> {
         let scopes = std::iter::once((None, &self.global))
             .chain(self.namespaces.iter().map(|(name, set)| (Some(name), set)));
         let names: BTreeSet<&Arc<str>> = served.iter().map(|key| &key.model).collect();
-        let mut unserved = Vec::new();
+        let mut unused_entries = Vec::new();
         let homes: BTreeSet<&Arc<str>> = served.iter().map(|key| &key.namespace).collect();
         for (scope, set) in scopes {
             if set.default.is_some() && scope.is_some_and(|scope| !homes.contains(scope)) {
@@ -189,7 +189,7 @@ impl<E> ScopedEntries<E> {
                     namespace: scope.cloned(),
                     entry: DEFAULT_KEY.to_owned(),
                 };
-                unserved.push((place, None));
+                unused_entries.push((place, None));
             }
             for (identity, (entry, _)) in &set.models {
                 let model = &identity.model;
@@ -205,11 +205,11 @@ impl<E> ScopedEntries<E> {
                         namespace: scope.cloned(),
                         entry: entry.clone(),
                     };
-                    unserved.push((place, Some(Arc::clone(&identity.model))));
+                    unused_entries.push((place, Some(Arc::clone(&identity.model))));
                 }
             }
         }
-        unserved
+        unused_entries
     }
 }
 

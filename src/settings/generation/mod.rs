@@ -7,13 +7,13 @@ use super::config_maps::Purpose;
 use super::dynamic::DynamicSettings;
 use super::entries::ScopeChange;
 use super::layers::{Base, base_texts, resolve};
-use super::problem::{Findings, SettingError};
+use super::problem::{Diagnostics, SettingError};
 use super::rejection::Rejected;
-use super::schema::{self, Change as Changeability, Reach, Spec};
+use super::schema::{self, Mutability, Reach, Spec};
 use super::secret::Secret;
 use super::sources::Sources;
 use super::statics::StaticSettings;
-use super::values::Values;
+use super::values::SettingValues;
 
 /// Everything in force at a time. Readers take one per unit of work.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Generation {
     /// In force until the next generation.
     pub dynamic: Arc<DynamicSettings>,
     /// Value and origin of every setting.
-    pub values: Arc<Values>,
+    pub values: Arc<SettingValues>,
     /// What the main ConfigMap said about static settings at start. A key that still says it was
     /// not edited, even if a flag or the environment made another value run.
     baseline: Arc<BTreeMap<&'static str, Secret>>,
@@ -33,29 +33,29 @@ pub struct Generation {
 
 /// The first generation.
 #[derive(Debug, Clone)]
-pub struct Start {
+pub struct FirstGeneration {
     /// What is in force.
     pub generation: Generation,
     /// What was found on the way.
-    pub findings: Findings,
+    pub diagnostics: Diagnostics,
 }
 
 /// What a change of the sources leads to.
 #[derive(Debug, Clone)]
-pub struct Transition {
+pub struct GenerationTransition {
     /// The next generation; `None` if the content is the same.
     pub next: Option<Generation>,
     /// What differs from the generation before.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingChange>,
     /// Static settings whose edit is not followed, all that the main ConfigMap now holds.
     pub rejected: Vec<Rejected>,
     /// What is refused or worth a line, all of it, whether it was there before or not.
-    pub findings: Findings,
+    pub diagnostics: Diagnostics,
 }
 
 /// One applied change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingChange {
     /// What to log.
     pub message: &'static str,
     /// Key of the setting, or name of the policy.
@@ -74,10 +74,10 @@ pub struct Change {
 ///
 /// # Errors
 /// Everything that forbids to start, at once.
-pub fn start(sources: &Sources) -> Result<Start, Vec<SettingError>> {
+pub fn start(sources: &Sources) -> Result<FirstGeneration, Vec<SettingError>> {
     let resolution = resolve(sources, None);
     let mut errors = resolution.fatal;
-    let mut findings = resolution.findings;
+    let mut diagnostics = resolution.diagnostics;
     let statics = match StaticSettings::build(&resolution.values) {
         Ok(statics) if errors.is_empty() => statics,
         Ok(_) => return Err(errors),
@@ -86,10 +86,15 @@ pub fn start(sources: &Sources) -> Result<Start, Vec<SettingError>> {
             return Err(errors);
         }
     };
-    let dynamic =
-        DynamicSettings::build(&resolution.values, &statics, sources, None, &mut findings);
+    let dynamic = DynamicSettings::build(
+        &resolution.values,
+        &statics,
+        sources,
+        None,
+        &mut diagnostics,
+    );
     let base = base_texts(sources).unwrap_or_default();
-    Ok(Start {
+    Ok(FirstGeneration {
         generation: Generation {
             number: 1,
             statics: Arc::new(statics),
@@ -97,21 +102,21 @@ pub fn start(sources: &Sources) -> Result<Start, Vec<SettingError>> {
             values: Arc::new(resolution.values),
             baseline: Arc::new(written_statics(&base)),
         },
-        findings,
+        diagnostics,
     })
 }
 
 /// What the present sources make of the current generation. The sources must be complete: a
 /// ConfigMap that is missing from them counts as deleted.
-pub fn transition(current: &Generation, sources: &Sources) -> Transition {
+pub fn transition(current: &Generation, sources: &Sources) -> GenerationTransition {
     let resolution = resolve(sources, Some(&current.values));
-    let mut findings = resolution.findings;
+    let mut diagnostics = resolution.diagnostics;
     let dynamic = DynamicSettings::build(
         &resolution.values,
         &current.statics,
         sources,
         Some(&current.dynamic),
-        &mut findings,
+        &mut diagnostics,
     );
     let mut changes = value_changes(&current.values, &resolution.values);
     changes.extend(policy_changes(&current.dynamic, &dynamic));
@@ -122,11 +127,11 @@ pub fn transition(current: &Generation, sources: &Sources) -> Transition {
         values: Arc::new(resolution.values),
         baseline: current.baseline.clone(),
     });
-    Transition {
+    GenerationTransition {
         next,
         changes,
         rejected: rejected(current, sources),
-        findings,
+        diagnostics,
     }
 }
 
@@ -142,7 +147,7 @@ fn written_statics(base: &Base) -> BTreeMap<&'static str, Secret> {
 /// Rows that the main ConfigMap may hold and that are read at start only.
 fn static_rows() -> impl Iterator<Item = &'static Spec> {
     schema::all()
-        .filter(|spec| spec.change == Changeability::Static && spec.reach == Reach::Everywhere)
+        .filter(|spec| spec.change == Mutability::Static && spec.reach == Reach::Everywhere)
 }
 
 /// Keys whose text is neither what runs nor what stood there at start. An absent key is no edit; an
@@ -173,11 +178,11 @@ fn rejected(current: &Generation, sources: &Sources) -> Vec<Rejected> {
 }
 
 /// Live settings whose value differs; where it came from is no difference.
-fn value_changes(old: &Values, new: &Values) -> Vec<Change> {
+fn value_changes(old: &SettingValues, new: &SettingValues) -> Vec<SettingChange> {
     schema::all()
         .filter_map(|spec| {
             let (old, new) = (old.get(spec).value, new.get(spec).value);
-            (old != new).then(|| Change {
+            (old != new).then(|| SettingChange {
                 message: spec.applied,
                 key: spec.name,
                 namespace: None,
@@ -189,7 +194,7 @@ fn value_changes(old: &Values, new: &Values) -> Vec<Change> {
         .collect()
 }
 
-fn policy_changes(old: &DynamicSettings, new: &DynamicSettings) -> Vec<Change> {
+fn policy_changes(old: &DynamicSettings, new: &DynamicSettings) -> Vec<SettingChange> {
     let policies = [
         (
             Purpose::Saturation,
@@ -222,8 +227,8 @@ fn policy_changes(old: &DynamicSettings, new: &DynamicSettings) -> Vec<Change> {
         .collect()
 }
 
-fn policy_change(purpose: Purpose, message: &'static str, change: ScopeChange) -> Change {
-    Change {
+fn policy_change(purpose: Purpose, message: &'static str, change: ScopeChange) -> SettingChange {
+    SettingChange {
         message,
         key: purpose.as_str(),
         namespace: change.namespace,

@@ -5,7 +5,7 @@ use crate::policy::key::ModelKey;
 use crate::policy::reuse::Reuse;
 use crate::policy::signal::FreshnessBands;
 use crate::settings::sources::{Data, MainConfigMap, PolicySources};
-use crate::settings::{Notice, Problem, Sources};
+use crate::settings::{Problem, Sources, Warning};
 
 mod effects;
 mod properties;
@@ -29,8 +29,12 @@ pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> So
     }
 }
 
-fn problems(findings: &Findings) -> Vec<String> {
-    findings.problems.iter().map(ToString::to_string).collect()
+fn problems(diagnostics: &Diagnostics) -> Vec<String> {
+    diagnostics
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// What contradicts another setting is told like what is not understood: as far as people can use it.
@@ -82,7 +86,7 @@ fn where_a_model_may_go_to_zero_somebody_looks_once_a_minute() {
 #[test]
 fn nothing_configured_but_the_address_gives_the_documented_defaults() {
     let started = start(&sources(&[], &[])).unwrap();
-    assert_eq!(started.findings, Findings::default());
+    assert_eq!(started.diagnostics, Diagnostics::default());
     let generation = started.generation;
     assert_eq!(generation.number, 1);
     assert_eq!(*generation.dynamic, DynamicSettings::default());
@@ -164,7 +168,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
     let started = start(&broken).unwrap();
     assert_eq!(started.generation.dynamic.interval, Duration::from_mins(1));
     assert_eq!(
-        problems(&started.findings),
+        problems(&started.diagnostics),
         [
             "GLOBAL_OPT_INTERVAL=\"soon\" (main ConfigMap GLOBAL_OPT_INTERVAL): it is not a \
              duration: it is not a sequence of numbers with units; write a duration from 1s to \
@@ -173,7 +177,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
     );
     let fine = sources(&[], &[("GLOBAL_OPT_INTERVAL", "2s")]);
     let repaired = transition(&started.generation, &fine);
-    assert_eq!(problems(&repaired.findings), Vec::<String>::new());
+    assert_eq!(problems(&repaired.diagnostics), Vec::<String>::new());
     let repaired = repaired.next.unwrap();
     assert_eq!(
         (repaired.number, repaired.dynamic.interval),
@@ -182,7 +186,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
 
     let kept = transition(&repaired, &broken);
     assert_eq!(kept.next, None);
-    assert!(problems(&kept.findings)[0].ends_with("what was in force stays in force"));
+    assert!(problems(&kept.diagnostics)[0].ends_with("what was in force stays in force"));
     let removed = transition(&repaired, &sources(&[], &[])).next.unwrap();
     assert_eq!(removed.dynamic.interval, Duration::from_mins(1));
 }
@@ -201,7 +205,7 @@ fn a_shadowed_value_neither_acts_nor_hides_its_faults() {
     );
     let after = transition(&before, &broken);
     assert_eq!(after.next, None);
-    assert!(problems(&after.findings)[0].ends_with("a flag or the environment is in force"));
+    assert!(problems(&after.diagnostics)[0].ends_with("a flag or the environment is in force"));
 }
 
 #[test]
@@ -290,7 +294,7 @@ fn a_config_map_whose_document_is_broken_changes_nothing() {
     );
     assert_eq!(after.next, None);
     assert_eq!(after.rejected, []);
-    assert_eq!(after.findings.problems.len(), 1);
+    assert_eq!(after.diagnostics.problems.len(), 1);
 }
 
 #[test]
@@ -306,10 +310,10 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
     ))
     .unwrap();
     let told: Vec<String> = started
-        .findings
+        .diagnostics
         .notices
         .iter()
-        .map(Notice::to_string)
+        .map(Warning::to_string)
         .collect();
     assert_eq!(
         told,
@@ -321,7 +325,7 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
             "WEBHOOK_CERT_PATH is accepted, inert",
         ]
     );
-    let refused = &started.findings.problems[0];
+    let refused = &started.diagnostics.problems[0];
     assert_eq!(
         refused.to_string(),
         "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD=\"3m0s\" (main ConfigMap \
@@ -392,8 +396,8 @@ fn invalid_entries_are_counted_per_config_map() {
         .scale_to_zero
         .namespaces
         .insert(Arc::from("ns"), data(&[("default", "x: [")]));
-    let findings = start(&broken).unwrap().findings;
-    let counts: Vec<String> = findings
+    let diagnostics = start(&broken).unwrap().diagnostics;
+    let counts: Vec<String> = diagnostics
         .invalid_entries()
         .into_iter()
         .map(|((purpose, namespace), count)| format!("{} {namespace:?} {count}", purpose.as_str()))
@@ -406,13 +410,16 @@ fn invalid_entries_are_counted_per_config_map() {
             "scale-to-zero Some(\"ns\") 1"
         ]
     );
-    assert!(matches!(findings.problems[0], Problem::Setting { .. }));
+    assert!(matches!(diagnostics.problems[0], Problem::Setting { .. }));
 }
 
 #[test]
 fn a_second_spelling_of_one_setting_is_named() {
     let notices = |environment, main| -> Vec<String> {
-        let found = start(&sources(environment, main)).unwrap().findings.notices;
+        let found = start(&sources(environment, main))
+            .unwrap()
+            .diagnostics
+            .notices;
         found.iter().map(ToString::to_string).collect()
     };
     assert_eq!(notices(&[("METRICS_BIND_ADDRESS", ":10")], &[]), [""; 0]);
@@ -444,7 +451,7 @@ fn a_field_inside_a_field_gets_its_nearest_name() {
         global: Some(data(&[("default", entry)])),
         ..PolicySources::default()
     };
-    let found = start(&sources).unwrap().findings.notices;
+    let found = start(&sources).unwrap().diagnostics.notices;
     let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
     for part in [
         "unknown field \"analyzers[0].nmae\"; did you mean \"name\"?",

@@ -5,44 +5,44 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_yaml::Value;
 
-use crate::settings::yaml::Field;
+use crate::settings::yaml::DocumentField;
 
 /// Fields of an entry.
-pub(super) const FIELDS: &[Field] = &[
-    Field::named("modelId").also(&["modelID", "model_id"]),
-    Field::named("namespace"),
-    Field::named("kvCacheThreshold"),
-    Field::named("queueLengthThreshold"),
-    Field::named("kvSpareTrigger"),
-    Field::named("queueSpareTrigger"),
-    Field::named("enableLimiter"),
-    Field::named("enableRescale"),
-    Field::named("analyzerName"),
-    Field::named("scaleUpThreshold"),
-    Field::named("scaleDownBoundary"),
-    Field::named("priority"),
-    Field::named("analyzers").holds(ANALYZER_FIELDS),
-    Field::named("limiters").holds(LIMITER_FIELDS),
-    Field::named("scaleToZero").holds(&[Field::named("enabled")]),
+pub(super) const FIELDS: &[DocumentField] = &[
+    DocumentField::named("modelId").also(&["modelID", "model_id"]),
+    DocumentField::named("namespace"),
+    DocumentField::named("kvCacheThreshold"),
+    DocumentField::named("queueLengthThreshold"),
+    DocumentField::named("kvSpareTrigger"),
+    DocumentField::named("queueSpareTrigger"),
+    DocumentField::named("enableLimiter"),
+    DocumentField::named("enableRescale"),
+    DocumentField::named("analyzerName"),
+    DocumentField::named("scaleUpThreshold"),
+    DocumentField::named("scaleDownBoundary"),
+    DocumentField::named("priority"),
+    DocumentField::named("analyzers").holds(ANALYZER_FIELDS),
+    DocumentField::named("limiters").holds(LIMITER_FIELDS),
+    DocumentField::named("scaleToZero").holds(&[DocumentField::named("enabled")]),
 ];
 
-const ANALYZER_FIELDS: &[Field] = &[
-    Field::named("name"),
-    Field::named("type"),
-    Field::named("enabled"),
-    Field::named("score"),
-    Field::named("scaleUpThreshold"),
-    Field::named("scaleDownBoundary"),
-    Field::named("parameters"),
+const ANALYZER_FIELDS: &[DocumentField] = &[
+    DocumentField::named("name"),
+    DocumentField::named("type"),
+    DocumentField::named("enabled"),
+    DocumentField::named("score"),
+    DocumentField::named("scaleUpThreshold"),
+    DocumentField::named("scaleDownBoundary"),
+    DocumentField::named("parameters"),
 ];
 
-const LIMITER_FIELDS: &[Field] = &[
-    Field::named("name"),
-    Field::named("type"),
-    Field::named("scope"),
-    Field::named("quotas"),
-    Field::named("namespaceQuotas"),
-    Field::named("exclude"),
+const LIMITER_FIELDS: &[DocumentField] = &[
+    DocumentField::named("name"),
+    DocumentField::named("type"),
+    DocumentField::named("scope"),
+    DocumentField::named("quotas"),
+    DocumentField::named("namespaceQuotas"),
+    DocumentField::named("exclude"),
 ];
 
 /// An entry as written; a missing field is inherited.

@@ -6,9 +6,9 @@ use super::limiter::{Limiter, judge_limiters};
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::combine::lacks_saturation_vote;
 use crate::settings::config_maps::Purpose;
-use crate::settings::entries::{Entry, EntryKind, Verdict};
+use crate::settings::entries::{DocumentVerdict, Entry, EntryKind};
 use crate::settings::nearest::with_suggestion;
-use crate::settings::yaml::Field;
+use crate::settings::yaml::DocumentField;
 
 /// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
 const MAX_WEIGHT: f64 = 1e6;
@@ -91,7 +91,7 @@ impl SaturationEntry {
 impl Entry for SaturationEntry {
     type Document = SaturationDocument;
     const PURPOSE: Purpose = Purpose::Saturation;
-    const FIELDS: &'static [Field] = FIELDS;
+    const FIELDS: &'static [DocumentField] = FIELDS;
 
     fn identity(document: &SaturationDocument) -> (Option<&str>, Option<&str>) {
         (document.model_id.as_deref(), document.namespace.as_deref())
@@ -112,7 +112,7 @@ impl Entry for SaturationEntry {
         selector.chain(listed).chain(unread).collect()
     }
 
-    fn advice(&self) -> Vec<String> {
+    fn lints(&self) -> Vec<String> {
         let limiters = self.limiters.iter().flatten().enumerate();
         let told = limiters.flat_map(|(index, limiter)| {
             let told = limiter.contradictions();
@@ -124,7 +124,7 @@ impl Entry for SaturationEntry {
             .collect()
     }
 
-    fn judge(document: SaturationDocument, _kind: EntryKind) -> Verdict<Self> {
+    fn judge(document: SaturationDocument, _kind: EntryKind) -> DocumentVerdict<Self> {
         let mut faults = Vec::new();
         judge_thresholds(&document, &mut faults);
         judge_band(&document, &mut faults);
@@ -139,9 +139,9 @@ impl Entry for SaturationEntry {
             .limiters
             .map(|limiters| judge_limiters(limiters, &mut faults));
         if !faults.is_empty() {
-            return Verdict::Refused(faults);
+            return DocumentVerdict::Refused(faults);
         }
-        Verdict::Whole(Self {
+        DocumentVerdict::Whole(Self {
             kv_cache_threshold: document.kv_cache_threshold,
             queue_length_threshold: document.queue_length_threshold,
             kv_spare_trigger: document.kv_spare_trigger,

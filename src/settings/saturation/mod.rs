@@ -17,13 +17,13 @@ use entry::{SaturationEntry, kv_fault, queue_fault};
 
 use super::config_maps::Purpose;
 use super::entries::{DEFAULT_KEY, EntrySet, ScopeChange, ScopedEntries, Unserved, read_scoped};
-use super::problem::{EntryPlace, EntryProblem, Findings, Instead};
+use super::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied};
 use super::sources::PolicySources;
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::key::ModelKey;
 
 /// Fields of an entry, for the documentation.
-pub const FIELDS: &[super::yaml::Field] = document::FIELDS;
+pub const FIELDS: &[super::yaml::DocumentField] = document::FIELDS;
 
 /// Thresholds of the V1 analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +55,7 @@ pub struct SaturationPolicy {
     /// Thresholds of the percentage-based analysis.
     pub thresholds: SaturationThresholds,
     /// Which analysis is selected.
-    pub analysis: Analysis,
+    pub analysis: SaturationMethod,
     /// The band of every analyzer that states none of its own.
     pub common_band: UtilizationBand,
     /// The band of the token-based analysis, with the overrides of `analyzers[]`.
@@ -70,7 +70,7 @@ pub struct SaturationPolicy {
 
 /// The two ways to look at saturation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Analysis {
+pub enum SaturationMethod {
     /// V1: shares of KV cache and queue lengths.
     Percentage,
     /// V2: tokens.
@@ -99,11 +99,11 @@ impl SaturationLayers {
         sources: &PolicySources,
         band: BandUse,
         previous: Option<&Self>,
-        findings: &mut Findings,
+        diagnostics: &mut Diagnostics,
     ) -> Self {
-        let entries = read_scoped(sources, previous.map(|layers| &layers.entries), findings);
+        let entries = read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics);
         let mut layers = Self { entries };
-        layers.refuse_conflicts(band, previous, findings);
+        layers.refuse_conflicts(band, previous, diagnostics);
         layers
     }
 
@@ -136,9 +136,9 @@ impl SaturationLayers {
         SaturationPolicy {
             thresholds: self.resolve(model),
             analysis: if self.selects_tokens(model) {
-                Analysis::Tokens
+                SaturationMethod::Tokens
             } else {
-                Analysis::Percentage
+                SaturationMethod::Percentage
             },
             common_band: top,
             band: band_of(top, &analyzers),
@@ -168,7 +168,7 @@ impl SaturationLayers {
     pub(super) fn any_by_tokens(&self) -> bool {
         let models = self.entries.models_named();
         let mut policies = models.iter().map(|named| self.policy(&named.model));
-        policies.any(|policy| policy.analysis == Analysis::Tokens)
+        policies.any(|policy| policy.analysis == SaturationMethod::Tokens)
     }
 
     /// Whether the throughput analyzer looks at any model.
@@ -238,8 +238,8 @@ impl SaturationLayers {
     }
 
     /// Entries for models and namespaces that are not among `served`.
-    pub(super) fn unserved(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
-        self.entries.unserved(Purpose::Saturation, served)
+    pub(super) fn unused_entries(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
+        self.entries.unused_entries(Purpose::Saturation, served)
     }
 
     /// What differs from an earlier state, scope by scope.
@@ -301,7 +301,7 @@ impl SaturationLayers {
         &mut self,
         band: BandUse,
         previous: Option<&Self>,
-        findings: &mut Findings,
+        diagnostics: &mut Diagnostics,
     ) {
         let named: Vec<(EntryPlace, ModelKey)> = (self.entries.models_named().into_iter())
             .map(|named| (named.place(Purpose::Saturation), named.model))
@@ -314,15 +314,15 @@ impl SaturationLayers {
             let before = previous
                 .and_then(|layers| layers.entries.at(&place))
                 .cloned();
-            let mut instead = Instead::Below;
+            let mut instead = FallbackApplied::Below;
             if let Some(entry) = self.entries.at_mut(&place) {
                 let refused = entry.clone();
                 if let Some(before) = before {
                     *entry = before;
-                    instead = Instead::Previous;
+                    instead = FallbackApplied::Previous;
                 }
                 if !self.conflicts(&model, band).is_empty() {
-                    instead = Instead::Below;
+                    instead = FallbackApplied::Below;
                     if let Some(entry) = self.entries.at_mut(&place) {
                         *entry = refused.without_pairs();
                     }
@@ -334,7 +334,7 @@ impl SaturationLayers {
                 why,
                 instead,
             };
-            findings.problems.push(problem.into());
+            diagnostics.problems.push(problem.into());
         }
     }
 

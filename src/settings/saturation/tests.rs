@@ -17,11 +17,11 @@ fn global(pairs: &[(&str, &str)]) -> PolicySources {
     }
 }
 
-fn read(sources: &PolicySources) -> (SaturationLayers, Findings) {
-    let mut findings = Findings::default();
+fn read(sources: &PolicySources) -> (SaturationLayers, Diagnostics) {
+    let mut diagnostics = Diagnostics::default();
     (
-        SaturationLayers::read(sources, BandUse::Tokens, None, &mut findings),
-        findings,
+        SaturationLayers::read(sources, BandUse::Tokens, None, &mut diagnostics),
+        diagnostics,
     )
 }
 
@@ -49,10 +49,14 @@ scaleToZero: {enabled: true}
 
 #[test]
 fn every_known_field_is_read_and_none_of_them_is_unknown() {
-    let (layers, findings) = read(&global(&[("x", EVERY_FIELD)]));
-    assert_eq!(findings.problems, []);
+    let (layers, diagnostics) = read(&global(&[("x", EVERY_FIELD)]));
+    assert_eq!(diagnostics.problems, []);
     // Known, and told where they act.
-    let told: Vec<String> = findings.notices.iter().map(ToString::to_string).collect();
+    let told: Vec<String> = diagnostics
+        .notices
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let place = "global saturation ConfigMap, entry \"x\"";
     let cluster = "only the global entry `default` is asked; write it there";
     let own = "only an entry `default` is asked, of the cluster or of a namespace; write it there";
@@ -64,11 +68,11 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
             format!("{place}: enableRescale: {own}"),
         ]
     );
-    let (_, findings) = read(&global(&[(
+    let (_, diagnostics) = read(&global(&[(
         "default",
         "{enableLimiter: true, enableRescale: true}",
     )]));
-    assert_eq!(findings.notices, []);
+    assert_eq!(diagnostics.notices, []);
     let policy = layers.policy(&ModelKey::new("ns", "m"));
     assert_eq!(
         policy.thresholds,
@@ -79,7 +83,7 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
             queue_spare_trigger: 4.0,
         }
     );
-    assert_eq!(policy.analysis, Analysis::Tokens);
+    assert_eq!(policy.analysis, SaturationMethod::Tokens);
     assert_eq!(
         policy.band,
         UtilizationBand {
@@ -90,7 +94,7 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
     assert_eq!(policy.scale_to_zero, Some(true));
     let elsewhere = layers.policy(&ModelKey::new("other", "m"));
     assert_eq!(elsewhere.thresholds, SaturationThresholds::default());
-    assert_eq!(elsewhere.analysis, Analysis::Percentage);
+    assert_eq!(elsewhere.analysis, SaturationMethod::Percentage);
 }
 
 #[test]
@@ -106,8 +110,8 @@ limiters:
     let mut sources = global(&[("default", text)]);
     let local = map(&[("default", "kvCacheThreshold: 0.7")]);
     sources.namespaces.insert(Arc::from("ns"), local);
-    let (layers, findings) = read(&sources);
-    assert_eq!(findings.problems, []);
+    let (layers, diagnostics) = read(&sources);
+    assert_eq!(diagnostics.problems, []);
     assert!(layers.limiter_enabled());
     let quotas = Quotas::from([
         ("H100".to_owned(), Quota::AtMost(4)),
@@ -126,13 +130,13 @@ limiters:
 
 #[test]
 fn an_unknown_field_is_named_and_the_entry_counts() {
-    let (layers, findings) = read(&global(&[(
+    let (layers, diagnostics) = read(&global(&[(
         "default",
         "kvCacheTreshold: 0.5\nqueueSpareTrigger: 4",
     )]));
-    assert_eq!(findings.problems, []);
+    assert_eq!(diagnostics.problems, []);
     assert_eq!(
-        findings.notices[0].to_string(),
+        diagnostics.notices[0].to_string(),
         "global saturation ConfigMap, entry \"default\": unknown field \"kvCacheTreshold\"; \
          did you mean \"kvCacheThreshold\"?"
     );
@@ -165,19 +169,23 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
         sources
             .namespaces
             .insert(Arc::from("ns"), map(&[("default", text)]));
-        let mut findings = Findings::default();
-        layers = SaturationLayers::read(&sources, BandUse::Tokens, Some(&layers), &mut findings);
+        let mut diagnostics = Diagnostics::default();
+        layers = SaturationLayers::read(&sources, BandUse::Tokens, Some(&layers), &mut diagnostics);
         assert_eq!(kv(&layers), expected.to_bits(), "{text}");
-        let shown: Vec<String> = findings.problems.iter().map(ToString::to_string).collect();
+        let shown: Vec<String> = diagnostics
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         match problem {
             None => assert_eq!(shown, Vec::<String>::new()),
             Some(part) => assert!(shown.len() == 1 && shown[0].ends_with(part), "{shown:?}"),
         }
     }
-    let (fresh, findings) = read(&sources);
+    let (fresh, diagnostics) = read(&sources);
     assert_eq!(kv(&fresh), 0.8_f64.to_bits());
     assert!(
-        findings.problems[0]
+        diagnostics.problems[0]
             .to_string()
             .ends_with("the layers below apply")
     );
@@ -186,7 +194,7 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
         &sources,
         BandUse::Tokens,
         Some(&layers),
-        &mut Findings::default(),
+        &mut Diagnostics::default(),
     );
     assert_eq!(kv(&layers), 0.8_f64.to_bits());
 }

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::{Group, Reach, Spec};
-use crate::settings::value::Kind;
+use super::{Reach, SettingGroup, Spec};
+use crate::settings::value::ValueKind;
 
-const LEASE_TIME: Kind = Kind::Duration {
+const LEASE_TIME: ValueKind = ValueKind::Duration {
     least: Duration::from_millis(100),
     most: Duration::from_hours(1),
 };
 
 /// The one namespace to watch.
 pub const WATCH_NAMESPACE: Spec = Spec::fixed(
-    Group::Scope,
+    SettingGroup::Scope,
     "WATCH_NAMESPACE",
     "Watch namespace",
-    Kind::Namespace,
+    ValueKind::Namespace,
 )
 .flags(&["watch-namespace"])
 .means(
@@ -25,10 +25,10 @@ pub const WATCH_NAMESPACE: Spec = Spec::fixed(
 
 /// Our own namespace.
 pub const POD_NAMESPACE: Spec = Spec::fixed(
-    Group::Scope,
+    SettingGroup::Scope,
     "POD_NAMESPACE",
     "System namespace",
-    Kind::Namespace,
+    ValueKind::Namespace,
 )
 .reach(Reach::Process)
 .default("workload-variant-autoscaler-system")
@@ -39,10 +39,10 @@ pub const POD_NAMESPACE: Spec = Spec::fixed(
 
 /// Name of this controller among several.
 pub const CONTROLLER_INSTANCE: Spec = Spec::fixed(
-    Group::Scope,
+    SettingGroup::Scope,
     "CONTROLLER_INSTANCE",
     "Controller instance",
-    Kind::LabelValue,
+    ValueKind::LabelValue,
 )
 .means(
     "Handle only objects labelled wva.llmd.ai/controller-instance with this value.",
@@ -51,10 +51,10 @@ pub const CONTROLLER_INSTANCE: Spec = Spec::fixed(
 
 /// Which InferencePool flavour is watched.
 pub const POOL_GROUP: Spec = Spec::fixed(
-    Group::Scope,
+    SettingGroup::Scope,
     "POOL_GROUP",
     "InferencePool API group",
-    Kind::PoolGroup,
+    ValueKind::PoolGroup,
 )
 .means(
     "API group of the InferencePools to watch; empty watches each that the cluster serves.",
@@ -63,10 +63,10 @@ pub const POOL_GROUP: Spec = Spec::fixed(
 
 /// A YAML file in place of the main ConfigMap.
 pub const CONFIG_FILE: Spec = Spec::fixed(
-    Group::Configuration,
+    SettingGroup::Configuration,
     "CONFIG_FILE",
     "Configuration file",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["config-file"])
 .reach(Reach::Flag)
@@ -77,10 +77,10 @@ pub const CONFIG_FILE: Spec = Spec::fixed(
 
 /// Name of the main ConfigMap.
 pub const CONFIG_MAP_NAME: Spec = Spec::fixed(
-    Group::Configuration,
+    SettingGroup::Configuration,
     "CONFIG_MAP_NAME",
     "Main ConfigMap name",
-    Kind::ObjectName,
+    ValueKind::ObjectName,
 )
 .reach(Reach::Process)
 .default("wva-variantautoscaling-config")
@@ -91,10 +91,10 @@ pub const CONFIG_MAP_NAME: Spec = Spec::fixed(
 
 /// Name of the saturation ConfigMaps.
 pub const SATURATION_CONFIG_MAP_NAME: Spec = Spec::fixed(
-    Group::Configuration,
+    SettingGroup::Configuration,
     "SATURATION_CONFIG_MAP_NAME",
     "Saturation ConfigMap name",
-    Kind::ObjectName,
+    ValueKind::ObjectName,
 )
 .default("wva-saturation-scaling-config")
 .means(
@@ -104,10 +104,10 @@ pub const SATURATION_CONFIG_MAP_NAME: Spec = Spec::fixed(
 
 /// Name of the queueing-model ConfigMaps.
 pub const QUEUEING_MODEL_CONFIG_MAP_NAME: Spec = Spec::fixed(
-    Group::Configuration,
+    SettingGroup::Configuration,
     "QUEUEING_MODEL_CONFIG_MAP_NAME",
     "Queueing model ConfigMap name",
-    Kind::ObjectName,
+    ValueKind::ObjectName,
 )
 .default("wva-queueing-model-config")
 .means(
@@ -117,10 +117,10 @@ pub const QUEUEING_MODEL_CONFIG_MAP_NAME: Spec = Spec::fixed(
 
 /// Name of the service-class ConfigMap.
 pub const SERVICE_CLASSES_CONFIG_MAP_NAME: Spec = Spec::fixed(
-    Group::Configuration,
+    SettingGroup::Configuration,
     "SERVICE_CLASSES_CONFIG_MAP_NAME",
     "Service class ConfigMap name",
-    Kind::ObjectName,
+    ValueKind::ObjectName,
 )
 .default("service-classes-config")
 .means(
@@ -130,10 +130,10 @@ pub const SERVICE_CLASSES_CONFIG_MAP_NAME: Spec = Spec::fixed(
 
 /// Whether replicas of the controller elect a leader.
 pub const LEADER_ELECT: Spec = Spec::fixed(
-    Group::Cluster,
+    SettingGroup::Cluster,
     "LEADER_ELECT",
     "Leader election",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .flags(&["leader-elect", "enable-leader-election"])
 .default("false")
@@ -144,10 +144,10 @@ pub const LEADER_ELECT: Spec = Spec::fixed(
 
 /// Name of the lease.
 pub const LEADER_ELECTION_ID: Spec = Spec::fixed(
-    Group::Cluster,
+    SettingGroup::Cluster,
     "LEADER_ELECTION_ID",
     "Leader election ID",
-    Kind::ObjectName,
+    ValueKind::ObjectName,
 )
 .flags(&["leader-election-id"])
 .default("72dd1cf1.llm-d.ai")
@@ -158,7 +158,7 @@ pub const LEADER_ELECTION_ID: Spec = Spec::fixed(
 
 /// How long a lease is valid.
 pub const LEASE_DURATION: Spec = Spec::fixed(
-    Group::Cluster,
+    SettingGroup::Cluster,
     "LEADER_ELECTION_LEASE_DURATION",
     "Leader election lease duration",
     LEASE_TIME,
@@ -172,7 +172,7 @@ pub const LEASE_DURATION: Spec = Spec::fixed(
 
 /// How long a leader may fail to renew.
 pub const RENEW_DEADLINE: Spec = Spec::fixed(
-    Group::Cluster,
+    SettingGroup::Cluster,
     "LEADER_ELECTION_RENEW_DEADLINE",
     "Leader election renew deadline",
     LEASE_TIME,
@@ -186,7 +186,7 @@ pub const RENEW_DEADLINE: Spec = Spec::fixed(
 
 /// Time between two attempts on the lease.
 pub const RETRY_PERIOD: Spec = Spec::fixed(
-    Group::Cluster,
+    SettingGroup::Cluster,
     "LEADER_ELECTION_RETRY_PERIOD",
     "Leader election retry period",
     LEASE_TIME,
@@ -200,10 +200,10 @@ pub const RETRY_PERIOD: Spec = Spec::fixed(
 
 /// Longest request to the API server.
 pub const REST_CLIENT_TIMEOUT: Spec = Spec::fixed(
-    Group::Cluster,
+    SettingGroup::Cluster,
     "REST_CLIENT_TIMEOUT",
     "REST client timeout",
-    Kind::Duration {
+    ValueKind::Duration {
         least: Duration::from_millis(100),
         most: Duration::from_hours(1),
     },

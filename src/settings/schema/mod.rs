@@ -16,7 +16,7 @@ pub use scaling::*;
 use super::namespace::shortened;
 use super::secret::MASK;
 use super::url::mask_url;
-use super::value::{Kind, Refusal, Value};
+use super::value::{InvalidValue, Value, ValueKind};
 
 /// The table, in the order in which people read it.
 pub const SCHEMA: &[&[Spec]] = &[PROMETHEUS_ROWS, SCALING_ROWS, CLUSTER_ROWS, PROCESS_ROWS];
@@ -38,28 +38,28 @@ pub struct Spec {
     /// Older documented names of the key.
     pub aliases: &'static [&'static str],
     /// What it is.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Default, as a text of its kind.
     pub default: &'static str,
     /// Whether it may change while the process runs.
-    pub change: Change,
+    pub change: Mutability,
     /// Layers that may set it.
     pub reach: Reach,
     /// Where it stands in `--help` and in the documentation.
-    pub group: Group,
+    pub group: SettingGroup,
     /// What it says, in one line.
     pub meaning: &'static str,
     /// What it changes, in one line.
     pub effect: &'static str,
     /// Whether it does that already.
-    pub state: State,
+    pub state: SettingState,
     /// The log text of an applied change.
     pub applied: &'static str,
 }
 
 /// Whether a setting may change while the process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum Mutability {
     /// Read at start; a later edit is rejected.
     Static,
     /// Follows the ConfigMap.
@@ -79,14 +79,14 @@ pub enum Reach {
 
 /// Whether a setting or a field acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum SettingState {
     /// It does what its row says.
     Active,
     /// It is accepted for compatibility and steers nothing.
     Inert,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for SettingState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Active => "active",
@@ -97,7 +97,7 @@ impl fmt::Display for State {
 
 /// A heading of `--help` and of the documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum SettingGroup {
     /// How Prometheus is reached.
     Prometheus,
     /// When it is asked and how old an answer may be.
@@ -118,7 +118,7 @@ pub enum Group {
     Logging,
 }
 
-impl Group {
+impl SettingGroup {
     /// Every group, in reading order.
     pub const ALL: &'static [Self] = &[
         Self::Prometheus,
@@ -150,7 +150,12 @@ impl Group {
 
 impl Spec {
     /// A setting that is fixed for the life of the process.
-    const fn fixed(group: Group, name: &'static str, title: &'static str, kind: Kind) -> Self {
+    const fn fixed(
+        group: SettingGroup,
+        name: &'static str,
+        title: &'static str,
+        kind: ValueKind,
+    ) -> Self {
         Self {
             name,
             title,
@@ -158,20 +163,25 @@ impl Spec {
             aliases: &[],
             kind,
             default: "",
-            change: Change::Static,
+            change: Mutability::Static,
             reach: Reach::Everywhere,
             group,
             meaning: "",
             effect: "",
-            state: State::Active,
+            state: SettingState::Active,
             applied: "Updated setting",
         }
     }
 
     /// A setting that follows the ConfigMap.
-    const fn live(group: Group, name: &'static str, title: &'static str, kind: Kind) -> Self {
+    const fn live(
+        group: SettingGroup,
+        name: &'static str,
+        title: &'static str,
+        kind: ValueKind,
+    ) -> Self {
         let mut spec = Self::fixed(group, name, title, kind);
-        spec.change = Change::Live;
+        spec.change = Mutability::Live;
         spec
     }
 
@@ -201,7 +211,7 @@ impl Spec {
         self
     }
 
-    const fn state(mut self, state: State) -> Self {
+    const fn state(mut self, state: SettingState) -> Self {
         self.state = state;
         self
     }
@@ -215,16 +225,16 @@ impl Spec {
     ///
     /// # Errors
     /// Why it is not accepted and what would be.
-    pub fn parse(&self, text: &str) -> Result<Value, Refusal> {
+    pub fn parse(&self, text: &str) -> Result<Value, InvalidValue> {
         self.kind.parse(self.title, text)
     }
 
     /// A text of this setting as people may see it: secrets and credentials masked, bounded.
     pub fn show(&self, text: &str) -> String {
         match self.kind {
-            Kind::Secret if text.is_empty() => String::new(),
-            Kind::Secret => MASK.to_owned(),
-            Kind::Url => shortened(&mask_url(text)),
+            ValueKind::Secret if text.is_empty() => String::new(),
+            ValueKind::Secret => MASK.to_owned(),
+            ValueKind::Url => shortened(&mask_url(text)),
             _ => shortened(text),
         }
     }

@@ -1,14 +1,14 @@
 //! Rows: what is served and what is logged.
 
-use super::{Group, Reach, Spec, State};
-use crate::settings::value::Kind;
+use super::{Reach, SettingGroup, SettingState, Spec};
+use crate::settings::value::ValueKind;
 
 /// Where metrics are served.
 pub const METRICS_BIND_ADDRESS: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "METRICS_BIND_ADDRESS",
     "Metrics bind address",
-    Kind::Address,
+    ValueKind::Address,
 )
 .flags(&["metrics-bind-address", "metrics-addr"])
 .aliases(&["METRICS_ADDR"])
@@ -20,10 +20,10 @@ pub const METRICS_BIND_ADDRESS: Spec = Spec::fixed(
 
 /// Where probes are served.
 pub const HEALTH_PROBE_BIND_ADDRESS: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "HEALTH_PROBE_BIND_ADDRESS",
     "Health probe bind address",
-    Kind::Address,
+    ValueKind::Address,
 )
 .flags(&["health-probe-bind-address", "probe-addr"])
 .aliases(&["PROBE_ADDR"])
@@ -35,10 +35,10 @@ pub const HEALTH_PROBE_BIND_ADDRESS: Spec = Spec::fixed(
 
 /// Where external metrics are served.
 pub const EXTERNAL_METRICS_BIND_ADDRESS: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "EXTERNAL_METRICS_BIND_ADDRESS",
     "External metrics bind address",
-    Kind::Address,
+    ValueKind::Address,
 )
 .flags(&["external-metrics-bind-address"])
 .default("0")
@@ -49,10 +49,10 @@ pub const EXTERNAL_METRICS_BIND_ADDRESS: Spec = Spec::fixed(
 
 /// Whether metrics are served over TLS to authorized readers only.
 pub const METRICS_SECURE: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "METRICS_SECURE",
     "Metrics secure serving",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .flags(&["metrics-secure"])
 .default("true")
@@ -63,10 +63,10 @@ pub const METRICS_SECURE: Spec = Spec::fixed(
 
 /// Folder of the metrics certificate.
 pub const METRICS_CERT_PATH: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "METRICS_CERT_PATH",
     "Metrics certificate path",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["metrics-cert-path"])
 .means(
@@ -76,10 +76,10 @@ pub const METRICS_CERT_PATH: Spec = Spec::fixed(
 
 /// File name of the metrics certificate.
 pub const METRICS_CERT_NAME: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "METRICS_CERT_NAME",
     "Metrics certificate name",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["metrics-cert-name"])
 .default("tls.crt")
@@ -90,10 +90,10 @@ pub const METRICS_CERT_NAME: Spec = Spec::fixed(
 
 /// File name of the metrics key.
 pub const METRICS_CERT_KEY: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "METRICS_CERT_KEY",
     "Metrics certificate key",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["metrics-cert-key"])
 .default("tls.key")
@@ -101,10 +101,10 @@ pub const METRICS_CERT_KEY: Spec = Spec::fixed(
 
 /// Folder of the external metrics certificate.
 pub const EXTERNAL_METRICS_CERT_PATH: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "EXTERNAL_METRICS_CERT_PATH",
     "External metrics certificate path",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["external-metrics-cert-path"])
 .means(
@@ -115,10 +115,10 @@ pub const EXTERNAL_METRICS_CERT_PATH: Spec = Spec::fixed(
 
 /// File name of the external metrics certificate.
 pub const EXTERNAL_METRICS_CERT_NAME: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "EXTERNAL_METRICS_CERT_NAME",
     "External metrics certificate name",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["external-metrics-cert-name"])
 .default("tls.crt")
@@ -129,10 +129,10 @@ pub const EXTERNAL_METRICS_CERT_NAME: Spec = Spec::fixed(
 
 /// File name of the external metrics key.
 pub const EXTERNAL_METRICS_CERT_KEY: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "EXTERNAL_METRICS_CERT_KEY",
     "External metrics certificate key",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["external-metrics-cert-key"])
 .default("tls.key")
@@ -143,13 +143,13 @@ pub const EXTERNAL_METRICS_CERT_KEY: Spec = Spec::fixed(
 
 /// Folder of the webhook certificate.
 pub const WEBHOOK_CERT_PATH: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "WEBHOOK_CERT_PATH",
     "Webhook certificate path",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["webhook-cert-path"])
-.state(State::Inert)
+.state(SettingState::Inert)
 .means(
     "Folder with the webhook certificate.",
     "none: there are no webhooks",
@@ -157,14 +157,14 @@ pub const WEBHOOK_CERT_PATH: Spec = Spec::fixed(
 
 /// File name of the webhook certificate.
 pub const WEBHOOK_CERT_NAME: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "WEBHOOK_CERT_NAME",
     "Webhook certificate name",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["webhook-cert-name"])
 .default("tls.crt")
-.state(State::Inert)
+.state(SettingState::Inert)
 .means(
     "File name of the webhook certificate.",
     "none: there are no webhooks",
@@ -172,43 +172,53 @@ pub const WEBHOOK_CERT_NAME: Spec = Spec::fixed(
 
 /// File name of the webhook key.
 pub const WEBHOOK_CERT_KEY: Spec = Spec::fixed(
-    Group::Serving,
+    SettingGroup::Serving,
     "WEBHOOK_CERT_KEY",
     "Webhook certificate key",
-    Kind::Path,
+    ValueKind::Path,
 )
 .flags(&["webhook-cert-key"])
 .default("tls.key")
-.state(State::Inert)
+.state(SettingState::Inert)
 .means(
     "File name of the webhook key.",
     "none: there are no webhooks",
 );
 
 /// Whether HTTP/2 is offered.
-pub const ENABLE_HTTP2: Spec = Spec::fixed(Group::Serving, "ENABLE_HTTP2", "HTTP/2", Kind::Bool)
-    .flags(&["enable-http2"])
-    .default("false")
-    .means(
-        "Offer HTTP/2 where TLS is served.",
-        "false offers HTTP/1.1 only",
-    );
+pub const ENABLE_HTTP2: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "ENABLE_HTTP2",
+    "HTTP/2",
+    ValueKind::Bool,
+)
+.flags(&["enable-http2"])
+.default("false")
+.means(
+    "Offer HTTP/2 where TLS is served.",
+    "false offers HTTP/1.1 only",
+);
 
 /// Least severe log line.
-pub const LOG_LEVEL: Spec = Spec::live(Group::Logging, "LOG_LEVEL", "Log level", Kind::LogLevel)
-    .flags(&["log-level", "zap-log-level"])
-    .default("info")
-    .means(
-        "Least severe line that is logged: error, warn, info, debug, trace.",
-        "filters the log",
-    );
+pub const LOG_LEVEL: Spec = Spec::live(
+    SettingGroup::Logging,
+    "LOG_LEVEL",
+    "Log level",
+    ValueKind::LogLevel,
+)
+.flags(&["log-level", "zap-log-level"])
+.default("info")
+.means(
+    "Least severe line that is logged: error, warn, info, debug, trace.",
+    "filters the log",
+);
 
 /// Log verbosity as a number.
 pub const VERBOSITY: Spec = Spec::live(
-    Group::Logging,
+    SettingGroup::Logging,
     "V",
     "Log verbosity",
-    Kind::Count {
+    ValueKind::Count {
         least: 0,
         most: 127,
     },
@@ -221,50 +231,54 @@ pub const VERBOSITY: Spec = Spec::live(
 );
 
 /// Form of a log line.
-pub const LOG_FORMAT: Spec =
-    Spec::fixed(Group::Logging, "LOG_FORMAT", "Log format", Kind::LogFormat)
-        .flags(&["log-format", "zap-encoder"])
-        .default("json")
-        .means(
-            "Form of a log line: json, or text for people.",
-            "shapes the log",
-        );
+pub const LOG_FORMAT: Spec = Spec::fixed(
+    SettingGroup::Logging,
+    "LOG_FORMAT",
+    "Log format",
+    ValueKind::LogFormat,
+)
+.flags(&["log-format", "zap-encoder"])
+.default("json")
+.means(
+    "Form of a log line: json, or text for people.",
+    "shapes the log",
+);
 
 /// Development mode of another logger.
 pub const ZAP_DEVEL: Spec = Spec::fixed(
-    Group::Logging,
+    SettingGroup::Logging,
     "ZAP_DEVEL",
     "Zap development mode",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .flags(&["zap-devel"])
 .reach(Reach::Flag)
 .default("false")
-.state(State::Inert)
+.state(SettingState::Inert)
 .means("Development mode of the original's logger.", "none");
 
 /// Stack traces of another logger.
 pub const ZAP_STACKTRACE_LEVEL: Spec = Spec::fixed(
-    Group::Logging,
+    SettingGroup::Logging,
     "ZAP_STACKTRACE_LEVEL",
     "Zap stack trace level",
-    Kind::Text,
+    ValueKind::Text,
 )
 .flags(&["zap-stacktrace-level"])
 .reach(Reach::Flag)
-.state(State::Inert)
+.state(SettingState::Inert)
 .means("Level with stack traces in the original's log.", "none");
 
 /// Time format of another logger.
 pub const ZAP_TIME_ENCODING: Spec = Spec::fixed(
-    Group::Logging,
+    SettingGroup::Logging,
     "ZAP_TIME_ENCODING",
     "Zap time encoding",
-    Kind::Text,
+    ValueKind::Text,
 )
 .flags(&["zap-time-encoding"])
 .reach(Reach::Flag)
-.state(State::Inert)
+.state(SettingState::Inert)
 .means(
     "Form of times in the original's log.",
     "none: times are RFC 3339",

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Group, Spec};
-use crate::settings::value::Kind;
+use super::{SettingGroup, Spec};
+use crate::settings::value::ValueKind;
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
-const AGE: Kind = Kind::Duration {
+const AGE: ValueKind = ValueKind::Duration {
     least: Duration::from_millis(1),
     most: DAY,
 };
@@ -15,10 +15,10 @@ const CACHE_APPLIED: &str = "Updated Prometheus cache config from ConfigMap";
 
 /// Address of Prometheus; the one setting without which nothing starts.
 pub const PROMETHEUS_BASE_URL: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_BASE_URL",
     "Prometheus BaseURL",
-    Kind::Url,
+    ValueKind::Url,
 )
 .means(
     "Address of the Prometheus API. Required. https, unless PROMETHEUS_ALLOW_HTTP is true.",
@@ -27,10 +27,10 @@ pub const PROMETHEUS_BASE_URL: Spec = Spec::fixed(
 
 /// Permission to talk to Prometheus without TLS.
 pub const PROMETHEUS_ALLOW_HTTP: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_ALLOW_HTTP",
     "Prometheus plain HTTP",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .default("false")
 .means(
@@ -40,10 +40,10 @@ pub const PROMETHEUS_ALLOW_HTTP: Spec = Spec::fixed(
 
 /// Bearer token for Prometheus.
 pub const PROMETHEUS_BEARER_TOKEN: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_BEARER_TOKEN",
     "Prometheus bearer token",
-    Kind::Secret,
+    ValueKind::Secret,
 )
 .means(
     "Bearer token for Prometheus. Beats PROMETHEUS_TOKEN_PATH.",
@@ -52,10 +52,10 @@ pub const PROMETHEUS_BEARER_TOKEN: Spec = Spec::fixed(
 
 /// File with the bearer token for Prometheus.
 pub const PROMETHEUS_TOKEN_PATH: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_TOKEN_PATH",
     "Prometheus token path",
-    Kind::Path,
+    ValueKind::Path,
 )
 .means(
     "File with the bearer token for Prometheus; read again when it changes.",
@@ -64,10 +64,10 @@ pub const PROMETHEUS_TOKEN_PATH: Spec = Spec::fixed(
 
 /// Turns verification of the server certificate off.
 pub const PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
     "Prometheus TLS verification off",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .default("false")
 .means(
@@ -77,10 +77,10 @@ pub const PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: Spec = Spec::fixed(
 
 /// Certificates that may sign Prometheus's own.
 pub const PROMETHEUS_CA_CERT_PATH: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_CA_CERT_PATH",
     "Prometheus CA certificate path",
-    Kind::Path,
+    ValueKind::Path,
 )
 .means(
     "PEM file with the certificate authorities for Prometheus.",
@@ -89,10 +89,10 @@ pub const PROMETHEUS_CA_CERT_PATH: Spec = Spec::fixed(
 
 /// Our own certificate towards Prometheus.
 pub const PROMETHEUS_CLIENT_CERT_PATH: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_CLIENT_CERT_PATH",
     "Prometheus client certificate path",
-    Kind::Path,
+    ValueKind::Path,
 )
 .means(
     "PEM file with the client certificate. Needs PROMETHEUS_CLIENT_KEY_PATH.",
@@ -101,10 +101,10 @@ pub const PROMETHEUS_CLIENT_CERT_PATH: Spec = Spec::fixed(
 
 /// Key of our own certificate towards Prometheus.
 pub const PROMETHEUS_CLIENT_KEY_PATH: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_CLIENT_KEY_PATH",
     "Prometheus client key path",
-    Kind::Path,
+    ValueKind::Path,
 )
 .means(
     "PEM file with the key of the client certificate. Needs PROMETHEUS_CLIENT_CERT_PATH.",
@@ -113,10 +113,10 @@ pub const PROMETHEUS_CLIENT_KEY_PATH: Spec = Spec::fixed(
 
 /// Name that Prometheus's certificate must carry.
 pub const PROMETHEUS_SERVER_NAME: Spec = Spec::fixed(
-    Group::Prometheus,
+    SettingGroup::Prometheus,
     "PROMETHEUS_SERVER_NAME",
     "Prometheus server name",
-    Kind::Text,
+    ValueKind::Text,
 )
 .means(
     "Name to ask for and to verify instead of the host of the address.",
@@ -125,10 +125,10 @@ pub const PROMETHEUS_SERVER_NAME: Spec = Spec::fixed(
 
 /// How long collected metrics may be used again.
 pub const CACHE_TTL: Spec = Spec::live(
-    Group::Collection,
+    SettingGroup::Collection,
     "PROMETHEUS_METRICS_CACHE_TTL",
     "Metrics cache TTL",
-    Kind::Duration {
+    ValueKind::Duration {
         least: Duration::ZERO,
         most: HOUR,
     },
@@ -142,10 +142,10 @@ pub const CACHE_TTL: Spec = Spec::live(
 
 /// How often old samples are dropped.
 pub const CACHE_CLEANUP_INTERVAL: Spec = Spec::live(
-    Group::Collection,
+    SettingGroup::Collection,
     "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",
     "Metrics cache cleanup interval",
-    Kind::Duration {
+    ValueKind::Duration {
         least: Duration::from_secs(1),
         most: DAY,
     },
@@ -159,10 +159,10 @@ pub const CACHE_CLEANUP_INTERVAL: Spec = Spec::live(
 
 /// Collection between cycles.
 pub const CACHE_FETCH_INTERVAL: Spec = Spec::live(
-    Group::Collection,
+    SettingGroup::Collection,
     "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL",
     "Metrics cache fetch interval",
-    Kind::Duration {
+    ValueKind::Duration {
         least: Duration::ZERO,
         most: HOUR,
     },
@@ -176,7 +176,7 @@ pub const CACHE_FETCH_INTERVAL: Spec = Spec::live(
 
 /// Age up to which a sample counts as known.
 pub const CACHE_FRESH_THRESHOLD: Spec = Spec::live(
-    Group::Collection,
+    SettingGroup::Collection,
     "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD",
     "Metrics fresh threshold",
     AGE,
@@ -190,7 +190,7 @@ pub const CACHE_FRESH_THRESHOLD: Spec = Spec::live(
 
 /// Age up to which a sample may justify growth.
 pub const CACHE_STALE_THRESHOLD: Spec = Spec::live(
-    Group::Collection,
+    SettingGroup::Collection,
     "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD",
     "Metrics stale threshold",
     AGE,
@@ -204,7 +204,7 @@ pub const CACHE_STALE_THRESHOLD: Spec = Spec::live(
 
 /// Age from which a sample is worthless.
 pub const CACHE_UNAVAILABLE_THRESHOLD: Spec = Spec::live(
-    Group::Collection,
+    SettingGroup::Collection,
     "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
     "Metrics unavailable threshold",
     AGE,
@@ -218,10 +218,10 @@ pub const CACHE_UNAVAILABLE_THRESHOLD: Spec = Spec::live(
 
 /// Most samples held.
 pub const CACHE_MAX_SIZE: Spec = Spec::live(
-    Group::Collection,
+    SettingGroup::Collection,
     "PROMETHEUS_METRICS_CACHE_MAX_SIZE",
     "Metrics cache max size",
-    Kind::Count {
+    ValueKind::Count {
         least: 0,
         most: 1_000_000_000,
     },

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::{Group, Spec};
-use crate::settings::value::Kind;
+use super::{SettingGroup, Spec};
+use crate::settings::value::ValueKind;
 
-const CAUSE_LIMIT: Kind = Kind::Duration {
+const CAUSE_LIMIT: ValueKind = ValueKind::Duration {
     least: Duration::from_secs(1),
     most: Duration::from_hours(24),
 };
 
 /// Time between two optimization cycles.
 pub const GLOBAL_OPT_INTERVAL: Spec = Spec::live(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "GLOBAL_OPT_INTERVAL",
     "Optimization interval",
-    Kind::Duration {
+    ValueKind::Duration {
         least: Duration::from_secs(1),
         most: Duration::from_hours(1),
     },
@@ -29,7 +29,7 @@ pub const GLOBAL_OPT_INTERVAL: Spec = Spec::live(
 
 /// How long replicas that do not become ready hold their variant.
 pub const PENDING_TIME_LIMIT: Spec = Spec::live(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "WVA_PENDING_TIME_LIMIT",
     "Pending time limit",
     CAUSE_LIMIT,
@@ -42,7 +42,7 @@ pub const PENDING_TIME_LIMIT: Spec = Spec::live(
 
 /// How long a published count that nobody applies holds its variant.
 pub const UNAPPLIED_TIME_LIMIT: Spec = Spec::live(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "WVA_UNAPPLIED_TIME_LIMIT",
     "Unapplied time limit",
     CAUSE_LIMIT,
@@ -55,7 +55,7 @@ pub const UNAPPLIED_TIME_LIMIT: Spec = Spec::live(
 
 /// How long replicas without metrics hold their variant.
 pub const SILENT_TIME_LIMIT: Spec = Spec::live(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "WVA_SILENT_TIME_LIMIT",
     "Silent time limit",
     CAUSE_LIMIT,
@@ -68,7 +68,7 @@ pub const SILENT_TIME_LIMIT: Spec = Spec::live(
 
 /// How long a new replica takes to be ready, until one was seen.
 pub const REPLICA_START_TIME: Spec = Spec::live(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "WVA_REPLICA_START_TIME",
     "Replica start time",
     CAUSE_LIMIT,
@@ -81,10 +81,10 @@ pub const REPLICA_START_TIME: Spec = Spec::live(
 
 /// GPU limits for every model.
 pub const LIMITED_MODE: Spec = Spec::fixed(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "WVA_LIMITED_MODE",
     "Limited mode",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .default("false")
 .means(
@@ -94,10 +94,10 @@ pub const LIMITED_MODE: Spec = Spec::fixed(
 
 /// The hybrid of saturation and model-based targets.
 pub const PROACTIVE_MODEL: Spec = Spec::fixed(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "EXPERIMENTAL_PROACTIVE_MODEL",
     "Experimental proactive model",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .default("false")
 .means(
@@ -107,10 +107,10 @@ pub const PROACTIVE_MODEL: Spec = Spec::fixed(
 
 /// Nodes whose GPUs count.
 pub const NODE_SELECTOR: Spec = Spec::fixed(
-    Group::Optimization,
+    SettingGroup::Optimization,
     "WVA_NODE_SELECTOR",
     "Node selector",
-    Kind::Selector,
+    ValueKind::Selector,
 )
 .means(
     "Label selector of the nodes whose GPUs count, such as wva.llmd.ai/shard=a.",
@@ -119,10 +119,10 @@ pub const NODE_SELECTOR: Spec = Spec::fixed(
 
 /// Whether models may go to zero when no ConfigMap says otherwise.
 pub const SCALE_TO_ZERO: Spec = Spec::fixed(
-    Group::Zero,
+    SettingGroup::Zero,
     "WVA_SCALE_TO_ZERO",
     "Scale to zero",
-    Kind::Bool,
+    ValueKind::Bool,
 )
 .default("false")
 .means(
@@ -132,10 +132,10 @@ pub const SCALE_TO_ZERO: Spec = Spec::fixed(
 
 /// Inactive variants that are looked at in parallel.
 pub const SCALE_FROM_ZERO_CONCURRENCY: Spec = Spec::live(
-    Group::Zero,
+    SettingGroup::Zero,
     "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
     "Scale-from-zero max concurrency",
-    Kind::Count {
+    ValueKind::Count {
         least: 1,
         most: 10_000,
     },
@@ -148,10 +148,10 @@ pub const SCALE_FROM_ZERO_CONCURRENCY: Spec = Spec::live(
 
 /// Bearer token for the endpoint pickers' metrics.
 pub const EPP_METRIC_READER_BEARER_TOKEN: Spec = Spec::fixed(
-    Group::Zero,
+    SettingGroup::Zero,
     "EPP_METRIC_READER_BEARER_TOKEN",
     "Endpoint picker bearer token",
-    Kind::Secret,
+    ValueKind::Secret,
 )
 .means(
     "Bearer token for the metrics of endpoint pickers; beats the mounted token.",

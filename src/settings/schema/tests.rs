@@ -130,10 +130,10 @@ fn every_documented_key_is_there_with_its_flags_and_default() {
 fn immutable_keys_have_their_documented_names() {
     for (name, title) in IMMUTABLE {
         assert_eq!(row(name).title, *title);
-        assert_eq!(row(name).change, Change::Static, "{name}");
+        assert_eq!(row(name).change, Mutability::Static, "{name}");
     }
     let live: Vec<&str> = all()
-        .filter(|spec| spec.change == Change::Live)
+        .filter(|spec| spec.change == Mutability::Live)
         .map(|spec| spec.name)
         .collect();
     assert_eq!(

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::config_maps::Purpose;
 use super::entries::{ScopeChange, mention_unknown, refuse};
 use super::namespace::shortened;
-use super::problem::{EntryPlace, Findings, Instead, Notice};
+use super::problem::{Diagnostics, EntryPlace, FallbackApplied, Warning};
 use super::queueing_model::{LatencyTargets, targets};
 use super::sources::Data;
-use super::yaml::{Document, Field, YamlError, parse_yaml};
+use super::yaml::{Document, DocumentField, YamlError, parse_yaml};
 
 /// Label of a VariantAutoscaling that names the class of its model.
 pub const CLASS_LABEL: &str = "wva.llmd.ai/service-class";
@@ -22,19 +22,19 @@ pub const ANY_MODEL: &str = "default/default";
 const FLAT_KEY: &str = "serviceClasses";
 
 /// Fields of an entry; of each item in the older layout.
-pub const FIELDS: &[Field] = &[
-    Field::named("name"),
-    Field::named("priority"),
-    Field::named("data").holds(TARGET_FIELDS),
-    Field::named("model"),
-    Field::named("slo-tpot").also(&["slo-itl"]),
-    Field::named("slo-ttft").also(&["slo-ttw"]),
+pub const FIELDS: &[DocumentField] = &[
+    DocumentField::named("name"),
+    DocumentField::named("priority"),
+    DocumentField::named("data").holds(TARGET_FIELDS),
+    DocumentField::named("model"),
+    DocumentField::named("slo-tpot").also(&["slo-itl"]),
+    DocumentField::named("slo-ttft").also(&["slo-ttw"]),
 ];
 
-const TARGET_FIELDS: &[Field] = &[
-    Field::named("model"),
-    Field::named("slo-tpot").also(&["slo-itl"]),
-    Field::named("slo-ttft").also(&["slo-ttw"]),
+const TARGET_FIELDS: &[DocumentField] = &[
+    DocumentField::named("model"),
+    DocumentField::named("slo-tpot").also(&["slo-itl"]),
+    DocumentField::named("slo-ttft").also(&["slo-ttw"]),
 ];
 
 /// A class as written: with a list of models, or (older) one model per item.
@@ -90,7 +90,11 @@ pub struct ServiceClasses {
 
 impl ServiceClasses {
     /// Reads the ConfigMap. What is refused keeps its content of `previous`.
-    pub fn read(data: Option<&Data>, previous: Option<&Self>, findings: &mut Findings) -> Self {
+    pub fn read(
+        data: Option<&Data>,
+        previous: Option<&Self>,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
         let mut classes = Self::default();
         for (key, text) in data.into_iter().flatten() {
             let place = EntryPlace {
@@ -98,15 +102,16 @@ impl ServiceClasses {
                 namespace: None,
                 entry: key.clone(),
             };
-            match read_entry(key, text, &classes, &place, findings) {
+            match read_entry(key, text, &classes, &place, diagnostics) {
                 Ok(read) => {
-                    mention_short(&place, &read, findings);
+                    mention_short(&place, &read, diagnostics);
                     classes.entries.insert(key.clone(), read);
                 }
                 Err(faults) => {
                     let kept = previous.and_then(|classes| classes.entries.get(key));
-                    let instead = kept.map_or(Instead::Below, |_| Instead::Previous);
-                    refuse(place, faults, instead, findings);
+                    let instead =
+                        kept.map_or(FallbackApplied::Below, |_| FallbackApplied::Previous);
+                    refuse(place, faults, instead, diagnostics);
                     if let Some(kept) = kept {
                         classes.entries.insert(key.clone(), kept.clone());
                     }
@@ -173,16 +178,16 @@ fn read_entry(
     text: &str,
     before: &ServiceClasses,
     place: &EntryPlace,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> Result<Vec<ServiceClass>, Vec<String>> {
     let documents = if key == FLAT_KEY {
         let list = parse_yaml::<Vec<ClassDocument>>(text, FIELDS);
-        noted(list, place, findings)?
+        noted(list, place, diagnostics)?
     } else {
         vec![noted(
             parse_yaml::<ClassDocument>(text, FIELDS),
             place,
-            findings,
+            diagnostics,
         )?]
     };
     let mut faults = Vec::new();
@@ -209,7 +214,7 @@ fn read_entry(
 const MAX_SHORT: usize = 8;
 
 /// Names targets that are too short to be meant.
-fn mention_short(place: &EntryPlace, classes: &[ServiceClass], findings: &mut Findings) {
+fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut Diagnostics) {
     let rows = classes.iter().flat_map(|class| {
         let targets = class.targets.iter();
         targets.map(move |(model, targets)| (&class.name, model, targets))
@@ -219,7 +224,7 @@ fn mention_short(place: &EntryPlace, classes: &[ServiceClass], findings: &mut Fi
         let told = targets.too_short(["slo-ttft", "slo-tpot"]).into_iter();
         told.map(move |text| format!("{place}: {text}"))
     });
-    (findings.notices).extend(told.take(MAX_SHORT).map(|text| Notice::EntryAdvice {
+    (diagnostics.notices).extend(told.take(MAX_SHORT).map(|text| Warning::EntryAdvice {
         place: place.clone(),
         text,
     }));
@@ -228,10 +233,10 @@ fn mention_short(place: &EntryPlace, classes: &[ServiceClass], findings: &mut Fi
 fn noted<T>(
     document: Result<Document<T>, YamlError>,
     place: &EntryPlace,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> Result<T, Vec<String>> {
     let document = document.map_err(|error| vec![error.to_string()])?;
-    mention_unknown(place, document.unknown, findings);
+    mention_unknown(place, document.unknown, diagnostics);
     Ok(document.content)
 }
 

@@ -10,9 +10,13 @@ fn map(pairs: &[(&str, &str)]) -> Data {
 }
 
 fn read(pairs: &[(&str, &str)]) -> (ServiceClasses, Vec<String>) {
-    let mut findings = Findings::default();
-    let classes = ServiceClasses::read(Some(&map(pairs)), None, &mut findings);
-    let problems = findings.problems.iter().map(ToString::to_string).collect();
+    let mut diagnostics = Diagnostics::default();
+    let classes = ServiceClasses::read(Some(&map(pairs)), None, &mut diagnostics);
+    let problems = diagnostics
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     (classes, problems)
 }
 
@@ -110,13 +114,13 @@ fn a_faulty_entry_is_refused_with_every_fault_and_leaves_the_others() {
 #[test]
 fn an_entry_edited_into_nonsense_keeps_its_classes() {
     let (before, _) = read(&[("a", PREMIUM)]);
-    let mut findings = Findings::default();
+    let mut diagnostics = Diagnostics::default();
     let broken = map(&[("a", "name: ["), ("b", FREEMIUM)]);
-    let after = ServiceClasses::read(Some(&broken), Some(&before), &mut findings);
-    assert_eq!(findings.problems.len(), 1);
+    let after = ServiceClasses::read(Some(&broken), Some(&before), &mut diagnostics);
+    assert_eq!(diagnostics.problems.len(), 1);
     assert!(after.named("Premium").is_some() && after.named("Freemium").is_some());
     assert_eq!(after.changes_since(&before)[0].entries, ["b (new)"]);
     assert_eq!(after.changes_since(&after), []);
-    let gone = ServiceClasses::read(None, Some(&after), &mut findings);
+    let gone = ServiceClasses::read(None, Some(&after), &mut diagnostics);
     assert_eq!(gone, ServiceClasses::default());
 }

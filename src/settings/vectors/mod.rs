@@ -165,7 +165,7 @@ struct ExpectedInNamespace {
 }
 
 impl NamespaceCase {
-    fn gather(&self, sources: &mut Sources, config_maps: &BTreeMap<String, Data>) -> Vec<Notice> {
+    fn gather(&self, sources: &mut Sources, config_maps: &BTreeMap<String, Data>) -> Vec<Warning> {
         let names = ConfigMapNames {
             main: "wva-variantautoscaling-config".to_owned(),
             saturation: "wva-saturation-scaling-config".to_owned(),

@@ -9,13 +9,13 @@ use super::{QUEUEING, RESOLUTION, VALIDATION, ZERO, cases, data, same};
 use crate::policy::key::ModelKey;
 use crate::settings::duration::format_duration;
 use crate::settings::queueing_model::{ANALYZER_NAME, QueueingModelLayers};
-use crate::settings::saturation::{Analysis, BandUse, SaturationLayers, SaturationPolicy};
+use crate::settings::saturation::{BandUse, SaturationLayers, SaturationMethod, SaturationPolicy};
 use crate::settings::scale_to_zero::ScaleToZeroLayers;
 use crate::settings::sources::{Data, PolicySources};
-use crate::settings::{Findings, Notice, Problem};
+use crate::settings::{Diagnostics, Problem, Warning};
 
-fn refused(findings: &Findings) -> Vec<&str> {
-    findings
+fn refused(diagnostics: &Diagnostics) -> Vec<&str> {
+    diagnostics
         .problems
         .iter()
         .filter_map(|problem| match problem {
@@ -25,12 +25,12 @@ fn refused(findings: &Findings) -> Vec<&str> {
         .collect()
 }
 
-fn advised(findings: &Findings) -> Vec<&str> {
-    findings
+fn advised(diagnostics: &Diagnostics) -> Vec<&str> {
+    diagnostics
         .notices
         .iter()
         .filter_map(|notice| match notice {
-            Notice::EntryAdvice { place, .. } => Some(place.entry.as_str()),
+            Warning::EntryAdvice { place, .. } => Some(place.entry.as_str()),
             _ => None,
         })
         .collect()
@@ -86,7 +86,7 @@ fn check_policy(id: &str, policy: &SaturationPolicy, expected: &ExpectedPolicy) 
     same(id, "down", policy.band.scale_down_boundary, expected.down);
     same(id, "priority", policy.priority, expected.priority);
     if let Some(tokens) = expected.tokens {
-        assert_eq!(policy.analysis == Analysis::Tokens, tokens, "{id}");
+        assert_eq!(policy.analysis == SaturationMethod::Tokens, tokens, "{id}");
     }
     if expected.zero.is_some() {
         assert_eq!(policy.scale_to_zero, expected.zero, "{id}");
@@ -127,14 +127,18 @@ fn saturation_validation_cases() {
             global: Some(data(&[("default", &text)])),
             ..PolicySources::default()
         };
-        let mut findings = Findings::default();
+        let mut diagnostics = Diagnostics::default();
         let band = if case.queueing_model {
             BandUse::Everywhere
         } else {
             BandUse::Tokens
         };
-        let layers = SaturationLayers::read(&sources, band, None, &mut findings);
-        let shown: Vec<String> = findings.problems.iter().map(ToString::to_string).collect();
+        let layers = SaturationLayers::read(&sources, band, None, &mut diagnostics);
+        let shown: Vec<String> = diagnostics
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         match &case.error {
             Some(error) => {
                 assert_eq!(shown.len(), 1, "{}: {shown:?}", case.id);
@@ -142,7 +146,11 @@ fn saturation_validation_cases() {
             }
             None => assert_eq!(shown, Vec::<String>::new(), "{}", case.id),
         }
-        let advice: Vec<String> = findings.notices.iter().map(ToString::to_string).collect();
+        let advice: Vec<String> = diagnostics
+            .notices
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         if let Some(expected) = &case.advice {
             assert!(
                 advice.len() == 1 && advice[0].ends_with(expected),
@@ -194,10 +202,10 @@ fn saturation_resolution_cases() {
                 .map(|(name, entries)| (Arc::from(name.as_str()), texts(entries)))
                 .collect(),
         };
-        let mut findings = Findings::default();
-        let layers = SaturationLayers::read(&sources, BandUse::Tokens, None, &mut findings);
-        assert_eq!(refused(&findings), case.refused, "{}", case.id);
-        assert_eq!(advised(&findings), case.advised, "{}", case.id);
+        let mut diagnostics = Diagnostics::default();
+        let layers = SaturationLayers::read(&sources, BandUse::Tokens, None, &mut diagnostics);
+        assert_eq!(refused(&diagnostics), case.refused, "{}", case.id);
+        assert_eq!(advised(&diagnostics), case.advised, "{}", case.id);
         for expected in &case.expect {
             let model = ModelKey::new(expected.namespace.as_str(), expected.model.as_str());
             let id = format!("{} for {model}", case.id);
@@ -244,10 +252,10 @@ fn scale_to_zero_cases() {
             global: Some(case.data),
             ..PolicySources::default()
         };
-        let mut findings = Findings::default();
-        let layers = ScaleToZeroLayers::read(&sources, case.switch, None, &mut findings);
-        assert_eq!(refused(&findings), case.refused, "{}", case.id);
-        assert_eq!(advised(&findings), case.advised, "{}", case.id);
+        let mut diagnostics = Diagnostics::default();
+        let layers = ScaleToZeroLayers::read(&sources, case.switch, None, &mut diagnostics);
+        assert_eq!(refused(&diagnostics), case.refused, "{}", case.id);
+        assert_eq!(advised(&diagnostics), case.advised, "{}", case.id);
         for expected in &case.expect {
             let model = ModelKey::new(expected.namespace.as_str(), expected.model.as_str());
             let id = format!("{} for {model}", case.id);
@@ -297,10 +305,15 @@ fn queueing_model_cases() {
             global: Some(case.data),
             ..PolicySources::default()
         };
-        let mut findings = Findings::default();
-        let layers = QueueingModelLayers::read(&sources, None, &mut findings);
-        assert_eq!(findings.problems.len(), case.refused.len(), "{}", case.id);
-        for problem in &findings.problems {
+        let mut diagnostics = Diagnostics::default();
+        let layers = QueueingModelLayers::read(&sources, None, &mut diagnostics);
+        assert_eq!(
+            diagnostics.problems.len(),
+            case.refused.len(),
+            "{}",
+            case.id
+        );
+        for problem in &diagnostics.problems {
             let Problem::Entry(problem) = problem else {
                 panic!("{}: {problem}", case.id);
             };

@@ -65,7 +65,7 @@ impl From<serde_yaml::Error> for YamlError {
 
 /// A field that a kind of document knows.
 #[derive(Debug, Clone, Copy)]
-pub struct Field {
+pub struct DocumentField {
     /// The spelling to recommend.
     pub name: &'static str,
     /// Further spellings.
@@ -75,7 +75,7 @@ pub struct Field {
     pub fields: &'static [Self],
 }
 
-impl Field {
+impl DocumentField {
     /// A field without further spellings or fields of its own.
     pub(super) const fn named(name: &'static str) -> Self {
         Self {
@@ -111,7 +111,7 @@ pub struct Document<T> {
 /// What is wrong, with field and position.
 pub fn parse_yaml<T: DeserializeOwned + Default>(
     text: &str,
-    fields: &'static [Field],
+    fields: &'static [DocumentField],
 ) -> Result<Document<T>, YamlError> {
     let outline = outline(text)?;
     let content = match outline {

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_yaml::Deserializer;
 
-use super::Field;
+use super::DocumentField;
 use crate::settings::namespace::shortened;
 use crate::settings::nearest::instead;
 
@@ -31,7 +31,7 @@ pub(super) struct Comparison {
 
 impl Comparison {
     /// Compares a document, or the part of it at `path`, with the fields that may stand there.
-    pub(super) fn walk(&mut self, outline: &Outline, path: &str, fields: &'static [Field]) {
+    pub(super) fn walk(&mut self, outline: &Outline, path: &str, fields: &'static [DocumentField]) {
         match outline {
             Outline::List(items) => {
                 for (index, item) in items.iter().enumerate() {
@@ -47,7 +47,13 @@ impl Comparison {
         }
     }
 
-    fn field(&mut self, key: &str, value: &Outline, parent: &str, fields: &'static [Field]) {
+    fn field(
+        &mut self,
+        key: &str,
+        value: &Outline,
+        parent: &str,
+        fields: &'static [DocumentField],
+    ) {
         let dot = if parent.is_empty() { "" } else { "." };
         let path = format!("{parent}{dot}{}", shortened(key));
         let known = fields

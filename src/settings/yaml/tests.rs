@@ -17,10 +17,10 @@ struct Item {
     score: Option<f64>,
 }
 
-const FIELDS: &[Field] = &[
-    Field::named("share"),
-    Field::named("name").also(&["title"]),
-    Field::named("list").holds(&[Field::named("score")]),
+const FIELDS: &[DocumentField] = &[
+    DocumentField::named("share"),
+    DocumentField::named("name").also(&["title"]),
+    DocumentField::named("list").holds(&[DocumentField::named("score")]),
 ];
 
 fn read(text: &str) -> Result<Document<Sample>, YamlError> {

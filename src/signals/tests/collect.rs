@@ -12,7 +12,7 @@ use crate::policy::key::ModelKey;
 use crate::policy::moment::{Moment, WallTime};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{PodSamples, Sample, SignalName};
-use crate::settings::Appetite;
+use crate::settings::RequiredSignals;
 use crate::signals::promql::Namespace;
 use crate::signals::query::{QueryName, Scope};
 use crate::signals::{Collection, CollectionSettings, Evaluated, Ignored, QueryError, collect};
@@ -31,7 +31,7 @@ const QUEUE_LENGTH: [QueryName; 2] = [QueryName::QueueLength, QueryName::QueueLe
 
 pub(super) fn settings() -> CollectionSettings {
     CollectionSettings {
-        appetite: Appetite::Saturation,
+        required_signals: RequiredSignals::Saturation,
         freshness: FreshnessBands::default(),
         namespace: None,
         deadline: Duration::from_secs(10),
@@ -182,7 +182,7 @@ fn records_are_as_expected() {
         }
         let id = &case.id;
         let everything = CollectionSettings {
-            appetite: Appetite::Everything,
+            required_signals: RequiredSignals::Everything,
             ..settings()
         };
         let collection = run(&case.stub(), &everything);

@@ -6,7 +6,7 @@ use super::collect::{NOW, moment, run, sample, settings, timeout};
 use super::stub::Stub;
 use crate::policy::key::ModelKey;
 use crate::policy::snapshot::{MetricsSnapshot, PodSamples, RankSamples, Sample, SignalName};
-use crate::settings::Appetite;
+use crate::settings::RequiredSignals;
 use crate::signals::query::QueryName;
 use crate::signals::{Collection, CollectionSettings, Ignored};
 
@@ -17,7 +17,7 @@ pub(super) const THEN: f64 = NOW - 10.0;
 
 fn everything() -> CollectionSettings {
     CollectionSettings {
-        appetite: Appetite::Everything,
+        required_signals: RequiredSignals::Everything,
         ..settings()
     }
 }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use crate::policy::key::ModelKey;
 use crate::policy::moment::WallTime;
 use crate::policy::signal::FreshnessBands;
-use crate::settings::Appetite;
+use crate::settings::RequiredSignals;
 use crate::signals::decode::Decoder;
 use crate::signals::query::HISTORY_QUERIES;
 use crate::signals::{CollectionSettings, PromApi, QueryError, QueryResult, history};
@@ -54,7 +54,7 @@ impl PromApi for Forgetful {
 
 fn settings() -> CollectionSettings {
     CollectionSettings {
-        appetite: Appetite::Everything,
+        required_signals: RequiredSignals::Everything,
         freshness: FreshnessBands::default(),
         namespace: None,
         deadline: Duration::from_secs(10),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::vectors::load;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::SignalName;
-use crate::settings::Appetite;
+use crate::settings::RequiredSignals;
 use crate::signals::promql::{Namespace, Series, Window, escape};
 use crate::signals::query::{MAX_QUERIES, QueryName, Scope};
 use crate::signals::sources::{ARRIVALS, ENGINE, ROUTER};
@@ -219,11 +219,11 @@ fn the_documentation_names_every_series_and_query() {
 
 #[test]
 fn no_query_is_sent_for_nothing() {
-    let wanted = |appetite| QueryName::wanted(appetite).collect::<Vec<_>>();
-    assert_eq!(wanted(Appetite::Saturation), QueryName::ALL[..4]);
-    let in_use = wanted(Appetite::Use);
+    let wanted = |required_signals| QueryName::wanted(required_signals).collect::<Vec<_>>();
+    assert_eq!(wanted(RequiredSignals::Saturation), QueryName::ALL[..4]);
+    let in_use = wanted(RequiredSignals::Use);
     assert!(!in_use.contains(&QueryName::KvCapacity) && in_use.len() == 9);
-    assert_eq!(wanted(Appetite::Everything), QueryName::ALL);
+    assert_eq!(wanted(RequiredSignals::Everything), QueryName::ALL);
 }
 
 #[test]

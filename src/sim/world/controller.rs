@@ -18,7 +18,7 @@ use crate::env::{Clock, SeedTree};
 use crate::kit::{ActorRegistry, Kit};
 use crate::serve::connection::Routes;
 use crate::serve::routes::MetricsRoutes;
-use crate::settings::{Findings, Sources, start};
+use crate::settings::{Diagnostics, Sources, start};
 use crate::signals::{PromApi, RouterApi};
 use crate::sim::apiserver::ApiServer;
 
@@ -134,7 +134,7 @@ pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), World
     let startup = Startup {
         generation: started.generation,
         fixed: casting.fixed,
-        findings: Findings::default(),
+        diagnostics: Diagnostics::default(),
     };
     let controller =
         Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;

@@ -12,7 +12,7 @@ use wva::policy::learned::Learned;
 use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{MetricsSnapshot, SignalName};
 use wva::settings::bundle::read_bundle;
-use wva::settings::{Appetite, DynamicSettings};
+use wva::settings::{DynamicSettings, RequiredSignals};
 use wva::signals::query::QueryName;
 use wva::signals::{
     CollectionSettings, HttpPrometheus, Namespace, PlainHttp, PrometheusSettings, collect,
@@ -173,7 +173,7 @@ async fn read(cx: &Cx, url: &str, settings: &DynamicSettings) -> Result<MetricsS
     })
     .map_err(|faults| Fault::fatal(format!("{faults:?}")))?;
     let settings = CollectionSettings {
-        appetite: settings.appetite(),
+        required_signals: settings.required_signals(),
         freshness: settings.freshness,
         namespace: Some(Namespace::parse(&cx.namespace.name)?),
         deadline: Duration::from_secs(5),
@@ -181,7 +181,7 @@ async fn read(cx: &Cx, url: &str, settings: &DynamicSettings) -> Result<MetricsS
     };
     let collection = collect(&api, &settings, |_| Duration::ZERO).await;
     let sent = collection.report.queries.len();
-    assert_eq!(sent, QueryName::wanted(settings.appetite).count());
+    assert_eq!(sent, QueryName::wanted(settings.required_signals).count());
     let now = wva::env::Clock::real().now();
     Ok(collection.into_snapshot(now))
 }
@@ -235,7 +235,7 @@ fn filled(signals: &Value, fields: &[(&str, f64, f64)]) -> Result {
 async fn engines_and_routers_fill_every_field(cx: &Cx) -> Result {
     let url = cx.world.prometheus.url.clone();
     let settings = read_bundle(ANALYZERS).unwrap();
-    assert_eq!(settings.appetite(), Appetite::Everything);
+    assert_eq!(settings.required_signals(), RequiredSignals::Everything);
     let before = read(cx, &url, &settings).await?;
     assert!(before.models.is_empty() && before.routers.is_empty());
     assert!(before.failures.is_empty(), "{:?}", before.failures);

@@ -7,7 +7,7 @@ use crate::policy::throughput::{
     Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputReport,
 };
 use crate::settings::saturation::{
-    Analysis, AnalyzerSettings, SaturationPolicy, SaturationThresholds, UtilizationBand,
+    AnalyzerSettings, SaturationMethod, SaturationPolicy, SaturationThresholds, UtilizationBand,
 };
 
 fn report(params: Params, replicas: &[ThroughputReplicaInput], arrivals: f64) -> ThroughputReport {
@@ -103,7 +103,7 @@ fn the_entry_of_the_analyzer_overrides_the_band() {
     let band = |analyzers: Vec<AnalyzerSettings>| {
         let policy = SaturationPolicy {
             thresholds: SaturationThresholds::default(),
-            analysis: Analysis::Tokens,
+            analysis: SaturationMethod::Tokens,
             common_band: UtilizationBand::default(),
             band: UtilizationBand::default(),
             priority: 1.0,

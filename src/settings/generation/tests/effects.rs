@@ -1,8 +1,8 @@
 //! A key without an effect fails here.
 
 use super::*;
-use crate::settings::schema::{Change, State};
-use crate::settings::value::Kind;
+use crate::settings::schema::{Mutability, SettingState};
+use crate::settings::value::ValueKind;
 
 /// Settings that only act together with others: those are set on both sides of the comparison.
 const COMPANIONS: &[(&str, &str)] = &[
@@ -26,18 +26,22 @@ fn sample(spec: &Spec) -> &'static str {
         // Ages of samples keep their order.
         _ if spec.name == schema::CACHE_STALE_THRESHOLD.name => "90s",
         _ if spec.name == schema::CACHE_UNAVAILABLE_THRESHOLD.name => "3m",
-        Kind::Bool if spec.default == "true" => "false",
-        Kind::Bool => "true",
-        Kind::Duration { .. } => "7s",
-        Kind::Count { .. } => "7",
-        Kind::Url => "https://elsewhere",
-        Kind::Address => ":7",
-        Kind::Selector => "gpu=true",
-        Kind::PoolGroup => "inference.networking.k8s.io",
-        Kind::LogLevel => "debug",
-        Kind::LogFormat => "text",
-        Kind::Path => "/elsewhere",
-        Kind::Text | Kind::Secret | Kind::Namespace | Kind::ObjectName | Kind::LabelValue => "x",
+        ValueKind::Bool if spec.default == "true" => "false",
+        ValueKind::Bool => "true",
+        ValueKind::Duration { .. } => "7s",
+        ValueKind::Count { .. } => "7",
+        ValueKind::Url => "https://elsewhere",
+        ValueKind::Address => ":7",
+        ValueKind::Selector => "gpu=true",
+        ValueKind::PoolGroup => "inference.networking.k8s.io",
+        ValueKind::LogLevel => "debug",
+        ValueKind::LogFormat => "text",
+        ValueKind::Path => "/elsewhere",
+        ValueKind::Text
+        | ValueKind::Secret
+        | ValueKind::Namespace
+        | ValueKind::ObjectName
+        | ValueKind::LabelValue => "x",
     }
 }
 
@@ -55,10 +59,10 @@ fn every_key_that_is_not_inert_changes_what_the_process_works_with() {
         let statics = after.statics != before.statics;
         let dynamic = after.dynamic != before.dynamic;
         let expected = match (spec.state, spec.change) {
-            (State::Inert, _) => (false, false),
-            (_, Change::Static) if DECIDE.contains(&spec.name) => (true, true),
-            (_, Change::Static) => (true, false),
-            (_, Change::Live) => (false, true),
+            (SettingState::Inert, _) => (false, false),
+            (_, Mutability::Static) if DECIDE.contains(&spec.name) => (true, true),
+            (_, Mutability::Static) => (true, false),
+            (_, Mutability::Live) => (false, true),
         };
         assert_eq!((statics, dynamic), expected, "{}", spec.name);
         checked += 1;
@@ -74,7 +78,7 @@ fn every_live_key_follows_the_config_map_and_every_other_one_is_rejected() {
         let rejected: Vec<&str> = after.rejected.iter().map(|one| one.key).collect();
         let changed: Vec<&str> = after.changes.iter().map(|change| change.key).collect();
         match spec.change {
-            Change::Live => {
+            Mutability::Live => {
                 assert_eq!(changed, [spec.name]);
                 assert_eq!(rejected, Vec::<&str>::new(), "{}", spec.name);
                 let next = after.next.unwrap();
@@ -83,7 +87,7 @@ fn every_live_key_follows_the_config_map_and_every_other_one_is_rejected() {
                 let back = transition(&next, &sources(COMPANIONS, &[])).next.unwrap();
                 assert_eq!(back.dynamic, before.dynamic, "{}", spec.name);
             }
-            Change::Static => {
+            Mutability::Static => {
                 assert_eq!(rejected, [spec.name]);
                 assert_eq!(after.next, None, "{}", spec.name);
             }

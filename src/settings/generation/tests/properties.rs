@@ -147,10 +147,10 @@ fn apply(sources: &mut Sources, edit: &Edit) {
 }
 
 /// Whether every live value and entry of the sources is accepted.
-fn accepted(findings: &Findings) -> bool {
-    findings.problems.iter().all(|problem| match problem {
+fn accepted(diagnostics: &Diagnostics) -> bool {
+    diagnostics.problems.iter().all(|problem| match problem {
         Problem::Setting { error, .. } => schema::all()
-            .any(|spec| spec.name == error.key && spec.change == schema::Change::Static),
+            .any(|spec| spec.name == error.key && spec.change == schema::Mutability::Static),
         Problem::Entry(_) => false,
     })
 }
@@ -161,7 +161,7 @@ fn live_only(sources: &Sources) -> Sources {
     let mut sources = sources.clone();
     if let MainConfigMap::Present(data) = &mut sources.main {
         data.retain(|key, _| {
-            schema::all().any(|spec| spec.name == key && spec.change == schema::Change::Live)
+            schema::all().any(|spec| spec.name == key && spec.change == schema::Mutability::Live)
         });
     }
     sources
@@ -171,11 +171,11 @@ fn live_only(sources: &Sources) -> Sources {
 fn repaired(sources: &Sources) -> Sources {
     let mut sources = sources.clone();
     for _ in 0..20 {
-        let findings = start(&live_only(&sources)).unwrap().findings;
-        if accepted(&findings) {
+        let diagnostics = start(&live_only(&sources)).unwrap().diagnostics;
+        if accepted(&diagnostics) {
             break;
         }
-        for problem in findings.problems {
+        for problem in diagnostics.problems {
             match problem {
                 Problem::Setting { error, .. } => {
                     apply(&mut sources, &Edit::Main(error.key, None));

@@ -15,7 +15,7 @@ use crate::app::{self, Env, Startup};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{ActorRegistry, Kit};
 use crate::policy::moment::WallTime;
-use crate::settings::{Findings, Sources, start};
+use crate::settings::{Diagnostics, Sources, start};
 use crate::signals::{HeldRequests, PromApi, QueryError, QueryResult, RouterApi, RouterError};
 
 /// Cannot be reached.
@@ -106,7 +106,7 @@ async fn a_controller_takes_the_lease_and_writes_status() {
         Startup {
             generation,
             fixed,
-            findings: Findings::default(),
+            diagnostics: Diagnostics::default(),
         },
         sleep(Duration::from_mins(5)),
     ));

@@ -85,7 +85,7 @@ mod tests {
             let extra = draw();
             assert_eq!(extra, draw());
             let started = started(&extra);
-            assert_eq!(started.findings.problems, [], "{extra:?}");
+            assert_eq!(started.diagnostics.problems, [], "{extra:?}");
             assert_ne!(started.generation.dynamic, usual.dynamic, "{extra:?}");
             drawn.insert(extra);
         }

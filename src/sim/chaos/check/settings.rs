@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Violation;
 use crate::settings::config_maps::{ConfigMapView, gather};
-use crate::settings::generation::{Change, transition};
+use crate::settings::generation::{SettingChange, transition};
 use crate::settings::sources::Data;
 use crate::settings::{Generation, Sources};
 use crate::sim::apiserver::Insider;
@@ -35,7 +35,10 @@ impl Followed {
             return None;
         }
         let transition = transition(now, &stored(now, fixed, insider));
-        let keys = transition.changes.iter().map(|change: &Change| change.key);
+        let keys = transition
+            .changes
+            .iter()
+            .map(|change: &SettingChange| change.key);
         let is_behind = transition.next.is_some();
         self.agreed = (!is_behind).then_some((now.number, version));
         is_behind.then(|| keys.collect::<Vec<_>>().join(", "))

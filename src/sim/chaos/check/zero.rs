@@ -8,7 +8,7 @@ use super::settings::stored;
 use crate::policy::key::ModelKey;
 use crate::settings::config_maps::Purpose;
 use crate::settings::generation::transition;
-use crate::settings::problem::Findings;
+use crate::settings::problem::Diagnostics;
 use crate::settings::{DynamicSettings, Generation, Sources};
 use crate::sim::apiserver::Insider;
 
@@ -45,7 +45,7 @@ impl ZeroPolicies {
         if self.now.is_none() || insider.changed_since(self.version, &[CONFIG_MAPS]) {
             let before = self.now.get_or_insert_with(|| of.clone());
             let transition = transition(before, &stored(before, fixed, insider));
-            self.is_refused = is_refused(&transition.findings);
+            self.is_refused = is_refused(&transition.diagnostics);
             if let Some(next) = transition.next {
                 let before = std::mem::replace(before, next);
                 self.past.push_back((now, before.dynamic));
@@ -98,8 +98,8 @@ impl ZeroPolicies {
     }
 }
 
-fn is_refused(findings: &Findings) -> bool {
-    let mut problems = findings.problems.iter();
+fn is_refused(diagnostics: &Diagnostics) -> bool {
+    let mut problems = diagnostics.problems.iter();
     problems.any(|problem| {
         matches!(
             problem.purpose(),

@@ -76,8 +76,8 @@ mod tests {
             &mut sources.scale_to_zero
         };
         policy.global = Some([("default".to_owned(), text.to_owned())].into());
-        let findings = start(&sources).unwrap().findings;
-        let problems = findings.problems.iter();
+        let diagnostics = start(&sources).unwrap().diagnostics;
+        let problems = diagnostics.problems.iter();
         problems.map(Problem::purpose).collect()
     }
 

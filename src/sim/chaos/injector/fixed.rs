@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::env::SeedTree;
 use crate::settings::duration::format_duration;
-use crate::settings::schema::{self, Change, Reach, Spec};
-use crate::settings::value::Kind;
+use crate::settings::schema::{self, Mutability, Reach, Spec};
+use crate::settings::value::ValueKind;
 use crate::sim::chaos::dice::Dice;
 use crate::sim::world::controller::environment;
 
@@ -36,7 +36,7 @@ const LEFT_OUT: [&str; 14] = [
 /// Keys of the main ConfigMap that are read at start, but for those that are left out.
 fn fixed() -> Vec<&'static Spec> {
     let is_fixed = |spec: &&Spec| {
-        spec.change == Change::Static
+        spec.change == Mutability::Static
             && spec.reach == Reach::Everywhere
             && !LEFT_OUT.contains(&spec.name)
     };
@@ -54,32 +54,32 @@ pub(super) fn draw(number: u64) -> (&'static str, String) {
 /// A value under which a process that starts does as all others do.
 fn value_of(spec: &Spec, dice: &mut Dice) -> String {
     match spec.kind {
-        Kind::Bool => {
+        ValueKind::Bool => {
             let environment = environment("", Duration::ZERO);
             let runs = environment.get(spec.name);
             let runs = runs.map_or(spec.default, String::as_str);
             (runs != "true").to_string()
         }
-        Kind::Duration { least, most } => {
+        ValueKind::Duration { least, most } => {
             // Longer than any request that is answered takes.
             let least = least.max(Duration::from_secs(21));
             format_duration(dice.time(least, most))
         }
-        Kind::Count { most, .. } => most.to_string(),
+        ValueKind::Count { most, .. } => most.to_string(),
         // All nodes with GPUs have it.
-        Kind::Selector => "nvidia.com/gpu.product".to_owned(),
+        ValueKind::Selector => "nvidia.com/gpu.product".to_owned(),
         // Pools of the other one are in no run.
-        Kind::PoolGroup => "inference.networking.k8s.io".to_owned(),
-        Kind::Url => "https://elsewhere:9090".to_owned(),
-        Kind::Address => ":9443".to_owned(),
-        Kind::LogFormat => "text".to_owned(),
-        Kind::LogLevel => "debug".to_owned(),
-        Kind::Text
-        | Kind::Secret
-        | Kind::Path
-        | Kind::Namespace
-        | Kind::ObjectName
-        | Kind::LabelValue => {
+        ValueKind::PoolGroup => "inference.networking.k8s.io".to_owned(),
+        ValueKind::Url => "https://elsewhere:9090".to_owned(),
+        ValueKind::Address => ":9443".to_owned(),
+        ValueKind::LogFormat => "text".to_owned(),
+        ValueKind::LogLevel => "debug".to_owned(),
+        ValueKind::Text
+        | ValueKind::Secret
+        | ValueKind::Path
+        | ValueKind::Namespace
+        | ValueKind::ObjectName
+        | ValueKind::LabelValue => {
             // Two ConfigMaps of one name forbid a start.
             let name = spec.name.to_lowercase().replace('_', "-");
             format!("elsewhere-{name}")

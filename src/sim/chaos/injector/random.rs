@@ -7,8 +7,8 @@ use super::SATURATION;
 use crate::env::SeedTree;
 use crate::settings::config_maps::ConfigMapNames;
 use crate::settings::duration::format_duration;
-use crate::settings::schema::{self, Change, Reach, Spec};
-use crate::settings::value::Kind;
+use crate::settings::schema::{self, Mutability, Reach, Spec};
+use crate::settings::value::ValueKind;
 use crate::sim::chaos::cast::MAIN;
 use crate::sim::chaos::dice::Dice;
 
@@ -40,7 +40,8 @@ pub(super) struct Drawn {
 
 /// Keys of the main ConfigMap that may change while processes run.
 fn live() -> Vec<&'static Spec> {
-    let may_change = |spec: &&Spec| spec.change == Change::Live && spec.reach == Reach::Everywhere;
+    let may_change =
+        |spec: &&Spec| spec.change == Mutability::Live && spec.reach == Reach::Everywhere;
     schema::all().filter(may_change).collect()
 }
 
@@ -151,7 +152,7 @@ fn value_of(spec: &Spec, dice: &mut Dice) -> String {
         return odd(dice);
     }
     match spec.kind {
-        Kind::Duration { least, most } => {
+        ValueKind::Duration { least, most } => {
             let length = match worth {
                 Worth::Valid => dice.time(least.max(SECOND), most),
                 _ => dice
@@ -161,7 +162,7 @@ fn value_of(spec: &Spec, dice: &mut Dice) -> String {
             };
             format_duration(length)
         }
-        Kind::Count { least, most } => {
+        ValueKind::Count { least, most } => {
             let drawn = dice.time(SECOND, Duration::from_secs(most.max(1)));
             let count = match worth {
                 Worth::Valid => drawn.as_secs().clamp(least, most),
@@ -172,7 +173,7 @@ fn value_of(spec: &Spec, dice: &mut Dice) -> String {
             };
             count.to_string()
         }
-        Kind::LogLevel => choice(&["error", "warn", "info", "debug"], dice),
+        ValueKind::LogLevel => choice(&["error", "warn", "info", "debug"], dice),
         _ => choice(&["true", "false"], dice),
     }
 }

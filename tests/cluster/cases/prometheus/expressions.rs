@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use wva::policy::signal::FreshnessBands;
-use wva::settings::Appetite;
+use wva::settings::RequiredSignals;
 use wva::signals::{
     CollectionSettings, Namespace, PromApi, QueryError, QueryResult, collect, history,
 };
@@ -46,7 +46,7 @@ async fn collected(namespace: Option<&str>) -> Vec<String> {
         namespace: namespace.map(|name| Namespace::parse(name).unwrap()),
         deadline: Duration::from_secs(1),
         max_samples: None,
-        appetite: Appetite::Everything,
+        required_signals: RequiredSignals::Everything,
     };
     collect(&recorder, &settings, |_| Duration::ZERO).await;
     drop(history(&recorder, &settings, INTERVAL).await);

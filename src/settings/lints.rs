@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::dynamic::DynamicSettings;
 use super::namespace::shortened;
-use super::problem::{EntryPlace, Notice};
+use super::problem::{EntryPlace, Warning};
 use super::service_class::ANY_MODEL;
 use crate::policy::key::ModelKey;
 
 /// What acts only together with something that is not set.
-pub(super) fn in_vain(settings: &DynamicSettings) -> Vec<Notice> {
+pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
     let mut told = Vec::new();
-    let mut advise = |place, text: &str| told.push(advice(place, text.to_owned()));
+    let mut advise = |place, text: &str| told.push(lint(place, text.to_owned()));
     let rescaling = settings.saturation.rescaling();
     if !settings.limits_growth() {
         for place in rescaling {
@@ -60,18 +60,21 @@ pub(super) fn in_vain(settings: &DynamicSettings) -> Vec<Notice> {
                 "class {name:?} names no model, so it has no target; list models under data, or \
                  remove it"
             );
-            told.push(advice(place.clone(), text));
+            told.push(lint(place.clone(), text));
         }
     }
     told
 }
 
 /// What is said of models that nobody serves. A model may be on its way, so that this is no mistake.
-pub(super) fn unserved(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -> Vec<Notice> {
+pub(super) fn unused_entries(
+    settings: &DynamicSettings,
+    served: &BTreeSet<ModelKey>,
+) -> Vec<Warning> {
     let entries = [
-        settings.saturation.unserved(served),
-        settings.scale_to_zero.unserved(served),
-        settings.queueing_model.unserved(served),
+        settings.saturation.unused_entries(served),
+        settings.scale_to_zero.unused_entries(served),
+        settings.queueing_model.unused_entries(served),
     ];
     let entries = entries.into_iter().flatten().map(|(place, model)| {
         let text = match model {
@@ -81,7 +84,7 @@ pub(super) fn unserved(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) 
             }
             None => "no variant is in this namespace; correct its name, or remove it".to_owned(),
         };
-        advice(place, text)
+        lint(place, text)
     });
     let names: BTreeSet<&str> = served.iter().map(|key| &*key.model).collect();
     let classes = settings
@@ -92,20 +95,20 @@ pub(super) fn unserved(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) 
                 let models = class.targets.keys();
                 models.map(move |model| (&class.name, model))
             });
-            let unserved =
+            let unused_entries =
                 rows.filter(|(_, model)| *model != ANY_MODEL && !names.contains(model.as_str()));
-            unserved.map(move |(class, model)| (place.clone(), class, model))
+            unused_entries.map(move |(class, model)| (place.clone(), class, model))
         });
     let classes = classes.map(|(place, class, model)| {
         let (class, model) = (shortened(class), shortened(model));
         let text = format!(
             "class {class:?}: no variant serves model {model:?}; correct its name, or remove the row"
         );
-        advice(place, text)
+        lint(place, text)
     });
     entries.chain(classes).collect()
 }
 
-fn advice(place: EntryPlace, text: String) -> Notice {
-    Notice::EntryAdvice { place, text }
+fn lint(place: EntryPlace, text: String) -> Warning {
+    Warning::EntryAdvice { place, text }
 }
