@@ -44,7 +44,7 @@ use wva::policy::units::{Cost, Replicas};
 use wva::settings::pool_group::PoolGroup;
 use wva::settings::{Sources, start};
 use wva::signals::{
-    HttpPrometheus, PlainHttp, PromApi, PrometheusSettings, QueryError, QueryResult,
+    HttpPrometheus, PlainHttp, PromApi, PrometheusClientSettings, QueryError, QueryResult,
 };
 
 const PODS: usize = 10;
@@ -248,9 +248,9 @@ async fn measure(variants: usize) {
     let bytes: usize = bytes.parse().unwrap();
     let url = format!("http://{address}");
     let shared = shared(&url, variants);
-    let settings = PrometheusSettings {
+    let settings = PrometheusClientSettings {
         plain_http: PlainHttp::Allowed,
-        ..PrometheusSettings::new(&*url)
+        ..PrometheusClientSettings::new(&*url)
     };
     let api = Arc::new(Counting {
         inner: HttpPrometheus::new(settings).unwrap(),

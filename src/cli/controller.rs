@@ -27,8 +27,8 @@ use crate::settings::schema;
 use crate::settings::statics::{PrometheusConnection, StaticSettings};
 use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
-    DEFAULT_RESPONSE_LIMIT, HttpPrometheus, HttpRouters, PlainHttp, PromApi, RouterApi, Secret,
-    TlsSettings, TokenSource, Verification,
+    DEFAULT_RESPONSE_LIMIT, HttpPrometheus, HttpRouters, MaskedSecret, PlainHttp, PromApi,
+    RouterApi, TlsSettings, TokenSource, Verification,
 };
 use crate::{telemetry, version};
 
@@ -243,7 +243,7 @@ fn missing_files(sources: &Sources) -> Vec<String> {
 
 fn routers(statics: &StaticSettings) -> Result<Arc<dyn RouterApi>, Vec<String>> {
     let token = statics.endpoint_picker_token.as_ref();
-    let token = token.map(|token| Secret::new(token.expose()));
+    let token = token.map(|token| MaskedSecret::new(token.expose()));
     let routers = HttpRouters::new(token);
     let routers = routers.map_err(|why| vec![format!("no client for routers: {why}")])?;
     Ok(Arc::new(routers))
@@ -325,11 +325,11 @@ fn prometheus(
         tls,
     } = &statics.prometheus;
     let token = match (bearer_token, token_path) {
-        (Some(token), _) => TokenSource::Value(Secret::new(token.expose())),
+        (Some(token), _) => TokenSource::Value(MaskedSecret::new(token.expose())),
         (None, Some(path)) => TokenSource::File(path.clone()),
         (None, None) => TokenSource::None,
     };
-    let settings = crate::signals::PrometheusSettings {
+    let settings = crate::signals::PrometheusClientSettings {
         base_url: base_url.expose().to_owned(),
         plain_http: if *allow_http {
             PlainHttp::Allowed

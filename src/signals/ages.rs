@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::query::QueryName;
-use super::reading::{Key, Names, Reading};
+use super::reading::{Names, ReadingKey, SampleReading};
 use super::result::Symbol;
 
 /// How the names of one page begin. The spellings of a page go together.
@@ -29,7 +29,7 @@ impl AgeSource {
     /// Where the age of an engine's series comes from.
     pub(super) fn of(name: &str) -> Option<Self> {
         let own = |query: QueryName| {
-            let place = query.arms().iter().position(|arm| arm.name == name)?;
+            let place = query.terms().iter().position(|term| term.name == name)?;
             Some(Self::Own(query, place))
         };
         own(QueryName::KvUsageAge)
@@ -52,7 +52,7 @@ struct Page {
 /// The ages that were asked for.
 #[derive(Debug, Default)]
 pub(super) struct Ages {
-    own: BTreeMap<QueryName, Vec<Reading>>,
+    own: BTreeMap<QueryName, Vec<SampleReading>>,
     pages: Vec<Page>,
     /// By how much everything is older than it says.
     pub(super) repeated: Duration,
@@ -60,11 +60,11 @@ pub(super) struct Ages {
 
 impl Ages {
     /// Takes in the answer to a query for times.
-    pub(super) fn add(&mut self, query: QueryName, readings: Vec<Reading>) {
-        let arms = query.arms();
+    pub(super) fn add(&mut self, query: QueryName, readings: Vec<SampleReading>) {
+        let terms = query.terms();
         let pages = readings.iter().filter_map(|reading| {
             let key = reading.key;
-            let name = arms.get(key.source)?.name;
+            let name = terms.get(key.source)?.name;
             Some(Page {
                 namespace: key.namespace,
                 pod: key.pod,
@@ -83,18 +83,18 @@ impl Ages {
     }
 
     /// The age of the reading that has this very key in the answer to a query.
-    pub(super) fn own(&self, query: QueryName, key: Key) -> Option<Duration> {
+    pub(super) fn own(&self, query: QueryName, key: ReadingKey) -> Option<Duration> {
         let readings = self.own.get(&query)?;
         let found = readings.binary_search_by_key(&key, |reading| reading.key);
         Some(age(readings.get(found.ok()?)?)?.saturating_add(self.repeated))
     }
 
     /// The age of a series of a pod.
-    pub(super) fn of(&self, source: AgeSource, key: Key, names: &Names) -> Option<Duration> {
+    pub(super) fn of(&self, source: AgeSource, key: ReadingKey, names: &Names) -> Option<Duration> {
         match source {
             AgeSource::Own(query, source) => self.own(
                 query,
-                Key {
+                ReadingKey {
                     source,
                     part: names.none,
                     ..key
@@ -130,7 +130,7 @@ impl Ages {
 
 /// Time between the newest raw sample and the evaluation that found it, both by the clock of
 /// Prometheus.
-fn age(reading: &Reading) -> Option<Duration> {
+fn age(reading: &SampleReading) -> Option<Duration> {
     // Prometheus counts in milliseconds; what lies below comes from floating point.
     let seconds = ((reading.time - reading.number) * 1000.0).round() / 1000.0;
     // No sample is newer than the evaluation that found it, so less than nothing is nothing. What is

@@ -14,7 +14,9 @@ use super::credentials::{TlsMaterial, token};
 use super::decode::{Decoder, error_text};
 use super::error::{QueryError, excerpt};
 use super::result::QueryResult;
-use super::settings::{InvalidPrometheusSettings, PrometheusSettings, Secret, Verification};
+use super::settings::{
+    InvalidPrometheusSettings, MaskedSecret, PrometheusClientSettings, Verification,
+};
 
 /// Time to set up a connection, within the deadline of a query.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,7 +57,7 @@ const MAX_HISTORY: u64 = 32 * 1024 * 1024;
 /// query.
 #[derive(Debug)]
 pub struct HttpPrometheus {
-    pub(super) settings: PrometheusSettings,
+    pub(super) settings: PrometheusClientSettings,
     endpoint: Endpoint,
     prepared: Mutex<Option<Prepared>>,
 }
@@ -92,7 +94,7 @@ impl HttpPrometheus {
     ///
     /// # Errors
     /// All faults of the settings.
-    pub fn new(settings: PrometheusSettings) -> Result<Self, Vec<InvalidPrometheusSettings>> {
+    pub fn new(settings: PrometheusClientSettings) -> Result<Self, Vec<InvalidPrometheusSettings>> {
         let faults = settings.validate();
         if !faults.is_empty() {
             return Err(faults);
@@ -139,7 +141,7 @@ impl HttpPrometheus {
         if let Some(authority) = &self.endpoint.authority {
             request = request.header(HOST, &authority.header);
         }
-        if let Some(bearer) = token.as_ref().and_then(Secret::bearer) {
+        if let Some(bearer) = token.as_ref().and_then(MaskedSecret::bearer) {
             request = request.header(AUTHORIZATION, bearer);
         }
         let response = request.send().await.map_err(|error| failed(&error))?;
@@ -197,7 +199,7 @@ impl PromApi for HttpPrometheus {
 }
 
 impl Endpoint {
-    fn of(settings: &PrometheusSettings) -> Result<Self, InvalidPrometheusSettings> {
+    fn of(settings: &PrometheusClientSettings) -> Result<Self, InvalidPrometheusSettings> {
         let mut url = settings.url()?;
         let path = format!("{}/api/v1/query", url.path().trim_end_matches('/'));
         url.set_path(&path);
@@ -242,7 +244,7 @@ impl Resolve for FixedHost {
 }
 
 fn build(
-    settings: &PrometheusSettings,
+    settings: &PrometheusClientSettings,
     endpoint: &Endpoint,
     material: &TlsMaterial,
 ) -> Result<Client, QueryError> {
@@ -272,7 +274,7 @@ fn build(
 
 fn with_files(
     mut builder: ClientBuilder,
-    settings: &PrometheusSettings,
+    settings: &PrometheusClientSettings,
     material: &TlsMaterial,
 ) -> Result<ClientBuilder, QueryError> {
     let unusable = |what: &str, path: &Option<std::path::PathBuf>, why: &str| {
@@ -347,7 +349,7 @@ pub(super) fn causes(error: &reqwest::Error) -> String {
 }
 
 /// The error of an answer other than 200.
-async fn refused(mut response: Response, token: Option<&Secret>) -> QueryError {
+async fn refused(mut response: Response, token: Option<&MaskedSecret>) -> QueryError {
     let status = response.status().as_u16();
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {

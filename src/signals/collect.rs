@@ -13,12 +13,12 @@ use super::error::QueryError;
 use super::evaluations::Evaluated;
 use super::join::{Answers, Engines, Ignored, Joined, join, ranked};
 use super::promql::Namespace;
-use super::query::{QueryName, Scope};
+use super::query::{QueryName, QueryScope};
 use super::reading::{Names, note_unlabelled, readings};
-use super::recipe::Row;
+use super::recipe::SignalRow;
 use super::result::QueryResult;
 use super::routers::{RouterJoined, Routers};
-use super::samples::{rank_slot, router_slot, share_with_ranks, slot};
+use super::samples::{rank_field, router_field, sample_field, share_with_ranks};
 use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
 use crate::policy::moment::Moment;
 use crate::policy::signal::FreshnessBands;
@@ -107,7 +107,7 @@ fn evaluated(results: &Results) -> Evaluated {
 
 /// Sends all queries and waits for all answers. The order in which they arrive does not show.
 async fn ask(api: &dyn PromApi, settings: &CollectionSettings) -> Results {
-    let scope = Scope::new(&settings.freshness, settings.namespace.clone());
+    let scope = QueryScope::new(&settings.freshness, settings.namespace.clone());
     QueryName::wanted(settings.required_signals)
         .map(|query| {
             let promql = query.text(&scope);
@@ -148,7 +148,7 @@ fn report(query: QueryName, result: &Result<QueryResult, QueryError>) -> QueryRe
 
 /// The answers of one collection.
 #[derive(Debug)]
-struct Heard {
+struct CollectedAnswers {
     engines: Answers,
     routers: Answers,
     ages: Ages,
@@ -158,7 +158,7 @@ struct Heard {
     sent: BTreeMap<QueryName, Option<Arc<str>>>,
 }
 
-impl Heard {
+impl CollectedAnswers {
     /// Reads the results, one at a time, so that the text of only one is held beside its readings.
     fn of(results: Results, ignored: &mut BTreeMap<Ignored, u64>) -> Self {
         let mut heard = Self {
@@ -288,7 +288,7 @@ impl Collection {
                 repeated,
             },
         };
-        let mut heard = Heard::of(results, &mut collection.report.ignored);
+        let mut heard = CollectedAnswers::of(results, &mut collection.report.ignored);
         heard.ages.repeated = repeated;
         collection.take_engines(&heard, freshness);
         collection.take_routers(&heard, freshness);
@@ -301,7 +301,7 @@ impl Collection {
         self.snapshot
     }
 
-    fn take_engines(&mut self, heard: &Heard, bands: &FreshnessBands) {
+    fn take_engines(&mut self, heard: &CollectedAnswers, bands: &FreshnessBands) {
         let ranked = ranked(&heard.engines, &heard.names);
         let engines = Engines {
             answers: &heard.engines,
@@ -311,7 +311,7 @@ impl Collection {
             names: &heard.names,
         };
         for signal in ENGINE {
-            let row = Row::of(signal);
+            let row = SignalRow::of(signal);
             let state = heard.state(row.queries(), row.own_ages());
             if self.is_answered(signal.signal, state.or_failed(heard.page_failure())) {
                 self.add(signal.signal, join(&row, engines));
@@ -327,7 +327,7 @@ impl Collection {
         }
     }
 
-    fn take_routers(&mut self, heard: &Heard, bands: &FreshnessBands) {
+    fn take_routers(&mut self, heard: &CollectedAnswers, bands: &FreshnessBands) {
         let routers = Routers {
             answers: &heard.routers,
             ages: &heard.ages,
@@ -378,11 +378,11 @@ impl Collection {
             let known = self.snapshot.models.entry(model).or_default();
             for pod in pods {
                 let samples = known.entry(pod.pod).or_default();
-                if let Some(place) = slot(samples, signal) {
+                if let Some(place) = sample_field(samples, signal) {
                     *place = Some(pod.whole);
                 }
                 for (rank, sample) in pod.ranks {
-                    if let Some(place) = rank_slot(samples, rank, signal) {
+                    if let Some(place) = rank_field(samples, rank, signal) {
                         *place = Some(sample);
                     }
                 }
@@ -394,7 +394,7 @@ impl Collection {
         self.count(signal, joined.sources, joined.ignored);
         for (model, sample) in joined.samples {
             let samples = self.snapshot.routers.entry(model).or_default();
-            if let Some(place) = router_slot(samples, signal) {
+            if let Some(place) = router_field(samples, signal) {
                 *place = Some(sample);
             }
         }

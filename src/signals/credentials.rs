@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use super::error::QueryError;
-use super::settings::{PrometheusSettings, Secret, TokenSource, Verification, token_problem};
+use super::settings::{
+    MaskedSecret, PrometheusClientSettings, TokenSource, Verification, token_problem,
+};
 
 /// Largest file that is read.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -23,7 +25,7 @@ impl TlsMaterial {
     ///
     /// # Errors
     /// Names the file, the setting and what is wrong.
-    pub(super) async fn read(settings: &PrometheusSettings) -> Result<Self, QueryError> {
+    pub(super) async fn read(settings: &PrometheusClientSettings) -> Result<Self, QueryError> {
         let tls = &settings.tls;
         let ca = match (&tls.ca, tls.verification) {
             (Some(path), Verification::Full) => {
@@ -53,14 +55,16 @@ impl TlsMaterial {
 ///
 /// # Errors
 /// Names the file and what is wrong with it.
-pub(super) async fn token(settings: &PrometheusSettings) -> Result<Option<Secret>, QueryError> {
+pub(super) async fn token(
+    settings: &PrometheusClientSettings,
+) -> Result<Option<MaskedSecret>, QueryError> {
     let (secret, origin) = match &settings.token {
         TokenSource::None => return Ok(None),
         TokenSource::Value(secret) => (secret.clone(), "PROMETHEUS_BEARER_TOKEN".to_owned()),
         TokenSource::File(path) => {
             let bytes = read(path, "the bearer token", "PROMETHEUS_TOKEN_PATH").await?;
             (
-                Secret::new(&String::from_utf8_lossy(&bytes)),
+                MaskedSecret::new(&String::from_utf8_lossy(&bytes)),
                 format!("{} (PROMETHEUS_TOKEN_PATH)", path.display()),
             )
         }

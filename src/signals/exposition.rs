@@ -8,7 +8,7 @@ const EXCERPT: usize = 120;
 
 /// One line with a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line<'p> {
+pub struct SampleLine<'p> {
     /// Name and labels as they stand there: equal texts mean equal series.
     pub series: &'p str,
     /// The value.
@@ -41,7 +41,7 @@ impl InvalidPage {
 ///
 /// # Errors
 /// The first line that is neither sample nor comment.
-pub fn read(page: &str) -> Result<Vec<Line<'_>>, InvalidPage> {
+pub fn read(page: &str) -> Result<Vec<SampleLine<'_>>, InvalidPage> {
     let lines = page.lines().enumerate();
     lines
         .filter_map(|(number, text)| line(number + 1, text).transpose())
@@ -52,7 +52,7 @@ pub fn read(page: &str) -> Result<Vec<Line<'_>>, InvalidPage> {
 ///
 /// # Errors
 /// The line is neither.
-pub fn line(number: usize, text: &str) -> Result<Option<Line<'_>>, InvalidPage> {
+pub fn line(number: usize, text: &str) -> Result<Option<SampleLine<'_>>, InvalidPage> {
     let trimmed = text.trim_matches([' ', '\t']);
     if trimmed.is_empty() || trimmed.starts_with('#') {
         return Ok(None);
@@ -62,7 +62,7 @@ pub fn line(number: usize, text: &str) -> Result<Option<Line<'_>>, InvalidPage> 
         .map_err(|problem| InvalidPage::at(number, text, problem))
 }
 
-fn sample(text: &str) -> Result<Line<'_>, &'static str> {
+fn sample(text: &str) -> Result<SampleLine<'_>, &'static str> {
     let end = end_of_series(text)?;
     let (series, rest) = text.split_at_checked(end).ok_or("it breaks off")?;
     let series = series.trim_end();
@@ -77,7 +77,7 @@ fn sample(text: &str) -> Result<Line<'_>, &'static str> {
     if words.next().is_some() {
         return Err("something follows its time");
     }
-    Ok(Line {
+    Ok(SampleLine {
         series,
         value,
         time,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::client::PromApi;
 use super::collect::{Collection, CollectionSettings, Results};
 use super::error::QueryError;
-use super::promql::Window;
-use super::query::{PART, QueryName, RECORDED, SOURCE, Scope, history_text};
+use super::promql::RangeWindow;
+use super::query::{PART, QueryName, QueryScope, RECORDED, SOURCE, history_text};
 use super::result::{QueryResult, SampleRef};
 use crate::policy::moment::WallTime;
 use crate::policy::snapshot::MetricsSnapshot;
@@ -33,10 +33,10 @@ pub async fn history(
     settings: &CollectionSettings,
     interval: Duration,
 ) -> Result<Vec<(WallTime, MetricsSnapshot)>, QueryError> {
-    let scope = Scope::new(&settings.freshness, settings.namespace.clone());
+    let scope = QueryScope::new(&settings.freshness, settings.namespace.clone());
     let step = interval.max(SHORTEST);
     let range = step.saturating_mul(STEPS).min(LONGEST);
-    let promql = history_text(&scope, Window::of(range), Window::of(step));
+    let promql = history_text(&scope, RangeWindow::of(range), RangeWindow::of(step));
     let answer = api.history(&promql, settings.deadline).await?;
     let mut steps: BTreeMap<i64, Vec<SampleRef<'_>>> = BTreeMap::new();
     for sample in answer.samples() {
@@ -60,7 +60,7 @@ fn milliseconds(seconds: f64) -> Option<i64> {
 fn results(samples: &[SampleRef<'_>]) -> Results {
     let mut results: Results = BTreeMap::new();
     let known = |text: &str| RECORDED.into_iter().find(|query| query.as_str() == text);
-    let aged = QueryName::KvUsageAge.arms();
+    let aged = QueryName::KvUsageAge.terms();
     for sample in samples {
         let labels = || sample.labels().map(|(name, text)| (&**name, &**text));
         let Some(query) = sample.label(PART).and_then(|text| known(text)) else {
@@ -70,7 +70,7 @@ fn results(samples: &[SampleRef<'_>]) -> Results {
         add(&mut results, query, own, (sample.time, sample.value));
         let is_dated = sample
             .label(SOURCE)
-            .is_some_and(|source| aged.iter().any(|arm| arm.name == &**source));
+            .is_some_and(|source| aged.iter().any(|term| term.name == &**source));
         if is_dated {
             let of_pod = labels().filter(|(name, _)| !RANK_OR_PART.contains(name));
             let when = (sample.time, sample.time);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::ages::Ages;
 use super::query::QueryName;
-use super::reading::{Key, Names, Reading};
-use super::recipe::{Recipe, Row};
-use super::resolver::{Candidate, Standing, choose};
+use super::reading::{Names, ReadingKey, SampleReading};
+use super::recipe::{SignalFormula, SignalRow};
+use super::resolver::{Candidate, SampleQuality, choose};
 use super::result::Symbol;
 use crate::policy::key::ModelKey;
 use crate::policy::signal::FreshnessBands;
@@ -71,7 +71,7 @@ pub(super) struct Joined {
 }
 
 /// The readings of every query that brought an answer.
-pub(super) type Answers = BTreeMap<QueryName, Vec<Reading>>;
+pub(super) type Answers = BTreeMap<QueryName, Vec<SampleReading>>;
 
 /// Everything that was read about engines.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,7 @@ pub(super) fn ranked(answers: &Answers, names: &Names) -> BTreeSet<(Symbol, Symb
 }
 
 /// Works one signal out, choosing among the sources of each pod.
-pub(super) fn join(row: &Row, engines: Engines<'_>) -> Joined {
+pub(super) fn join(row: &SignalRow, engines: Engines<'_>) -> Joined {
     let mut joined = Joined::default();
     let operands = gather(row, engines, &mut joined.ignored);
     for model in operands.chunk_by(|left, right| left.key.model() == right.key.model()) {
@@ -117,7 +117,11 @@ pub(super) fn join(row: &Row, engines: Engines<'_>) -> Joined {
 }
 
 /// The readings that a row is made of, with their place among its operands for a source, sorted.
-fn gather(row: &Row, engines: Engines<'_>, ignored: &mut BTreeMap<Ignored, u64>) -> Vec<Reading> {
+fn gather(
+    row: &SignalRow,
+    engines: Engines<'_>,
+    ignored: &mut BTreeMap<Ignored, u64>,
+) -> Vec<SampleReading> {
     let mut operands = Vec::new();
     for (query, readings) in engines.answers {
         let places = row.places(*query);
@@ -125,7 +129,7 @@ fn gather(row: &Row, engines: Engines<'_>, ignored: &mut BTreeMap<Ignored, u64>)
             let Some(source) = places.get(reading.key.source).copied().flatten() else {
                 continue;
             };
-            let key = Key {
+            let key = ReadingKey {
                 source,
                 ..reading.key
             };
@@ -133,12 +137,12 @@ fn gather(row: &Row, engines: Engines<'_>, ignored: &mut BTreeMap<Ignored, u64>)
             if key.model == engines.names.none {
                 // What does not say its model is of every model of its pod.
                 let models = engines.ages.models(key.namespace, key.pod);
-                operands.extend(models.map(|model| Reading {
-                    key: Key { model, ..key },
+                operands.extend(models.map(|model| SampleReading {
+                    key: ReadingKey { model, ..key },
                     ..*reading
                 }));
             } else {
-                operands.push(Reading { key, ..*reading });
+                operands.push(SampleReading { key, ..*reading });
             }
             if operands.len() == before {
                 *ignored.entry(Ignored::NoAge).or_default() += 1;
@@ -150,21 +154,26 @@ fn gather(row: &Row, engines: Engines<'_>, ignored: &mut BTreeMap<Ignored, u64>)
 }
 
 impl Engines<'_> {
-    fn model_key(&self, operands: &[Reading]) -> Option<ModelKey> {
+    fn model_key(&self, operands: &[SampleReading]) -> Option<ModelKey> {
         let key = operands.first()?.key;
         let name = |symbol| self.names.get(symbol).cloned();
         Some(ModelKey::new(name(key.namespace)?, name(key.model)?))
     }
 
     /// What is chosen of one pod.
-    fn pod(&self, row: &Row, operands: &[Reading], joined: &mut Joined) -> Option<PodSample> {
+    fn pod(
+        &self,
+        row: &SignalRow,
+        operands: &[SampleReading],
+        joined: &mut Joined,
+    ) -> Option<PodSample> {
         let key = operands.first()?.key;
         let mut candidates = Vec::with_capacity(1);
-        for (source, recipe) in row.recipes.iter().enumerate() {
-            let Some(value) = recipe.value(row.ranks, operands) else {
+        for (source, signal_formula) in row.formulas.iter().enumerate() {
+            let Some(value) = signal_formula.value(row.ranks, operands) else {
                 continue;
             };
-            match self.age(recipe, key) {
+            match self.age(signal_formula, key) {
                 Some(age) => candidates.push(Candidate {
                     source,
                     sample: Sample { value, age },
@@ -173,32 +182,35 @@ impl Engines<'_> {
             }
         }
         let (chosen, standing) = choose(candidates, self.bands)?;
-        let recipe = row.recipes.get(chosen.source)?;
-        if standing != Standing::Unusable {
-            *joined.sources.entry(Arc::from(recipe.name)).or_default() += 1;
+        let signal_formula = row.formulas.get(chosen.source)?;
+        if standing != SampleQuality::Unusable {
+            *joined
+                .sources
+                .entry(Arc::from(signal_formula.name))
+                .or_default() += 1;
         }
         let is_ranked = self.ranked.contains(&(key.namespace, key.pod));
         Some(PodSample {
             pod: Arc::clone(self.names.get(key.pod)?),
             whole: chosen.sample,
             ranks: if is_ranked {
-                self.ranks(row, recipe, operands, chosen.sample)
+                self.ranks(row, signal_formula, operands, chosen.sample)
             } else {
                 Vec::new()
             },
         })
     }
 
-    fn age(&self, recipe: &Recipe, key: Key) -> Option<Duration> {
-        self.ages.of(recipe.age, key, self.names)
+    fn age(&self, signal_formula: &SignalFormula, key: ReadingKey) -> Option<Duration> {
+        self.ages.of(signal_formula.age, key, self.names)
     }
 
     /// The value of each rank, by the source that was chosen for the pod.
     fn ranks(
         &self,
-        row: &Row,
-        recipe: &Recipe,
-        operands: &[Reading],
+        row: &SignalRow,
+        signal_formula: &SignalFormula,
+        operands: &[SampleReading],
         whole: Sample,
     ) -> Vec<(Arc<str>, Sample)> {
         let parts: BTreeSet<Symbol> = operands
@@ -207,12 +219,12 @@ impl Engines<'_> {
             .filter(|part| *part != self.names.none)
             .collect();
         let ranks = parts.into_iter().filter_map(|part| {
-            let own: Vec<Reading> = operands
+            let own: Vec<SampleReading> = operands
                 .iter()
                 .filter(|operand| operand.key.part == part)
                 .copied()
                 .collect();
-            let value = recipe.value(row.ranks, &own)?;
+            let value = signal_formula.value(row.ranks, &own)?;
             Some((Arc::clone(self.names.get(part)?), Sample { value, ..whole }))
         });
         ranks.collect()

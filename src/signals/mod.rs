@@ -41,6 +41,6 @@ pub use result::{QueryResult, SampleRef};
 pub use router_client::{HttpRouters, RouterApi, RouterError};
 pub use router_page::HeldRequests;
 pub use settings::{
-    DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, PlainHttp, PrometheusSettings, Secret,
-    TlsSettings, TokenSource, Verification,
+    DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, MaskedSecret, PlainHttp,
+    PrometheusClientSettings, TlsSettings, TokenSource, Verification,
 };

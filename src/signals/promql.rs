@@ -44,11 +44,11 @@ pub struct InvalidNamespace {
 
 /// A range or a step in whole seconds, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Window {
+pub struct RangeWindow {
     seconds: u64,
 }
 
-impl Window {
+impl RangeWindow {
     /// Drops fractions of a second; less than a second becomes one.
     pub const fn of(duration: Duration) -> Self {
         let seconds = duration.as_secs();
@@ -63,7 +63,7 @@ impl Window {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for RangeWindow {
     /// The largest of day, hour, minute and second that divides it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, letter) = [(86_400, 'd'), (3_600, 'h'), (60, 'm')]
@@ -77,12 +77,12 @@ impl fmt::Display for Window {
 /// A selector of the series of one metric. Names are `'static`, so they can only come from this
 /// program.
 #[derive(Debug, Clone)]
-pub struct Series {
+pub struct SeriesSelector {
     name: &'static str,
     matchers: Vec<String>,
 }
 
-impl Series {
+impl SeriesSelector {
     /// All series of a metric.
     pub fn named(name: &'static str) -> Self {
         Self {
@@ -104,17 +104,17 @@ impl Series {
     }
 
     /// The growth per second of each counter in the window, across its resets.
-    pub fn rate_in(&self, window: Window) -> Vector {
+    pub fn rate_in(&self, window: RangeWindow) -> Vector {
         Vector(format!("rate({self}[{window}])"))
     }
 
     /// The highest value of each series in the window.
-    pub fn highest_in(&self, window: Window) -> Vector {
+    pub fn highest_in(&self, window: RangeWindow) -> Vector {
         Vector(format!("max_over_time({self}[{window}])"))
     }
 
     /// The last value of each series in the window.
-    pub fn last_in(&self, window: Window) -> Vector {
+    pub fn last_in(&self, window: RangeWindow) -> Vector {
         Vector(format!("last_over_time({self}[{window}])"))
     }
 
@@ -124,12 +124,12 @@ impl Series {
     }
 
     /// The time of the newest raw sample of each series that was live at some step in the window.
-    pub fn newest_timestamp_in(&self, window: Window, step: Window) -> Vector {
+    pub fn newest_timestamp_in(&self, window: RangeWindow, step: RangeWindow) -> Vector {
         Vector(format!("max_over_time(timestamp({self})[{window}:{step}])"))
     }
 }
 
-impl fmt::Display for Series {
+impl fmt::Display for SeriesSelector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name)?;
         if self.matchers.is_empty() {
@@ -202,7 +202,7 @@ impl Vector {
     }
 
     /// The text of its values at every multiple of `step` in the last `range`.
-    pub fn over(self, range: Window, step: Window) -> String {
+    pub fn over(self, range: RangeWindow, step: RangeWindow) -> String {
         format!("({})[{range}:{step}]", self.0)
     }
 

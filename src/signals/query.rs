@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::promql::{Aggregation, Namespace, Series, Vector, Window};
+use super::promql::{Aggregation, Namespace, RangeWindow, SeriesSelector, Vector};
 use super::published::Question;
 use super::sources::{ARRIVALS, ENGINE, Formula, ROUTER};
 use crate::policy::signal::FreshnessBands;
@@ -64,9 +64,9 @@ const PER_ENDPOINT: [&str; 6] = [
 ];
 
 /// The window a peak, a latency or a rate is taken over. Source: the original's `[1m]`.
-const MINUTE: Window = Window::of(Duration::from_mins(1));
+const MINUTE: RangeWindow = RangeWindow::of(Duration::from_mins(1));
 /// The window the size of a request is taken over. Source: the original's `[5m]`.
-const SIZES: Window = Window::of(Duration::from_mins(5));
+const SIZES: RangeWindow = RangeWindow::of(Duration::from_mins(5));
 
 /// One query of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,9 +151,9 @@ impl QueryName {
     }
 
     /// What it asks for, series by series; no series twice.
-    pub(super) fn arms(self) -> Vec<Arm> {
+    pub(super) fn terms(self) -> Vec<QueryTerm> {
         let mut seen = BTreeSet::new();
-        let mut arms: Vec<Arm> = match self {
+        let mut terms: Vec<QueryTerm> = match self {
             Self::KvUsageAge => ages_of(Self::KvUsage),
             Self::QueueLengthAge => ages_of(Self::QueueLength),
             Self::RouterAge => router_ages(),
@@ -165,35 +165,36 @@ impl QueryName {
             | Self::RequestSizes
             | Self::EngineRates => self.engine_arms(),
         };
-        arms.retain(|arm| seen.insert(arm.name));
-        arms
+        terms.retain(|term| seen.insert(term.name));
+        terms
     }
 
-    fn engine_arms(self) -> Vec<Arm> {
+    fn engine_arms(self) -> Vec<QueryTerm> {
         let sources = ENGINE.iter().flat_map(|row| row.sources);
         let formulas = sources
             .filter(|source| source.query == self)
             .map(|source| source.formula);
-        let arms = formulas.flat_map(|formula| {
+        let terms = formulas.flat_map(|formula| {
             let shape = match formula {
-                Formula::Blocks(_) => Shape::Cache,
+                Formula::Blocks(_) => TermKind::Cache,
                 Formula::Value(_) | Formula::Share { .. } | Formula::Total(_) => self.shape(),
             };
             let series = formula.operands().into_iter();
-            series.flat_map(move |series| series.0.iter().map(move |name| Arm { name, shape }))
+            series
+                .flat_map(move |series| series.0.iter().map(move |name| QueryTerm { name, shape }))
         });
-        arms.collect()
+        terms.collect()
     }
 
-    fn router_arms(self) -> Vec<Arm> {
+    fn router_arms(self) -> Vec<QueryTerm> {
         let rows = ROUTER.iter().chain([&ARRIVALS]);
         let sources = rows.flat_map(|row| row.sources);
         sources
             .filter(|source| source.query == self)
-            .map(|source| Arm {
+            .map(|source| QueryTerm {
                 name: source.name,
                 shape: if is_of_endpoints(source.name) {
-                    Shape::EndpointRate
+                    TermKind::EndpointRate
                 } else {
                     self.shape()
                 },
@@ -201,26 +202,26 @@ impl QueryName {
             .collect()
     }
 
-    fn shape(self) -> Shape {
+    fn shape(self) -> TermKind {
         match self {
-            Self::KvUsage | Self::QueueLength => Shape::Peak,
-            Self::EngineState | Self::KvCapacity => Shape::Last,
-            Self::RequestSizes => Shape::Rate(SIZES),
-            Self::EngineRates => Shape::Rate(MINUTE),
-            Self::RouterQueue => Shape::RouterLast,
-            Self::RouterRates => Shape::RouterRate,
-            Self::KvUsageAge | Self::QueueLengthAge => Shape::Age,
-            Self::RouterAge => Shape::RouterAge,
+            Self::KvUsage | Self::QueueLength => TermKind::Peak,
+            Self::EngineState | Self::KvCapacity => TermKind::Last,
+            Self::RequestSizes => TermKind::Rate(SIZES),
+            Self::EngineRates => TermKind::Rate(MINUTE),
+            Self::RouterQueue => TermKind::RouterLast,
+            Self::RouterRates => TermKind::RouterRate,
+            Self::KvUsageAge | Self::QueueLengthAge => TermKind::Age,
+            Self::RouterAge => TermKind::RouterAge,
         }
     }
 
     /// The text: an arm per series, each tagged with its name, so that `or` drops nothing and the
     /// choice is made per pod by the [resolver](super::resolver).
-    pub fn text(self, scope: &Scope) -> String {
-        self.arms()
+    pub fn text(self, scope: &QueryScope) -> String {
+        self.terms()
             .into_iter()
-            .map(|arm| arm.vector(scope).tagged(SOURCE, arm.name))
-            .reduce(|query, arm| query.or(&arm))
+            .map(|term| term.vector(scope).tagged(SOURCE, term.name))
+            .reduce(|query, term| query.or(&term))
             .map(Vector::into_text)
             .unwrap_or_default()
     }
@@ -239,37 +240,38 @@ pub(super) const PART: &str = "part";
 
 /// Asks for what [`RECORDED`] queries would have brought at every step of the time before now. Series
 /// that have ended are left out.
-pub(super) fn history_text(scope: &Scope, range: Window, step: Window) -> String {
-    let arms = RECORDED.into_iter().flat_map(|query| {
-        let arms = query.arms().into_iter();
-        arms.filter_map(move |arm| {
-            let vector = arm.recorded(scope)?.tagged(SOURCE, arm.name);
+pub(super) fn history_text(scope: &QueryScope, range: RangeWindow, step: RangeWindow) -> String {
+    let terms = RECORDED.into_iter().flat_map(|query| {
+        let terms = query.terms().into_iter();
+        terms.filter_map(move |term| {
+            let vector = term.recorded(scope)?.tagged(SOURCE, term.name);
             Some(vector.tagged(PART, query.as_str()))
         })
     });
-    let all = arms.reduce(|history, arm| history.or(&arm));
+    let all = terms.reduce(|history, term| history.or(&term));
     all.map(|all| all.over(range, step)).unwrap_or_default()
 }
 
-fn ages_of(query: QueryName) -> Vec<Arm> {
-    let arms = query.engine_arms().into_iter();
-    arms.map(|arm| Arm {
-        shape: Shape::Age,
-        ..arm
-    })
-    .collect()
+fn ages_of(query: QueryName) -> Vec<QueryTerm> {
+    let terms = query.engine_arms().into_iter();
+    terms
+        .map(|term| QueryTerm {
+            shape: TermKind::Age,
+            ..term
+        })
+        .collect()
 }
 
-fn router_ages() -> Vec<Arm> {
+fn router_ages() -> Vec<QueryTerm> {
     let rows = ROUTER.iter().chain([&ARRIVALS]);
     let names = rows.flat_map(|row| row.sources).map(|source| source.age);
     names
-        .map(|name| Arm {
+        .map(|name| QueryTerm {
             name,
             shape: if is_of_endpoints(name) {
-                Shape::EndpointAge
+                TermKind::EndpointAge
             } else {
-                Shape::RouterAge
+                TermKind::RouterAge
             },
         })
         .collect()
@@ -282,20 +284,20 @@ fn is_of_endpoints(name: &str) -> bool {
 
 /// The part of a query that reads one series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arm {
+pub(super) struct QueryTerm {
     pub(super) name: &'static str,
-    pub(super) shape: Shape,
+    pub(super) shape: TermKind,
 }
 
 /// What is read of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum TermKind {
     /// The peak of the last minute by rank.
     Peak,
     /// The last value by rank.
     Last,
     /// What a counter grew by per second, by rank.
-    Rate(Window),
+    Rate(RangeWindow),
     /// The shape of a cache, in its labels.
     Cache,
     /// The time of the newest raw sample by pod.
@@ -312,60 +314,60 @@ pub(super) enum Shape {
     EndpointAge,
 }
 
-impl Arm {
+impl QueryTerm {
     /// What a series that has not ended says of an engine.
-    fn recorded(&self, scope: &Scope) -> Option<Vector> {
+    fn recorded(&self, scope: &QueryScope) -> Option<Vector> {
         let series = scope.series(self.name);
         let now = |labels| series.now().grouped(Aggregation::Max, labels);
         match self.shape {
-            Shape::Last => Some(now(&PER_RANK)),
-            Shape::Cache => Some(now(&PER_CACHE_SHAPE)),
-            Shape::Rate(_) => Some(self.vector(scope)),
-            Shape::Peak
-            | Shape::Age
-            | Shape::RouterLast
-            | Shape::RouterRate
-            | Shape::EndpointRate
-            | Shape::RouterAge
-            | Shape::EndpointAge => None,
+            TermKind::Last => Some(now(&PER_RANK)),
+            TermKind::Cache => Some(now(&PER_CACHE_SHAPE)),
+            TermKind::Rate(_) => Some(self.vector(scope)),
+            TermKind::Peak
+            | TermKind::Age
+            | TermKind::RouterLast
+            | TermKind::RouterRate
+            | TermKind::EndpointRate
+            | TermKind::RouterAge
+            | TermKind::EndpointAge => None,
         }
     }
 
-    fn vector(&self, scope: &Scope) -> Vector {
+    fn vector(&self, scope: &QueryScope) -> Vector {
         let series = scope.series(self.name);
         let highest = |raw: Vector, labels| raw.grouped(Aggregation::Max, labels);
         let sum = |raw: Vector, labels| raw.but_for(&SCRAPE).grouped(Aggregation::Sum, labels);
         let picked = || scope.series(self.name).matching("status", "success");
         match self.shape {
             // What a rank showed before it ended counts only where the pod shows nothing newer.
-            Shape::Peak => highest(series.highest_in(MINUTE), &PER_RANK).or_on(
+            TermKind::Peak => highest(series.highest_in(MINUTE), &PER_RANK).or_on(
                 &PER_POD,
                 &highest(series.last_in(scope.look_back), &PER_RANK),
             ),
-            Shape::Last => highest(series.now(), &PER_RANK).or_on(
+            TermKind::Last => highest(series.now(), &PER_RANK).or_on(
                 &PER_POD,
                 &highest(series.last_in(scope.look_back), &PER_RANK),
             ),
-            Shape::Cache => highest(series.now(), &PER_CACHE_SHAPE).or_on(
+            TermKind::Cache => highest(series.now(), &PER_CACHE_SHAPE).or_on(
                 &PER_CACHE,
                 &highest(series.last_in(scope.look_back), &PER_CACHE_SHAPE),
             ),
-            Shape::Rate(window) => sum(series.rate_in(window), &PER_RANK),
-            Shape::RouterLast => {
+            TermKind::Rate(window) => sum(series.rate_in(window), &PER_RANK),
+            TermKind::RouterLast => {
                 sum(series.now(), &PER_MODEL).or(&sum(series.last_in(scope.look_back), &PER_MODEL))
             }
-            Shape::RouterRate => sum(series.rate_in(MINUTE), &PER_MODEL),
-            Shape::EndpointRate => sum(picked().rate_in(MINUTE), &PER_ENDPOINT),
-            Shape::Age => newest_sample(&series, &PER_POD, scope),
-            Shape::RouterAge => newest_sample(&series, &PER_MODEL, scope),
-            Shape::EndpointAge => newest_sample(&picked(), &PER_ENDPOINT, scope),
+            TermKind::RouterRate => sum(series.rate_in(MINUTE), &PER_MODEL),
+            TermKind::EndpointRate => sum(picked().rate_in(MINUTE), &PER_ENDPOINT),
+            TermKind::Age => newest_sample(&series, &PER_POD, scope),
+            TermKind::RouterAge => newest_sample(&series, &PER_MODEL, scope),
+            TermKind::EndpointAge => newest_sample(&picked(), &PER_ENDPOINT, scope),
         }
     }
 }
 
 /// The time of the newest raw sample. A failed scrape ends a series at once, so what is not live is
 /// looked up in the past.
-fn newest_sample(series: &Series, labels: &[&'static str], scope: &Scope) -> Vector {
+fn newest_sample(series: &SeriesSelector, labels: &[&'static str], scope: &QueryScope) -> Vector {
     let newest = |raw: Vector| raw.grouped(Aggregation::Max, labels);
     newest(series.live_timestamp()).or(&newest(
         series.newest_timestamp_in(scope.age_look_back, scope.step),
@@ -374,14 +376,14 @@ fn newest_sample(series: &Series, labels: &[&'static str], scope: &Scope) -> Vec
 
 /// How far back the queries look and whose series they read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct QueryScope {
     namespace: Option<Namespace>,
-    look_back: Window,
-    age_look_back: Window,
-    step: Window,
+    look_back: RangeWindow,
+    age_look_back: RangeWindow,
+    step: RangeWindow,
 }
 
-impl Scope {
+impl QueryScope {
     /// Looks back a little further than the oldest sample that can matter, so that the end of the
     /// window decides nothing: Prometheus 2 counts a sample at its very edge, Prometheus 3 does not.
     /// Ages are looked up further back than any value, the peak included, so that none is without.
@@ -394,7 +396,7 @@ impl Scope {
         let unavailable = bands.unavailable.as_secs().saturating_add(fraction);
         let step = unavailable.div_ceil(20).clamp(1, 15);
         let look_back = unavailable.max(MINUTE.seconds()).saturating_add(step);
-        let window = |seconds| Window::of(Duration::from_secs(seconds));
+        let window = |seconds| RangeWindow::of(Duration::from_secs(seconds));
         Self {
             namespace,
             look_back: window(look_back),
@@ -403,8 +405,8 @@ impl Scope {
         }
     }
 
-    fn series(&self, name: &'static str) -> Series {
-        let series = Series::named(name);
+    fn series(&self, name: &'static str) -> SeriesSelector {
+        let series = SeriesSelector::named(name);
         match &self.namespace {
             Some(namespace) => series.matching(NAMESPACE, namespace.as_str()),
             None => series,

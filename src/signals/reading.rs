@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::join::Ignored;
 use super::names::{is_dns_label, is_dns_subdomain, is_model_name};
 use super::query::{
-    ASIDE, Arm, BLOCK_SIZE, BLOCKS, ENDPOINTS, MODEL, NAMESPACE, PODS, QueryName, RANKS, SOURCE,
-    Shape, TARGET_MODEL,
+    ASIDE, BLOCK_SIZE, BLOCKS, ENDPOINTS, MODEL, NAMESPACE, PODS, QueryName, QueryTerm, RANKS,
+    SOURCE, TARGET_MODEL, TermKind,
 };
 use super::result::{Interner, QueryResult, SampleRef, Symbol};
 use crate::policy::snapshot::Unlabelled;
@@ -17,8 +17,8 @@ const MAX_RANK: usize = 63;
 
 /// One sample that says all about itself.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
-    pub(super) key: Key,
+pub(super) struct SampleReading {
+    pub(super) key: ReadingKey,
     /// When it was evaluated, in seconds since the Unix epoch by the clock of Prometheus.
     pub(super) time: f64,
     pub(super) number: f64,
@@ -27,7 +27,7 @@ pub(super) struct Reading {
 /// What a reading is of. Symbols order by arrival, which is enough to find equal ones; the order of
 /// the outcome comes from the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct ReadingKey {
     pub(super) namespace: Symbol,
     /// The empty name where the series does not say.
     pub(super) model: Symbol,
@@ -39,7 +39,7 @@ pub(super) struct Key {
     pub(super) part: Symbol,
 }
 
-impl Key {
+impl ReadingKey {
     pub(super) fn model(&self) -> (Symbol, Symbol) {
         (self.namespace, self.model)
     }
@@ -78,7 +78,7 @@ impl Names {
 
 /// What becomes of readings that are of the same thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Twins {
+enum DuplicatePolicy {
     /// Of two values the higher, of two times the newer; a number wins over NaN.
     Highest,
     /// They add: several routers serve one model, each with a queue of its own.
@@ -91,18 +91,18 @@ pub(super) fn readings(
     result: &QueryResult,
     names: &mut Names,
     ignored: &mut BTreeMap<Ignored, u64>,
-) -> Vec<Reading> {
-    let arms = query.arms();
+) -> Vec<SampleReading> {
+    let terms = query.terms();
     let mut readings = Vec::with_capacity(result.len());
-    let mut columns = Columns::of(&arms, result);
+    let mut columns = Columns::of(&terms, result);
     for sample in result.samples() {
         match columns.read(sample, names) {
             Ok(reading) => readings.push(reading),
             Err(reason) => *ignored.entry(reason).or_default() += 1,
         }
     }
-    let twins = match query {
-        QueryName::RouterQueue | QueryName::RouterRates => Twins::Sum,
+    let duplicates = match query {
+        QueryName::RouterQueue | QueryName::RouterRates => DuplicatePolicy::Sum,
         QueryName::KvUsage
         | QueryName::KvUsageAge
         | QueryName::QueueLength
@@ -111,12 +111,12 @@ pub(super) fn readings(
         | QueryName::KvCapacity
         | QueryName::RequestSizes
         | QueryName::EngineRates
-        | QueryName::RouterAge => Twins::Highest,
+        | QueryName::RouterAge => DuplicatePolicy::Highest,
     };
     readings.sort_unstable_by_key(|reading| reading.key);
     readings.dedup_by(|later, kept| {
         let same = later.key == kept.key;
-        if same && twins == Twins::Highest {
+        if same && duplicates == DuplicatePolicy::Highest {
             kept.number = kept.number.max(later.number);
             *ignored.entry(Ignored::Duplicate).or_default() += 1;
         } else if same {
@@ -134,8 +134,8 @@ pub(super) fn note_unlabelled(
     names: &mut Names,
     unlabelled: &mut Unlabelled,
 ) {
-    let arms = query.arms();
-    let mut columns = Columns::of(&arms, result);
+    let terms = query.terms();
+    let mut columns = Columns::of(&terms, result);
     for sample in result.samples() {
         let Err(lack @ (Ignored::Namespace | Ignored::Pod)) = columns.read(sample, names) else {
             continue;
@@ -156,7 +156,7 @@ pub(super) fn note_unlabelled(
 
 /// The labels of one answer that say what a sample is of.
 struct Columns<'a> {
-    arms: &'a [Arm],
+    terms: &'a [QueryTerm],
     source: Column<'a, usize>,
     namespace: Column<'a, Symbol>,
     aside: Column<'a, Symbol>,
@@ -169,9 +169,9 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(arms: &'a [Arm], result: &'a QueryResult) -> Self {
+    fn of(terms: &'a [QueryTerm], result: &'a QueryResult) -> Self {
         Self {
-            arms,
+            terms,
             source: Column::new(result, SOURCE),
             namespace: Column::new(result, NAMESPACE),
             aside: Column::new(result, ASIDE),
@@ -184,46 +184,46 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn read(&mut self, sample: SampleRef<'_>, names: &mut Names) -> Result<Reading, Ignored> {
-        let arms = self.arms;
-        let position = |text: &Arc<str>| arms.iter().position(|arm| *arm.name == **text);
+    fn read(&mut self, sample: SampleRef<'_>, names: &mut Names) -> Result<SampleReading, Ignored> {
+        let terms = self.terms;
+        let position = |text: &Arc<str>| terms.iter().position(|term| *term.name == **text);
         let namespace = self.namespace(sample, names).ok_or(Ignored::Namespace)?;
         let source = self.source.read(sample, position);
         let source = source.and_then(Judged::accepted);
         let shape = source
-            .and_then(|place| arms.get(place))
-            .map(|arm| arm.shape);
+            .and_then(|place| terms.get(place))
+            .map(|term| term.shape);
         let mut number = sample.value;
         let (model, pod, part) = match shape {
-            None | Some(Shape::Peak | Shape::Last | Shape::Rate(_) | Shape::Age) => (
+            None | Some(TermKind::Peak | TermKind::Last | TermKind::Rate(_) | TermKind::Age) => (
                 self.own_model(sample, names).ok_or(Ignored::Model)?,
                 self.pod(sample, names).ok_or(Ignored::Pod)?,
                 self.rank(sample, names),
             ),
-            Some(Shape::Cache) => {
+            Some(TermKind::Cache) => {
                 let pod = self.pod(sample, names).ok_or(Ignored::Pod)?;
                 number = self.tokens(sample).ok_or(Ignored::Shape)?;
                 (names.none, pod, self.rank(sample, names))
             }
-            Some(Shape::RouterLast | Shape::RouterRate | Shape::RouterAge) => (
+            Some(TermKind::RouterLast | TermKind::RouterRate | TermKind::RouterAge) => (
                 self.served_model(sample, names).ok_or(Ignored::Model)?,
                 names.none,
                 self.own_model(sample, names).unwrap_or(names.none),
             ),
-            Some(Shape::EndpointRate | Shape::EndpointAge) => (
+            Some(TermKind::EndpointRate | TermKind::EndpointAge) => (
                 self.served_model(sample, names).unwrap_or(names.none),
                 self.endpoint(sample, names).ok_or(Ignored::Pod)?,
                 self.own_model(sample, names).unwrap_or(names.none),
             ),
         };
-        let key = Key {
+        let key = ReadingKey {
             namespace,
             model,
             pod,
             source: source.ok_or(Ignored::Source)?,
             part,
         };
-        Ok(Reading {
+        Ok(SampleReading {
             key,
             time: sample.time,
             number,

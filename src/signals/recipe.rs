@@ -2,22 +2,22 @@
 
 use super::ages::AgeSource;
 use super::query::QueryName;
-use super::reading::Reading;
+use super::reading::SampleReading;
 use super::sources::{EngineSignal, Formula, Ranks};
 
 /// One signal of replicas.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct SignalRow {
     pub(super) ranks: Ranks,
     /// Its sources, the preferred one first.
-    pub(super) recipes: Vec<Recipe>,
+    pub(super) formulas: Vec<SignalFormula>,
     /// Its series, by query and name.
     operands: Vec<(QueryName, &'static str)>,
 }
 
 /// One source of a signal in one spelling.
 #[derive(Debug)]
-pub(super) struct Recipe {
+pub(super) struct SignalFormula {
     /// The name of its first series.
     pub(super) name: &'static str,
     pub(super) age: AgeSource,
@@ -32,11 +32,11 @@ enum Steps {
     Total(Vec<usize>),
 }
 
-impl Row {
+impl SignalRow {
     pub(super) fn of(signal: &EngineSignal) -> Self {
         let mut row = Self {
             ranks: signal.ranks,
-            recipes: Vec::new(),
+            formulas: Vec::new(),
             operands: Vec::new(),
         };
         for source in signal.sources {
@@ -66,7 +66,7 @@ impl Row {
         if let Some(name) = names.first()
             && let Some(age) = AgeSource::of(name)
         {
-            self.recipes.push(Recipe {
+            self.formulas.push(SignalFormula {
                 name,
                 age,
                 formula: steps,
@@ -90,26 +90,29 @@ impl Row {
 
     /// The queries for times that it takes, where its series have their own.
     pub(super) fn own_ages(&self) -> impl Iterator<Item = QueryName> + '_ {
-        self.recipes.iter().filter_map(|recipe| match recipe.age {
-            AgeSource::Own(query, _) => Some(query),
-            AgeSource::Page(_) => None,
-        })
+        self.formulas
+            .iter()
+            .filter_map(|signal_formula| match signal_formula.age {
+                AgeSource::Own(query, _) => Some(query),
+                AgeSource::Page(_) => None,
+            })
     }
 
     /// For each arm of a query, its place among the operands of this row.
     pub(super) fn places(&self, query: QueryName) -> Vec<Option<usize>> {
-        let arms = query.arms().into_iter();
-        arms.map(|arm| {
-            let operand = (query, arm.name);
-            self.operands.iter().position(|known| *known == operand)
-        })
-        .collect()
+        let terms = query.terms().into_iter();
+        terms
+            .map(|term| {
+                let operand = (query, term.name);
+                self.operands.iter().position(|known| *known == operand)
+            })
+            .collect()
     }
 }
 
-impl Recipe {
+impl SignalFormula {
     /// The value over the operands of one pod, or of one rank of it.
-    pub(super) fn value(&self, ranks: Ranks, operands: &[Reading]) -> Option<f64> {
+    pub(super) fn value(&self, ranks: Ranks, operands: &[SampleReading]) -> Option<f64> {
         let sum = |place: &usize| Some(together(operands, *place)?.0);
         match &self.formula {
             Steps::Value(place) => {
@@ -129,7 +132,7 @@ impl Recipe {
 }
 
 /// The sum of the ranks at one place, and how many they are.
-fn together(operands: &[Reading], place: usize) -> Option<(f64, u32)> {
+fn together(operands: &[SampleReading], place: usize) -> Option<(f64, u32)> {
     let mut total = None;
     for operand in operands {
         if operand.key.source == place {

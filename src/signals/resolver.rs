@@ -14,7 +14,7 @@ pub(super) struct Candidate {
 
 /// What can be done with a sample, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Standing {
+pub(super) enum SampleQuality {
     /// Young enough for every decision.
     Fresh,
     /// May not shrink anything.
@@ -25,7 +25,7 @@ pub(super) enum Standing {
     Unusable,
 }
 
-impl Standing {
+impl SampleQuality {
     /// Judges a sample. The range of the quantity is not looked at here: a value outside of it must
     /// reach the decision, which reports it.
     pub(super) fn of(sample: Sample, bands: &FreshnessBands) -> Self {
@@ -45,9 +45,9 @@ impl Standing {
 pub(super) fn choose(
     candidates: impl IntoIterator<Item = Candidate>,
     bands: &FreshnessBands,
-) -> Option<(Candidate, Standing)> {
+) -> Option<(Candidate, SampleQuality)> {
     candidates
         .into_iter()
-        .map(|candidate| (candidate, Standing::of(candidate.sample, bands)))
+        .map(|candidate| (candidate, SampleQuality::of(candidate.sample, bands)))
         .min_by_key(|(candidate, standing)| (*standing, candidate.source))
 }

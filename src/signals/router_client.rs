@@ -11,7 +11,7 @@ use reqwest::{Client, StatusCode, redirect, retry};
 
 use super::client::causes;
 use super::router_page::{HeldRequests, PageError, PageReader};
-use super::settings::{Secret, TokenSource};
+use super::settings::{MaskedSecret, TokenSource};
 
 /// Where the installation mounts the token of an account that may read metrics.
 pub const ROUTER_TOKEN_FILE: &str = "/var/run/secrets/epp-metrics/token";
@@ -116,7 +116,7 @@ impl HttpRouters {
     ///
     /// # Errors
     /// What the client says.
-    pub fn new(token: Option<Secret>) -> Result<Self, String> {
+    pub fn new(token: Option<MaskedSecret>) -> Result<Self, String> {
         let mounted = || TokenSource::File(PathBuf::from(ROUTER_TOKEN_FILE));
         Self::with_token(token.map_or_else(mounted, TokenSource::Value))
     }
@@ -203,7 +203,7 @@ async fn token(source: &TokenSource) -> (Option<http::HeaderValue>, Sent) {
 }
 
 /// The content of a token file; `None` where there is none.
-async fn read(path: &Path) -> Result<Option<Secret>, std::io::Error> {
+async fn read(path: &Path) -> Result<Option<MaskedSecret>, std::io::Error> {
     let about = match tokio::fs::metadata(path).await {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         about => about?,
@@ -213,5 +213,5 @@ async fn read(path: &Path) -> Result<Option<Secret>, std::io::Error> {
         return Err(std::io::Error::other(problem));
     }
     let bytes = tokio::fs::read(path).await?;
-    Ok(Some(Secret::new(&String::from_utf8_lossy(&bytes))))
+    Ok(Some(MaskedSecret::new(&String::from_utf8_lossy(&bytes))))
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::ages::Ages;
 use super::join::{Answers, Ignored, Joined, PodSample};
 use super::query::QueryName;
-use super::reading::{Key, Names, Reading};
-use super::resolver::{Candidate, Standing, choose};
+use super::reading::{Names, ReadingKey, SampleReading};
+use super::resolver::{Candidate, SampleQuality, choose};
 use super::result::Symbol;
 use super::sources::RouterSignal;
 use crate::policy::key::ModelKey;
@@ -95,21 +95,21 @@ impl Routers<'_> {
         &self,
         signal: &RouterSignal,
         ignored: &mut BTreeMap<Ignored, u64>,
-        group: impl Fn(&Reading) -> (Symbol, Symbol),
+        group: impl Fn(&SampleReading) -> (Symbol, Symbol),
     ) -> Vec<Part> {
-        let ages = QueryName::RouterAge.arms();
+        let ages = QueryName::RouterAge.terms();
         let mut parts = Vec::new();
         for (query, readings) in self.answers {
-            let arms = query.arms();
+            let terms = query.terms();
             // For each arm, its place among the sources and where its age stands.
-            let places: Vec<Option<(usize, usize)>> = arms
+            let places: Vec<Option<(usize, usize)>> = terms
                 .iter()
-                .map(|arm| {
+                .map(|term| {
                     let mut sources = signal.sources.iter();
                     let source =
-                        sources.position(|one| one.query == *query && one.name == arm.name)?;
+                        sources.position(|one| one.query == *query && one.name == term.name)?;
                     let age = signal.sources.get(source)?.age;
-                    Some((source, ages.iter().position(|arm| arm.name == age)?))
+                    Some((source, ages.iter().position(|term| term.name == age)?))
                 })
                 .collect();
             for reading in readings {
@@ -135,8 +135,8 @@ impl Routers<'_> {
         parts
     }
 
-    fn age(&self, reading: &Reading, source: usize) -> Option<Duration> {
-        let key = Key {
+    fn age(&self, reading: &SampleReading, source: usize) -> Option<Duration> {
+        let key = ReadingKey {
             source,
             ..reading.key
         };
@@ -156,7 +156,7 @@ impl Routers<'_> {
             let candidates = sources.filter_map(|parts| together(parts, self.bands));
             let (chosen, standing) = choose(candidates, self.bands)?;
             let name = signal.sources.get(chosen.source).map(|source| source.name);
-            let name = name.filter(|_| standing != Standing::Unusable);
+            let name = name.filter(|_| standing != SampleQuality::Unusable);
             Some((group.first()?.group, chosen.sample, name))
         })
     }
@@ -165,7 +165,7 @@ impl Routers<'_> {
 /// What the parts of one source say together. Those that are worth less than the best do not count:
 /// a router that was replaced leaves its last words behind.
 fn together(parts: &[Part], bands: &FreshnessBands) -> Option<Candidate> {
-    let standing = |part: &Part| Standing::of(part.candidate.sample, bands);
+    let standing = |part: &Part| SampleQuality::of(part.candidate.sample, bands);
     let best = parts.iter().map(standing).min()?;
     let mut best = parts.iter().filter(|part| standing(part) == best);
     let mut sum = best.next()?.candidate;

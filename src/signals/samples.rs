@@ -5,7 +5,10 @@ use std::sync::Arc;
 use crate::policy::snapshot::{PodSamples, RankSamples, RouterSamples, Sample, SignalName};
 
 /// The place of a signal among the samples of a pod; `None` where it is one of routers.
-pub(super) fn slot(pod: &mut PodSamples, signal: SignalName) -> Option<&mut Option<Sample>> {
+pub(super) fn sample_field(
+    pod: &mut PodSamples,
+    signal: SignalName,
+) -> Option<&mut Option<Sample>> {
     Some(match signal {
         SignalName::KvUsage => &mut pod.kv_usage,
         SignalName::QueueLength => &mut pod.queue_length,
@@ -27,7 +30,7 @@ pub(super) fn slot(pod: &mut PodSamples, signal: SignalName) -> Option<&mut Opti
 }
 
 /// The place of a signal among the samples of a rank; `None` where nobody asks for it by rank.
-pub(super) fn rank_slot(
+pub(super) fn rank_field(
     pod: &mut PodSamples,
     rank: Arc<str>,
     signal: SignalName,
@@ -65,7 +68,7 @@ pub(super) fn share_with_ranks(pod: &mut PodSamples) {
 }
 
 /// The place of a signal among the samples of a router; `None` where it is one of replicas.
-pub(super) fn router_slot(
+pub(super) fn router_field(
     router: &mut RouterSamples,
     signal: SignalName,
 ) -> Option<&mut Option<Sample>> {

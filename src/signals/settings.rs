@@ -14,7 +14,7 @@ pub const DEFAULT_RESPONSE_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// How to reach Prometheus. Read once; files are read again for every query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PrometheusSettings {
+pub struct PrometheusClientSettings {
     /// `PROMETHEUS_BASE_URL`, with the path prefix the server is served under.
     pub base_url: String,
     /// `PROMETHEUS_ALLOW_HTTP`.
@@ -27,7 +27,7 @@ pub struct PrometheusSettings {
     pub response_limit: u64,
 }
 
-impl PrometheusSettings {
+impl PrometheusClientSettings {
     /// Verified TLS with the platform's roots and no credentials.
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
@@ -57,16 +57,16 @@ pub enum TokenSource {
     #[default]
     None,
     /// From the settings.
-    Value(Secret),
+    Value(MaskedSecret),
     /// From a file, which may be renewed at any time.
     File(PathBuf),
 }
 
 /// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct MaskedSecret(String);
 
-impl Secret {
+impl MaskedSecret {
     /// Keeps a text secret. Blanks around it are not part of it.
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
@@ -88,7 +88,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for MaskedSecret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("[secret]")
     }
@@ -121,7 +121,7 @@ pub enum Verification {
     Skipped,
 }
 
-/// One fault in [`PrometheusSettings`].
+/// One fault in [`PrometheusClientSettings`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPrometheusSettings {
     /// No URL.
@@ -195,7 +195,7 @@ pub enum InvalidPrometheusSettings {
     },
 }
 
-impl PrometheusSettings {
+impl PrometheusClientSettings {
     /// Checks everything that can be checked without a connection; files are looked for, and the
     /// token file is read. Empty if all is well.
     pub fn validate(&self) -> Vec<InvalidPrometheusSettings> {
@@ -269,7 +269,7 @@ impl PrometheusSettings {
             TokenSource::File(path) => match std::fs::read_to_string(path) {
                 Ok(text) => token_problem(
                     &format!("{} (PROMETHEUS_TOKEN_PATH)", path.display()),
-                    &Secret::new(&text),
+                    &MaskedSecret::new(&text),
                 )?,
                 Err(error) => format!(
                     "failed to read the bearer token from {} (PROMETHEUS_TOKEN_PATH): {error}",
@@ -282,7 +282,7 @@ impl PrometheusSettings {
 }
 
 /// What makes a text unfit as a token, if anything does.
-pub(super) fn token_problem(origin: &str, token: &Secret) -> Option<String> {
+pub(super) fn token_problem(origin: &str, token: &MaskedSecret) -> Option<String> {
     if token.reveal().is_empty() {
         Some(format!("{origin} holds no token"))
     } else if token.bearer().is_none() {

@@ -29,7 +29,7 @@ pub enum Formula {
 
 /// One way to learn a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
+pub struct SignalSource {
     /// The query that brings the series.
     pub query: QueryName,
     /// What is made of them.
@@ -53,7 +53,7 @@ pub struct EngineSignal {
     /// How ranks add up.
     pub ranks: Ranks,
     /// Its sources, the preferred one first.
-    pub sources: &'static [Source],
+    pub sources: &'static [SignalSource],
 }
 
 /// One series of a router.
@@ -84,7 +84,7 @@ macro_rules! engine {
 
 macro_rules! value {
     ($query:ident, $engine:literal, $name:literal) => {
-        Source {
+        SignalSource {
             query: QueryName::$query,
             formula: Formula::Value(engine!($engine, $name)),
         }
@@ -93,7 +93,7 @@ macro_rules! value {
 
 macro_rules! share {
     ($query:ident, $engine:literal, $part:literal / $whole:literal) => {
-        Source {
+        SignalSource {
             query: QueryName::$query,
             formula: Formula::Share {
                 part: engine!($engine, $part),
@@ -106,7 +106,7 @@ macro_rules! share {
 /// The mean of what a histogram observed.
 macro_rules! mean {
     ($query:ident, $engine:literal, $name:literal) => {
-        Source {
+        SignalSource {
             query: QueryName::$query,
             formula: Formula::Share {
                 part: engine!($engine, $name, "_sum"),
@@ -169,12 +169,12 @@ pub const ENGINE: &[EngineSignal] = &[
         signal: SignalName::KvCapacity,
         ranks: Ranks::Sum,
         sources: &[
-            Source {
+            SignalSource {
                 query: QueryName::KvCapacity,
                 formula: Formula::Blocks(engine!("vllm", "cache_config_info")),
             },
             value!(KvCapacity, "sglang", "max_total_num_tokens"),
-            Source {
+            SignalSource {
                 query: QueryName::KvCapacity,
                 formula: Formula::Total(&[
                     engine!("sglang", "kv_used_tokens"),

@@ -5,21 +5,21 @@ use std::time::Duration;
 use super::http::{FakePrometheus, Mode, ONE_SAMPLE};
 use super::pki::{Folder, install_provider};
 use crate::signals::{
-    HttpPrometheus, PlainHttp, PromApi as _, PrometheusSettings, QueryError, QueryResult, Secret,
-    TokenSource,
+    HttpPrometheus, MaskedSecret, PlainHttp, PromApi as _, PrometheusClientSettings, QueryError,
+    QueryResult, TokenSource,
 };
 
 /// Long enough for anything on a loopback socket.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn settings(server: &FakePrometheus) -> PrometheusSettings {
-    PrometheusSettings {
+fn settings(server: &FakePrometheus) -> PrometheusClientSettings {
+    PrometheusClientSettings {
         plain_http: PlainHttp::Allowed,
-        ..PrometheusSettings::new(format!("http://127.0.0.1:{}", server.port))
+        ..PrometheusClientSettings::new(format!("http://127.0.0.1:{}", server.port))
     }
 }
 
-fn client(settings: PrometheusSettings) -> HttpPrometheus {
+fn client(settings: PrometheusClientSettings) -> HttpPrometheus {
     install_provider();
     HttpPrometheus::new(settings).unwrap()
 }
@@ -35,7 +35,7 @@ fn answer(body: &str) -> Mode {
 #[tokio::test]
 async fn a_query_is_a_form_in_a_post_below_the_path_prefix() {
     let server = FakePrometheus::plain(answer(ONE_SAMPLE)).await;
-    let client = client(PrometheusSettings {
+    let client = client(PrometheusClientSettings {
         base_url: format!("http://127.0.0.1:{}/prefix/", server.port),
         ..settings(&server)
     });
@@ -144,7 +144,7 @@ async fn silence_ends_at_the_deadline() {
 #[tokio::test]
 async fn an_answer_without_end_is_cut_off() {
     let server = FakePrometheus::plain(Mode::Flood).await;
-    let client = client(PrometheusSettings {
+    let client = client(PrometheusClientSettings {
         response_limit: 100_000,
         ..settings(&server)
     });
@@ -172,7 +172,7 @@ async fn a_server_that_is_not_there_is_unreachable_until_it_is() {
 
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_unreachable() {
-    let client = client(PrometheusSettings::new("https://prometheus.invalid"));
+    let client = client(PrometheusClientSettings::new("https://prometheus.invalid"));
     let error = ask(&client).await.unwrap_err();
     assert_eq!(error.reason(), "unreachable", "{error}");
 }
@@ -190,7 +190,7 @@ async fn redirects_are_not_followed() {
 }
 
 /// A client that may send its token over plain http, which the settings refuse.
-fn careless(settings: &PrometheusSettings, token: TokenSource) -> HttpPrometheus {
+fn careless(settings: &PrometheusClientSettings, token: TokenSource) -> HttpPrometheus {
     let mut client = client(settings.clone());
     client.settings.token = token;
     client
@@ -199,7 +199,7 @@ fn careless(settings: &PrometheusSettings, token: TokenSource) -> HttpPrometheus
 #[tokio::test]
 async fn a_token_is_sent_and_never_shown() {
     let server = FakePrometheus::plain(answer(ONE_SAMPLE)).await;
-    let token = TokenSource::Value(Secret::new(" hush-hush\n"));
+    let token = TokenSource::Value(MaskedSecret::new(" hush-hush\n"));
     let client = careless(&settings(&server), token);
     assert_eq!(ask(&client).await.unwrap().len(), 1);
     let sent = server.seen().remove(0).authorization;

@@ -14,7 +14,7 @@ use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{PodSamples, Sample, SignalName};
 use crate::settings::RequiredSignals;
 use crate::signals::promql::Namespace;
-use crate::signals::query::{QueryName, Scope};
+use crate::signals::query::{QueryName, QueryScope};
 use crate::signals::{Collection, CollectionSettings, Evaluated, Ignored, QueryError, collect};
 
 /// When every query of these tests is evaluated.
@@ -482,7 +482,7 @@ fn too_many_samples_fail_the_signals_that_do_not_fit() {
 fn one_namespace_is_asked_for_where_one_is_watched() {
     let namespace = Namespace::parse("team-a").unwrap();
     let mut stub = Stub::new();
-    stub.scope = Scope::new(&FreshnessBands::default(), Some(namespace.clone()));
+    stub.scope = QueryScope::new(&FreshnessBands::default(), Some(namespace.clone()));
     stub.reading(KV_USAGE, KV, "p", 0.5, THEN);
     let settings = CollectionSettings {
         namespace: Some(namespace),

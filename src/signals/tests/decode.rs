@@ -12,7 +12,7 @@ use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::Sample;
 use crate::signals::decode::Decoder;
 use crate::signals::error::QueryError;
-use crate::signals::resolver::Standing;
+use crate::signals::resolver::SampleQuality;
 use crate::signals::result::QueryResult;
 
 const LIMIT: u64 = 1024 * 1024;
@@ -121,12 +121,12 @@ fn ages_are_judged_as_expected() {
         };
         let age = Duration::from_secs(case.age);
         let expected = match case.standing.as_str() {
-            "fresh" => Standing::Fresh,
-            "no_shrink" => Standing::NoShrink,
+            "fresh" => SampleQuality::Fresh,
+            "no_shrink" => SampleQuality::NoShrink,
             other => panic!("{}: {other}", case.id),
         };
         assert_eq!(
-            Standing::of(Sample { value: 1.0, age }, &bands),
+            SampleQuality::of(Sample { value: 1.0, age }, &bands),
             expected,
             "{}",
             case.id

@@ -10,8 +10,8 @@ use super::vectors::load;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::SignalName;
 use crate::settings::RequiredSignals;
-use crate::signals::promql::{Namespace, Series, Window, escape};
-use crate::signals::query::{MAX_QUERIES, QueryName, Scope};
+use crate::signals::promql::{Namespace, RangeWindow, SeriesSelector, escape};
+use crate::signals::query::{MAX_QUERIES, QueryName, QueryScope};
 use crate::signals::sources::{ARRIVALS, ENGINE, ROUTER};
 
 #[derive(Deserialize)]
@@ -60,7 +60,9 @@ fn read_literal(text: &str) -> (String, &str) {
 }
 
 fn check_matcher(value: &str) {
-    let text = Series::named("up").matching("namespace", value).to_string();
+    let text = SeriesSelector::named("up")
+        .matching("namespace", value)
+        .to_string();
     let literal = text.strip_prefix("up{namespace=").unwrap();
     let (read, rest) = read_literal(literal);
     assert_eq!((read.as_str(), rest), (value, "}"));
@@ -121,7 +123,7 @@ struct WindowCase {
 
 impl QueryCase {
     fn text(&self, namespace: Option<Namespace>) -> String {
-        let scope = Scope::new(&FreshnessBands::default(), namespace);
+        let scope = QueryScope::new(&FreshnessBands::default(), namespace);
         let mut all = QueryName::ALL.into_iter();
         let query = all
             .find(|query| Some(query.as_str()) == self.name.as_deref())
@@ -165,7 +167,7 @@ fn queries_have_the_expected_text() {
 fn windows_use_the_largest_unit_that_divides_them() {
     for case in load::<Queries>("queries.yaml").windows {
         if let (Some(milliseconds), Some(text)) = (case.milliseconds, case.text) {
-            let window = Window::of(Duration::from_millis(milliseconds));
+            let window = RangeWindow::of(Duration::from_millis(milliseconds));
             assert_eq!(window.to_string(), text, "{}", case.id);
         }
     }
@@ -182,7 +184,7 @@ fn every_signal_has_sources_in_order() {
 #[test]
 fn every_name_is_one_and_stands_once_in_a_query() {
     for query in QueryName::ALL {
-        let names: Vec<_> = query.arms().iter().map(|arm| arm.name).collect();
+        let names: Vec<_> = query.terms().iter().map(|term| term.name).collect();
         assert!(!names.is_empty(), "{query:?}");
         let different: BTreeSet<_> = names.iter().collect();
         assert_eq!(
@@ -208,10 +210,10 @@ fn the_documentation_names_every_series_and_query() {
     for query in QueryName::ALL {
         let quoted = |name: &str| text.contains(&format!("`{name}`"));
         assert!(quoted(query.as_str()), "{}", query.as_str());
-        for arm in query.arms() {
+        for term in query.terms() {
             let own = ["vllm:", "vllm_", "sglang:", "sglang_"];
-            let mut own = own.iter().filter_map(|page| arm.name.strip_prefix(page));
-            let name = own.next().unwrap_or(arm.name);
+            let mut own = own.iter().filter_map(|page| term.name.strip_prefix(page));
+            let name = own.next().unwrap_or(term.name);
             assert!(quoted(name), "{name}");
         }
     }
@@ -233,7 +235,7 @@ fn the_look_back_covers_the_unavailable_threshold_and_the_peak() {
             unavailable: Duration::from_millis(seconds * 1000 + millis),
             ..FreshnessBands::default()
         };
-        QueryName::QueueLengthAge.text(&Scope::new(&bands, None))
+        QueryName::QueueLengthAge.text(&QueryScope::new(&bands, None))
     };
     for (seconds, millis, range) in [
         (300, 0, "[345s:15s]"),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::vectors::load;
 use crate::signals::{
-    PlainHttp, PrometheusSettings, Secret, TlsSettings, TokenSource, Verification,
+    MaskedSecret, PlainHttp, PrometheusClientSettings, TlsSettings, TokenSource, Verification,
 };
 
 #[derive(Deserialize)]
@@ -33,20 +33,20 @@ struct Case {
 }
 
 impl Case {
-    fn settings(&self) -> PrometheusSettings {
+    fn settings(&self) -> PrometheusClientSettings {
         let verification = if self.skip_verify {
             Verification::Skipped
         } else {
             Verification::Full
         };
-        PrometheusSettings {
+        PrometheusClientSettings {
             plain_http: if self.allow_http {
                 PlainHttp::Allowed
             } else {
                 PlainHttp::Refused
             },
             token: match (&self.token, &self.token_file) {
-                (Some(text), _) => TokenSource::Value(Secret::new(text)),
+                (Some(text), _) => TokenSource::Value(MaskedSecret::new(text)),
                 (None, Some(path)) => TokenSource::File(path.clone()),
                 (None, None) => TokenSource::None,
             },
@@ -57,7 +57,7 @@ impl Case {
                 client_key: self.client_key.clone(),
                 server_name: self.server_name.clone(),
             },
-            ..PrometheusSettings::new(self.url.clone())
+            ..PrometheusClientSettings::new(self.url.clone())
         }
     }
 }

@@ -9,13 +9,13 @@ use futures::future::BoxFuture;
 
 use super::collect::NOW;
 use crate::policy::signal::FreshnessBands;
-use crate::signals::query::{QueryName, Scope};
+use crate::signals::query::{QueryName, QueryScope};
 use crate::signals::{PromApi, QueryError, QueryResult};
 
 /// Answers each query of one scope from a table, the later ones first.
 #[derive(Debug)]
 pub(super) struct Stub {
-    pub(super) scope: Scope,
+    pub(super) scope: QueryScope,
     pub(super) answers: BTreeMap<QueryName, Result<QueryResult, QueryError>>,
     pub(super) asked: Mutex<Vec<QueryName>>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Stub {
 impl Stub {
     pub(super) fn new() -> Self {
         Self {
-            scope: Scope::new(&FreshnessBands::default(), None),
+            scope: QueryScope::new(&FreshnessBands::default(), None),
             answers: BTreeMap::new(),
             asked: Mutex::new(Vec::new()),
         }

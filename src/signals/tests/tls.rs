@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::http::{FakePrometheus, Mode, ONE_SAMPLE};
 use super::pki::{Authority, Folder, install_provider};
 use crate::signals::{
-    HttpPrometheus, PromApi as _, PrometheusSettings, QueryError, QueryResult, TlsSettings,
+    HttpPrometheus, PromApi as _, PrometheusClientSettings, QueryError, QueryResult, TlsSettings,
     Verification,
 };
 
@@ -15,9 +15,9 @@ fn answering() -> Mode {
 
 fn client(url: String, tls: TlsSettings) -> HttpPrometheus {
     install_provider();
-    HttpPrometheus::new(PrometheusSettings {
+    HttpPrometheus::new(PrometheusClientSettings {
         tls,
-        ..PrometheusSettings::new(url)
+        ..PrometheusClientSettings::new(url)
     })
     .unwrap()
 }

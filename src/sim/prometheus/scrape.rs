@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::counters::Counters;
 use super::store::{Point, SeriesId, Store};
 use super::target::Target;
-use crate::signals::exposition::{self as text, Line};
+use crate::signals::exposition::{self as text, SampleLine};
 use crate::sim::exposition::{Family, Kind, Page, Sample};
 use crate::sim::number::length;
 
@@ -141,7 +141,7 @@ pub(super) fn take(
         },
         Scraped::Page(page) => {
             rendered = render(page, &scraping.target);
-            let lines = rendered.iter().map(|(series, value)| Line {
+            let lines = rendered.iter().map(|(series, value)| SampleLine {
                 series,
                 value: *value,
                 time: None,
@@ -151,7 +151,7 @@ pub(super) fn take(
         Scraped::Failed => (0, None),
     };
     let stored = lines
-        .filter(|lines: &Vec<Line<'_>>| lines.len() <= limit)
+        .filter(|lines: &Vec<SampleLine<'_>>| lines.len() <= limit)
         .and_then(|lines| store_lines(store, scraping, time, &lines));
     let report = if let Some(kept) = stored {
         Report {
@@ -246,7 +246,7 @@ fn store_lines(
     store: &mut Store,
     scraping: &mut Scraping,
     time: i64,
-    lines: &[Line<'_>],
+    lines: &[SampleLine<'_>],
 ) -> Option<usize> {
     let mut memory = Memory::of(&scraping.shown);
     let mut found = Vec::with_capacity(lines.len());

@@ -15,7 +15,7 @@ use wva::settings::bundle::read_bundle;
 use wva::settings::{DynamicSettings, RequiredSignals};
 use wva::signals::query::QueryName;
 use wva::signals::{
-    CollectionSettings, HttpPrometheus, Namespace, PlainHttp, PrometheusSettings, collect,
+    CollectionSettings, HttpPrometheus, Namespace, PlainHttp, PrometheusClientSettings, collect,
 };
 use wva::sim::engine::{Dialect, Engine, Limits, Prefix, Profile};
 use wva::sim::load::Arrival;
@@ -167,9 +167,9 @@ async fn serve(cx: &Cx, dialect: Dialect, generation: Generation) -> Result<Serv
 }
 
 async fn read(cx: &Cx, url: &str, settings: &DynamicSettings) -> Result<MetricsSnapshot> {
-    let api = HttpPrometheus::new(PrometheusSettings {
+    let api = HttpPrometheus::new(PrometheusClientSettings {
         plain_http: PlainHttp::Allowed,
-        ..PrometheusSettings::new(url)
+        ..PrometheusClientSettings::new(url)
     })
     .map_err(|faults| Fault::fatal(format!("{faults:?}")))?;
     let settings = CollectionSettings {
