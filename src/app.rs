@@ -9,7 +9,7 @@ use futures::future::select;
 use kube::Client;
 
 use crate::actors::event_recorder::{EventRecorder, Events};
-use crate::actors::http::{Doors, Http};
+use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
 use crate::actors::permission_reporter::PermissionReporter;
@@ -494,7 +494,7 @@ impl Wiring {
     fn http(&self, env: &Env) -> ChildSpec {
         let actors = &env.kit.actors;
         let serving = &self.statics.serving;
-        let doors = Doors::new(
+        let doors = HttpServers::new(
             serving,
             &self.shared,
             actors,

@@ -9,11 +9,11 @@ use kube::Client;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::shared_state::SharedState;
 use crate::kit::{Actor, ActorError, ActorRegistry, Context, Event};
-use crate::serve::access::Gate;
+use crate::serve::access::Authorizer;
 use crate::serve::access::front_proxy::FrontProxies;
-use crate::serve::connection::Manner;
-use crate::serve::external::ExternalMetrics;
-use crate::serve::routes::{Door, MetricsRoutes, ProbeRoutes};
+use crate::serve::connection::ConnectionConfig;
+use crate::serve::external::ExternalMetricsRoutes;
+use crate::serve::routes::{MetricsRoutes, ProbeRoutes, ProtectedServer};
 use crate::serve::server;
 use crate::serve::tls::{CertificateFiles, Http2, Tls};
 use crate::settings::address::BindAddress;
@@ -25,16 +25,16 @@ pub enum HttpMessage {}
 
 /// Where to serve what, and how.
 #[derive(Debug, Clone)]
-pub struct Doors {
+pub struct HttpServers {
     /// `METRICS_BIND_ADDRESS`: the first that can be had; none where it is `0`.
-    pub metrics: (Vec<SocketAddr>, Manner<MetricsRoutes>),
+    pub metrics: (Vec<SocketAddr>, ConnectionConfig<MetricsRoutes>),
     /// `EXTERNAL_METRICS_BIND_ADDRESS`, likewise.
-    pub external_metrics: (Vec<SocketAddr>, Manner<ExternalMetrics>),
+    pub external_metrics: (Vec<SocketAddr>, ConnectionConfig<ExternalMetricsRoutes>),
     /// `HEALTH_PROBE_BIND_ADDRESS`, likewise.
-    pub probes: (Vec<SocketAddr>, Manner<ProbeRoutes>),
+    pub probes: (Vec<SocketAddr>, ConnectionConfig<ProbeRoutes>),
 }
 
-impl Doors {
+impl HttpServers {
     /// What the settings open. What is known about readers and certificates outlives the role.
     pub fn new(
         settings: &ServingSettings,
@@ -51,15 +51,15 @@ impl Doors {
         Self {
             metrics: (
                 settings.metrics.candidates(),
-                manner(metrics, MetricsRoutes::new(shared.clone(), actors.clone())),
+                connection_config(metrics, MetricsRoutes::new(shared.clone(), actors.clone())),
             ),
             external_metrics: (
                 settings.external_metrics.candidates(),
-                manner(external, ExternalMetrics::new(shared.clone())),
+                connection_config(external, ExternalMetricsRoutes::new(shared.clone())),
             ),
             probes: (
                 settings.probes.candidates(),
-                manner(
+                connection_config(
                     None,
                     ProbeRoutes::new(shared.clone(), actors.clone(), doors),
                 ),
@@ -68,11 +68,11 @@ impl Doors {
     }
 }
 
-fn manner<R>(door: Option<Door>, routes: R) -> Manner<R> {
-    let (tls, gate) = door.map(|door| (door.tls, door.gate)).unzip();
-    Manner {
+fn connection_config<R>(door: Option<ProtectedServer>, routes: R) -> ConnectionConfig<R> {
+    let (tls, authorizer) = door.map(|door| (door.tls, door.authorizer)).unzip();
+    ConnectionConfig {
         tls,
-        gate,
+        authorizer,
         routes: Arc::new(routes),
     }
 }
@@ -83,16 +83,16 @@ fn metrics_door(
     shared: &SharedState,
     client: &Client,
     permissions: &PermissionReporter,
-) -> Door {
+) -> ProtectedServer {
     const NAME: &str = "metrics";
     let files = settings.metrics_certificate.clone();
     let files = files.map(|files| CertificateFiles {
         setting: "METRICS_CERT_PATH",
         files,
     });
-    Door {
+    ProtectedServer {
         tls: Arc::new(Tls::new(NAME, files, None, http2(settings))),
-        gate: Arc::new(Gate::new(
+        authorizer: Arc::new(Authorizer::new(
             NAME,
             shared.clock.clone(),
             client.clone(),
@@ -108,7 +108,7 @@ fn external_metrics_door(
     shared: &SharedState,
     client: &Client,
     permissions: &PermissionReporter,
-) -> Door {
+) -> ProtectedServer {
     const NAME: &str = "external-metrics";
     let files = settings.external_metrics_certificate.clone();
     let files = files.map(|files| CertificateFiles {
@@ -117,14 +117,14 @@ fn external_metrics_door(
     });
     let proxies = Arc::new(FrontProxies::new(shared.mirrors.authentication.clone()));
     let clock = shared.clock.clone();
-    Door {
+    ProtectedServer {
         tls: Arc::new(Tls::new(
             NAME,
             files,
             Some(Arc::clone(&proxies)),
             http2(settings),
         )),
-        gate: Arc::new(Gate::new(
+        authorizer: Arc::new(Authorizer::new(
             NAME,
             clock,
             client.clone(),
@@ -144,11 +144,11 @@ fn http2(settings: &ServingSettings) -> Http2 {
 
 /// The pump behind the role.
 #[derive(Debug)]
-pub struct Http(Doors);
+pub struct Http(HttpServers);
 
 impl Http {
     /// A new life of the role.
-    pub fn new(doors: Doors) -> Self {
+    pub fn new(doors: HttpServers) -> Self {
         Self(doors)
     }
 }
@@ -161,7 +161,7 @@ impl Actor for Http {
         _cx: &Context<HttpMessage>,
         _occasion: Event<HttpMessage>,
     ) -> Result<(), ActorError> {
-        let Doors {
+        let HttpServers {
             metrics,
             external_metrics,
             probes,

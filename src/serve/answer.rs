@@ -6,18 +6,18 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
-use super::access::Refusal;
+use super::access::AccessDenied;
 
 /// A whole answer, made from memory.
-pub type Answer = Response<Full<Bytes>>;
+pub type HttpResponse = Response<Full<Bytes>>;
 
 /// A line of text.
-pub(super) fn plain(status: StatusCode, text: &str) -> Answer {
+pub(super) fn plain(status: StatusCode, text: &str) -> HttpResponse {
     typed(status, "text/plain; charset=utf-8", format!("{text}\n"))
 }
 
 /// A document for people and programs.
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
     match serde_json::to_string_pretty(value) {
         Ok(text) => typed(status, "application/json", text),
         Err(error) => {
@@ -31,7 +31,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
 }
 
 /// Any text.
-pub(super) fn typed(status: StatusCode, content_type: &'static str, text: String) -> Answer {
+pub(super) fn typed(status: StatusCode, content_type: &'static str, text: String) -> HttpResponse {
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
     response
@@ -41,7 +41,7 @@ pub(super) fn typed(status: StatusCode, content_type: &'static str, text: String
 }
 
 /// Nothing is written here.
-pub(super) fn only_get() -> Answer {
+pub(super) fn only_get() -> HttpResponse {
     let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     refused
         .headers_mut()
@@ -50,16 +50,16 @@ pub(super) fn only_get() -> Answer {
 }
 
 /// The status code of a refusal.
-pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
+pub(super) fn status_of(refusal: &AccessDenied) -> StatusCode {
     match refusal {
-        Refusal::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Refusal::Forbidden { .. } => StatusCode::FORBIDDEN,
-        Refusal::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        AccessDenied::Unauthenticated => StatusCode::UNAUTHORIZED,
+        AccessDenied::Forbidden { .. } => StatusCode::FORBIDDEN,
+        AccessDenied::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 
 /// Says which kind of proof is wanted, where one is.
-pub(super) fn challenge(mut answer: Answer) -> Answer {
+pub(super) fn challenge(mut answer: HttpResponse) -> HttpResponse {
     if answer.status() == StatusCode::UNAUTHORIZED {
         answer
             .headers_mut()

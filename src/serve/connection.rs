@@ -17,9 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use super::access::{Gate, Refusal};
-use super::answer::Answer;
-use super::places::Progress;
+use super::access::{AccessDenied, Authorizer};
+use super::answer::HttpResponse;
+use super::connection_limiter::Progress;
 use super::tls::Tls;
 use crate::cluster::review::Access;
 
@@ -45,34 +45,34 @@ pub trait Routes: Send + Sync + 'static {
     }
 
     /// The answer.
-    fn answer(&self, head: &Parts) -> Answer;
+    fn answer(&self, head: &Parts) -> HttpResponse;
 
     /// The answer to somebody who is not let in.
-    fn refuse(&self, refusal: &Refusal) -> Answer;
+    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse;
 }
 
 /// How a server talks, and with whom.
 #[derive(Debug)]
-pub struct Manner<R> {
+pub struct ConnectionConfig<R> {
     /// TLS; `None` talks plainly.
     pub tls: Option<Arc<Tls>>,
     /// Who is let in; `None` lets everybody in.
-    pub gate: Option<Arc<Gate>>,
+    pub authorizer: Option<Arc<Authorizer>>,
     /// What there is to read.
     pub routes: Arc<R>,
 }
 
-impl<R> Clone for Manner<R> {
+impl<R> Clone for ConnectionConfig<R> {
     fn clone(&self) -> Self {
         Self {
             tls: self.tls.clone(),
-            gate: self.gate.clone(),
+            authorizer: self.authorizer.clone(),
             routes: Arc::clone(&self.routes),
         }
     }
 }
 
-impl<R: Routes> Manner<R> {
+impl<R: Routes> ConnectionConfig<R> {
     /// Serves one connection to its end.
     pub(super) async fn converse(self, stream: TcpStream, progress: Progress) {
         let waiting = progress.clone();
@@ -156,14 +156,14 @@ impl<R: Routes> Manner<R> {
         request: Request<Incoming>,
         certificate: &Certificate,
         progress: &Progress,
-    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static {
+    ) -> impl Future<Output = Result<HttpResponse, Infallible>> + Send + 'static {
         progress.asked();
         let certificate = certificate.clone();
         let (head, _unread) = request.into_parts();
         async move {
-            if let Some(gate) = &self.gate {
+            if let Some(authorizer) = &self.authorizer {
                 let access = self.routes.access(&head);
-                let admitted = gate
+                let admitted = authorizer
                     .admit(&head.headers, certificate.as_ref(), access)
                     .await;
                 if let Err(refusal) = admitted {

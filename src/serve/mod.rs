@@ -3,8 +3,8 @@
 pub mod access;
 pub mod answer;
 pub mod connection;
+mod connection_limiter;
 pub mod external;
-mod places;
 pub mod routes;
 pub mod server;
 pub mod tls;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::request::Parts;
 use hyper::{Method, StatusCode};
 
-use super::access::{Gate, Refusal};
-use super::answer::{self, Answer, json, only_get, plain, typed};
+use super::access::{AccessDenied, Authorizer};
+use super::answer::{self, HttpResponse, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
 use crate::actors::shared_state::SharedState;
@@ -40,7 +40,7 @@ impl MetricsRoutes {
         }
     }
 
-    fn metrics(&self) -> Answer {
+    fn metrics(&self) -> HttpResponse {
         let now = self.shared.clock.now();
         self.shared.refresh_process_series(&self.actors, now);
         match self.shared.series.exposition(self.visibility(now)) {
@@ -56,7 +56,7 @@ impl MetricsRoutes {
     }
 
     #[cfg(all(feature = "sim", debug_assertions))]
-    fn kill(&self, head: &Parts) -> Answer {
+    fn kill(&self, head: &Parts) -> HttpResponse {
         let role = head
             .uri
             .query()
@@ -76,7 +76,7 @@ impl MetricsRoutes {
 }
 
 impl Routes for MetricsRoutes {
-    fn answer(&self, head: &Parts) -> Answer {
+    fn answer(&self, head: &Parts) -> HttpResponse {
         match (&head.method, head.uri.path()) {
             (&Method::GET, "/metrics") => self.metrics(),
             (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.actors.report()),
@@ -93,7 +93,7 @@ impl Routes for MetricsRoutes {
         }
     }
 
-    fn refuse(&self, refusal: &Refusal) -> Answer {
+    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
         refuse(refusal)
     }
 }
@@ -103,21 +103,21 @@ impl Routes for MetricsRoutes {
 pub struct ProbeRoutes {
     shared: SharedState,
     actors: ActorRegistry,
-    doors: Vec<Door>,
+    doors: Vec<ProtectedServer>,
 }
 
 /// A protected server, as far as it can be in trouble.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct ProtectedServer {
     /// Its certificate.
     pub tls: Arc<Tls>,
     /// Who is let in.
-    pub gate: Arc<Gate>,
+    pub authorizer: Arc<Authorizer>,
 }
 
-impl Door {
+impl ProtectedServer {
     fn readiness(&self) -> Vec<ReadinessReason> {
-        let mut reasons = self.gate.readiness();
+        let mut reasons = self.authorizer.readiness();
         reasons.push(self.tls.readiness());
         reasons
     }
@@ -125,7 +125,7 @@ impl Door {
 
 impl ProbeRoutes {
     /// Serves what these hold, and how well the `doors` are guarded.
-    pub fn new(shared: SharedState, actors: ActorRegistry, doors: Vec<Door>) -> Self {
+    pub fn new(shared: SharedState, actors: ActorRegistry, doors: Vec<ProtectedServer>) -> Self {
         Self {
             shared,
             actors,
@@ -133,7 +133,7 @@ impl ProbeRoutes {
         }
     }
 
-    fn live(&self) -> Answer {
+    fn live(&self) -> HttpResponse {
         match self.actors.alive(self.shared.clock.now()) {
             Aliveness::Alive => plain(StatusCode::OK, "ok"),
             Aliveness::NoRoot => plain(StatusCode::SERVICE_UNAVAILABLE, "the tree is not running"),
@@ -150,9 +150,9 @@ impl ProbeRoutes {
         }
     }
 
-    fn ready(&self, head: &Parts) -> Answer {
+    fn ready(&self, head: &Parts) -> HttpResponse {
         let mut reasons = self.shared.readiness();
-        reasons.extend(self.doors.iter().flat_map(Door::readiness));
+        reasons.extend(self.doors.iter().flat_map(ProtectedServer::readiness));
         let status = if readiness::is_ready(&reasons) {
             StatusCode::OK
         } else {
@@ -170,7 +170,7 @@ impl ProbeRoutes {
 }
 
 impl Routes for ProbeRoutes {
-    fn answer(&self, head: &Parts) -> Answer {
+    fn answer(&self, head: &Parts) -> HttpResponse {
         match (&head.method, head.uri.path()) {
             (&Method::GET | &Method::HEAD, "/healthz") => self.live(),
             (&Method::GET | &Method::HEAD, "/readyz") => self.ready(head),
@@ -179,12 +179,12 @@ impl Routes for ProbeRoutes {
         }
     }
 
-    fn refuse(&self, refusal: &Refusal) -> Answer {
+    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
         refuse(refusal)
     }
 }
 
-fn refuse(refusal: &Refusal) -> Answer {
+fn refuse(refusal: &AccessDenied) -> HttpResponse {
     let text = refusal.to_string();
     answer::challenge(plain(answer::status_of(refusal), &text))
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use tokio::net::TcpListener;
 
-use super::connection::{Manner, Routes};
-use super::places::Places;
+use super::connection::{ConnectionConfig, Routes};
+use super::connection_limiter::ConnectionLimiter;
 use super::tls::Tls;
 
 /// Pause after a failed accept (file descriptors exhausted), so that it does not spin.
@@ -59,9 +59,12 @@ pub async fn listen(
 }
 
 /// Serves until dropped; dropping it ends every connection.
-pub async fn serve<R: Routes>(listener: TcpListener, manner: Manner<R>) -> Infallible {
-    let looking = look_again(manner.tls.clone());
-    match select(pin!(accept(listener, manner)), pin!(looking)).await {
+pub async fn serve<R: Routes>(
+    listener: TcpListener,
+    connection_config: ConnectionConfig<R>,
+) -> Infallible {
+    let looking = look_again(connection_config.tls.clone());
+    match select(pin!(accept(listener, connection_config)), pin!(looking)).await {
         Either::Left((never, _)) | Either::Right((never, _)) => match never {},
     }
 }
@@ -78,14 +81,17 @@ async fn look_again(tls: Option<Arc<Tls>>) -> Infallible {
     }
 }
 
-async fn accept<R: Routes>(listener: TcpListener, manner: Manner<R>) -> Infallible {
-    let mut places = Places::default();
+async fn accept<R: Routes>(
+    listener: TcpListener,
+    connection_config: ConnectionConfig<R>,
+) -> Infallible {
+    let mut connections = ConnectionLimiter::default();
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => {
-                let manner = manner.clone();
-                places
-                    .seat(|progress| manner.converse(stream, progress))
+                let connection_config = connection_config.clone();
+                connections
+                    .seat(|progress| connection_config.converse(stream, progress))
                     .await;
             }
             Err(error) => {

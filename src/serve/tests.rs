@@ -8,20 +8,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::access::Refusal;
-use super::answer::{Answer, plain};
-use super::connection::{Manner, Routes};
+use super::access::AccessDenied;
+use super::answer::{HttpResponse, plain};
+use super::connection::{ConnectionConfig, Routes};
 use super::server::{listen, serve};
 
 /// Everything is answered with a number.
 struct Fixed;
 
 impl Routes for Fixed {
-    fn answer(&self, _head: &Parts) -> Answer {
+    fn answer(&self, _head: &Parts) -> HttpResponse {
         plain(StatusCode::OK, "42")
     }
 
-    fn refuse(&self, refusal: &Refusal) -> Answer {
+    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
         plain(StatusCode::UNAUTHORIZED, &refusal.to_string())
     }
 }
@@ -40,13 +40,13 @@ impl Running {
             .unwrap()
             .unwrap();
         let address = listener.local_addr().unwrap();
-        let manner = Manner {
+        let connection_config = ConnectionConfig {
             tls: None,
-            gate: None,
+            authorizer: None,
             routes: Arc::new(Fixed),
         };
         let task = tokio::spawn(async move {
-            let never = serve(listener, manner).await;
+            let never = serve(listener, connection_config).await;
             match never {}
         });
         Self { address, task }

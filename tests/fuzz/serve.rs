@@ -19,7 +19,7 @@ use wva::policy::object::Lifecycle;
 use wva::serve::access::bearer_token;
 use wva::serve::access::front_proxy::{CONFIG_MAP, FrontProxies, NAMESPACE};
 use wva::serve::connection::Routes;
-use wva::serve::external::ExternalMetrics;
+use wva::serve::external::ExternalMetricsRoutes;
 use wva::serve::tls::{CertificateFiles, certified};
 use wva::settings::pool_group::PoolGroup;
 use wva::settings::statics::CertificatePair;
@@ -76,7 +76,7 @@ fn request_head() {
         ),
         format!("POST\n{base}/namespaces/a/x?watch=1"),
     ];
-    let routes = ExternalMetrics::new(shared());
+    let routes = ExternalMetricsRoutes::new(shared());
     let check = |input: &[u8]| {
         let Some(head) = head(input) else {
             return Outcome::Refused;

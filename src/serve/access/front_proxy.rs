@@ -34,12 +34,12 @@ pub struct FrontProxies {
 #[derive(Debug, Clone)]
 struct Read {
     object: Arc<ConfigMapObject>,
-    outcome: Result<Arc<Rules>, Arc<str>>,
+    outcome: Result<Arc<FrontProxyRules>, Arc<str>>,
 }
 
 /// What the ConfigMap says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
+pub struct FrontProxyRules {
     /// Authorities that sign the certificates of front proxies.
     pub authorities: Vec<CertificateDer<'static>>,
     /// Common names that they may have; none means any.
@@ -63,7 +63,7 @@ impl FrontProxies {
     ///
     /// # Errors
     /// Why no front proxy can be believed now.
-    pub fn rules(&self) -> Result<Arc<Rules>, Arc<str>> {
+    pub fn rules(&self) -> Result<Arc<FrontProxyRules>, Arc<str>> {
         let key = ObjectKey::new(NAMESPACE, CONFIG_MAP);
         let Some(object) = self.mirror.get(&key) else {
             return Err(Arc::from(format!(
@@ -78,18 +78,20 @@ impl FrontProxies {
         {
             return known.outcome.clone();
         }
-        let outcome = Rules::read(&object.data).map(Arc::new).map_err(|why| {
-            let why = format!("ConfigMap {NAMESPACE}/{CONFIG_MAP}: {why}");
-            tracing::error!(why, "no front proxy is believed");
-            Arc::from(why)
-        });
+        let outcome = FrontProxyRules::read(&object.data)
+            .map(Arc::new)
+            .map_err(|why| {
+                let why = format!("ConfigMap {NAMESPACE}/{CONFIG_MAP}: {why}");
+                tracing::error!(why, "no front proxy is believed");
+                Arc::from(why)
+            });
         let outcome = read.insert(Read { object, outcome }).outcome.clone();
         drop(read);
         outcome
     }
 }
 
-impl Rules {
+impl FrontProxyRules {
     fn read(data: &BTreeMap<String, String>) -> Result<Self, String> {
         let authorities = data
             .get("requestheader-client-ca-file")
@@ -197,7 +199,7 @@ mod tests {
     use rcgen::{CertificateParams, DnType, KeyPair};
     use rustls::pki_types::CertificateDer;
 
-    use super::Rules;
+    use super::FrontProxyRules;
     use crate::cluster::review::User;
 
     fn certificate(name: &str) -> (CertificateDer<'static>, String) {
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_user_is_read_from_the_headers_that_the_cluster_names() {
-        let rules = Rules::read(&data(r#"["front-proxy-client"]"#)).unwrap();
+        let rules = FrontProxyRules::read(&data(r#"["front-proxy-client"]"#)).unwrap();
         let headers = headers(&[
             ("x-remote-user", "hpa"),
             ("x-remote-uid", "u-1"),
@@ -272,7 +274,7 @@ mod tests {
             ("[]", "somebody", true),
             ("", "somebody", true),
         ] {
-            let rules = Rules::read(&data(names)).unwrap();
+            let rules = FrontProxyRules::read(&data(names)).unwrap();
             let found = rules.user(&certificate(name).0, &headers);
             assert_eq!(found.is_some(), believed, "{name} where {names} is allowed");
         }
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_proxy_that_names_nobody_speaks_for_nobody() {
-        let rules = Rules::read(&data("[]")).unwrap();
+        let rules = FrontProxyRules::read(&data("[]")).unwrap();
         let (proxy, _) = certificate("front-proxy-client");
         for pairs in [
             &[][..],
@@ -309,10 +311,10 @@ mod tests {
         ] {
             let mut data = data("[]");
             data.insert(key.to_owned(), value.to_owned());
-            let error = Rules::read(&data).unwrap_err();
+            let error = FrontProxyRules::read(&data).unwrap_err();
             assert!(error.starts_with(key) && error.contains(why), "{error}");
         }
-        let error = Rules::read(&BTreeMap::new()).unwrap_err();
+        let error = FrontProxyRules::read(&BTreeMap::new()).unwrap_err();
         assert!(error.contains("no front proxy"), "{error}");
     }
 }

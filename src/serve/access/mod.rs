@@ -36,7 +36,7 @@ const QUESTIONS: usize = 16;
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// Lets requests in, or says why not.
-pub struct Gate {
+pub struct Authorizer {
     name: &'static str,
     clock: Clock,
     client: Client,
@@ -46,7 +46,7 @@ pub struct Gate {
     decisions: Cache<(User, Access), AccessDecision>,
     questions: Semaphore,
     permissions: PermissionReporter,
-    troubles: Mutex<BTreeMap<Question, Trouble>>,
+    troubles: Mutex<BTreeMap<Question, ReviewFailure>>,
 }
 
 /// What the API server is asked. Each takes a right of its own.
@@ -60,15 +60,15 @@ enum Question {
 
 /// The API server could not be asked.
 #[derive(Debug, Clone)]
-struct Trouble {
+struct ReviewFailure {
     at: Moment,
     why: String,
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for Authorizer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Gate")
+            .debug_struct("Authorizer")
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
@@ -76,7 +76,7 @@ impl fmt::Debug for Gate {
 
 /// Why a request is not let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AccessDenied {
     /// Nobody is known to have sent it.
     #[error("Unauthorized")]
     Unauthenticated,
@@ -103,7 +103,7 @@ fn because(reason: &str) -> String {
     }
 }
 
-impl Gate {
+impl Authorizer {
     /// A gate that asks `client`. `front_proxies` may speak for others, where they are given.
     pub fn new(
         name: &'static str,
@@ -135,7 +135,7 @@ impl Gate {
         headers: &HeaderMap,
         certificate: Option<&CertificateDer<'_>>,
         access: Access,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AccessDenied> {
         let user = match self.fronted(headers, certificate) {
             Some(user) => user,
             None => self.bearer(headers).await?,
@@ -146,7 +146,7 @@ impl Gate {
         let question = (user, access);
         match self.decision(&question).await? {
             AccessDecision::Allowed => Ok(()),
-            AccessDecision::Denied { reason } => Err(Refusal::Forbidden {
+            AccessDecision::Denied { reason } => Err(AccessDenied::Forbidden {
                 user: question.0.name,
                 access: question.1,
                 reason,
@@ -167,8 +167,8 @@ impl Gate {
         Some(user)
     }
 
-    async fn bearer(&self, headers: &HeaderMap) -> Result<User, Refusal> {
-        let token = bearer_token(headers).ok_or(Refusal::Unauthenticated)?;
+    async fn bearer(&self, headers: &HeaderMap) -> Result<User, AccessDenied> {
+        let token = bearer_token(headers).ok_or(AccessDenied::Unauthenticated)?;
         let digest = digest(token);
         let known = self.users.get(&digest, self.clock.now(), self.patience());
         let user = if let Some(known) = known {
@@ -178,10 +178,10 @@ impl Gate {
             self.ask(Question::Token, &self.users, digest, asked)
                 .await?
         };
-        user.ok_or(Refusal::Unauthenticated)
+        user.ok_or(AccessDenied::Unauthenticated)
     }
 
-    async fn decision(&self, question: &(User, Access)) -> Result<AccessDecision, Refusal> {
+    async fn decision(&self, question: &(User, Access)) -> Result<AccessDecision, AccessDenied> {
         let now = self.clock.now();
         if let Some(known) = self.decisions.get(question, now, self.patience()) {
             return Ok(known);
@@ -211,11 +211,11 @@ impl Gate {
         cache: &Cache<K, V>,
         key: K,
         question: impl Future<Output = Result<V, RequestError>>,
-    ) -> Result<V, Refusal> {
+    ) -> Result<V, AccessDenied> {
         let _place = self.questions.acquire().await;
         let answer = question.await;
         if answer.as_ref().err().is_some_and(is_about_the_question) {
-            return Err(Refusal::Unavailable);
+            return Err(AccessDenied::Unavailable);
         }
         let now = self.clock.now();
         self.note(about, answer.as_ref().err(), now);
@@ -223,7 +223,9 @@ impl Gate {
             cache.put(key, now, value.clone());
             return Ok(value);
         }
-        cache.get(&key, now, OUTAGE).ok_or(Refusal::Unavailable)
+        cache
+            .get(&key, now, OUTAGE)
+            .ok_or(AccessDenied::Unavailable)
     }
 
     /// Says once that the API server cannot be asked, and once that it can again: scrapers ask
@@ -234,7 +236,7 @@ impl Gate {
         {
             self.permissions.tell("Review", error);
         }
-        let trouble = error.map(|error| Trouble {
+        let trouble = error.map(|error| ReviewFailure {
             at,
             why: error.to_string(),
         });
@@ -245,7 +247,7 @@ impl Gate {
         };
         drop(troubles);
         match (before, trouble) {
-            (None, Some(Trouble { why, .. })) => {
+            (None, Some(ReviewFailure { why, .. })) => {
                 tracing::error!(gate = self.name, why, "readers cannot be checked");
             }
             (Some(_), None) => tracing::info!(gate = self.name, "readers can be checked again"),
@@ -253,7 +255,7 @@ impl Gate {
         }
     }
 
-    fn troubles(&self) -> MutexGuard<'_, BTreeMap<Question, Trouble>> {
+    fn troubles(&self) -> MutexGuard<'_, BTreeMap<Question, ReviewFailure>> {
         self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,7 +6,7 @@ use prometheus::{IntCounterVec, Opts};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
-use super::{Gate, Refusal};
+use super::{AccessDenied, Authorizer};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::EventReason;
@@ -19,15 +19,15 @@ use crate::policy::readiness::ReadinessState;
 const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);
 
-fn gate(server: &FakeServer) -> Gate {
+fn authorizer(server: &FakeServer) -> Authorizer {
     telling(server, &silent())
 }
 
 /// A gate that says in these events what it is denied.
-fn telling(server: &FakeServer, events: &Events) -> Gate {
+fn telling(server: &FakeServer, events: &Events) -> Authorizer {
     let clock = Clock::at(WallTime(0));
     let permissions = PermissionReporter::for_test(clock.clone(), events.clone());
-    Gate::new("metrics", clock, server.client(), None, permissions)
+    Authorizer::new("metrics", clock, server.client(), None, permissions)
 }
 
 fn silent() -> Events {
@@ -47,9 +47,9 @@ fn get(path: &str) -> Access {
     }
 }
 
-async fn ask(gate: &Gate, token: &str, path: &str) -> Result<(), Refusal> {
+async fn ask(authorizer: &Authorizer, token: &str, path: &str) -> Result<(), AccessDenied> {
     let headers = carrying(&format!("Bearer {token}"));
-    gate.admit(&headers, None, get(path)).await
+    authorizer.admit(&headers, None, get(path)).await
 }
 
 fn token_of(name: &str) -> FakeResponse {
@@ -83,46 +83,52 @@ fn questions(server: &FakeServer) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn without_a_token_nobody_is_asked() {
     let server = FakeServer::new([]);
-    let gate = gate(&server);
+    let authorizer = authorizer(&server);
     for authorization in ["", "Bearer", "Bearer ", "Basic dTpw", "Token x", "x"] {
         let headers = carrying(authorization);
-        let outcome = gate.admit(&headers, None, get("/metrics")).await;
-        assert_eq!(outcome, Err(Refusal::Unauthenticated), "{authorization:?}");
+        let outcome = authorizer.admit(&headers, None, get("/metrics")).await;
+        assert_eq!(
+            outcome,
+            Err(AccessDenied::Unauthenticated),
+            "{authorization:?}"
+        );
     }
-    let outcome = gate.admit(&HeaderMap::new(), None, get("/metrics")).await;
-    assert_eq!(outcome, Err(Refusal::Unauthenticated));
+    let outcome = authorizer
+        .admit(&HeaderMap::new(), None, get("/metrics"))
+        .await;
+    assert_eq!(outcome, Err(AccessDenied::Unauthenticated));
     assert_eq!(questions(&server), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_yes_is_asked_for_once_in_ten_seconds() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
-    let gate = gate(&server);
-    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    let authorizer = authorizer(&server);
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     advance(JUST_FRESH).await;
-    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     assert_eq!(questions(&server).len(), 2);
 
     // The token was revoked meanwhile.
     advance(A_MOMENT).await;
     server.then(nobodys());
-    let outcome = ask(&gate, "t", "/metrics").await;
-    assert_eq!(outcome, Err(Refusal::Unauthenticated));
+    let outcome = ask(&authorizer, "t", "/metrics").await;
+    assert_eq!(outcome, Err(AccessDenied::Unauthenticated));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_no_is_asked_for_once_in_ten_seconds() {
     let server = FakeServer::new([nobodys(), token_of("somebody"), denied()]);
-    let gate = gate(&server);
-    let forbidden = Err(Refusal::Forbidden {
+    let authorizer = authorizer(&server);
+    let forbidden = Err(AccessDenied::Forbidden {
         user: "somebody".to_owned(),
         access: get("/metrics"),
         reason: "no rule".to_owned(),
     });
     for _ in 0..2 {
-        let outcome = ask(&gate, "wrong", "/metrics").await;
-        assert_eq!(outcome, Err(Refusal::Unauthenticated));
-        assert_eq!(ask(&gate, "right", "/metrics").await, forbidden);
+        let outcome = ask(&authorizer, "wrong", "/metrics").await;
+        assert_eq!(outcome, Err(AccessDenied::Unauthenticated));
+        assert_eq!(ask(&authorizer, "right", "/metrics").await, forbidden);
     }
     assert_eq!(questions(&server).len(), 3);
 
@@ -130,17 +136,17 @@ async fn a_no_is_asked_for_once_in_ten_seconds() {
     advance(JUST_FRESH + A_MOMENT).await;
     server.then(token_of("somebody"));
     server.then(allowed());
-    assert_eq!(ask(&gate, "right", "/metrics").await, Ok(()));
+    assert_eq!(ask(&authorizer, "right", "/metrics").await, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_path_is_a_question_of_its_own() {
     let server = FakeServer::new([token_of("prometheus"), allowed(), denied()]);
-    let gate = gate(&server);
-    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
-    let outcome = ask(&gate, "t", "/debug/tree").await;
+    let authorizer = authorizer(&server);
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
+    let outcome = ask(&authorizer, "t", "/debug/tree").await;
     assert!(
-        matches!(outcome, Err(Refusal::Forbidden { .. })),
+        matches!(outcome, Err(AccessDenied::Forbidden { .. })),
         "{outcome:?}"
     );
     let wanted = [
@@ -155,63 +161,66 @@ async fn each_path_is_a_question_of_its_own() {
 async fn masters_need_no_rule() {
     let user = json!({ "username": "admin", "groups": ["system:masters"] });
     let server = FakeServer::new([reviewed(&json!({ "authenticated": true, "user": user }))]);
-    assert_eq!(ask(&gate(&server), "t", "/metrics").await, Ok(()));
+    assert_eq!(ask(&authorizer(&server), "t", "/metrics").await, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_known_reader_stays_let_in_while_the_api_server_is_away_and_not_for_ever() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
-    let gate = gate(&server);
-    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    let authorizer = authorizer(&server);
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
 
     advance(Duration::from_mins(4)).await;
     server.then(FakeResponse::Break);
     for _ in 0..3 {
-        assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+        assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     }
     assert_eq!(questions(&server).len(), 3);
     server.then(FakeResponse::Break);
     assert_eq!(
-        ask(&gate, "new", "/metrics").await,
-        Err(Refusal::Unavailable)
+        ask(&authorizer, "new", "/metrics").await,
+        Err(AccessDenied::Unavailable)
     );
 
     advance(Duration::from_mins(2)).await;
     server.then(FakeResponse::Break);
-    assert_eq!(ask(&gate, "t", "/metrics").await, Err(Refusal::Unavailable));
+    assert_eq!(
+        ask(&authorizer, "t", "/metrics").await,
+        Err(AccessDenied::Unavailable)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_refused_lengthens_nobody_elses_answer() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
-    let gate = gate(&server);
-    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    let authorizer = authorizer(&server);
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     advance(JUST_FRESH + A_MOMENT).await;
     server.then(refusal(400, "BadRequest", "no such token can be"));
     assert_eq!(
-        ask(&gate, "odd", "/metrics").await,
-        Err(Refusal::Unavailable)
+        ask(&authorizer, "odd", "/metrics").await,
+        Err(AccessDenied::Unavailable)
     );
     server.then(nobodys());
     assert_eq!(
-        ask(&gate, "t", "/metrics").await,
-        Err(Refusal::Unauthenticated)
+        ask(&authorizer, "t", "/metrics").await,
+        Err(AccessDenied::Unauthenticated)
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
-    let gate = gate(&server);
-    let state = || gate.readiness().into_iter().next().unwrap();
-    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    let authorizer = authorizer(&server);
+    let state = || authorizer.readiness().into_iter().next().unwrap();
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     assert_eq!(state().state, ReadinessState::Ok);
 
     let words = "User \"wva\" cannot create resource \"tokenreviews\"";
     server.then(refusal(403, "Forbidden", words));
     assert_eq!(
-        ask(&gate, "new", "/metrics").await,
-        Err(Refusal::Unavailable)
+        ask(&authorizer, "new", "/metrics").await,
+        Err(AccessDenied::Unavailable)
     );
     let reason = state();
     assert_eq!(
@@ -222,7 +231,7 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
 
     server.then(token_of("somebody"));
     server.then(allowed());
-    assert_eq!(ask(&gate, "new", "/metrics").await, Ok(()));
+    assert_eq!(ask(&authorizer, "new", "/metrics").await, Ok(()));
     assert_eq!(state().state, ReadinessState::Ok);
 }
 
@@ -231,17 +240,17 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
 async fn a_right_that_is_missing_is_named_while_the_other_works() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
     let events = silent();
-    let gate = telling(&server, &events);
-    assert_eq!(ask(&gate, "t", "/metrics").await, Ok(()));
+    let authorizer = telling(&server, &events);
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     assert!(events.last().is_none());
 
     advance(JUST_FRESH + A_MOMENT).await;
     let why = "tokenreviews.authentication.k8s.io is forbidden";
     server.then(refusal(403, "Forbidden", why));
     server.then(allowed());
-    assert_eq!(ask(&gate, "t", "/debug/tree").await, Ok(()));
+    assert_eq!(ask(&authorizer, "t", "/debug/tree").await, Ok(()));
     assert_eq!(questions(&server).len(), 4);
-    let reasons = gate.readiness();
+    let reasons = authorizer.readiness();
     assert_eq!(reasons[0].state, ReadinessState::Degraded);
     assert!(reasons[0].detail.contains(why), "{reasons:?}");
     let event = events.last().unwrap().notice;
@@ -254,7 +263,7 @@ async fn a_right_that_is_missing_is_named_while_the_other_works() {
     advance(JUST_FRESH + A_MOMENT).await;
     server.then(token_of("prometheus"));
     server.then(allowed());
-    assert_eq!(ask(&gate, "t", "/debug/tree").await, Ok(()));
-    assert_eq!(gate.readiness()[0].state, ReadinessState::Ok);
+    assert_eq!(ask(&authorizer, "t", "/debug/tree").await, Ok(()));
+    assert_eq!(authorizer.readiness()[0].state, ReadinessState::Ok);
     assert!(events.last().is_none());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::values::Metric;
+use super::values::ExternalMetric;
 use super::{GROUP, GROUP_VERSION, VERSION};
 
 /// `/apis`.
@@ -30,7 +30,7 @@ pub(super) fn group() -> Value {
 /// `/apis/external.metrics.k8s.io/v1beta1`. Only `get` is named, as by other servers of this group:
 /// a resource that could be listed and deleted would be looked through whenever a namespace goes.
 pub(super) fn resources() -> Value {
-    let resource = |metric: Metric| {
+    let resource = |metric: ExternalMetric| {
         json!({
             "name": metric.as_str(),
             "singularName": "",
@@ -43,6 +43,6 @@ pub(super) fn resources() -> Value {
         "kind": "APIResourceList",
         "apiVersion": "v1",
         "groupVersion": GROUP_VERSION,
-        "resources": Metric::ALL.map(resource),
+        "resources": ExternalMetric::ALL.map(resource),
     })
 }

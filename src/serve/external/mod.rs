@@ -11,9 +11,9 @@ use http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde_json::json;
 
-use self::values::{Metric, Standing, Unknown, list};
-use super::access::Refusal;
-use super::answer::{Answer, challenge, json, status_of};
+use self::values::{ExternalMetric, ReplicaCounts, Unknown, list};
+use super::access::AccessDenied;
+use super::answer::{HttpResponse, challenge, json, status_of};
 use super::connection::Routes;
 use crate::actors::shared_state::SharedState;
 use crate::cluster::mirror::Mirror;
@@ -31,7 +31,7 @@ const BLIND_AFTER: Duration = Duration::from_mins(6);
 
 /// The routes of the group.
 #[derive(Debug)]
-pub struct ExternalMetrics {
+pub struct ExternalMetricsRoutes {
     shared: SharedState,
 }
 
@@ -65,15 +65,15 @@ impl<'a> Place<'a> {
     }
 }
 
-impl ExternalMetrics {
+impl ExternalMetricsRoutes {
     /// Serves what these hold.
     pub fn new(shared: SharedState) -> Self {
         Self { shared }
     }
 
-    fn values(&self, namespace: &str, metric: &str, query: Option<&str>) -> Answer {
-        let Some(metric) = Metric::named(metric) else {
-            let names = Metric::ALL.map(Metric::as_str).join(", ");
+    fn values(&self, namespace: &str, metric: &str, query: Option<&str>) -> HttpResponse {
+        let Some(metric) = ExternalMetric::named(metric) else {
+            let names = ExternalMetric::ALL.map(ExternalMetric::as_str).join(", ");
             let message = format!("there is no metric {metric:?}; there are {names}");
             return status(StatusCode::NOT_FOUND, "NotFound", &message);
         };
@@ -84,11 +84,11 @@ impl ExternalMetrics {
         let now = self.shared.clock.now();
         let scope = self.shared.mirrors.scope();
         let found = self
-            .standings(namespace, metric, now)
-            .and_then(|standings| {
+            .all_counts(namespace, metric, now)
+            .and_then(|all_counts| {
                 list(
                     metric,
-                    &standings,
+                    &all_counts,
                     &selector,
                     scope.instance.as_ref(),
                     now.wall,
@@ -108,18 +108,18 @@ impl ExternalMetrics {
     }
 
     /// Our variants of one namespace.
-    fn standings(
+    fn all_counts(
         &self,
         namespace: &str,
-        metric: Metric,
+        metric: ExternalMetric,
         now: Moment,
-    ) -> Result<Vec<Standing>, Unknown> {
+    ) -> Result<Vec<ReplicaCounts>, Unknown> {
         let mirrors = &self.shared.mirrors;
         visible("VariantAutoscalings", &mirrors.variants, now)?;
         if mirrors.scope().watch_namespace.is_none() {
             visible("Namespaces", &mirrors.namespaces, now)?;
         }
-        if metric != Metric::Desired {
+        if metric != ExternalMetric::Desired {
             visible("Deployments", &mirrors.deployments, now)?;
         }
         let records = mirrors.variants.in_namespace(namespace).into_iter();
@@ -129,7 +129,7 @@ impl ExternalMetrics {
                 let stored = &record.object.stored;
                 let target = mirrors.target_of(&record);
                 let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
-                Standing {
+                ReplicaCounts {
                     key: record.object.key.clone(),
                     accelerator: stored
                         .accelerator
@@ -176,7 +176,7 @@ fn selector(query: Option<&str>) -> Result<LabelSelector, String> {
     LabelSelector::parse(&text).map_err(|error| format!("labelSelector: {error}"))
 }
 
-impl Routes for ExternalMetrics {
+impl Routes for ExternalMetricsRoutes {
     fn access(&self, head: &Parts) -> Access {
         match Place::of(head.uri.path()) {
             Place::Values { namespace, metric } => Access::Resource {
@@ -194,7 +194,7 @@ impl Routes for ExternalMetrics {
         }
     }
 
-    fn answer(&self, head: &Parts) -> Answer {
+    fn answer(&self, head: &Parts) -> HttpResponse {
         if head.method != Method::GET {
             let code = StatusCode::METHOD_NOT_ALLOWED;
             return status(code, "MethodNotAllowed", "only GET");
@@ -208,18 +208,18 @@ impl Routes for ExternalMetrics {
         }
     }
 
-    fn refuse(&self, refusal: &Refusal) -> Answer {
+    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
         let reason = match refusal {
-            Refusal::Unauthenticated => "Unauthorized",
-            Refusal::Forbidden { .. } => "Forbidden",
-            Refusal::Unavailable => "ServiceUnavailable",
+            AccessDenied::Unauthenticated => "Unauthorized",
+            AccessDenied::Forbidden { .. } => "Forbidden",
+            AccessDenied::Unavailable => "ServiceUnavailable",
         };
         challenge(status(status_of(refusal), reason, &refusal.to_string()))
     }
 }
 
 /// An answer that is no value, in the form of the Kubernetes API.
-fn status(code: StatusCode, reason: &str, message: &str) -> Answer {
+fn status(code: StatusCode, reason: &str, message: &str) -> HttpResponse {
     let document = json!({
         "kind": "Status",
         "apiVersion": "v1",

@@ -17,7 +17,7 @@ use crate::settings::selector::LabelSelector;
 
 /// A metric that is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Metric {
+pub(super) enum ExternalMetric {
     /// `wva_desired_replicas`.
     Desired,
     /// `wva_current_replicas`.
@@ -26,7 +26,7 @@ pub(super) enum Metric {
     Ratio,
 }
 
-impl Metric {
+impl ExternalMetric {
     /// Every metric, in the order of discovery.
     pub(super) const ALL: [Self; 3] = [Self::Desired, Self::Current, Self::Ratio];
 
@@ -45,9 +45,9 @@ impl Metric {
     }
 
     /// The value as a Kubernetes quantity.
-    fn value(self, standing: &Standing) -> Option<String> {
-        let desired = standing.desired.map(|Replicas(count)| u64::from(count));
-        let current = standing.current.map(|Replicas(count)| u64::from(count));
+    fn value(self, counts: &ReplicaCounts) -> Option<String> {
+        let desired = counts.desired.map(|Replicas(count)| u64::from(count));
+        let current = counts.current.map(|Replicas(count)| u64::from(count));
         match self {
             Self::Desired => desired.map(|count| count.to_string()),
             Self::Current => current.map(|count| count.to_string()),
@@ -62,7 +62,7 @@ impl Metric {
 
 /// What the cluster says about one variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct ReplicaCounts {
     pub(super) key: VariantKey,
     pub(super) accelerator: Accelerator,
     /// The count in its status; `None` if nothing was ever decided.
@@ -102,12 +102,12 @@ struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    fn of(standing: &'a Standing, instance: Option<&'a str>) -> Self {
+    fn of(counts: &'a ReplicaCounts, instance: Option<&'a str>) -> Self {
         Self {
-            variant_name: &standing.key.name,
-            namespace: &standing.key.namespace,
-            exported_namespace: &standing.key.namespace,
-            accelerator_type: standing.accelerator.label(),
+            variant_name: &counts.key.name,
+            namespace: &counts.key.namespace,
+            exported_namespace: &counts.key.namespace,
+            accelerator_type: counts.accelerator.label(),
             controller_instance: instance,
         }
     }
@@ -129,22 +129,22 @@ impl<'a> Labels<'a> {
 /// # Errors
 /// When one of them has no value: a sum without it would be too small.
 pub(super) fn list(
-    metric: Metric,
-    standings: &[Standing],
+    metric: ExternalMetric,
+    all_counts: &[ReplicaCounts],
     selector: &LabelSelector,
     instance: Option<&Arc<str>>,
     at: WallTime,
 ) -> Result<Value, Unknown> {
     let mut items = Vec::new();
-    for standing in standings {
-        let labels = Labels::of(standing, instance.map(|instance| &**instance));
+    for counts in all_counts {
+        let labels = Labels::of(counts, instance.map(|instance| &**instance));
         if !selector.matches(|label| labels.get(label)) {
             continue;
         }
-        let value = metric.value(standing).ok_or_else(|| Unknown::Undecided {
+        let value = metric.value(counts).ok_or_else(|| Unknown::Undecided {
             metric: metric.as_str(),
-            variant: standing.key.clone(),
-            why: if standing.desired.is_none() {
+            variant: counts.key.clone(),
+            why: if counts.desired.is_none() {
                 "its status holds no decision yet"
             } else {
                 "its scale target is not seen"
@@ -171,15 +171,15 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Metric, Standing, Unknown, list};
+    use super::{ExternalMetric, ReplicaCounts, Unknown, list};
     use crate::policy::key::VariantKey;
     use crate::policy::moment::WallTime;
     use crate::policy::snapshot::Accelerator;
     use crate::policy::units::Replicas;
     use crate::settings::selector::LabelSelector;
 
-    fn standing(name: &str, desired: Option<u32>, current: Option<u32>) -> Standing {
-        Standing {
+    fn counts(name: &str, desired: Option<u32>, current: Option<u32>) -> ReplicaCounts {
+        ReplicaCounts {
             key: VariantKey::new("team-a", name),
             accelerator: Accelerator::Named(Arc::from("H100")),
             desired: desired.map(Replicas),
@@ -189,13 +189,13 @@ mod tests {
 
     /// Name and value of each item.
     fn values(
-        metric: Metric,
-        standings: &[Standing],
+        metric: ExternalMetric,
+        all_counts: &[ReplicaCounts],
         selector: &str,
     ) -> Result<Vec<(String, String)>, Unknown> {
         let selector = LabelSelector::parse(selector).unwrap();
         let instance = Arc::from("blue");
-        let list = list(metric, standings, &selector, Some(&instance), WallTime(0))?;
+        let list = list(metric, all_counts, &selector, Some(&instance), WallTime(0))?;
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         let items = list["items"].as_array().unwrap().iter();
         Ok(items
@@ -210,14 +210,14 @@ mod tests {
 
     #[test]
     fn an_item_has_the_labels_that_selectors_for_the_adapter_use() {
-        let standings = [standing("llama", Some(3), Some(1))];
+        let all_counts = [counts("llama", Some(3), Some(1))];
         let selector = LabelSelector::parse("variant_name=llama").unwrap();
         let at = WallTime(1_000);
         let mut labels = json!({
             "variant_name": "llama", "namespace": "team-a", "exported_namespace": "team-a",
             "accelerator_type": "H100",
         });
-        let plain = list(Metric::Desired, &standings, &selector, None, at).unwrap();
+        let plain = list(ExternalMetric::Desired, &all_counts, &selector, None, at).unwrap();
         let item = json!({
             "metricName": "wva_desired_replicas", "metricLabels": labels,
             "timestamp": "1970-01-01T00:00:01Z", "value": "3",
@@ -231,14 +231,21 @@ mod tests {
             })
         );
         let instance = Arc::from("blue");
-        let named = list(Metric::Desired, &standings, &selector, Some(&instance), at).unwrap();
+        let named = list(
+            ExternalMetric::Desired,
+            &all_counts,
+            &selector,
+            Some(&instance),
+            at,
+        )
+        .unwrap();
         labels["controller_instance"] = json!("blue");
         assert_eq!(named["items"][0]["metricLabels"], labels);
     }
 
     #[test]
     fn a_selector_picks_by_every_label() {
-        let standings = [standing("a", Some(1), None), standing("b", Some(2), None)];
+        let all_counts = [counts("a", Some(1), None), counts("b", Some(2), None)];
         let one = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
         let both = [one("a", "1"), one("b", "2")].concat();
         for (selector, wanted) in [
@@ -255,7 +262,7 @@ mod tests {
             ("pod", vec![]),
             ("!pod,variant_name=a", one("a", "1")),
         ] {
-            let found = values(Metric::Desired, &standings, selector).unwrap();
+            let found = values(ExternalMetric::Desired, &all_counts, selector).unwrap();
             assert_eq!(found, wanted, "{selector}");
         }
     }
@@ -263,20 +270,17 @@ mod tests {
     #[test]
     fn what_is_not_known_is_an_error_and_a_decided_zero_is_zero() {
         for (metric, desired, current, wanted) in [
-            (Metric::Desired, Some(0), None, Some("0")),
-            (Metric::Desired, None, Some(2), None),
-            (Metric::Current, None, Some(2), Some("2")),
-            (Metric::Current, Some(2), None, None),
-            (Metric::Ratio, Some(3), Some(2), Some("1500m")),
-            (Metric::Ratio, Some(2), Some(3), Some("667m")),
-            (Metric::Ratio, Some(3), Some(0), Some("3000m")),
-            (Metric::Ratio, Some(3), None, None),
+            (ExternalMetric::Desired, Some(0), None, Some("0")),
+            (ExternalMetric::Desired, None, Some(2), None),
+            (ExternalMetric::Current, None, Some(2), Some("2")),
+            (ExternalMetric::Current, Some(2), None, None),
+            (ExternalMetric::Ratio, Some(3), Some(2), Some("1500m")),
+            (ExternalMetric::Ratio, Some(2), Some(3), Some("667m")),
+            (ExternalMetric::Ratio, Some(3), Some(0), Some("3000m")),
+            (ExternalMetric::Ratio, Some(3), None, None),
         ] {
-            let standings = [
-                standing("a", Some(5), Some(5)),
-                standing("b", desired, current),
-            ];
-            let found = values(metric, &standings, "variant_name=b").ok();
+            let all_counts = [counts("a", Some(5), Some(5)), counts("b", desired, current)];
+            let found = values(metric, &all_counts, "variant_name=b").ok();
             let found = found.map(|items| items[0].1.clone());
             assert_eq!(
                 found.as_deref(),
@@ -284,10 +288,10 @@ mod tests {
                 "{metric:?} {desired:?} {current:?}"
             );
             // One that is not asked for hurts nobody; a list that would need it fails as a whole.
-            assert!(values(metric, &standings, "variant_name=a").is_ok());
-            assert_eq!(values(metric, &standings, "").is_ok(), wanted.is_some());
+            assert!(values(metric, &all_counts, "variant_name=a").is_ok());
+            assert_eq!(values(metric, &all_counts, "").is_ok(), wanted.is_some());
         }
-        let error = values(Metric::Desired, &[standing("b", None, None)], "").unwrap_err();
+        let error = values(ExternalMetric::Desired, &[counts("b", None, None)], "").unwrap_err();
         assert_eq!(
             error.to_string(),
             "wva_desired_replicas of VariantAutoscaling team-a/b is not known: its status holds \

@@ -14,13 +14,13 @@ use tokio::net::TcpListener;
 pub use film::Film;
 use routes::PageRoutes;
 
-use crate::serve::connection::Manner;
+use crate::serve::connection::ConnectionConfig;
 use crate::serve::server;
 
 /// Serves the page of a film until dropped. Everybody who reaches the socket may look; nobody can
 /// change anything.
 pub async fn serve(listener: TcpListener, film: Film) -> Infallible {
-    let manner = Manner {
+    let manner = ConnectionConfig {
         tls: None,
         gate: None,
         routes: Arc::new(PageRoutes::new(film)),

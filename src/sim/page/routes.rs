@@ -8,8 +8,8 @@ use hyper::body::Bytes;
 use ring::digest::{SHA256, digest};
 
 use super::film::Film;
-use crate::serve::access::Refusal;
-use crate::serve::answer::Answer;
+use crate::serve::access::AccessDenied;
+use crate::serve::answer::HttpResponse;
 use crate::serve::connection::Routes;
 
 const DOCUMENT: &str = include_str!("page.html");
@@ -36,7 +36,7 @@ impl PageRoutes {
         }
     }
 
-    fn document(&self) -> Answer {
+    fn document(&self) -> HttpResponse {
         let mut answer = respond(
             StatusCode::OK,
             "text/html; charset=utf-8",
@@ -52,7 +52,7 @@ impl PageRoutes {
     }
 
     /// `after` is the number of the last frame that the reader knows.
-    fn frames(&self, query: &str) -> Answer {
+    fn frames(&self, query: &str) -> HttpResponse {
         let after = form_urlencoded::parse(query.as_bytes())
             .find(|(name, _)| name == "after")
             .map_or(Ok(0), |(_, number)| number.parse());
@@ -73,7 +73,7 @@ impl PageRoutes {
 }
 
 impl Routes for PageRoutes {
-    fn answer(&self, head: &Parts) -> Answer {
+    fn answer(&self, head: &Parts) -> HttpResponse {
         match (&head.method, head.uri.path()) {
             (&Method::GET | &Method::HEAD, "/") => self.document(),
             (&Method::GET, "/frames") => self.frames(head.uri.query().unwrap_or_default()),
@@ -82,7 +82,7 @@ impl Routes for PageRoutes {
         }
     }
 
-    fn refuse(&self, refusal: &Refusal) -> Answer {
+    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
         text(StatusCode::FORBIDDEN, &refusal.to_string())
     }
 }
@@ -127,12 +127,12 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-fn text(status: StatusCode, text: &str) -> Answer {
+fn text(status: StatusCode, text: &str) -> HttpResponse {
     let body = Bytes::copy_from_slice(text.as_bytes());
     respond(status, "text/plain; charset=utf-8", body)
 }
 
-fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> Answer {
+fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> HttpResponse {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -19,10 +19,10 @@ const ANSWERED: Duration = Duration::from_secs(10);
 
 /// How far a connection has come, as its own task says.
 #[derive(Debug, Clone)]
-pub(super) struct Progress(Arc<Mutex<(Stage, Instant)>>);
+pub(super) struct Progress(Arc<Mutex<(ConnectionPhase, Instant)>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ConnectionPhase {
     /// The handshake and the head of the request are not complete.
     Unasked,
     /// There was a request.
@@ -31,17 +31,21 @@ enum Stage {
 
 impl Progress {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new((Stage::Unasked, Instant::now()))))
+        Self(Arc::new(Mutex::new((
+            ConnectionPhase::Unasked,
+            Instant::now(),
+        ))))
     }
 
     /// A request has come.
     pub(super) fn asked(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (Stage::Asked, Instant::now());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            (ConnectionPhase::Asked, Instant::now());
     }
 
     /// Whether no request has come yet.
     pub(super) fn is_unasked(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 == Stage::Unasked
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 == ConnectionPhase::Unasked
     }
 
     /// When the place may be given to somebody else.
@@ -49,20 +53,20 @@ impl Progress {
         let (stage, since) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         since
             + match stage {
-                Stage::Unasked => UNASKED,
-                Stage::Asked => ANSWERED,
+                ConnectionPhase::Unasked => UNASKED,
+                ConnectionPhase::Asked => ANSWERED,
             }
     }
 }
 
 /// The connections of one server. Dropping it ends them.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct ConnectionLimiter {
     tasks: JoinSet<()>,
     taken: Vec<(AbortHandle, Progress)>,
 }
 
-impl Places {
+impl ConnectionLimiter {
     /// Runs a connection in a free place, or in that of the connection that yields first.
     pub(super) async fn seat<F>(&mut self, connection: impl FnOnce(Progress) -> F)
     where
@@ -109,22 +113,22 @@ mod tests {
     use tokio::sync::oneshot;
     use tokio::time::Instant;
 
-    use super::{ANSWERED, CONNECTIONS, Places, UNASKED};
+    use super::{ANSWERED, CONNECTIONS, ConnectionLimiter, UNASKED};
 
     /// Ends when the connection does.
     type Ended = oneshot::Receiver<()>;
 
-    async fn idle(places: &mut Places) -> Ended {
+    async fn idle(connections: &mut ConnectionLimiter) -> Ended {
         let (held, ended) = oneshot::channel::<()>();
         let connection = |_progress| async move {
             let _held = held;
             pending::<()>().await;
         };
-        places.seat(connection).await;
+        connections.seat(connection).await;
         ended
     }
 
-    async fn reading(places: &mut Places) -> Ended {
+    async fn reading(connections: &mut ConnectionLimiter) -> Ended {
         let (held, ended) = oneshot::channel::<()>();
         let connection = |progress: super::Progress| {
             progress.asked();
@@ -133,7 +137,7 @@ mod tests {
                 pending::<()>().await;
             }
         };
-        places.seat(connection).await;
+        connections.seat(connection).await;
         ended
     }
 
@@ -143,16 +147,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_idle_connection_gives_way_after_a_moment() {
-        let mut places = Places::default();
-        let mut kept = vec![reading(&mut places).await];
+        let mut connections = ConnectionLimiter::default();
+        let mut kept = vec![reading(&mut connections).await];
         for _ in 1..CONNECTIONS {
-            kept.push(idle(&mut places).await);
+            kept.push(idle(&mut connections).await);
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         assert!(kept.iter_mut().all(|ended| !is_over(ended)));
         let first_idle = Instant::now() - Duration::from_millis(63);
 
-        let newcomer = idle(&mut places).await;
+        let newcomer = idle(&mut connections).await;
         assert_eq!(Instant::now(), first_idle + UNASKED);
         let over: Vec<_> = kept.iter_mut().map(is_over).collect();
         assert_eq!(over.iter().filter(|over| **over).count(), 1);
@@ -162,13 +166,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_is_answered_has_longer() {
-        let mut places = Places::default();
+        let mut connections = ConnectionLimiter::default();
         let began = Instant::now();
         let mut kept = Vec::new();
         for _ in 0..CONNECTIONS {
-            kept.push(reading(&mut places).await);
+            kept.push(reading(&mut connections).await);
         }
-        let _newcomer = idle(&mut places).await;
+        let _newcomer = idle(&mut connections).await;
         assert_eq!(began.elapsed(), ANSWERED);
         assert_eq!(
             kept.iter_mut()
@@ -180,16 +184,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_ends_leaves_its_place_at_once() {
-        let mut places = Places::default();
+        let mut connections = ConnectionLimiter::default();
         let (end, ended) = oneshot::channel::<()>();
-        places.seat(|_| async move { drop(ended.await) }).await;
+        connections.seat(|_| async move { drop(ended.await) }).await;
         let mut kept = Vec::new();
         for _ in 1..CONNECTIONS {
-            kept.push(reading(&mut places).await);
+            kept.push(reading(&mut connections).await);
         }
         let began = Instant::now();
         end.send(()).unwrap();
-        let _newcomer = idle(&mut places).await;
+        let _newcomer = idle(&mut connections).await;
         assert_eq!(began.elapsed(), Duration::ZERO);
         assert!(kept.iter_mut().all(|ended| !is_over(ended)));
     }
