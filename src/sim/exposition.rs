@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// What kind of value a family holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows while its process lives.
     Counter,
     /// Goes up and down.
@@ -16,7 +16,7 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     /// The word behind `# TYPE`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -28,16 +28,16 @@ impl Kind {
 }
 
 /// Label names with values, in the order of exposition. Cheap to clone.
-pub type Labels = Arc<[(Cow<'static, str>, String)]>;
+pub type ExpositionLabels = Arc<[(Cow<'static, str>, String)]>;
 
 /// Labels from pairs.
-pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'static str, &'a str)>) -> Labels {
+pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'static str, &'a str)>) -> ExpositionLabels {
     let owned = |(name, value): (&'static str, &str)| (Cow::Borrowed(name), value.to_owned());
     pairs.into_iter().map(owned).collect()
 }
 
 /// The same labels and one more.
-pub fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
+pub fn with(labels: &ExpositionLabels, name: &'static str, value: &str) -> ExpositionLabels {
     let more = (Cow::Borrowed(name), value.to_owned());
     labels.iter().cloned().chain([more]).collect()
 }
@@ -99,14 +99,14 @@ impl Histogram {
 
 /// What one series shows.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
+pub enum SeriesValue {
     /// A counter or gauge.
     Value(f64),
     /// A histogram.
     Buckets(Histogram),
 }
 
-impl Reading {
+impl SeriesValue {
     fn same_buckets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Value(_), Self::Value(_)) => true,
@@ -120,34 +120,34 @@ impl Reading {
 
 /// All series of one name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Family {
+pub struct MetricFamily {
     /// The name, with `_total` where it has one.
     pub name: Cow<'static, str>,
     /// One line on the meaning.
     pub help: &'static str,
     /// The type.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The series by labels.
-    pub series: Vec<Series>,
+    pub series: Vec<ExpositionSeries>,
 }
 
 /// Labels, and what is shown under them.
-pub type Series = (Labels, Reading);
+pub type ExpositionSeries = (ExpositionLabels, SeriesValue);
 
 /// One sample as a store keeps it: a histogram makes one per bucket, a sum and a count.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct ExpositionSample {
     /// The series' name, with `_bucket`, `_sum` or `_count` where it belongs to a histogram.
     pub name: Cow<'static, str>,
     /// Labels; a bucket's bound is `le`.
-    pub labels: Labels,
+    pub labels: ExpositionLabels,
     /// The value.
     pub value: f64,
     /// The type of the family.
-    pub kind: Kind,
+    pub kind: MetricKind,
 }
 
-impl Sample {
+impl ExpositionSample {
     /// Name and labels as they stand in the text format.
     pub(super) fn series(&self) -> String {
         let mut text = self.name.to_string();
@@ -157,20 +157,20 @@ impl Sample {
     }
 }
 
-impl Family {
+impl MetricFamily {
     /// A family of one counter or gauge.
     pub fn single(
         name: impl Into<Cow<'static, str>>,
         help: &'static str,
-        kind: Kind,
-        labels: &Labels,
+        kind: MetricKind,
+        labels: &ExpositionLabels,
         value: f64,
     ) -> Self {
         Self::of(
             name,
             help,
             kind,
-            vec![(labels.clone(), Reading::Value(value))],
+            vec![(labels.clone(), SeriesValue::Value(value))],
         )
     }
 
@@ -178,19 +178,24 @@ impl Family {
     pub fn histogram(
         name: impl Into<Cow<'static, str>>,
         help: &'static str,
-        labels: &Labels,
+        labels: &ExpositionLabels,
         buckets: &Histogram,
     ) -> Self {
-        let reading = Reading::Buckets(buckets.clone());
-        Self::of(name, help, Kind::Histogram, vec![(labels.clone(), reading)])
+        let reading = SeriesValue::Buckets(buckets.clone());
+        Self::of(
+            name,
+            help,
+            MetricKind::Histogram,
+            vec![(labels.clone(), reading)],
+        )
     }
 
     /// A family of these series.
     pub fn of(
         name: impl Into<Cow<'static, str>>,
         help: &'static str,
-        kind: Kind,
-        series: Vec<(Labels, Reading)>,
+        kind: MetricKind,
+        series: Vec<(ExpositionLabels, SeriesValue)>,
     ) -> Self {
         Self {
             name: name.into(),
@@ -202,9 +207,10 @@ impl Family {
 
     /// Whether both have the same series in the same order.
     fn same_series(&self, other: &Self) -> bool {
-        let same = |((labels, reading), (others, other)): (&Series, &Series)| {
-            labels == others && reading.same_buckets(other)
-        };
+        let same =
+            |((labels, reading), (others, other)): (&ExpositionSeries, &ExpositionSeries)| {
+                labels == others && reading.same_buckets(other)
+            };
         self.name == other.name
             && self.kind == other.kind
             && self.series.len() == other.series.len()
@@ -215,11 +221,11 @@ impl Family {
     fn tell_values(&self, tell: &mut impl FnMut(f64)) {
         for (_, reading) in &self.series {
             let histogram = match reading {
-                Reading::Value(value) => {
+                SeriesValue::Value(value) => {
                     tell(*value);
                     continue;
                 }
-                Reading::Buckets(histogram) => histogram,
+                SeriesValue::Buckets(histogram) => histogram,
             };
             let mut below = 0;
             for count in &histogram.counts {
@@ -232,24 +238,28 @@ impl Family {
     }
 
     /// Its samples, in the order of exposition.
-    pub fn samples(&self) -> impl Iterator<Item = Sample> {
+    pub fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
         self.series
             .iter()
             .flat_map(|(labels, reading)| self.samples_of(labels, reading))
     }
 
-    fn samples_of(&self, labels: &Labels, reading: &Reading) -> Vec<Sample> {
-        let sample = |name: Cow<'static, str>, labels: Labels, value| Sample {
+    fn samples_of(
+        &self,
+        labels: &ExpositionLabels,
+        reading: &SeriesValue,
+    ) -> Vec<ExpositionSample> {
+        let sample = |name: Cow<'static, str>, labels: ExpositionLabels, value| ExpositionSample {
             name,
             labels,
             value,
             kind: self.kind,
         };
         let histogram = match reading {
-            Reading::Value(value) => {
+            SeriesValue::Value(value) => {
                 return vec![sample(self.name.clone(), labels.clone(), *value)];
             }
-            Reading::Buckets(histogram) => histogram,
+            SeriesValue::Buckets(histogram) => histogram,
         };
         let part = |suffix: &str| Cow::Owned(format!("{}{suffix}", self.name));
         let mut samples = Vec::with_capacity(histogram.counts.len() + 2);
@@ -271,7 +281,7 @@ impl Family {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     /// In the order of exposition, one per name.
-    pub families: Vec<Family>,
+    pub families: Vec<MetricFamily>,
 }
 
 impl Page {
@@ -290,8 +300,8 @@ impl Page {
     }
 
     /// All samples, without going through text.
-    pub fn samples(&self) -> impl Iterator<Item = Sample> {
-        self.families.iter().flat_map(Family::samples)
+    pub fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
+        self.families.iter().flat_map(MetricFamily::samples)
     }
 }
 
@@ -311,7 +321,7 @@ impl Display for Page {
     }
 }
 
-fn write_labels(text: &mut impl Write, labels: &Labels) -> fmt::Result {
+fn write_labels(text: &mut impl Write, labels: &ExpositionLabels) -> fmt::Result {
     let mut open = '{';
     for (name, value) in labels.iter() {
         write!(text, "{open}{name}=\"")?;

@@ -9,12 +9,12 @@ use wva::policy::capacity::ServingRole;
 use wva::policy::moment::WallTime;
 use wva::sim::apiserver::Insider;
 use wva::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
-use wva::sim::load::{Shape, Stage};
+use wva::sim::load::{RateProfile, RateStage};
 use wva::sim::router::FlowControl;
 use wva::sim::workloads::NodeGroup;
 use wva::sim::world::{
-    ConfigMap, Load, Model, Pose, Recording, Replica, Scenario, Slo, Trouble, Variant, World,
-    scenario,
+    ConfigMap, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
+    ScenarioVariant, Slo, World, scenario,
 };
 
 use super::is_golden;
@@ -29,7 +29,7 @@ const BETWEEN: Duration = Duration::from_millis(7_500);
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// One model on eight GPUs, whose servers start within seconds.
-fn small(load: Load) -> Scenario {
+fn small(load: LoadSource) -> Scenario {
     Scenario {
         name: "small",
         about: "One model in one variant.",
@@ -51,8 +51,8 @@ fn node(name: &str, gpus: u32, product: &str) -> NodeGroup {
     }
 }
 
-fn model(name: &'static str, load: Load, variants: Vec<Variant>) -> Model {
-    Model {
+fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -> ScenarioModel {
+    ScenarioModel {
         name,
         id: name,
         slo: Slo {
@@ -66,8 +66,8 @@ fn model(name: &'static str, load: Load, variants: Vec<Variant>) -> Model {
     }
 }
 
-fn variant(name: &'static str) -> Variant {
-    Variant {
+fn variant(name: &'static str) -> ScenarioVariant {
+    ScenarioVariant {
         name,
         role: ServingRole::Both,
         accelerator: "H100",
@@ -87,8 +87,8 @@ fn variant(name: &'static str) -> Variant {
 }
 
 /// Requests at these rates per second, each for so many minutes.
-fn rates(stages: &[(u32, f64)]) -> Load {
-    let stages = stages.iter().map(|(minutes, rate)| Stage {
+fn rates(stages: &[(u32, f64)]) -> LoadSource {
+    let stages = stages.iter().map(|(minutes, rate)| RateStage {
         lasts: MINUTE * *minutes,
         rate: *rate,
     });
@@ -97,8 +97,8 @@ fn rates(stages: &[(u32, f64)]) -> Load {
         output_tokens: 200,
         cached: 0.0,
     };
-    Load::Flow {
-        shape: Shape::Stages(stages.collect()),
+    LoadSource::Flow {
+        shape: RateProfile::Stages(stages.collect()),
         mixes: vec![(Duration::ZERO, mix)],
     }
 }
@@ -113,7 +113,7 @@ fn config(name: &'static str, entry: &str) -> ConfigMap {
 /// By percentages: growth under load, and an outage of Prometheus that ends.
 fn outage() -> Scenario {
     Scenario {
-        troubles: vec![(MINUTE * 8, Trouble::NoPrometheus(MINUTE * 7))],
+        troubles: vec![(MINUTE * 8, ScenarioFault::NoPrometheus(MINUTE * 7))],
         ..small(rates(&[(2, 4.0), (30, 40.0)]))
     }
 }
@@ -122,18 +122,18 @@ fn outage() -> Scenario {
 /// first kind do not suffice.
 fn limited() -> Scenario {
     let pose = |kv_usage, waiting| Pose { kv_usage, waiting };
-    let full = Load::Posed(vec![
+    let full = LoadSource::Posed(vec![
         (Duration::ZERO, pose(0.5, 0.0)),
         (MINUTE * 3, pose(0.95, 8.0)),
         (MINUTE * 8, pose(0.05, 0.0)),
     ]);
-    let even = Load::Posed(vec![(Duration::ZERO, pose(0.4, 0.0))]);
-    let better = Variant {
+    let even = LoadSource::Posed(vec![(Duration::ZERO, pose(0.4, 0.0))]);
+    let better = ScenarioVariant {
         cost: 25.0,
         gpus: 2,
         ..variant("better")
     };
-    let other = Variant {
+    let other = ScenarioVariant {
         accelerator: "A100",
         product: A100,
         replicas: 2,

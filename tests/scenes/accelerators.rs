@@ -5,7 +5,7 @@ use super::*;
 /// Two models that overflow whatever they get, each on a node of two GPUs of its own kind.
 fn crowded() -> Scenario {
     let load = || posed(&[(Duration::ZERO, 0.95, 8.0)]);
-    let small_one = Variant {
+    let small_one = ScenarioVariant {
         accelerator: "A100",
         product: A100,
         ..variant("on-a100")

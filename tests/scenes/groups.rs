@@ -5,7 +5,7 @@ use super::*;
 const GROUPS: &str = "leaderworkersets.leaderworkerset.x-k8s.io";
 
 /// Leaders with two GPUs and one worker with two more, on nodes of four.
-fn on_two_hosts(load: Load) -> Scenario {
+fn on_two_hosts(load: LoadSource) -> Scenario {
     let mut scenario = small(load);
     scenario.nodes = vec![NodeGroup {
         count: 5,

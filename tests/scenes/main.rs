@@ -31,12 +31,12 @@ use wva::policy::moment::WallTime;
 use wva::policy::plan::{Decision, ModelFigures};
 use wva::sim::apiserver::Insider;
 use wva::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
-use wva::sim::load::{Shape, Stage};
+use wva::sim::load::{RateProfile, RateStage};
 use wva::sim::router::FlowControl;
 use wva::sim::workloads::NodeGroup;
 use wva::sim::world::{
-    ConfigMap, Frame, Load, Model, Pose, Recording, Replica, Scenario, Slo, Trouble, Variant,
-    World, scenario,
+    ConfigMap, Frame, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
+    ScenarioVariant, Slo, World, scenario,
 };
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
@@ -56,7 +56,7 @@ const MIX: Mix = Mix {
 };
 
 /// One model on one node of eight GPUs, whose servers start within seconds.
-fn small(load: Load) -> Scenario {
+fn small(load: LoadSource) -> Scenario {
     Scenario {
         name: "small",
         about: "One model in one variant.",
@@ -77,8 +77,8 @@ fn node(name: &str, gpus: u32, product: &str) -> NodeGroup {
     }
 }
 
-fn model(name: &'static str, load: Load, variants: Vec<Variant>) -> Model {
-    Model {
+fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -> ScenarioModel {
+    ScenarioModel {
         name,
         id: name,
         slo: Slo {
@@ -92,8 +92,8 @@ fn model(name: &'static str, load: Load, variants: Vec<Variant>) -> Model {
     }
 }
 
-fn variant(name: &'static str) -> Variant {
-    Variant {
+fn variant(name: &'static str) -> ScenarioVariant {
+    ScenarioVariant {
         name,
         role: ServingRole::Both,
         accelerator: "H100",
@@ -113,28 +113,28 @@ fn variant(name: &'static str) -> Variant {
 }
 
 /// Requests at these rates per second, each from its moment on.
-fn rates(steps: &[(Duration, f64)]) -> Load {
+fn rates(steps: &[(Duration, f64)]) -> LoadSource {
     let mut stages = Vec::new();
     for (place, (from, rate)) in steps.iter().enumerate() {
         let next = steps
             .get(place + 1)
             .map_or(Duration::from_hours(24), |(at, _)| *at);
         let lasts = next - *from;
-        stages.push(Stage { lasts, rate: *rate });
+        stages.push(RateStage { lasts, rate: *rate });
     }
-    Load::Flow {
-        shape: Shape::Stages(stages),
+    LoadSource::Flow {
+        shape: RateProfile::Stages(stages),
         mixes: vec![(Duration::ZERO, MIX)],
     }
 }
 
 /// Servers that show these shares of their KV caches and queues, each from its moment on.
-fn posed(poses: &[(Duration, f64, f64)]) -> Load {
+fn posed(poses: &[(Duration, f64, f64)]) -> LoadSource {
     let pose = |(from, kv_usage, waiting): &(Duration, f64, f64)| {
         let (kv_usage, waiting) = (*kv_usage, *waiting);
         (*from, Pose { kv_usage, waiting })
     };
-    Load::Posed(poses.iter().map(pose).collect())
+    LoadSource::Posed(poses.iter().map(pose).collect())
 }
 
 /// The `default` entry of the policy for saturation.

@@ -8,7 +8,7 @@ const PREFILL: &str = "reads";
 const DECODE: &str = "writes";
 
 fn sleeping_pair() -> Scenario {
-    let half = |name, role| Variant {
+    let half = |name, role| ScenarioVariant {
         role,
         replicas: 0,
         bounds: (0, 4),

@@ -30,12 +30,12 @@ impl Lines {
 /// A model that holds both GPUs of the node until minute 12, and one at zero that is asked for from
 /// minute 3 on.
 fn occupied() -> Scenario {
-    let holder = Variant {
+    let holder = ScenarioVariant {
         replicas: 2,
         bounds: (1, 2),
         ..variant("holder")
     };
-    let sleeper = Variant {
+    let sleeper = ScenarioVariant {
         replicas: 0,
         bounds: (0, 2),
         ..variant("sleeper")

@@ -15,9 +15,9 @@ fn mix(prompt_tokens: u32, output_tokens: u32) -> Mix {
     }
 }
 
-fn swap(rate: f64, from: Mix, to: Mix) -> Load {
-    Load::Flow {
-        shape: Shape::Constant { rate },
+fn swap(rate: f64, from: Mix, to: Mix) -> LoadSource {
+    LoadSource::Flow {
+        shape: RateProfile::Constant { rate },
         mixes: vec![(Duration::ZERO, from), (PHASE, to)],
     }
 }
@@ -132,7 +132,7 @@ fn was_full(figures: &ModelFigures, variant: &str) -> bool {
 /// were full within that minute, which is measured and not computed from rates, and it goes again.
 #[tokio::test(start_paused = true)]
 async fn prefill_grows_within_two_cycles_of_long_prompts() {
-    let half = |name, role, replicas| Variant {
+    let half = |name, role, replicas| ScenarioVariant {
         role,
         replicas,
         bounds: (1, 10),

@@ -5,7 +5,7 @@ use super::*;
 const RETENTION: Duration = Duration::from_mins(5);
 
 /// One model at zero that may stay there.
-fn sleeping(load: Load) -> Scenario {
+fn sleeping(load: LoadSource) -> Scenario {
     let mut scenario = small(load);
     scenario.config = vec![to_zero("default")];
     let variant = &mut scenario.models[0].variants[0];
@@ -14,7 +14,7 @@ fn sleeping(load: Load) -> Scenario {
 }
 
 /// Requests from minute 3 to 10, and from minute 25 on.
-fn twice() -> Load {
+fn twice() -> LoadSource {
     let at = |minute, rate| (MINUTE * minute, rate);
     rates(&[at(0, 0.0), at(3, 2.0), at(10, 0.0), at(25, 2.0)])
 }
@@ -107,7 +107,7 @@ async fn a_model_that_one_request_woke_is_kept_for_its_retention() {
 async fn a_model_wakes_while_prometheus_is_down() {
     let load = rates(&[(Duration::ZERO, 0.0), (MINUTE * 4, 2.0)]);
     let mut scenario = sleeping(load);
-    scenario.troubles = vec![(MINUTE * 2, Trouble::NoPrometheus(MINUTE * 8))];
+    scenario.troubles = vec![(MINUTE * 2, ScenarioFault::NoPrometheus(MINUTE * 8))];
     let world = begin(&scenario).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(0)).await;
     throughout(&world, MINUTE * 3, |frame| {

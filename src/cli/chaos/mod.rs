@@ -17,8 +17,8 @@ use self::signals::Asked;
 use super::{complain, fail, misused, print};
 use crate::env::Mutation;
 use crate::sim::chaos::{
-    Done, End, Keep, PLOTS, Played, Point, Points, Report, campaign, disturbed, everywhere, hunt,
-    plot, survive,
+    Done, End, FailureReport, Keep, PLOTS, Played, Point, Points, campaign, disturbed, exhaustive,
+    hunt, plot, survive,
 };
 
 /// Violations after which a campaign ends.
@@ -154,7 +154,7 @@ fn mutants(
 fn everywhere_once(points: Points, jobs: usize, asked: &Asked) -> ExitCode {
     let (began, commit) = (real(), commit::of_this());
     let signs = (&asked.enough, &asked.broken);
-    let walked = everywhere(points, jobs, signs, |walked| {
+    let walked = exhaustive(points, jobs, signs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
         for broken in &walked.broken {
             complain(&table::broken(broken, &commit));
@@ -222,7 +222,7 @@ fn failure(
         outcome: &done.outcome,
     };
     let commit = commit::of_this();
-    let Some(report) = Report::of(played, &commit) else {
+    let Some(report) = FailureReport::of(played, &commit) else {
         return (ExitCode::SUCCESS, true);
     };
     // A reader that is gone is noticed at the last text as well.

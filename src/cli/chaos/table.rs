@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sim::chaos::{Broken, Class, Course, Done, End, Hunt, Scene, Summary, Tally, Walked};
+use crate::sim::chaos::{
+    BrokenInvariant, Class, Course, Done, End, ExhaustiveScenario, FaultTally, Hunt, Summary,
+    Walked,
+};
 
 /// What became of a planted defect.
 pub(super) fn hunt(hunt: &Hunt) -> String {
@@ -38,8 +41,8 @@ pub(super) fn walked(walked: &Walked) -> String {
 }
 
 /// What was wrong after an end, with the last lines of its trace where there are any, and the command that plays it again.
-pub(super) fn broken(broken: &Broken, commit: &str) -> String {
-    let Broken {
+pub(super) fn broken(broken: &BrokenInvariant, commit: &str) -> String {
+    let BrokenInvariant {
         point,
         violation,
         lines,
@@ -56,7 +59,7 @@ pub(super) fn broken(broken: &Broken, commit: &str) -> String {
 
 /// What came of all of them.
 pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
-    let of = |scene: Scene| {
+    let of = |scene: ExhaustiveScenario| {
         let here = all.iter().filter(|walked| walked.scene == scene);
         let here = here.filter(|walked| walked.is_begun());
         let (roles, writes): (Vec<&Walked>, Vec<&Walked>) =
@@ -75,7 +78,7 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
             broken.sum::<usize>()
         )
     };
-    let scenes: String = Scene::ALL.map(of).concat();
+    let scenes: String = ExhaustiveScenario::ALL.map(of).concat();
     let left = all.iter().filter(|walked| !walked.is_whole);
     let (cut, unbegun): (Vec<&Walked>, Vec<&Walked>) = left.partition(|walked| walked.is_begun());
     let left = match (cut.len(), unbegun.len()) {
@@ -133,7 +136,7 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
 
 /// How often each fault was injected, and how often it hit something.
 fn faults(summary: &Summary) -> Vec<String> {
-    let line = |name: &str, tally: Tally| {
+    let line = |name: &str, tally: FaultTally| {
         format!("{name:<28} {:>8} {:>10}", tally.injected, tally.effective)
     };
     let mut lines = vec![format!(
@@ -141,7 +144,7 @@ fn faults(summary: &Summary) -> Vec<String> {
         "fault", "injected", "effective"
     )];
     for class in Class::ALL {
-        let mut sum = Tally::default();
+        let mut sum = FaultTally::default();
         for ((of, kind), tally) in &summary.tally {
             if *of == class {
                 sum.injected += tally.injected;
@@ -186,7 +189,7 @@ fn coverage(summary: &Summary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::env::Mutation;
-    use crate::sim::chaos::{Point, Process, Violation};
+    use crate::sim::chaos::{InvariantViolation, Point, ProcessFault};
 
     #[test]
     fn a_defect_that_is_left_out_is_told_from_one_that_is_missed() {
@@ -212,9 +215,9 @@ mod tests {
     #[test]
     fn what_is_broken_at_a_point_is_told_with_the_command_that_plays_it() {
         let point: Point = "Pair/before/7/collector".parse().unwrap();
-        let of = |lines: &[&str]| Broken {
+        let of = |lines: &[&str]| BrokenInvariant {
             point: point.clone(),
-            violation: Violation {
+            violation: InvariantViolation {
                 invariant: "D2",
                 text: "-".to_owned(),
             },
@@ -233,8 +236,8 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted_and_is_no_part_of_what_was_ended() {
         let of = |ends, is_whole| Walked {
-            scene: Scene::Pair,
-            course: Course::Writes(Process::AfterWrite),
+            scene: ExhaustiveScenario::Pair,
+            course: Course::Writes(ProcessFault::AfterWrite),
             ends,
             broken: Vec::new(),
             is_whole,

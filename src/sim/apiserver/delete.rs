@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::kind::Kind;
-use super::refusal::Refusal;
-use super::request::{Ask, Target};
+use super::refusal::ApiRefusal;
+use super::request::{Ask, RequestTarget};
 use super::selector::Selector;
 use super::state::{DEFINITIONS, State, namespace_key};
 use super::store::Key;
@@ -27,7 +27,7 @@ pub(super) struct Deletion {
 }
 
 impl Deletion {
-    pub(super) fn read(ask: &Ask) -> Result<Self, Refusal> {
+    pub(super) fn read(ask: &Ask) -> Result<Self, ApiRefusal> {
         let body = if ask.body.is_empty() {
             json!({})
         } else {
@@ -57,9 +57,9 @@ impl State {
         kind: &Kind,
         key: &Key,
         how: &Deletion,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiRefusal> {
         let Some(stored) = self.store.get(key).cloned() else {
-            return Err(Refusal::not_found(kind, &key.name));
+            return Err(ApiRefusal::not_found(kind, &key.name));
         };
         let mut object = Value::clone(&stored);
         how.check(kind, key, &object)?;
@@ -120,10 +120,10 @@ impl State {
     /// Deletes every object that a list would show.
     pub(super) fn delete_collection(
         &mut self,
-        target: &Target,
+        target: &RequestTarget,
         selector: &Selector,
         how: &Deletion,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiRefusal> {
         let kind = &*target.kind;
         let found = self
             .store
@@ -337,7 +337,7 @@ impl State {
 }
 
 impl Deletion {
-    fn check(&self, kind: &Kind, key: &Key, object: &Value) -> Result<(), Refusal> {
+    fn check(&self, kind: &Kind, key: &Key, object: &Value) -> Result<(), ApiRefusal> {
         let own = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         for (asked, field, title, happened) in [
             (&self.uid, "uid", "UID", "deleted and then recreated"),
@@ -354,7 +354,7 @@ impl Deletion {
                      ({}). The object might have been {happened}",
                     own(field)
                 );
-                return Err(Refusal::precondition(kind, &key.name, &why));
+                return Err(ApiRefusal::precondition(kind, &key.name, &why));
             }
         }
         Ok(())

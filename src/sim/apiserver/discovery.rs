@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::kind::Kind;
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use super::state::State;
 
 /// The media type of the aggregated form.
@@ -37,7 +37,7 @@ pub(super) fn version() -> Value {
 }
 
 /// The document at a path.
-pub(super) fn document(state: &State, path: &[&str], accept: &str) -> Result<Value, Refusal> {
+pub(super) fn document(state: &State, path: &[&str], accept: &str) -> Result<Value, ApiRefusal> {
     let aggregated = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2");
     let groups = groups(state);
     match path {
@@ -60,7 +60,7 @@ pub(super) fn document(state: &State, path: &[&str], accept: &str) -> Result<Val
             Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list}))
         }
         ["apis", group] => {
-            let versions = groups.get(*group).ok_or_else(Refusal::no_such_path)?;
+            let versions = groups.get(*group).ok_or_else(ApiRefusal::no_such_path)?;
             let mut document = group_document(group, versions);
             document["kind"] = "APIGroup".into();
             document["apiVersion"] = "v1".into();
@@ -68,7 +68,7 @@ pub(super) fn document(state: &State, path: &[&str], accept: &str) -> Result<Val
         }
         ["api", version] => resources(&groups, "", version),
         ["apis", group, version] => resources(&groups, group, version),
-        _ => Err(Refusal::no_such_path()),
+        _ => Err(ApiRefusal::no_such_path()),
     }
 }
 
@@ -93,9 +93,9 @@ fn group_document(group: &str, versions: &BTreeMap<String, Vec<Arc<Kind>>>) -> V
     json!({"name": group, "versions": list, "preferredVersion": list.first()})
 }
 
-fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, Refusal> {
+fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, ApiRefusal> {
     let kinds = groups.get(group).and_then(|versions| versions.get(version));
-    let kinds = kinds.ok_or_else(Refusal::no_such_path)?;
+    let kinds = kinds.ok_or_else(ApiRefusal::no_such_path)?;
     let mut list = Vec::new();
     for kind in kinds {
         list.push(json!({

@@ -17,7 +17,7 @@ pub struct Call<'a> {
 
 /// What happens to one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Fault {
+pub struct RequestFault {
     /// Time before the server sees it.
     pub latency: Duration,
     /// A status code to answer instead, such as 429, 500 or 503, and what to say of a retry.
@@ -31,7 +31,7 @@ pub struct Fault {
 /// Decides about every request of one client.
 pub trait Faults: Send + Sync {
     /// What happens to a request.
-    fn decide(&self, call: Call<'_>) -> Fault;
+    fn decide(&self, call: Call<'_>) -> RequestFault;
 }
 
 /// Nothing goes wrong.
@@ -39,7 +39,7 @@ pub trait Faults: Send + Sync {
 pub struct NoFaults;
 
 impl Faults for NoFaults {
-    fn decide(&self, _call: Call<'_>) -> Fault {
-        Fault::default()
+    fn decide(&self, _call: Call<'_>) -> RequestFault {
+        RequestFault::default()
     }
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::request::Ask;
 use super::server::ApiServer;
-use super::store::{Change, Key};
-use super::versions::Follower;
+use super::store::{Key, StoredChange};
+use super::versions::VersionFollower;
 
 /// A component with a name as an owner of fields.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Insider {
 
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Changed {
+pub struct StoreWrite {
     /// The version that it made.
     pub version: u64,
     /// The resource, as in [`Insider::list`].
@@ -75,7 +75,7 @@ impl Insider {
     }
 
     /// Hears of changes of these resources from now on.
-    pub fn follow(&self, resources: &[&str]) -> Follower {
+    pub fn follow(&self, resources: &[&str]) -> VersionFollower {
         self.server.shared.versions.follow(resources)
     }
 
@@ -90,10 +90,10 @@ impl Insider {
     }
 
     /// What has changed after a version, oldest first; `None` where some of it is forgotten.
-    pub fn changes_after(&self, version: u64) -> Option<Vec<Changed>> {
+    pub fn changes_after(&self, version: u64) -> Option<Vec<StoreWrite>> {
         self.server.shared.with(|state| {
             let changes = state.store.all_changes(version)?;
-            let told = |change: &Change| Changed {
+            let told = |change: &StoredChange| StoreWrite {
                 version: change.revision,
                 resource: change.key.resource.clone(),
                 object: Arc::clone(&change.last),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::kind::Kind;
-use super::refusal::{Cause, Refusal};
+use super::refusal::{ApiRefusal, Cause};
 use super::typed::{self, Difference};
 
 /// Who writes, and how.
@@ -214,7 +214,7 @@ pub(super) fn applied(
     writer: &Writer,
     force: Force,
     now: &str,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ApiRefusal> {
     let schema = Some(&*kind.schema);
     let mut entries = read(live);
     let said = owned(typed::fields(schema, config), kind, &writer.subresource);
@@ -241,7 +241,7 @@ pub(super) fn applied(
     if force == Force::No {
         let causes = conflicts(&entries, &set, writer);
         if !causes.is_empty() {
-            return Err(Refusal::owned(&causes));
+            return Err(ApiRefusal::owned(&causes));
         }
     }
     for entry in entries.iter_mut().filter(|entry| entry.writer != *writer) {

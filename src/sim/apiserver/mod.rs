@@ -45,8 +45,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use faults::{Call, Fault, Faults, NoFaults};
-pub use insider::{Changed, Denied, Insider};
+pub use faults::{Call, Faults, NoFaults, RequestFault};
+pub use insider::{Denied, Insider, StoreWrite};
 pub use kubeconfig::kubeconfig;
 pub use server::{ApiServer, Wire};
-pub use versions::Follower;
+pub use versions::VersionFollower;

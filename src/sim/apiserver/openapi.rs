@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use super::state::State;
 
 /// The index, or the document of one group and version.
-pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, Refusal> {
+pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, ApiRefusal> {
     let wanted = path.join("/");
     if wanted.is_empty() {
         return Ok(index(state));
@@ -20,7 +20,7 @@ pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, Refusal> {
         .filter(|kind| root(kind) == wanted)
         .collect();
     if kinds.is_empty() {
-        return Err(Refusal::no_such_path());
+        return Err(ApiRefusal::no_such_path());
     }
     let mut schemas = Map::new();
     let mut paths = Map::new();

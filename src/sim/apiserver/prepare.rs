@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::kind::Kind;
-use super::refusal::{Cause, Refusal};
-use super::request::Target;
+use super::refusal::{ApiRefusal, Cause};
+use super::request::RequestTarget;
 use super::rules;
 use super::store::Key;
 
@@ -32,10 +32,10 @@ const STATEFUL_SET_STAYS: &str = "updates to statefulset spec for fields other t
     'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
 /// Makes a body name its kind and namespace, or refuses another kind or namespace than the path's.
-pub(super) fn identify(target: &Target, object: &mut Value) -> Result<(), Refusal> {
+pub(super) fn identify(target: &RequestTarget, object: &mut Value) -> Result<(), ApiRefusal> {
     let kind = &*target.kind;
     if !object.is_object() {
-        return Err(Refusal::bad_request("the body is not an object"));
+        return Err(ApiRefusal::bad_request("the body is not an object"));
     }
     for (field, wanted) in [
         ("apiVersion", kind.api_version()),
@@ -45,7 +45,7 @@ pub(super) fn identify(target: &Target, object: &mut Value) -> Result<(), Refusa
             None | Some("") => object[field] = wanted.into(),
             Some(text) if text == wanted => {}
             Some(text) => {
-                return Err(Refusal::bad_request(format!(
+                return Err(ApiRefusal::bad_request(format!(
                     "the {field} in the data ({text}) does not match the expected {field} ({wanted})"
                 )));
             }
@@ -60,7 +60,7 @@ pub(super) fn identify(target: &Target, object: &mut Value) -> Result<(), Refusa
             object["metadata"]["namespace"] = namespace.clone().into();
         }
         Some(namespace) if own != namespace => {
-            return Err(Refusal::bad_request(format!(
+            return Err(ApiRefusal::bad_request(format!(
                 "the namespace of the provided object does not match the namespace sent on the \
                  request ({own} is not {namespace})"
             )));
@@ -71,7 +71,7 @@ pub(super) fn identify(target: &Target, object: &mut Value) -> Result<(), Refusa
         && let Some(own) = object["metadata"]["name"].as_str()
         && own != name
     {
-        return Err(Refusal::bad_request(format!(
+        return Err(ApiRefusal::bad_request(format!(
             "the name of the object ({own}) does not match the name on the URL ({name})"
         )));
     }
@@ -79,7 +79,7 @@ pub(super) fn identify(target: &Target, object: &mut Value) -> Result<(), Refusa
 }
 
 /// The name of a new object.
-pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, Refusal> {
+pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, ApiRefusal> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let why = if name.is_empty() {
         let cause = Cause {
@@ -87,7 +87,7 @@ pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, Refusal> {
             message: "Required value: name or generateName is required".to_owned(),
             field: "metadata.name".to_owned(),
         };
-        return Err(Refusal::invalid(kind, name, &[cause]));
+        return Err(ApiRefusal::invalid(kind, name, &[cause]));
     } else if matches!(&*kind.kind, "Namespace" | "Service") {
         (!rules::is_label(name) || name.len() > 63).then_some(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
@@ -102,7 +102,7 @@ pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, Refusal> {
     match why {
         Some(why) => {
             let cause = Cause::invalid("metadata.name", &json!(name), why);
-            Err(Refusal::invalid(kind, name, &[cause]))
+            Err(ApiRefusal::invalid(kind, name, &[cause]))
         }
         None => Ok(name.to_owned()),
     }
@@ -172,7 +172,11 @@ pub(super) fn defaults(kind: &Kind, object: &mut Value) {
 }
 
 /// A patch may not change the unique id; one of a custom resource's status is not even asked.
-pub(super) fn same_uid(target: &Target, live: &Value, next: &mut Value) -> Result<(), Refusal> {
+pub(super) fn same_uid(
+    target: &RequestTarget,
+    live: &Value,
+    next: &mut Value,
+) -> Result<(), ApiRefusal> {
     let kind = &*target.kind;
     let own = live["metadata"]["uid"].clone();
     let asked = &next["metadata"]["uid"];
@@ -182,7 +186,7 @@ pub(super) fn same_uid(target: &Target, live: &Value, next: &mut Value) -> Resul
     }
     let cause = Cause::invalid("metadata.uid", asked, "field is immutable");
     let name = target.name.as_deref().unwrap_or_default();
-    Err(Refusal::invalid(kind, name, &[cause]))
+    Err(ApiRefusal::invalid(kind, name, &[cause]))
 }
 
 /// Refuses a new version of an object that is made from another object or an older version.
@@ -191,7 +195,7 @@ pub(super) fn same_object(
     key: &Key,
     live: &Value,
     next: &Value,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiRefusal> {
     let text = |object: &Value, field: &str| {
         let text = object["metadata"].get(field).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -200,11 +204,11 @@ pub(super) fn same_object(
     if !asked.is_empty() && asked != own {
         let why =
             format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {own}");
-        return Err(Refusal::conflict(kind, &key.name, &why));
+        return Err(ApiRefusal::conflict(kind, &key.name, &why));
     }
     let (asked, own) = (text(next, "resourceVersion"), text(live, "resourceVersion"));
     if !asked.is_empty() && asked != "0" && asked != own {
-        return Err(Refusal::outdated(kind, &key.name));
+        return Err(ApiRefusal::outdated(kind, &key.name));
     }
     let renamed = text(next, "name");
     if !renamed.is_empty() && renamed != key.name {
@@ -212,7 +216,7 @@ pub(super) fn same_object(
             "the name of the object ({renamed}) does not match ({})",
             key.name
         );
-        return Err(Refusal::bad_request(text));
+        return Err(ApiRefusal::bad_request(text));
     }
     Ok(())
 }

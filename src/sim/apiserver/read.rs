@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::refusal::{Cause, Refusal};
-use super::request::{Ask, Shape, Target};
+use super::refusal::{ApiRefusal, Cause};
+use super::request::{Ask, RequestTarget, ResponseForm};
 use super::selector::Selector;
 use super::state::State;
 use super::store::Key;
@@ -19,11 +19,11 @@ enum Match {
 }
 
 impl State {
-    pub(super) fn get(&self, target: &Target, ask: &Ask) -> Result<Arc<Value>, Refusal> {
+    pub(super) fn get(&self, target: &RequestTarget, ask: &Ask) -> Result<Arc<Value>, ApiRefusal> {
         let kind = &*target.kind;
         let key = target.key()?;
         let stored = self.store.get(&key);
-        let stored = stored.ok_or_else(|| Refusal::not_found(kind, &key.name))?;
+        let stored = stored.ok_or_else(|| ApiRefusal::not_found(kind, &key.name))?;
         let object = view::shared(kind, stored);
         if target.subresource == "scale" {
             return Ok(Arc::new(scale::shown(kind, &object)));
@@ -32,11 +32,16 @@ impl State {
     }
 
     /// An object in the form that is asked for.
-    pub(super) fn in_shape(&self, target: &Target, shape: Shape, object: Arc<Value>) -> Arc<Value> {
+    pub(super) fn in_shape(
+        &self,
+        target: &RequestTarget,
+        shape: ResponseForm,
+        object: Arc<Value>,
+    ) -> Arc<Value> {
         match shape {
-            Shape::Full => object,
-            Shape::Metadata => Arc::new(view::metadata_only(&object)),
-            Shape::Table => {
+            ResponseForm::Full => object,
+            ResponseForm::Metadata => Arc::new(view::metadata_only(&object)),
+            ResponseForm::Table => {
                 let version = &object["metadata"]["resourceVersion"];
                 let objects = std::slice::from_ref(&*object);
                 Arc::new(table::of(&target.kind, objects, version, self.seconds()))
@@ -44,7 +49,7 @@ impl State {
         }
     }
 
-    pub(super) fn list(&self, target: &Target, ask: &Ask) -> Result<Value, Refusal> {
+    pub(super) fn list(&self, target: &RequestTarget, ask: &Ask) -> Result<Value, ApiRefusal> {
         let kind = &*target.kind;
         let selector = selector(ask)?;
         let limit = ask.number("limit")?.filter(|limit| *limit > 0);
@@ -57,7 +62,7 @@ impl State {
             None => Some(self.store.list(&kind.stored_as, namespace)),
         };
         let objects = objects.ok_or_else(|| {
-            Refusal::expired(if start.is_some() {
+            ApiRefusal::expired(if start.is_some() {
                 "The provided continue parameter is too old to display a consistent list result. \
                  You must start a new list without the continue parameter."
             } else {
@@ -86,26 +91,26 @@ impl State {
 
     fn list_in_shape(
         &self,
-        target: &Target,
-        shape: Shape,
+        target: &RequestTarget,
+        shape: ResponseForm,
         metadata: Value,
         items: Vec<Value>,
     ) -> Value {
         let kind = &*target.kind;
         match shape {
-            Shape::Full => {
+            ResponseForm::Full => {
                 let mut list = json!({
                     "kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": metadata,
                 });
                 list["items"] = items.into();
                 list
             }
-            Shape::Metadata => json!({
+            ResponseForm::Metadata => json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,
                 "items": items.iter().map(view::metadata_only).collect::<Vec<_>>(),
             }),
-            Shape::Table => {
+            ResponseForm::Table => {
                 let version = metadata["resourceVersion"].clone();
                 let mut table = table::of(kind, &items, &version, self.seconds());
                 table["metadata"] = metadata;
@@ -116,16 +121,16 @@ impl State {
 }
 
 /// The selectors of a request.
-pub(super) fn selector(ask: &Ask) -> Result<Selector, Refusal> {
+pub(super) fn selector(ask: &Ask) -> Result<Selector, ApiRefusal> {
     let text = |name: &str| ask.parameter(name).unwrap_or_default();
     Selector::read(text("labelSelector"), text("fieldSelector"))
 }
 
 /// The exact version that a list asks for.
-fn wanted(ask: &Ask) -> Result<Option<u64>, Refusal> {
+fn wanted(ask: &Ask) -> Result<Option<u64>, ApiRefusal> {
     let version = ask.number("resourceVersion")?;
     let refuse = |why: &str| {
-        Err(Refusal::options(&[Cause::forbidden(
+        Err(ApiRefusal::options(&[Cause::forbidden(
             "resourceVersionMatch",
             why,
         )]))
@@ -144,7 +149,7 @@ fn wanted(ask: &Ask) -> Result<Option<u64>, Refusal> {
         Some("Exact") => Some(Match::Exact),
         Some("NotOlderThan") => Some(Match::NotOlderThan),
         Some(other) => {
-            return Err(Refusal::options(&[Cause {
+            return Err(ApiRefusal::options(&[Cause {
                 reason: "FieldValueNotSupported",
                 message: format!(
                     "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
@@ -171,7 +176,7 @@ impl Token {
         format!("{revision}:{}:{}", last.namespace, last.name)
     }
 
-    fn read(text: &str) -> Result<Self, Refusal> {
+    fn read(text: &str) -> Result<Self, ApiRefusal> {
         let mut parts = text.splitn(3, ':');
         let revision = parts.next().and_then(|part| part.parse().ok());
         match (revision, parts.next(), parts.next()) {
@@ -180,7 +185,7 @@ impl Token {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
             }),
-            _ => Err(Refusal::bad_request(
+            _ => Err(ApiRefusal::bad_request(
                 "continue key is not valid: it is not one of this server",
             )),
         }

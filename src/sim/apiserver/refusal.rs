@@ -6,7 +6,7 @@ use super::kind::Kind;
 
 /// Why a request is not carried out.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct ApiRefusal {
     pub(super) code: u16,
     pub(super) reason: &'static str,
     pub(super) message: String,
@@ -47,7 +47,7 @@ impl Cause {
     }
 }
 
-impl Refusal {
+impl ApiRefusal {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,

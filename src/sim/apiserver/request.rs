@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::kind::Kind;
 use super::managers::{Force, Operation, Writer};
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use super::store::Key;
 
 /// The form in which objects are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ResponseForm {
     Full,
     /// Metadata alone.
     Metadata,
@@ -56,7 +56,7 @@ impl Payload {
 
 /// What a path of the resource API names.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct RequestTarget {
     pub(super) kind: Arc<Kind>,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
@@ -124,22 +124,22 @@ impl Ask {
     ///
     /// # Errors
     /// When it is none.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiRefusal> {
         let Some(text) = self.parameter(name) else {
             return Ok(None);
         };
-        let refuse = |_| Refusal::bad_request(format!("{name}={text:?} is not a number"));
+        let refuse = |_| ApiRefusal::bad_request(format!("{name}={text:?} is not a number"));
         text.parse().map(Some).map_err(refuse)
     }
 
-    pub(super) fn shape(&self) -> Shape {
+    pub(super) fn shape(&self) -> ResponseForm {
         let first = self.accept.split(',').next().unwrap_or_default();
         if first.contains("as=Table") {
-            Shape::Table
+            ResponseForm::Table
         } else if first.contains("as=PartialObjectMetadata") {
-            Shape::Metadata
+            ResponseForm::Metadata
         } else {
-            Shape::Full
+            ResponseForm::Full
         }
     }
 
@@ -156,7 +156,7 @@ impl Ask {
     }
 
     /// Who writes: by parameter, else the program that asks.
-    pub(super) fn writer(&self, target: &Target, operation: Operation) -> Writer {
+    pub(super) fn writer(&self, target: &RequestTarget, operation: Operation) -> Writer {
         let program = self.agent.split('/').next().filter(|name| !name.is_empty());
         let manager = self.parameter("fieldManager").or(program);
         Writer {
@@ -171,9 +171,9 @@ impl Ask {
     ///
     /// # Errors
     /// When it is neither.
-    pub(super) fn document(&self) -> Result<Value, Refusal> {
+    pub(super) fn document(&self) -> Result<Value, ApiRefusal> {
         if self.content_type.contains("protobuf") {
-            return Err(Refusal::protobuf());
+            return Err(ApiRefusal::protobuf());
         }
         let bytes = match &self.body {
             Payload::Bytes(bytes) => bytes,
@@ -186,17 +186,20 @@ impl Ask {
             }
             parsed => parsed.map_err(|error| error.to_string()),
         };
-        parsed.map_err(|why| Refusal::bad_request(format!("the body cannot be read: {why}")))
+        parsed.map_err(|why| ApiRefusal::bad_request(format!("the body cannot be read: {why}")))
     }
 }
 
-impl Target {
+impl RequestTarget {
     /// The place of the object.
     ///
     /// # Errors
     /// When the path names none.
-    pub(super) fn key(&self) -> Result<Key, Refusal> {
-        let name = self.name.as_ref().ok_or_else(Refusal::method_not_allowed)?;
+    pub(super) fn key(&self) -> Result<Key, ApiRefusal> {
+        let name = self
+            .name
+            .as_ref()
+            .ok_or_else(ApiRefusal::method_not_allowed)?;
         Ok(self.key_of(name))
     }
 

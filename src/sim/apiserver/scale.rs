@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 
 /// The scale of an object.
 pub(super) fn shown(kind: &Kind, object: &Value) -> Value {
@@ -54,8 +54,8 @@ fn selector(path: Option<&str>, object: &Value) -> Option<String> {
 }
 
 /// An object with the replicas of a scale, guarded by the version of the scale.
-pub(super) fn written(kind: &Kind, live: &Value, scale: &Value) -> Result<Value, Refusal> {
-    let paths = kind.scale.as_ref().ok_or_else(Refusal::no_such_path)?;
+pub(super) fn written(kind: &Kind, live: &Value, scale: &Value) -> Result<Value, ApiRefusal> {
+    let paths = kind.scale.as_ref().ok_or_else(ApiRefusal::no_such_path)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut next = live.clone();
     let mut place = &mut next;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 
 /// Which objects a request is about.
 #[derive(Debug, Clone, Default)]
@@ -31,12 +31,12 @@ impl Selector {
     ///
     /// # Errors
     /// Names what cannot be read.
-    pub(super) fn read(labels: &str, fields: &str) -> Result<Self, Refusal> {
+    pub(super) fn read(labels: &str, fields: &str) -> Result<Self, ApiRefusal> {
         Ok(Self {
             labels: split(labels)
                 .map(|part| {
                     label(part).ok_or_else(|| {
-                        Refusal::bad_request(format!("unable to parse requirement: {part:?}"))
+                        ApiRefusal::bad_request(format!("unable to parse requirement: {part:?}"))
                     })
                 })
                 .collect::<Result<_, _>>()?,
@@ -44,7 +44,7 @@ impl Selector {
                 .map(|part| {
                     equality(part).ok_or_else(|| {
                         let text = format!("invalid selector: {part:?}; can't understand '{part}'");
-                        Refusal::bad_request(text)
+                        ApiRefusal::bad_request(text)
                     })
                 })
                 .collect::<Result<_, _>>()?,

@@ -23,11 +23,11 @@ use super::discovery;
 use super::faults::{Call, Faults, NoFaults};
 use super::openapi;
 use super::read;
-use super::refusal::Refusal;
-use super::request::{Ask, Shape, Target};
+use super::refusal::ApiRefusal;
+use super::request::{Ask, RequestTarget, ResponseForm};
 use super::state::State;
 use super::versions::Versions;
-use super::watch::Watch;
+use super::watch::WatchStream;
 use super::write::Written;
 use crate::env::{Clock, SeedTree};
 use crate::policy::moment::WallTime;
@@ -87,7 +87,7 @@ enum Answer {
     Document(u16, Arc<Value>),
     Written(u16, Arc<Value>, Vec<String>),
     Text(&'static str),
-    Watch(Box<Watch>),
+    Watch(Box<WatchStream>),
 }
 
 impl ApiServer {
@@ -148,7 +148,7 @@ impl ApiServer {
                 let ask = Ask::new(&head, body.to_bytes());
                 self.judge(&ask, head.uri.path()).await
             }
-            Err(_too_large) => Err(Refusal::too_large(BODY_BYTES)),
+            Err(_too_large) => Err(ApiRefusal::too_large(BODY_BYTES)),
         };
         respond(
             answer.unwrap_or_else(|refusal| {
@@ -158,14 +158,18 @@ impl ApiServer {
     }
 
     /// The answer to a component of the same world, which watches by other means.
-    pub(super) async fn answer_inside(&self, ask: &Ask, path: &str) -> Result<Arc<Value>, Refusal> {
+    pub(super) async fn answer_inside(
+        &self,
+        ask: &Ask,
+        path: &str,
+    ) -> Result<Arc<Value>, ApiRefusal> {
         match self.judge(ask, path).await? {
             Answer::Document(_, document) | Answer::Written(_, document, _) => Ok(document),
-            Answer::Text(_) | Answer::Watch(_) => Err(Refusal::method_not_allowed()),
+            Answer::Text(_) | Answer::Watch(_) => Err(ApiRefusal::method_not_allowed()),
         }
     }
 
-    async fn judge(&self, ask: &Ask, path: &str) -> Result<Answer, Refusal> {
+    async fn judge(&self, ask: &Ask, path: &str) -> Result<Answer, ApiRefusal> {
         let fault = self.faults.decide(Call {
             method: &ask.method,
             path,
@@ -178,7 +182,7 @@ impl ApiServer {
             sleep(fault.latency).await;
         }
         if let Some((code, retry_after)) = fault.refuse {
-            return Err(Refusal::injected(code, retry_after));
+            return Err(ApiRefusal::injected(code, retry_after));
         }
         if ask.method == Method::GET && !ask.flag("watch") {
             self.reach(ask).await?;
@@ -200,14 +204,14 @@ impl ApiServer {
     }
 
     /// Waits for the version that a read wants to be reached.
-    async fn reach(&self, ask: &Ask) -> Result<(), Refusal> {
+    async fn reach(&self, ask: &Ask) -> Result<(), ApiRefusal> {
         let asked = ask.number("resourceVersion")?.unwrap_or(0);
         let reached = self.shared.versions.reach(asked);
         match timeout(VERSION_PATIENCE, reached).await {
             Ok(()) => Ok(()),
             Err(_elapsed) => {
                 let current = self.shared.versions.current();
-                Err(Refusal::ahead(asked, current))
+                Err(ApiRefusal::ahead(asked, current))
             }
         }
     }
@@ -219,16 +223,16 @@ impl ApiServer {
         group_version: (&str, &str),
         rest: &[&str],
         cut_after: Option<Duration>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Answer, ApiRefusal> {
         let target = target(state, group_version, rest)?;
         if matches!(
             &*target.subresource,
             "log" | "exec" | "attach" | "portforward" | "proxy"
         ) {
-            return Err(Refusal::not_simulated(&target.subresource));
+            return Err(ApiRefusal::not_simulated(&target.subresource));
         }
         if ask.method == Method::GET && ask.flag("watch") {
-            let watch = Watch::open(&self.shared, state, &target, ask, cut_after)?;
+            let watch = WatchStream::open(&self.shared, state, &target, ask, cut_after)?;
             return Ok(Answer::Watch(Box::new(watch)));
         }
         let document = |document| Ok(Answer::Document(200, document));
@@ -240,7 +244,7 @@ impl ApiServer {
                 };
                 if let Some(WallTime(date)) = self.date
                     && target.kind.kind == "Event"
-                    && ask.shape() == Shape::Full
+                    && ask.shape() == ResponseForm::Full
                 {
                     let found = Arc::make_mut(&mut found);
                     dates::shift(found, date.div_euclid(1_000) - state.seconds());
@@ -261,21 +265,21 @@ impl ApiServer {
                 let deleted = state.delete_collection(&target, &selector, &how)?;
                 document(Arc::new(deleted))
             }
-            _ => Err(Refusal::method_not_allowed()),
+            _ => Err(ApiRefusal::method_not_allowed()),
         }
     }
 }
 
 fn written(
     state: &mut State,
-    target: &Target,
+    target: &RequestTarget,
     ask: &Ask,
-    write: impl FnOnce(&mut State, &Target, &Ask) -> Result<Written, Refusal>,
-) -> Result<Answer, Refusal> {
+    write: impl FnOnce(&mut State, &RequestTarget, &Ask) -> Result<Written, ApiRefusal>,
+) -> Result<Answer, ApiRefusal> {
     let written = write(state, target, ask)?;
     let code = if written.created { 201 } else { 200 };
     let shape = if target.subresource == "scale" {
-        Shape::Full
+        ResponseForm::Full
     } else {
         ask.shape()
     };
@@ -284,7 +288,11 @@ fn written(
 }
 
 /// What a path below a group and version names.
-fn target(state: &State, (group, version): (&str, &str), rest: &[&str]) -> Result<Target, Refusal> {
+fn target(
+    state: &State,
+    (group, version): (&str, &str),
+    rest: &[&str],
+) -> Result<RequestTarget, ApiRefusal> {
     let (namespace, rest) = match rest {
         ["namespaces", namespace, rest @ ..]
             if !rest.is_empty() && !matches!(rest, ["status" | "finalize"]) =>
@@ -297,10 +305,10 @@ fn target(state: &State, (group, version): (&str, &str), rest: &[&str]) -> Resul
         [plural] => (plural, None, ""),
         [plural, name] => (plural, Some((*name).to_owned()), ""),
         [plural, name, subresource] => (plural, Some((*name).to_owned()), *subresource),
-        _ => return Err(Refusal::no_such_path()),
+        _ => return Err(ApiRefusal::no_such_path()),
     };
     let kind = state.kind(group, version, plural);
-    let kind = kind.ok_or_else(Refusal::no_such_path)?;
+    let kind = kind.ok_or_else(ApiRefusal::no_such_path)?;
     let known = match subresource {
         "" => true,
         "status" => kind.status,
@@ -310,9 +318,9 @@ fn target(state: &State, (group, version): (&str, &str), rest: &[&str]) -> Resul
     };
     let placed = kind.namespaced == namespace.is_some() || (kind.namespaced && name.is_none());
     if !known || !placed {
-        return Err(Refusal::no_such_path());
+        return Err(ApiRefusal::no_such_path());
     }
-    Ok(Target {
+    Ok(RequestTarget {
         kind: Arc::clone(kind),
         namespace,
         name,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::builtin;
 use super::kind::{self, Kind};
-use super::store::{Key, Store};
+use super::store::{Key, ObjectStore};
 use crate::env::{Clock, Generator};
 
 /// Letters of generated names, without those that could spell words.
@@ -15,7 +15,7 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The objects, and the kinds that are served.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) store: Store,
+    pub(super) store: ObjectStore,
     pub(super) kinds: Vec<Arc<Kind>>,
     builtin: Vec<Arc<Kind>>,
     pub(super) definitions: Arc<Map<String, Value>>,
@@ -27,7 +27,7 @@ impl State {
     pub(super) fn new(clock: Clock, generator: Generator) -> Self {
         let (builtin, definitions) = builtin::kinds();
         let mut state = Self {
-            store: Store::new(),
+            store: ObjectStore::new(),
             kinds: builtin.clone(),
             builtin,
             definitions,

@@ -19,7 +19,7 @@ pub(super) struct Key {
 
 /// One write.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(super) struct StoredChange {
     pub(super) revision: u64,
     pub(super) key: Key,
     pub(super) before: Option<Arc<Value>>,
@@ -34,17 +34,17 @@ pub(super) type Objects = BTreeMap<Key, Arc<Value>>;
 
 /// All objects.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct ObjectStore {
     objects: Objects,
     /// The place of each object by its unique id.
     places: BTreeMap<String, Key>,
     /// The objects that name an owner, by the unique id of that.
     owned: BTreeMap<String, BTreeSet<Key>>,
-    log: VecDeque<Change>,
+    log: VecDeque<StoredChange>,
     revision: u64,
 }
 
-impl Store {
+impl ObjectStore {
     pub(super) fn new() -> Self {
         Self {
             objects: Objects::new(),
@@ -141,13 +141,13 @@ impl Store {
         resource: &str,
         namespace: Option<&str>,
         after: u64,
-    ) -> Option<impl Iterator<Item = &Change>> {
+    ) -> Option<impl Iterator<Item = &StoredChange>> {
         let later = self.all_changes(after)?;
         Some(later.filter(move |change| covers(&change.key, resource, namespace)))
     }
 
     /// The same of all resources.
-    pub(super) fn all_changes(&self, after: u64) -> Option<impl Iterator<Item = &Change>> {
+    pub(super) fn all_changes(&self, after: u64) -> Option<impl Iterator<Item = &StoredChange>> {
         if after < self.horizon() {
             return None;
         }
@@ -162,7 +162,7 @@ impl Store {
         let object = Arc::new(object);
         let before = self.objects.insert(key.clone(), Arc::clone(&object));
         self.note(&key, before.as_deref(), Some(&object));
-        self.log(Change {
+        self.log(StoredChange {
             revision: self.revision,
             key,
             before,
@@ -180,7 +180,7 @@ impl Store {
         let mut last = Value::clone(&before);
         last["metadata"]["resourceVersion"] = json!(self.revision.to_string());
         let last = Arc::new(last);
-        self.log(Change {
+        self.log(StoredChange {
             revision: self.revision,
             key: key.clone(),
             before: Some(before),
@@ -222,7 +222,7 @@ impl Store {
         }
     }
 
-    fn log(&mut self, change: Change) {
+    fn log(&mut self, change: StoredChange) {
         self.log.push_back(change);
         while self.log.len() > WINDOW {
             self.log.pop_front();

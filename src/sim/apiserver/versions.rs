@@ -30,7 +30,7 @@ pub(super) struct Versions(Arc<Inner>);
 
 /// Waits for changes of some resources.
 #[derive(Debug)]
-pub struct Follower(Arc<Reader>);
+pub struct VersionFollower(Arc<Reader>);
 
 impl Versions {
     /// Wakes all who wait for this version or follow one of these resources.
@@ -61,7 +61,7 @@ impl Versions {
     }
 
     /// A reader of these resources.
-    pub(super) fn follow(&self, resources: &[&str]) -> Follower {
+    pub(super) fn follow(&self, resources: &[&str]) -> VersionFollower {
         let reader = Arc::new(Reader {
             resources: resources.iter().map(|&name| name.to_owned()).collect(),
             moved: Notify::new(),
@@ -72,7 +72,7 @@ impl Versions {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         readers.push(Arc::downgrade(&reader));
-        Follower(reader)
+        VersionFollower(reader)
     }
 
     /// Waits for a version.
@@ -89,7 +89,7 @@ impl Versions {
     }
 }
 
-impl Follower {
+impl VersionFollower {
     /// Waits for a change since the last call. At times there is none: whoever waits looks for it.
     pub async fn changed(&mut self) {
         self.0.moved.notified().await;

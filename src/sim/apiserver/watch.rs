@@ -9,13 +9,13 @@ use hyper::body::Bytes;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::refusal::{Cause, Refusal};
-use super::request::{Ask, Shape, Target};
+use super::refusal::{ApiRefusal, Cause};
+use super::request::{Ask, RequestTarget, ResponseForm};
 use super::selector::Selector;
 use super::server::Shared;
 use super::state::State;
-use super::store::Change;
-use super::versions::Follower;
+use super::store::StoredChange;
+use super::versions::VersionFollower;
 use super::{read, table, view};
 
 /// How often a quiet watch says how far it is.
@@ -24,23 +24,23 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 const LENGTH: Duration = Duration::from_mins(30);
 
 /// One watch.
-pub(super) struct Watch {
+pub(super) struct WatchStream {
     shared: Arc<Shared>,
-    target: Target,
+    target: RequestTarget,
     selector: Selector,
-    shape: Shape,
+    shape: ResponseForm,
     /// Everything up to this version has been told.
     cursor: u64,
     bookmarks: bool,
     deadline: Instant,
     bookmark: Instant,
-    changed: Follower,
+    changed: VersionFollower,
     /// What is to be told before any change.
     opening: Option<Vec<String>>,
     over: bool,
 }
 
-impl Watch {
+impl WatchStream {
     /// Opens a watch.
     ///
     /// # Errors
@@ -48,10 +48,10 @@ impl Watch {
     pub(super) fn open(
         shared: &Arc<Shared>,
         state: &State,
-        target: &Target,
+        target: &RequestTarget,
         ask: &Ask,
         cut_after: Option<Duration>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ApiRefusal> {
         let initial = initial_events(ask)?;
         let mut target = target.clone();
         let mut selector = read::selector(ask)?;
@@ -154,7 +154,7 @@ impl Watch {
                     self.cursor,
                     state.store.revision()
                 );
-                return vec![line("ERROR", &Refusal::expired(text).document())];
+                return vec![line("ERROR", &ApiRefusal::expired(text).document())];
             };
             let events = changes
                 .filter_map(|change| self.tell(state, change))
@@ -165,7 +165,7 @@ impl Watch {
     }
 
     /// What a change means to somebody who sees only what the selector lets through.
-    fn tell(&self, state: &State, change: &Change) -> Option<String> {
+    fn tell(&self, state: &State, change: &StoredChange) -> Option<String> {
         let kind = &*self.target.kind;
         let fits = |object: &Arc<Value>| self.selector.matches(&view::seen(kind, object));
         let before = change.before.as_ref().filter(|object| fits(object));
@@ -186,9 +186,9 @@ impl Watch {
 
     fn event(&self, state: &State, kind: &str, object: &Value) -> String {
         match self.shape {
-            Shape::Full => line(kind, object),
-            Shape::Metadata => line(kind, &view::metadata_only(object)),
-            Shape::Table => {
+            ResponseForm::Full => line(kind, object),
+            ResponseForm::Metadata => line(kind, &view::metadata_only(object)),
+            ResponseForm::Table => {
                 let version = &object["metadata"]["resourceVersion"];
                 let objects = std::slice::from_ref(object);
                 line(
@@ -204,9 +204,9 @@ impl Watch {
             "resourceVersion": revision.to_string(), "creationTimestamp": null,
         }});
         match self.shape {
-            Shape::Full => view::dress(&self.target.kind, &mut object),
-            Shape::Metadata => object = view::metadata_only(&object),
-            Shape::Table => {
+            ResponseForm::Full => view::dress(&self.target.kind, &mut object),
+            ResponseForm::Metadata => object = view::metadata_only(&object),
+            ResponseForm::Table => {
                 object = table::of(&self.target.kind, &[], &revision.to_string().into(), 0);
             }
         }
@@ -225,9 +225,9 @@ fn line(kind: &str, object: &Value) -> String {
 }
 
 /// Whether a watch asks for what is there already.
-fn initial_events(ask: &Ask) -> Result<Option<bool>, Refusal> {
+fn initial_events(ask: &Ask) -> Result<Option<bool>, ApiRefusal> {
     let how = ask.parameter("resourceVersionMatch");
-    let forbid = |field: &str, why: &str| Err(Refusal::options(&[Cause::forbidden(field, why)]));
+    let forbid = |field: &str, why: &str| Err(ApiRefusal::options(&[Cause::forbidden(field, why)]));
     match (ask.parameter("sendInitialEvents"), how) {
         (None, None) => Ok(None),
         (None, Some(_)) => forbid(

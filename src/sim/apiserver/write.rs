@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::kind::Kind;
 use super::managers::{self, Operation, Writer};
 use super::prepare;
-use super::refusal::{Cause, Refusal};
-use super::request::{Ask, Target};
+use super::refusal::{ApiRefusal, Cause};
+use super::request::{Ask, RequestTarget};
 use super::state::{DEFINITIONS, State, namespace_key};
 use super::store::Key;
 use super::validate;
@@ -31,13 +31,17 @@ fn needs_version(kind: &Kind) -> bool {
 /// A new version of an object on its way.
 struct Proposal<'a> {
     ask: &'a Ask,
-    target: &'a Target,
+    target: &'a RequestTarget,
     writer: Writer,
     next: Value,
 }
 
 impl State {
-    pub(super) fn create(&mut self, target: &Target, ask: &Ask) -> Result<Written, Refusal> {
+    pub(super) fn create(
+        &mut self,
+        target: &RequestTarget,
+        ask: &Ask,
+    ) -> Result<Written, ApiRefusal> {
         let mut object = ask.document()?;
         prepare::identify(target, &mut object)?;
         if object["metadata"].get("name").is_none()
@@ -55,7 +59,7 @@ impl State {
         })
     }
 
-    fn insert(&mut self, proposal: Proposal<'_>) -> Result<Written, Refusal> {
+    fn insert(&mut self, proposal: Proposal<'_>) -> Result<Written, ApiRefusal> {
         let Proposal {
             ask,
             target,
@@ -67,13 +71,13 @@ impl State {
         let key = target.key_of(&name);
         self.admit(target, &name)?;
         if self.store.get(&key).is_some() {
-            return Err(Refusal::already_exists(kind, &name));
+            return Err(ApiRefusal::already_exists(kind, &name));
         }
         if object["metadata"]["resourceVersion"]
             .as_str()
             .is_some_and(|text| !text.is_empty())
         {
-            return Err(Refusal::versioned_newborn());
+            return Err(ApiRefusal::versioned_newborn());
         }
         let warnings = Self::shape(kind, &mut object, ask)?;
         prepare::newborn(kind, &mut object);
@@ -106,24 +110,24 @@ impl State {
     }
 
     /// Whether new objects may come into a namespace.
-    fn admit(&self, target: &Target, name: &str) -> Result<(), Refusal> {
+    fn admit(&self, target: &RequestTarget, name: &str) -> Result<(), ApiRefusal> {
         let Some(namespace) = &target.namespace else {
             return Ok(());
         };
         let Some(found) = self.store.get(&namespace_key(namespace)) else {
             let kind = self.kind("", "v1", "namespaces");
-            return Err(kind.map_or_else(Refusal::no_such_path, |kind| {
-                Refusal::not_found(kind, namespace)
+            return Err(kind.map_or_else(ApiRefusal::no_such_path, |kind| {
+                ApiRefusal::not_found(kind, namespace)
             }));
         };
         if found["metadata"].get("deletionTimestamp").is_some() {
-            return Err(Refusal::terminating(&target.kind, name, namespace));
+            return Err(ApiRefusal::terminating(&target.kind, name, namespace));
         }
         Ok(())
     }
 
     /// Prunes and fills in defaults.
-    fn shape(kind: &Kind, object: &mut Value, ask: &Ask) -> Result<Vec<String>, Refusal> {
+    fn shape(kind: &Kind, object: &mut Value, ask: &Ask) -> Result<Vec<String>, ApiRefusal> {
         let dropped = validate::prune(&kind.schema, object);
         let strictness = ask.parameter("fieldValidation").unwrap_or("Warn");
         let dropped: Vec<_> = dropped
@@ -132,7 +136,7 @@ impl State {
             .collect();
         if strictness == "Strict" && !dropped.is_empty() {
             let text = dropped.join(", ");
-            return Err(Refusal::bad_request(if kind.is_custom() {
+            return Err(ApiRefusal::bad_request(if kind.is_custom() {
                 format!("strict decoding error: {text}")
             } else {
                 format!(
@@ -153,12 +157,16 @@ impl State {
     }
 
     /// Replaces an object.
-    pub(super) fn update(&mut self, target: &Target, ask: &Ask) -> Result<Written, Refusal> {
+    pub(super) fn update(
+        &mut self,
+        target: &RequestTarget,
+        ask: &Ask,
+    ) -> Result<Written, ApiRefusal> {
         let kind = &*target.kind;
         let key = target.key()?;
         let mut next = ask.document()?;
         let Some(stored) = self.store.get(&key) else {
-            return Err(Refusal::not_found(kind, &key.name));
+            return Err(ApiRefusal::not_found(kind, &key.name));
         };
         let live = view::shared(kind, stored);
         if target.subresource == "scale" {
@@ -174,7 +182,7 @@ impl State {
                     message: "Invalid value: 0: must be specified for an update".to_owned(),
                     field: "metadata.resourceVersion".to_owned(),
                 };
-                return Err(Refusal::invalid(kind, &key.name, &[cause]));
+                return Err(ApiRefusal::invalid(kind, &key.name, &[cause]));
             }
         }
         let writer = ask.writer(target, Operation::Update);
@@ -188,7 +196,11 @@ impl State {
     }
 
     /// Changes an object by a patch of any kind.
-    pub(super) fn patch(&mut self, target: &Target, ask: &Ask) -> Result<Written, Refusal> {
+    pub(super) fn patch(
+        &mut self,
+        target: &RequestTarget,
+        ask: &Ask,
+    ) -> Result<Written, ApiRefusal> {
         let kind = &*target.kind;
         let key = target.key()?;
         let change = ask.document()?;
@@ -204,7 +216,7 @@ impl State {
             return self.apply_new(target, ask, change);
         }
         let Some(stored) = stored else {
-            return Err(Refusal::not_found(kind, &key.name));
+            return Err(ApiRefusal::not_found(kind, &key.name));
         };
         let live = view::shared(kind, &stored);
         let operation = if apply {
@@ -223,13 +235,13 @@ impl State {
             _ if apply => next = self.apply(target, ask, &live, change)?,
             "application/merge-patch+json" => patch::merge(&mut next, &change),
             "application/json-patch+json" => {
-                patch::json(&mut next, &change).map_err(Refusal::inapplicable)?;
+                patch::json(&mut next, &change).map_err(ApiRefusal::inapplicable)?;
             }
             "application/strategic-merge-patch+json" if !kind.is_custom() => {
                 let schema = (!scaled).then_some(&*kind.schema);
                 strategic::merge(schema, &mut next, &change);
             }
-            other => return Err(Refusal::unsupported_media(other)),
+            other => return Err(ApiRefusal::unsupported_media(other)),
         }
         if scaled && !apply {
             next = scale::written(kind, &live, &next)?;
@@ -243,14 +255,19 @@ impl State {
         self.commit(&key, &live, proposal)
     }
 
-    fn apply_new(&mut self, target: &Target, ask: &Ask, config: Value) -> Result<Written, Refusal> {
+    fn apply_new(
+        &mut self,
+        target: &RequestTarget,
+        ask: &Ask,
+        config: Value,
+    ) -> Result<Written, ApiRefusal> {
         let mut config = config;
         let writer = appliers(target, ask, &mut config)?;
         let uid = config["metadata"].get("uid").and_then(Value::as_str);
         if uid.is_some_and(|uid| !uid.is_empty()) {
             let name = target.name.clone().unwrap_or_default();
             let why = "Precondition failed: the object that the uid names does not exist";
-            return Err(Refusal::conflict(&target.kind, &name, why));
+            return Err(ApiRefusal::conflict(&target.kind, &name, why));
         }
         let stamp = self.stamp();
         let next = managers::applied(
@@ -271,11 +288,11 @@ impl State {
 
     fn apply(
         &self,
-        target: &Target,
+        target: &RequestTarget,
         ask: &Ask,
         live: &Value,
         config: Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiRefusal> {
         let kind = &*target.kind;
         let mut config = config;
         if target.subresource == "scale" {
@@ -299,7 +316,7 @@ impl State {
         key: &Key,
         live: &Arc<Value>,
         proposal: Proposal<'_>,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<Written, ApiRefusal> {
         let Proposal {
             ask,
             target,
@@ -390,20 +407,22 @@ impl State {
     }
 }
 
-fn appliers(target: &Target, ask: &Ask, config: &mut Value) -> Result<Writer, Refusal> {
+fn appliers(target: &RequestTarget, ask: &Ask, config: &mut Value) -> Result<Writer, ApiRefusal> {
     if ask.parameter("fieldManager").is_none() {
         let cause = Cause {
             reason: "FieldValueRequired",
             message: "Required value: is required for apply patch".to_owned(),
             field: "fieldManager".to_owned(),
         };
-        return Err(Refusal::options(&[cause]).of_patch());
+        return Err(ApiRefusal::options(&[cause]).of_patch());
     }
     if config["metadata"]
         .get("managedFields")
         .is_some_and(|fields| !fields.is_null())
     {
-        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+        return Err(ApiRefusal::bad_request(
+            "metadata.managedFields must be nil",
+        ));
     }
     prepare::identify(target, config)?;
     if let (Some(name), None) = (&target.name, config["metadata"].get("name")) {
@@ -413,13 +432,13 @@ fn appliers(target: &Target, ask: &Ask, config: &mut Value) -> Result<Writer, Re
 }
 
 /// The decoder of built-in kinds knows types only, and a missing field is zero to it.
-fn decodable(kind: &Kind, object: &Value) -> Result<(), Refusal> {
+fn decodable(kind: &Kind, object: &Value) -> Result<(), ApiRefusal> {
     let found = validate::check(&kind.schema, object);
     let wrong = found
         .iter()
         .find(|cause| cause.reason == "FieldValueTypeInvalid");
     wrong.map_or(Ok(()), |cause| {
-        Err(Refusal::bad_request(format!(
+        Err(ApiRefusal::bad_request(format!(
             "{} in version {:?} cannot be handled as a {}: {}",
             kind.kind, kind.version, kind.kind, cause.message
         )))
@@ -431,7 +450,7 @@ fn validate_object(
     name: &str,
     live: Option<&Value>,
     object: &Value,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiRefusal> {
     let mut found = validate::check(&kind.schema, object);
     if !kind.is_custom() {
         found.retain(|cause| cause.field.starts_with("spec."));
@@ -442,6 +461,6 @@ fn validate_object(
     if found.is_empty() {
         Ok(())
     } else {
-        Err(Refusal::invalid(kind, name, &found))
+        Err(ApiRefusal::invalid(kind, name, &found))
     }
 }

@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use super::check::Violation;
+use super::check::InvariantViolation;
+use super::checker::Counts;
 use super::fault::Class;
-use super::judge::Counts;
-use super::outcome::{Outcome, Spot, Tally};
-use super::plot::{Plot, plot};
+use super::outcome::{FaultTally, RunOutcome, Spot};
 use super::run::play;
-use super::schedule::Schedule;
+use super::schedule::FaultSchedule;
 use super::trace::{EMPTY, Keep, hashed};
+use super::workload::{ChaosWorkload, plot};
 use crate::env::Mutation;
 use crate::sim::world::WorldError;
 
@@ -27,7 +27,7 @@ pub struct Done {
     /// Its seed.
     pub seed: u64,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 /// What all runs came to.
@@ -46,7 +46,7 @@ pub struct Summary {
     /// The most bytes that one process held.
     pub held: usize,
     /// Faults by class and kind.
-    pub tally: BTreeMap<(Class, String), Tally>,
+    pub tally: BTreeMap<(Class, String), FaultTally>,
     /// How often roles met messages while faults of a kind were in force.
     pub coverage: BTreeMap<Spot, u64>,
     /// The longest time to rest after the last fault.
@@ -90,11 +90,16 @@ impl Summary {
 }
 
 /// Plays one seed; what goes wrong with the play itself counts as a violation as well.
-pub fn survive(plot: &Plot, seed: u64, schedule: &Schedule, keep: Keep) -> Outcome {
+pub fn survive(
+    plot: &ChaosWorkload,
+    seed: u64,
+    schedule: &FaultSchedule,
+    keep: Keep,
+) -> RunOutcome {
     survived(|| play(plot, seed, schedule, keep))
 }
 
-fn survived(play: impl FnOnce() -> Result<Outcome, WorldError>) -> Outcome {
+fn survived(play: impl FnOnce() -> Result<RunOutcome, WorldError>) -> RunOutcome {
     let why = match catch_unwind(AssertUnwindSafe(play)) {
         Ok(Ok(outcome)) => return outcome,
         Ok(Err(error)) => error.to_string(),
@@ -104,7 +109,7 @@ fn survived(play: impl FnOnce() -> Result<Outcome, WorldError>) -> Outcome {
             format!("the play panics: {}", text.unwrap_or_default())
         }
     };
-    Outcome::broken(Violation::new(PLAY, why))
+    RunOutcome::broken(InvariantViolation::new(PLAY, why))
 }
 
 /// A planted defect, and what became of it.
@@ -263,14 +268,14 @@ mod tests {
     use super::*;
 
     /// What a run means for a hunt.
-    fn end(outcome: Outcome) -> Option<End> {
+    fn end(outcome: RunOutcome) -> Option<End> {
         End::of(Done { seed: 7, outcome })
     }
 
     #[test]
     fn a_defect_is_found_by_an_invariant_and_by_nothing_else() {
-        assert!(end(survived(|| Ok(Outcome::new()))).is_none());
-        let broken = Outcome::broken(Violation::new("D2", "-"));
+        assert!(end(survived(|| Ok(RunOutcome::new()))).is_none());
+        let broken = RunOutcome::broken(InvariantViolation::new("D2", "-"));
         let found = end(survived(|| Ok(broken)));
         assert!(
             matches!(&found, Some(End::Found(done)) if done.seed == 7),

@@ -16,7 +16,7 @@ use super::trace::Trace;
 use crate::claim::ClaimDuration;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
-use crate::sim::world::controller::Door;
+use crate::sim::world::controller::ControllerView;
 
 /// Whatever may have replicas, by resource, and pods first.
 const FOLLOWED: [&str; 5] = [
@@ -141,7 +141,7 @@ impl Misses {
 }
 
 /// Tells when the claim of a process begins and ends.
-pub(super) async fn claims(trace: Trace, place: usize, door: Arc<Door>) {
+pub(super) async fn claims(trace: Trace, place: usize, door: Arc<ControllerView>) {
     let who = format!("c{place}");
     let mut claims = door.shared.claim.follow();
     let mut told = (0, false);

@@ -10,7 +10,7 @@ use crate::policy::record::{AllocationStatus, PublishedRecord};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::Scenario;
-use crate::sim::world::controller::Door;
+use crate::sim::world::controller::ControllerView;
 
 /// Status and reason of each condition, by its type.
 type Said<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
@@ -68,7 +68,11 @@ fn unlike_at_rest(object: &Object, replicas: u32) -> Option<Unlike> {
 }
 
 /// L1: what is stored of some variant otherwise than who leads has recorded, or than it must be at rest.
-pub(super) fn untold(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String> {
+pub(super) fn untold(
+    leader: &ControllerView,
+    scenario: &Scenario,
+    server: &Insider,
+) -> Option<String> {
     let mut variants = scenario.models.iter().flat_map(|model| &model.variants);
     variants.find_map(|variant| {
         let (namespace, name) = (scenario.namespace, variant.name);

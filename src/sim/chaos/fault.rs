@@ -56,21 +56,21 @@ pub(super) const LEADER: usize = usize::MAX;
 
 /// Something that goes wrong. Where it names a controller, that is its number.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Fault {
+pub enum ChaosFault {
     /// Between one controller and the API server.
     Api(usize, Api),
     /// Between one controller and Prometheus.
     Prometheus(usize, Prom),
     /// Within one controller.
-    Actor(usize, Actor),
+    Actor(usize, RoleFault),
     /// One controller as a whole.
-    Controller(usize, Process),
+    Controller(usize, ProcessFault),
     /// An object of a variant, by the number of the variant.
-    Object(usize, Object),
+    Object(usize, ObjectFault),
     /// Settings.
     Settings(Edit),
     /// Workloads of a variant, by its number, or a node.
-    Workload(usize, Load),
+    Workload(usize, WorkloadFaultKind),
 }
 
 /// What happens on the way to the API server.
@@ -164,7 +164,7 @@ pub enum Prom {
 
 /// What happens to actors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Actor {
+pub enum RoleFault {
     /// One ends now, with everything below it.
     Kill(Role),
     /// One ends before its next occasion.
@@ -188,7 +188,7 @@ pub enum Actor {
 
 /// What happens to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Process {
+pub enum ProcessFault {
     /// It ends without a word.
     Crash,
     /// It ends in order, and another one comes.
@@ -211,7 +211,7 @@ pub enum Process {
 
 /// What happens to objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Object {
+pub enum ObjectFault {
     /// The target is deleted, and another one of its name comes.
     TargetReplaced,
     /// Somebody scales the target by hand.
@@ -277,7 +277,7 @@ pub enum Edit {
 
 /// What happens to workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
+pub enum WorkloadFaultKind {
     /// Containers die.
     Crash(usize),
     /// Pods are evicted.
@@ -294,7 +294,7 @@ pub enum Load {
     Shortage,
 }
 
-impl Process {
+impl ProcessFault {
     /// Whether it waits for a write.
     pub(super) fn is_at_a_write(self) -> bool {
         matches!(
@@ -336,7 +336,7 @@ impl Prom {
     }
 }
 
-impl Fault {
+impl ChaosFault {
     /// The same, with this controller in place of the leader.
     #[must_use]
     pub fn aimed(mut self, leader: usize) -> Self {
@@ -399,7 +399,7 @@ fn kebab(name: &str) -> String {
 }
 
 /// Its kind, with its numbers.
-impl fmt::Display for Fault {
+impl fmt::Display for ChaosFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.kind())?;
         match self {
@@ -421,7 +421,7 @@ fn whose(controller: usize) -> String {
     }
 }
 
-impl fmt::Display for Actor {
+impl fmt::Display for RoleFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Several(roles) => {

@@ -91,7 +91,7 @@ impl Fleet {
 mod tests {
     use super::*;
     use crate::settings::bundle::read_bundle;
-    use crate::sim::chaos::sleep::tests::plan;
+    use crate::sim::chaos::scale_to_zero::tests::plan;
     use crate::sim::world::scenario;
 
     #[test]

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::cast::MAIN;
-use super::fault::Object as Broken;
-use super::plot::may_go_to_zero;
+use super::fault::ObjectFault as Broken;
+use super::process_manager::MAIN;
+use super::workload::may_go_to_zero;
 use crate::sim::apiserver::{Denied, Insider};
 use crate::sim::workloads::Workloads;
 use crate::sim::workloads::object::{Object, path};
 use crate::sim::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
-use crate::sim::world::{Model, Replica, Scenario, Variant};
+use crate::sim::world::{Replica, Scenario, ScenarioModel, ScenarioVariant};
 
 mod broken;
 mod burdens;
@@ -37,12 +37,12 @@ pub(super) struct Injector {
 }
 
 impl Injector {
-    fn variants(&self) -> impl Iterator<Item = (&Model, &Variant)> {
+    fn variants(&self) -> impl Iterator<Item = (&ScenarioModel, &ScenarioVariant)> {
         let models = self.scenario.models.iter();
         models.flat_map(|model| model.variants.iter().map(move |one| (model, one)))
     }
 
-    fn variant(&self, number: usize) -> Option<(&Model, &Variant)> {
+    fn variant(&self, number: usize) -> Option<(&ScenarioModel, &ScenarioVariant)> {
         self.variants().nth(number)
     }
 
@@ -51,7 +51,7 @@ impl Injector {
     }
 
     /// The path of what runs the pods of a variant.
-    fn target(&self, model: &Model, variant: &Variant) -> String {
+    fn target(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> String {
         let (group, plural, _) = workload(model, variant);
         self.at(group, plural, variant.name)
     }
@@ -83,7 +83,7 @@ impl Injector {
     }
 
     /// The object of a variant, as it was at first.
-    fn original(&self, model: &Model, variant: &Variant) -> Value {
+    fn original(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
         let mut object = autoscaling(model, variant);
         if let (Some(instance), Some(labels)) = (self.instance, labels_of(&mut object)) {
             labels.insert(crate::api::INSTANCE_LABEL.to_owned(), instance.into());
@@ -192,7 +192,7 @@ impl Injector {
 
     /// Objects whose targets nobody has made: of the kind that is known by its scale subresource alone,
     /// where there is one.
-    async fn crowd(&self, model: &Model, variant: &Variant, count: u32) -> bool {
+    async fn crowd(&self, model: &ScenarioModel, variant: &ScenarioVariant, count: u32) -> bool {
         let mut all = self
             .scenario
             .models
@@ -268,7 +268,7 @@ impl Injector {
     }
 
     /// An HPA leaves alone what somebody has scaled to nothing.
-    async fn wake(&self, (model, variant): (&Model, &Variant), path: &str) {
+    async fn wake(&self, (model, variant): (&ScenarioModel, &ScenarioVariant), path: &str) {
         // Without a minimum a model may keep one by its policy.
         let sleeps = may_go_to_zero(&self.scenario, model);
         let least = variant.bounds.0.max(u32::from(!sleeps));
@@ -319,7 +319,7 @@ fn drop_unknown(stored: &Value, wanted: &mut Value) {
 }
 
 /// The field of a target's spec with what its pods are made of.
-fn template_key(variant: &Variant) -> &'static str {
+fn template_key(variant: &ScenarioVariant) -> &'static str {
     match variant.replica {
         Replica::Group { .. } => "leaderWorkerTemplate",
         Replica::Pod | Replica::Single => "template",

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cast::Cast;
-use super::check::Violation;
+use super::check::InvariantViolation;
+use super::checker::Checker;
 use super::conditions::untold;
-use super::judge::Judge;
-use super::plot::{is_by_tokens, may_go_to_zero};
+use super::process_manager::ProcessManager;
+use super::workload::{is_by_tokens, may_go_to_zero};
 use crate::kit::{Role, RoleReport, RoleState};
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Plan, Reason};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
-use crate::sim::world::controller::Door;
-use crate::sim::world::{Frame, Scenario, Variant, VariantFrame};
+use crate::sim::world::controller::ControllerView;
+use crate::sim::world::{Frame, Scenario, ScenarioVariant, VariantFrame};
 
 /// Requests in the queue of a server, or before all of them, beyond which a model is not served.
 const QUEUE: f64 = 10.0;
@@ -30,9 +30,9 @@ pub(super) fn wanting(
     frame: &Frame,
     scenario: &Scenario,
     is_kept: &dyn Fn(&VariantKey) -> bool,
-) -> Vec<Violation> {
+) -> Vec<InvariantViolation> {
     let hears_routers = is_by_tokens(scenario);
-    let may_grow = |variant: &Variant, seen: &VariantFrame| {
+    let may_grow = |variant: &ScenarioVariant, seen: &VariantFrame| {
         let (least, most) = variant.bounds;
         let enough = if hears_routers {
             most
@@ -68,7 +68,7 @@ pub(super) fn wanting(
                 seen.held,
                 counts.collect::<Vec<_>>().join(" and ")
             );
-            Violation::new("L3", text)
+            InvariantViolation::new("L3", text)
         })
         .collect()
 }
@@ -98,7 +98,7 @@ impl Stand {
     /// Looks once a second. `awaited` is what is to come or to be done yet, beside the controllers.
     pub(super) fn look(
         &mut self,
-        cast: &Cast,
+        cast: &ProcessManager,
         (scenario, server): (&Scenario, &Insider),
         awaited: Option<String>,
         now: Duration,
@@ -114,7 +114,7 @@ impl Stand {
     }
 
     /// A role that has not touched what waits in its mailbox since the last look.
-    fn idle(&mut self, cast: &Cast) -> Option<String> {
+    fn idle(&mut self, cast: &ProcessManager) -> Option<String> {
         let places = 0..cast.members.len();
         let doors = places.filter_map(|place| Some((place, cast.door(place)?)));
         let reports = doors.flat_map(|(place, door)| {
@@ -143,7 +143,7 @@ impl Stand {
     }
 
     /// Judges at the end.
-    pub(super) fn judge(&self, calm: Duration, rest: Duration, judge: &Judge) {
+    pub(super) fn judge(&self, calm: Duration, rest: Duration, judge: &Checker) {
         match self.since {
             Some(since) if since <= calm + rest => {}
             Some(since) => {
@@ -152,18 +152,18 @@ impl Stand {
                     "at rest only {late} s after the last fault: before, {}",
                     self.why
                 );
-                judge.report(Violation::new("L1", text));
+                judge.report(InvariantViolation::new("L1", text));
             }
             None => {
                 let text = format!("not at rest: {}", self.why);
-                judge.report(Violation::new("L1", text));
+                judge.report(InvariantViolation::new("L1", text));
             }
         }
     }
 }
 
 /// Why everything is not at rest. What is quick to see comes first.
-fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> {
+fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Option<String> {
     let mut doors = Vec::new();
     for place in 0..cast.members.len() {
         match cast.door(place) {
@@ -171,8 +171,8 @@ fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> 
             None => return Some(format!("c{place} does not run")),
         }
     }
-    let leads = |door: &&&Arc<Door>| door.shared.claim.may_write(door.shared.clock.now());
-    let leaders: Vec<&Arc<Door>> = doors.iter().filter(leads).copied().collect();
+    let leads = |door: &&&Arc<ControllerView>| door.shared.claim.may_write(door.shared.clock.now());
+    let leaders: Vec<&Arc<ControllerView>> = doors.iter().filter(leads).copied().collect();
     let [leader] = leaders.as_slice() else {
         return Some(format!("{} processes lead", leaders.len()));
     };
@@ -182,7 +182,7 @@ fn unrest(cast: &Cast, scenario: &Scenario, server: &Insider) -> Option<String> 
 }
 
 /// A role that does not run.
-fn unwell(doors: &[&Arc<Door>]) -> Option<String> {
+fn unwell(doors: &[&Arc<ControllerView>]) -> Option<String> {
     doors.iter().enumerate().find_map(|(place, door)| {
         let mut roles = door.actors.report().into_iter();
         let unwell = roles.find(|one| one.state != RoleState::Running)?;
@@ -193,10 +193,11 @@ fn unwell(doors: &[&Arc<Door>]) -> Option<String> {
 /// A variant that has other counts than its least. A model without minimum whose policy keeps it from zero
 /// rests with one replica by tokens. By percentages each of its variants does, but for those that
 /// somebody has scaled to nothing, which stay there.
-fn uneven(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String> {
+fn uneven(leader: &ControllerView, scenario: &Scenario, server: &Insider) -> Option<String> {
     scenario.models.iter().find_map(|model| {
-        let counts = |variant: &Variant| counts(leader, (scenario.namespace, variant), server);
-        let counts: Vec<(&Variant, [Option<u32>; 4])> = model
+        let counts =
+            |variant: &ScenarioVariant| counts(leader, (scenario.namespace, variant), server);
+        let counts: Vec<(&ScenarioVariant, [Option<u32>; 4])> = model
             .variants
             .iter()
             .map(|variant| (variant, counts(variant)))
@@ -225,7 +226,11 @@ fn uneven(leader: &Door, scenario: &Scenario, server: &Insider) -> Option<String
 }
 
 /// The replicas of a variant as they are shown, stored, asked for and ready.
-fn counts(leader: &Door, of: (&str, &Variant), server: &Insider) -> [Option<u32>; 4] {
+fn counts(
+    leader: &ControllerView,
+    of: (&str, &ScenarioVariant),
+    server: &Insider,
+) -> [Option<u32>; 4] {
     let (namespace, variant) = of;
     let name = variant.name;
     let key = VariantKey::new(namespace, name);
@@ -248,7 +253,7 @@ fn counts(leader: &Door, of: (&str, &Variant), server: &Insider) -> [Option<u32>
 
 #[cfg(test)]
 mod tests {
-    use super::super::plot::BY_TOKENS;
+    use super::super::workload::BY_TOKENS;
     use super::*;
     use crate::sim::world::{ConfigMap, ModelFrame, scenario};
 

@@ -5,21 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::campaign::survive;
-use super::check::Violation;
-use super::plot::Plot;
-use super::schedule::Schedule;
+use super::check::InvariantViolation;
+use super::schedule::FaultSchedule;
 use super::trace::Keep;
+use super::workload::ChaosWorkload;
 
 /// The runs that there are for it.
 #[derive(Debug)]
-pub(super) struct Budget<'a> {
+pub(super) struct RunBudget<'a> {
     most: usize,
     played: usize,
     enough: &'a AtomicBool,
     is_cut: bool,
 }
 
-impl<'a> Budget<'a> {
+impl<'a> RunBudget<'a> {
     /// So many runs, and none from when `enough` is true.
     pub(super) fn new(most: usize, enough: &'a AtomicBool) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl<'a> Budget<'a> {
 #[derive(Debug)]
 pub(super) struct Reduced<F = Found> {
     /// The fewest faults that are known to be enough.
-    pub(super) smallest: Schedule,
+    pub(super) smallest: FaultSchedule,
     /// What the run with them broke, and when, if a run has shown that fewer are enough.
     pub(super) shown: Option<F>,
     /// Runs that were played.
@@ -55,36 +55,36 @@ pub(super) struct Reduced<F = Found> {
 }
 
 /// When a run broke what.
-pub(super) type Found = (Duration, Violation);
+pub(super) type Found = (Duration, InvariantViolation);
 
 /// Zeller's delta debugging: halves first, then ever smaller parts are left out, as long as the same
 /// is broken in the same way.
 pub(super) fn minimise(
-    plot: &Plot,
+    plot: &ChaosWorkload,
     seed: u64,
-    schedule: &Schedule,
-    (violation, at): (&Violation, Duration),
-    budget: Budget<'_>,
+    schedule: &FaultSchedule,
+    (violation, at): (&InvariantViolation, Duration),
+    budget: RunBudget<'_>,
 ) -> Reduced {
-    let breaks = |schedule: &Schedule| {
+    let breaks = |schedule: &FaultSchedule| {
         let outcome = survive(plot, seed, schedule, Keep::Tail);
         let found = outcome.violation;
         found.filter(|(_, found)| is_alike(found, violation))
     };
     // What has not happened by then is not to blame.
     let past = schedule.0.iter().filter(|strike| strike.at <= at);
-    let past = Schedule(past.cloned().collect());
+    let past = FaultSchedule(past.cloned().collect());
     reduce(past, budget, breaks)
 }
 
 /// Whether two violations are of one invariant in the same words, but for names and numbers: one invariant may be
 /// broken in several ways.
-fn is_alike(one: &Violation, other: &Violation) -> bool {
+fn is_alike(one: &InvariantViolation, other: &InvariantViolation) -> bool {
     let is_word = |word: &&str| {
         let is_of_names = |letter: char| letter.is_ascii_digit() || "/-_".contains(letter);
         !word.contains(is_of_names)
     };
-    let words = |of: &Violation| -> Vec<String> {
+    let words = |of: &InvariantViolation| -> Vec<String> {
         let words = of.text.split_whitespace().filter(is_word);
         words.map(str::to_owned).collect()
     };
@@ -92,17 +92,17 @@ fn is_alike(one: &Violation, other: &Violation) -> bool {
 }
 
 fn reduce<F>(
-    mut schedule: Schedule,
-    mut budget: Budget<'_>,
-    breaks: impl Fn(&Schedule) -> Option<F>,
+    mut schedule: FaultSchedule,
+    mut budget: RunBudget<'_>,
+    breaks: impl Fn(&FaultSchedule) -> Option<F>,
 ) -> Reduced<F> {
     let mut parts = 2;
     let mut shown = None;
     if !schedule.0.is_empty() && budget.take() {
-        shown = breaks(&Schedule::default());
+        shown = breaks(&FaultSchedule::default());
     }
     if shown.is_some() {
-        schedule = Schedule::default();
+        schedule = FaultSchedule::default();
     }
     'smaller: while schedule.0.len() > 1 {
         let ids = schedule.ids();
@@ -146,37 +146,37 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::sim::chaos::fault::{Edit, Fault};
+    use crate::sim::chaos::fault::{ChaosFault, Edit};
     use crate::sim::chaos::schedule::Strike;
 
-    fn schedule(length: usize) -> Schedule {
+    fn schedule(length: usize) -> FaultSchedule {
         let strike = |id| Strike {
             id,
             at: Duration::from_secs(1),
             lasts: Duration::from_secs(1),
-            fault: Fault::Settings(Edit::BadValue),
+            fault: ChaosFault::Settings(Edit::BadValue),
         };
-        Schedule((0..length).map(strike).collect())
+        FaultSchedule((0..length).map(strike).collect())
     }
 
     #[test]
     fn what_is_needed_is_kept_and_nothing_else() {
         let needed = [3, 40, 77];
         let runs = Cell::new(0);
-        let breaks = |schedule: &Schedule| {
+        let breaks = |schedule: &FaultSchedule| {
             runs.set(runs.get() + 1);
             let is_whole = needed.iter().all(|id| schedule.ids().contains(id));
             is_whole.then_some(schedule.0.len())
         };
         let enough = AtomicBool::new(false);
-        let whole = reduce(schedule(100), Budget::new(1_000, &enough), breaks);
+        let whole = reduce(schedule(100), RunBudget::new(1_000, &enough), breaks);
         assert_eq!(whole.smallest.ids(), needed);
         assert!(!whole.is_cut, "{whole:?}");
         assert_eq!(whole.shown, Some(3), "of the last run that broke it");
         assert_eq!(whole.played, runs.get());
         assert!(runs.get() < 200, "{}", runs.get());
-        let needs_one = |schedule: &Schedule| schedule.ids().contains(&3).then_some(());
-        let bounded = reduce(schedule(100), Budget::new(3, &enough), needs_one);
+        let needs_one = |schedule: &FaultSchedule| schedule.ids().contains(&3).then_some(());
+        let bounded = reduce(schedule(100), RunBudget::new(3, &enough), needs_one);
         assert!(bounded.smallest.0.len() < 100 && bounded.smallest.ids().contains(&3));
         assert_eq!((bounded.played, bounded.is_cut), (3, false));
     }
@@ -187,12 +187,12 @@ mod tests {
         // second leaves out the first half, of which nothing is needed.
         for (asked_in, shown) in [(1, 100), (2, 50)] {
             let (enough, runs) = (AtomicBool::new(false), Cell::new(0));
-            let breaks = |schedule: &Schedule| {
+            let breaks = |schedule: &FaultSchedule| {
                 runs.set(runs.get() + 1);
                 enough.store(runs.get() == asked_in, Ordering::Relaxed);
                 schedule.ids().contains(&77).then_some(())
             };
-            let cut = reduce(schedule(100), Budget::new(40, &enough), breaks);
+            let cut = reduce(schedule(100), RunBudget::new(40, &enough), breaks);
             assert_eq!(
                 (runs.get(), cut.played, cut.is_cut),
                 (asked_in, asked_in, true)
@@ -201,16 +201,16 @@ mod tests {
             assert_eq!(cut.shown.is_some(), shown < 100);
         }
         let enough = AtomicBool::new(true);
-        let none = reduce(schedule(100), Budget::new(40, &enough), |_| Some(()));
+        let none = reduce(schedule(100), RunBudget::new(40, &enough), |_| Some(()));
         assert_eq!((none.played, none.is_cut, none.shown), (0, true, None));
         // Nothing is left to be done, so nothing was cut short.
-        let done = reduce(schedule(0), Budget::new(40, &enough), |_| Some(()));
+        let done = reduce(schedule(0), RunBudget::new(40, &enough), |_| Some(()));
         assert!(!done.is_cut, "{done:?}");
     }
 
     #[test]
     fn one_invariant_may_be_broken_in_several_ways() {
-        let of = |invariant, text: &str| Violation::new(invariant, text);
+        let of = |invariant, text: &str| InvariantViolation::new(invariant, text);
         let one = of(
             "E6",
             "c0: llm-d/a is shown with another count than is stored",

@@ -1,51 +1,53 @@
 //! Chaos in virtual time: the whole controller lives through every fault that there is a name for,
 //! drawn from a seed, while a judge looks whether anything happens that must not.
 
+mod active_faults;
+mod api_server_proxy;
 mod campaign;
-mod cast;
 mod check;
+mod checker;
 mod chronicle;
 mod conditions;
 mod dice;
-mod everywhere;
+mod exhaustive;
 mod fault;
 mod fleet;
-mod ills;
 mod injector;
-mod judge;
-mod lens;
-mod life;
-mod line;
 mod liveness;
 mod minimise;
 mod outcome;
-mod plot;
 mod point;
+mod process_checker;
+mod process_manager;
+mod process_state;
+mod prometheus_proxy;
+mod quiescence;
 mod report;
-mod rest;
 mod run;
+mod scale_to_zero;
 mod schedule;
-mod seat;
 mod skew;
-mod sleep;
 mod stream;
 mod surroundings;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod watches;
+mod workload;
 
 pub use campaign::{Done, End, Hunt, Summary, campaign, hunt, survive};
-pub use check::Violation;
-pub use everywhere::{Broken, Course, Points, Scene, Walked, disturbed, everywhere};
-pub use fault::{Class, Fault, Process};
-pub use judge::Counts;
-pub use outcome::{Outcome, Spot, Tally};
-pub use plot::{PLOTS, Plot, Probe, plot};
+pub use check::InvariantViolation;
+pub use checker::Counts;
+pub use exhaustive::{
+    BrokenInvariant, Course, ExhaustiveScenario, Points, Walked, disturbed, exhaustive,
+};
+pub use fault::{ChaosFault, Class, ProcessFault};
+pub use outcome::{FaultTally, RunOutcome, Spot};
 pub use point::{NoPoint, Point};
-pub use report::{Played, Report};
-pub use rest::Rest;
+pub use quiescence::Quiescence;
+pub use report::{FailureReport, Played};
 pub use run::play;
-pub use schedule::{Schedule, Strike};
-pub use sleep::Sleeper;
+pub use scale_to_zero::ScaleToZeroModel;
+pub use schedule::{FaultSchedule, Strike};
 pub use trace::{Keep, TAIL};
+pub use workload::{ChaosWorkload, PLOTS, Probe, plot};

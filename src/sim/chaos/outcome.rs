@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::check::Violation;
+use super::check::InvariantViolation;
+use super::checker::Counts;
 use super::fault::Class;
-use super::judge::Counts;
-use super::rest::Rest;
+use super::quiescence::Quiescence;
 
 /// How often faults of one kind happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FaultTally {
     /// How many were injected.
     pub injected: u64,
     /// How many of them hit something.
@@ -30,9 +30,9 @@ pub struct Spot {
 
 /// What came of a run.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The first thing that must not be, and when.
-    pub violation: Option<(Duration, Violation)>,
+    pub violation: Option<(Duration, InvariantViolation)>,
     /// Of all that happened, in its order.
     pub hash: u64,
     /// Lines of the trace.
@@ -44,7 +44,7 @@ pub struct Outcome {
     /// How long after the last fault everything stood still, where it did.
     pub settled: Option<Duration>,
     /// Faults by class and kind.
-    pub tally: BTreeMap<(Class, String), Tally>,
+    pub tally: BTreeMap<(Class, String), FaultTally>,
     /// How often a role met a message while faults of a kind were in force.
     pub coverage: BTreeMap<Spot, u64>,
     /// Writes and plans.
@@ -52,12 +52,12 @@ pub struct Outcome {
     /// Whether the probe of the plot has struck.
     pub struck: bool,
     /// What there was in the end, where no invariant was broken.
-    pub rest: Rest,
+    pub rest: Quiescence,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Of a run of which nothing but this is known.
-    pub(super) fn broken(violation: Violation) -> Self {
+    pub(super) fn broken(violation: InvariantViolation) -> Self {
         Self {
             violation: Some((Duration::ZERO, violation)),
             ..Self::new()
@@ -76,7 +76,7 @@ impl Outcome {
             coverage: BTreeMap::new(),
             counts: Counts::default(),
             struck: false,
-            rest: Rest::default(),
+            rest: Quiescence::default(),
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::everywhere::Scene;
-use super::fault::Process;
-use super::plot::Probe;
+use super::exhaustive::ExhaustiveScenario;
+use super::fault::ProcessFault;
+use super::workload::Probe;
 use crate::kit::{KillAt, Role};
 
 /// The ways in which a process ends at a write, with their names.
-const WRITES: [(&str, Process); 3] = [
-    ("before-write", Process::BeforeWrite),
-    ("during-write", Process::DuringWrite),
-    ("after-write", Process::AfterWrite),
+const WRITES: [(&str, ProcessFault); 3] = [
+    ("before-write", ProcessFault::BeforeWrite),
+    ("during-write", ProcessFault::DuringWrite),
+    ("after-write", ProcessFault::AfterWrite),
 ];
 
 /// What is ended, when, and in which scene. As text it is `SCENE/before/NUMBER/ROLE`, with `after` likewise,
@@ -20,7 +20,7 @@ const WRITES: [(&str, Process); 3] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
     /// Where.
-    pub scene: Scene,
+    pub scene: ExhaustiveScenario,
     /// What and when.
     pub probe: Probe,
 }
@@ -55,7 +55,7 @@ impl FromStr for Point {
         let mut parts = text.splitn(4, '/');
         let mut part = || parts.next().ok_or(NoPoint);
         let (scene, when, number) = (part()?, part()?, part()?);
-        let mut scenes = Scene::ALL.into_iter();
+        let mut scenes = ExhaustiveScenario::ALL.into_iter();
         let scene = scenes.find(|known| format!("{known:?}") == scene);
         let number: u64 = number.parse().map_err(|_parse| NoPoint)?;
         // The first is 1.
@@ -86,12 +86,12 @@ mod tests {
         for (text, scene, probe) in [
             (
                 "Pair/before/7/collector",
-                Scene::Pair,
+                ExhaustiveScenario::Pair,
                 Probe::Role(Role::Collector, KillAt::Before(7)),
             ),
             (
                 variant,
-                Scene::Zero,
+                ExhaustiveScenario::Zero,
                 Probe::Role(
                     "variant/llm-d/qwen3-8b-fp8".parse().unwrap(),
                     KillAt::After(40),
@@ -99,18 +99,18 @@ mod tests {
             ),
             (
                 "Percentages/during-write/12",
-                Scene::Percentages,
-                Probe::Write(12, Process::DuringWrite),
+                ExhaustiveScenario::Percentages,
+                Probe::Write(12, ProcessFault::DuringWrite),
             ),
             (
                 "Tokens/before-write/1",
-                Scene::Tokens,
-                Probe::Write(1, Process::BeforeWrite),
+                ExhaustiveScenario::Tokens,
+                Probe::Write(1, ProcessFault::BeforeWrite),
             ),
             (
                 "Tokens/after-write/1",
-                Scene::Tokens,
-                Probe::Write(1, Process::AfterWrite),
+                ExhaustiveScenario::Tokens,
+                Probe::Write(1, ProcessFault::AfterWrite),
             ),
         ] {
             let point = Point { scene, probe };

@@ -4,35 +4,35 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::check::Violation;
-use super::minimise::{Budget, Reduced, minimise};
-use super::outcome::Outcome;
-use super::plot::Plot;
-use super::schedule::Schedule;
+use super::check::InvariantViolation;
+use super::minimise::{Reduced, RunBudget, minimise};
+use super::outcome::RunOutcome;
+use super::schedule::FaultSchedule;
+use super::workload::ChaosWorkload;
 
 /// A run that is over, with what was played.
 #[derive(Debug, Clone, Copy)]
 pub struct Played<'a> {
     /// The world, with the defect that is planted in it, where one is.
-    pub plot: &'a Plot,
+    pub plot: &'a ChaosWorkload,
     /// The seed.
     pub seed: u64,
     /// The faults.
-    pub schedule: &'a Schedule,
+    pub schedule: &'a FaultSchedule,
     /// What came of it.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a RunOutcome,
 }
 
 /// What somebody needs who looks into a failure.
 #[derive(Debug)]
-pub struct Report<'a> {
+pub struct FailureReport<'a> {
     played: Played<'a>,
     commit: &'a str,
     at: Duration,
-    violation: &'a Violation,
+    violation: &'a InvariantViolation,
 }
 
-impl<'a> Report<'a> {
+impl<'a> FailureReport<'a> {
     /// The report of a run, if it broke an invariant.
     pub fn of(played: Played<'a>, commit: &'a str) -> Option<Self> {
         let (at, violation) = played.outcome.violation.as_ref()?;
@@ -52,7 +52,7 @@ impl<'a> Report<'a> {
             schedule,
             ..
         } = self.played;
-        let budget = Budget::new(runs, enough);
+        let budget = RunBudget::new(runs, enough);
         Smaller {
             of: schedule.0.len(),
             runs,
@@ -72,7 +72,7 @@ impl<'a> Report<'a> {
     }
 }
 
-impl fmt::Display for Report<'_> {
+impl fmt::Display for FailureReport<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Played {
             plot,
@@ -109,7 +109,7 @@ pub struct Smaller {
 
 impl Smaller {
     /// The faults.
-    pub fn smallest(&self) -> &Schedule {
+    pub fn smallest(&self) -> &FaultSchedule {
         &self.reduced.smallest
     }
 

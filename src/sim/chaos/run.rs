@@ -7,25 +7,25 @@ use futures::future::select;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::cast::{Cast, Member, Stage};
 use super::check::holdings::left;
+use super::checker::Checker;
 use super::chronicle::Chronicle;
-use super::fault::{Actor, Fault, Load};
+use super::fault::{ChaosFault, RoleFault, WorkloadFaultKind};
 use super::fleet::Fleet;
 use super::injector::Injector;
-use super::judge::Judge;
 use super::liveness::{self, is_limited, wanting};
-use super::outcome::{Outcome, Spot};
-use super::plot::Plot;
-use super::rest::Rest;
-use super::schedule::{Schedule, Strike};
-use super::sleep::Use;
+use super::outcome::{RunOutcome, Spot};
+use super::process_manager::{Process, ProcessManager, ProcessSetting};
+use super::quiescence::Quiescence;
+use super::scale_to_zero::Use;
+use super::schedule::{FaultSchedule, Strike};
 use super::trace::{Keep, Trace};
+use super::workload::ChaosWorkload;
 use crate::env::SeedTree;
 use crate::policy::key::VariantKey;
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::Insider;
-use crate::sim::world::{Doors, Scenario, World, WorldError};
+use crate::sim::world::{PodListeners, Scenario, World, WorldError};
 
 mod strikes;
 
@@ -39,11 +39,11 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// When there is no world.
 pub fn play(
-    plot: &Plot,
+    plot: &ChaosWorkload,
     seed: u64,
-    schedule: &Schedule,
+    schedule: &FaultSchedule,
     keep: Keep,
-) -> Result<Outcome, WorldError> {
+) -> Result<RunOutcome, WorldError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -64,15 +64,15 @@ pub fn play(
 }
 
 struct Run<'a> {
-    plot: &'a Plot,
-    schedule: &'a Schedule,
+    plot: &'a ChaosWorkload,
+    schedule: &'a FaultSchedule,
     /// The plot's, with a last visit.
     scenario: Scenario,
     /// When everything is put back, and nobody asks for anything any more.
     quiet_from: Duration,
     world: World,
-    cast: Cast,
-    judge: Judge,
+    cast: ProcessManager,
+    judge: Checker,
     trace: Trace,
     insider: Insider,
     injector: Injector,
@@ -81,24 +81,24 @@ struct Run<'a> {
     /// Faults in force.
     active: Vec<Strike>,
     next: usize,
-    outcome: Outcome,
+    outcome: RunOutcome,
 }
 
 impl<'a> Run<'a> {
     async fn begin(
-        plot: &'a Plot,
+        plot: &'a ChaosWorkload,
         seed: u64,
-        schedule: &'a Schedule,
+        schedule: &'a FaultSchedule,
         keep: Keep,
     ) -> Result<Self, WorldError> {
-        let doors = Doors::default();
+        let doors = PodListeners::default();
         let (scenario, quiet_from) = plot.visited(schedule);
         let world = World::staffed(&scenario, seed, DATE, doors.clone()).await?;
         let trace = Trace::new(world.clock.clone(), keep);
         let insider = Insider::new(world.server.clone(), "somebody");
         let ended = Arc::new(Notify::new());
         let (clock, over) = (world.clock.clone(), Arc::clone(&ended));
-        let judge = Judge::new(clock, insider.clone(), trace.clone(), over);
+        let judge = Checker::new(clock, insider.clone(), trace.clone(), over);
         judge.furnish(Fleet::of(&plot.scenario), plot.instance);
         if let Some(sleeper) = &plot.sleeper {
             judge.watch(sleeper.clone());
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
             main: plot.main.clone(),
         };
         injector.settle(plot.more_pools).await?;
-        let stage = Stage {
+        let stage = ProcessSetting {
             clock: world.clock.clone(),
             server: world.server.clone(),
             insider: insider.clone(),
@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
             schedule,
             scenario,
             quiet_from,
-            cast: Cast::new(stage, plot.controllers),
+            cast: ProcessManager::new(stage, plot.controllers),
             world,
             judge,
             trace,
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
             chronicle: Chronicle::default(),
             active: Vec::new(),
             next: 0,
-            outcome: Outcome::new(),
+            outcome: RunOutcome::new(),
         })
     }
 
@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
         self.world.clock.now().monotonic
     }
 
-    async fn play(mut self) -> Result<Outcome, WorldError> {
+    async fn play(mut self) -> Result<RunOutcome, WorldError> {
         let quiet_from = self.quiet_from;
         let ends = quiet_from + self.plot.lasts.saturating_sub(self.plot.faults_until);
         let mut second = Duration::ZERO;
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         Ok(self.close().await)
     }
 
-    async fn close(mut self) -> Outcome {
+    async fn close(mut self) -> RunOutcome {
         self.outcome.lasted = self.now();
         // What comes after it tells nothing of it.
         let tail = self.judge.found().map(|_violation| self.trace.take());
@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
         }
         self.outcome.struck = self.cast.has_struck();
         if self.judge.found().is_none() {
-            self.outcome.rest = Rest::of(&self.cast, &self.insider);
+            self.outcome.rest = Quiescence::of(&self.cast, &self.insider);
             self.cast.end().await;
         } else {
             self.cast.halt();
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
     }
 
     async fn second(&mut self, now: Duration) {
-        let is_free = |member: &Member| member.ills.api().is_empty();
+        let is_free = |member: &Process| member.ills.api().is_empty();
         self.cast.probe(now);
         self.chronicle.look(&self.insider, &self.trace);
         if let Some(used) = self.used(now) {
@@ -308,14 +308,17 @@ impl<'a> Run<'a> {
     async fn strike_again(&mut self) {
         for strike in &self.active {
             match &strike.fault {
-                Fault::Actor(place, Actor::Storm(role)) => {
+                ChaosFault::Actor(place, RoleFault::Storm(role)) => {
                     if let Some(door) = self.cast.door(*place) {
                         door.actors.kill(role);
                     }
                 }
-                Fault::Workload(number, Load::Flapping) => {
+                ChaosFault::Workload(number, WorkloadFaultKind::Flapping) => {
                     // Whether it hits was counted at its beginning.
-                    let _hit = self.injector.burden(*number, Load::Flapping).await;
+                    let _hit = self
+                        .injector
+                        .burden(*number, WorkloadFaultKind::Flapping)
+                        .await;
                 }
                 _ => {}
             }
@@ -361,7 +364,7 @@ impl<'a> Run<'a> {
         let over = |strike: &mut Strike| is_over(strike);
         let ended: Vec<Strike> = self.active.extract_if(.., over).collect();
         for strike in ended {
-            self.heal(&strike).await;
+            self.clear(&strike).await;
         }
     }
 }

@@ -4,7 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use super::dice::Dice;
-use super::fault::{Actor, Api, Class, Edit, Fault, LEADER, Load, Object, Process, Prom};
+use super::fault::{
+    Api, ChaosFault, Class, Edit, LEADER, ObjectFault, ProcessFault, Prom, RoleFault,
+    WorkloadFaultKind,
+};
 use crate::env::SeedTree;
 use crate::kit::{Role, WatchedKind};
 use crate::policy::key::VariantKey;
@@ -22,12 +25,12 @@ pub struct Strike {
     /// How long it lasts, or how long it takes until what it broke is put back.
     pub lasts: Duration,
     /// What it is.
-    pub fault: Fault,
+    pub fault: ChaosFault,
 }
 
 /// Faults in the order of their times.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Schedule(pub Vec<Strike>);
+pub struct FaultSchedule(pub Vec<Strike>);
 
 /// What there is to be broken.
 #[derive(Debug, Clone)]
@@ -50,7 +53,7 @@ pub struct Terrain {
     pub rates: Vec<(Class, Duration)>,
 }
 
-impl Schedule {
+impl FaultSchedule {
     /// Draws a schedule.
     pub fn draw(seed: u64, terrain: &Terrain) -> Self {
         let tree = SeedTree::new(seed);
@@ -66,24 +69,24 @@ impl Schedule {
                 let (fault, longest) = draw(*class, terrain, &mut dice);
                 let (shortest, longest) = match fault {
                     // Long enough to spend a budget.
-                    Fault::Actor(_, Actor::Storm(_)) => (SECOND * 30, MINUTE * 3),
+                    ChaosFault::Actor(_, RoleFault::Storm(_)) => (SECOND * 30, MINUTE * 3),
                     // Long enough for a change that the others are not told of, and for another one to lead
                     // after a write.
-                    Fault::Controller(_, Process::Handover) | Fault::Api(_, Api::Lapse) => {
-                        (MINUTE, longest)
-                    }
+                    ChaosFault::Controller(_, ProcessFault::Handover)
+                    | ChaosFault::Api(_, Api::Lapse) => (MINUTE, longest),
                     // Long enough for several ends at writes.
-                    Fault::Controller(_, Process::EveryWrite) => (MINUTE * 2, MINUTE * 8),
+                    ChaosFault::Controller(_, ProcessFault::EveryWrite) => (MINUTE * 2, MINUTE * 8),
                     // Long enough for decisions of both versions.
-                    Fault::Controller(_, Process::Rollout) => (SECOND * 45, longest),
+                    ChaosFault::Controller(_, ProcessFault::Rollout) => (SECOND * 45, longest),
                     // Long enough for a decision.
-                    Fault::Object(..) => (SECOND * 10, longest),
+                    ChaosFault::Object(..) => (SECOND * 10, longest),
                     // Long enough for several changes of one object, and for somebody to want a place.
-                    Fault::Api(_, Api::Coalesced(_)) | Fault::Workload(_, Load::Shortage) => {
-                        (MINUTE * 2, longest)
-                    }
+                    ChaosFault::Api(_, Api::Coalesced(_))
+                    | ChaosFault::Workload(_, WorkloadFaultKind::Shortage) => (MINUTE * 2, longest),
                     // Long enough for a start in ten times its time.
-                    Fault::Workload(_, Load::SlowStart) => (MINUTE * 12, MINUTE * 22),
+                    ChaosFault::Workload(_, WorkloadFaultKind::SlowStart) => {
+                        (MINUTE * 12, MINUTE * 22)
+                    }
                     _ => (SECOND, longest),
                 };
                 let lasts = dice
@@ -117,7 +120,7 @@ impl Schedule {
 
     /// With one more fault.
     #[must_use]
-    pub fn with(mut self, at: Duration, lasts: Duration, fault: Fault) -> Self {
+    pub fn with(mut self, at: Duration, lasts: Duration, fault: ChaosFault) -> Self {
         self.0.push(Strike {
             id: 0,
             at,
@@ -147,7 +150,7 @@ impl Schedule {
 }
 
 /// A line for each fault.
-impl fmt::Display for Schedule {
+impl fmt::Display for FaultSchedule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()
@@ -169,7 +172,7 @@ impl fmt::Display for Strike {
 }
 
 /// A fault, and how long it may last.
-fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
+fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Duration) {
     let controller = match dice.place(terrain.controllers) {
         _ if dice.chance(40) => LEADER,
         place => place,
@@ -178,29 +181,29 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (Fault, Duration) {
     match class {
         Class::ApiServer => match api(dice) {
             // Nobody else has a lease to lose.
-            fault @ Api::Lapse => (Fault::Api(LEADER, fault), MINUTE * 4),
-            fault => (Fault::Api(controller, fault), MINUTE * 4),
+            fault @ Api::Lapse => (ChaosFault::Api(LEADER, fault), MINUTE * 4),
+            fault => (ChaosFault::Api(controller, fault), MINUTE * 4),
         },
         Class::Prometheus => {
             let fault = prometheus(dice);
-            (Fault::Prometheus(controller, fault), MINUTE * 9)
+            (ChaosFault::Prometheus(controller, fault), MINUTE * 9)
         }
         Class::Actors => match actor(terrain, dice) {
             // Nobody else has a plan to hand over or to show, and more than one thing to do comes seldom.
-            fault @ Actor::Torn(Role::Optimizer | Role::Emitter, _) => {
-                (Fault::Actor(LEADER, fault), MINUTE * 10)
+            fault @ RoleFault::Torn(Role::Optimizer | Role::Emitter, _) => {
+                (ChaosFault::Actor(LEADER, fault), MINUTE * 10)
             }
-            fault @ Actor::Torn(..) => (Fault::Actor(controller, fault), MINUTE * 10),
-            fault => (Fault::Actor(controller, fault), MINUTE),
+            fault @ RoleFault::Torn(..) => (ChaosFault::Actor(controller, fault), MINUTE * 10),
+            fault => (ChaosFault::Actor(controller, fault), MINUTE),
         },
         Class::Controllers => match process(dice) {
             // Nobody else has anything to hand over.
-            how @ Process::Handover => (Fault::Controller(LEADER, how), MINUTE * 3),
-            how => (Fault::Controller(controller, how), MINUTE * 3),
+            how @ ProcessFault::Handover => (ChaosFault::Controller(LEADER, how), MINUTE * 3),
+            how => (ChaosFault::Controller(controller, how), MINUTE * 3),
         },
-        Class::Objects => (Fault::Object(variant, object(dice)), MINUTE * 5),
-        Class::Settings => (Fault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
-        Class::Workloads => (Fault::Workload(variant, load(dice)), MINUTE * 6),
+        Class::Objects => (ChaosFault::Object(variant, object(dice)), MINUTE * 5),
+        Class::Settings => (ChaosFault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
+        Class::Workloads => (ChaosFault::Workload(variant, load(dice)), MINUTE * 6),
     }
 }
 
@@ -218,7 +221,7 @@ fn aftershock(until: Duration, dice: &mut Dice) -> Strike {
         id: 0,
         at: until + dice.time(SECOND, MINUTE * 2),
         lasts: dice.time(MINUTE * 6, MINUTE * 12),
-        fault: Fault::Api(LEADER, how),
+        fault: ChaosFault::Api(LEADER, how),
     }
 }
 
@@ -322,7 +325,7 @@ const PIPELINE: [Role; 9] = [
     Role::Variants,
 ];
 
-fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
+fn actor(terrain: &Terrain, dice: &mut Dice) -> RoleFault {
     let mut roles = roles(&terrain.variants);
     roles.extend(terrain.also.iter().cloned());
     let mut role = || {
@@ -335,20 +338,20 @@ fn actor(terrain: &Terrain, dice: &mut Dice) -> Actor {
     };
     let (one, two, three) = (role(), role(), role());
     match dice.below(13) {
-        0..=2 => Actor::Kill(one),
-        3 | 4 => Actor::Before(one),
-        5 | 6 => Actor::After(one),
-        7 => Actor::Panic(one),
-        8 => Actor::Hang(one),
-        9 => Actor::Abort(one),
-        10 => Actor::Several(vec![one, two, three]),
+        0..=2 => RoleFault::Kill(one),
+        3 | 4 => RoleFault::Before(one),
+        5 | 6 => RoleFault::After(one),
+        7 => RoleFault::Panic(one),
+        8 => RoleFault::Hang(one),
+        9 => RoleFault::Abort(one),
+        10 => RoleFault::Several(vec![one, two, three]),
         11 => machine(terrain, dice),
-        _ => Actor::Storm(one),
+        _ => RoleFault::Storm(one),
     }
 }
 
 /// A role that decides first and then does one thing after another, and how many of them it gets done.
-fn machine(terrain: &Terrain, dice: &mut Dice) -> Actor {
+fn machine(terrain: &Terrain, dice: &mut Dice) -> RoleFault {
     let mut machines = vec![Role::Config, Role::Emitter, Role::Optimizer];
     let variants = terrain.variants.iter().cloned().map(Role::Variant);
     machines.extend(dice.pick(&variants.collect::<Vec<_>>()).cloned());
@@ -360,42 +363,42 @@ fn machine(terrain: &Terrain, dice: &mut Dice) -> Actor {
         _ => 2,
     };
     let done = usize::try_from(done).unwrap_or(1);
-    Actor::Torn(role, done)
+    RoleFault::Torn(role, done)
 }
 
-fn process(dice: &mut Dice) -> Process {
+fn process(dice: &mut Dice) -> ProcessFault {
     match dice.below(10) {
-        0 => Process::Crash,
-        1 => Process::Restart,
-        2 | 3 => Process::Pause,
-        4 => Process::BeforeWrite,
-        5 => Process::DuringWrite,
-        6 => Process::AfterWrite,
-        7 => Process::Rollout,
-        8 => Process::EveryWrite,
-        _ => Process::Handover,
+        0 => ProcessFault::Crash,
+        1 => ProcessFault::Restart,
+        2 | 3 => ProcessFault::Pause,
+        4 => ProcessFault::BeforeWrite,
+        5 => ProcessFault::DuringWrite,
+        6 => ProcessFault::AfterWrite,
+        7 => ProcessFault::Rollout,
+        8 => ProcessFault::EveryWrite,
+        _ => ProcessFault::Handover,
     }
 }
 
-fn object(dice: &mut Dice) -> Object {
+fn object(dice: &mut Dice) -> ObjectFault {
     let small = match u32::try_from(dice.below(7)) {
         Ok(small) if dice.chance(75) => small,
         _ => 0,
     };
     let least = if dice.chance(50) { 1 } else { small % 3 + 2 };
     match dice.below(18) {
-        0 | 1 => Object::TargetReplaced,
-        2 | 3 => Object::ScaledTo(small),
-        4 => Object::SecondScaler,
-        5 => Object::MinAboveMax,
-        6 | 7 => Object::Bounds(least, least.max(small % 3)),
-        8 => Object::Malformed(u8::try_from(dice.below(256)).unwrap_or_default()),
-        9 | 10 => Object::Removed,
-        11 => Object::Renamed,
-        12 => Object::Moved,
-        13 => Object::Relabelled,
-        14 => Object::Contested,
-        16 => Object::Midway,
+        0 | 1 => ObjectFault::TargetReplaced,
+        2 | 3 => ObjectFault::ScaledTo(small),
+        4 => ObjectFault::SecondScaler,
+        5 => ObjectFault::MinAboveMax,
+        6 | 7 => ObjectFault::Bounds(least, least.max(small % 3)),
+        8 => ObjectFault::Malformed(u8::try_from(dice.below(256)).unwrap_or_default()),
+        9 | 10 => ObjectFault::Removed,
+        11 => ObjectFault::Renamed,
+        12 => ObjectFault::Moved,
+        13 => ObjectFault::Relabelled,
+        14 => ObjectFault::Contested,
+        16 => ObjectFault::Midway,
         15 if dice.chance(CROWDED) => {
             let crowds = if dice.chance(LARGE) {
                 &LARGE_CROWDS
@@ -403,9 +406,9 @@ fn object(dice: &mut Dice) -> Object {
                 &CROWDS
             };
             let many = dice.pick(crowds).copied();
-            many.map_or(Object::Unseen, Object::Crowd)
+            many.map_or(ObjectFault::Unseen, ObjectFault::Crowd)
         }
-        _ => Object::Unseen,
+        _ => ObjectFault::Unseen,
     }
 }
 
@@ -439,15 +442,15 @@ fn edit(sleeps: bool, dice: &mut Dice) -> Edit {
 /// Numbers from which edits are drawn.
 const NUMBERS: u64 = 1_000_000_000;
 
-fn load(dice: &mut Dice) -> Load {
+fn load(dice: &mut Dice) -> WorkloadFaultKind {
     let pods = dice.place(3) + 1;
     match dice.below(8) {
-        0 | 1 => Load::Crash(pods),
-        2 => Load::Evict(pods),
-        3 => Load::NodeLost,
-        4 => Load::NeverReady,
-        5 => Load::SlowStart,
-        6 => Load::Flapping,
-        _ => Load::Shortage,
+        0 | 1 => WorkloadFaultKind::Crash(pods),
+        2 => WorkloadFaultKind::Evict(pods),
+        3 => WorkloadFaultKind::NodeLost,
+        4 => WorkloadFaultKind::NeverReady,
+        5 => WorkloadFaultKind::SlowStart,
+        6 => WorkloadFaultKind::Flapping,
+        _ => WorkloadFaultKind::Shortage,
     }
 }

@@ -10,15 +10,15 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
 use serde_json::Value;
 
+use super::api_server_proxy::{ApiServerProxy, Never};
 use super::fault::Api;
-use super::line::{Line, Never};
 use super::watches::Open;
 use crate::sim::apiserver::Wire;
 
 /// A watch that nobody hears of again once it has fallen silent.
 struct Ailing {
     body: Wire,
-    line: Line,
+    line: ApiServerProxy,
     /// What it watches.
     kind: String,
     ready: VecDeque<Bytes>,
@@ -31,7 +31,7 @@ struct Ailing {
 }
 
 /// The body of a watch as it arrives.
-pub(super) fn ailing(body: Wire, line: Line, open: Open) -> Wire {
+pub(super) fn ailing(body: Wire, line: ApiServerProxy, open: Open) -> Wire {
     let faults = line.ills.api();
     // A server that stands still tells nothing.
     let mut older = faults.iter().filter_map(|(id, fault, _)| match fault {

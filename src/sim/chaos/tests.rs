@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::fault::{Actor, Api, LEADER, Load, Object, Prom};
+use super::fault::{Api, LEADER, ObjectFault, Prom, RoleFault, WorkloadFaultKind};
 use super::*;
 use crate::env::{Mutation, SeedTree};
 use crate::kit::{KillAt, Role, WatchedKind};
 use crate::sim::world::Replica;
 
 /// Plays a seed, and fails with everything that is known.
-fn held(plot: &Plot, seed: u64) -> Outcome {
+fn held(plot: &ChaosWorkload, seed: u64) -> RunOutcome {
     let outcome = survive(plot, seed, &plot.schedule(seed), Keep::Tail);
     if let Some((at, violation)) = &outcome.violation {
         let lines = outcome.lines.join("\n");
@@ -87,7 +87,10 @@ fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
 #[test]
 fn kill_once_everywhere() {
     let variants = plot("probe", 1).unwrap().variants();
-    let usual = Scene::Percentages.play(None, Keep::Tail).unwrap().rest;
+    let usual = ExhaustiveScenario::Percentages
+        .play(None, Keep::Tail)
+        .unwrap()
+        .rest;
     for (place, role) in schedule::roles(&variants).into_iter().enumerate() {
         let moment = if place % 2 == 1 {
             KillAt::Before(1)
@@ -95,20 +98,22 @@ fn kill_once_everywhere() {
             KillAt::After(2)
         };
         let probe = Probe::Role(role.clone(), moment);
-        let outcome = Scene::Percentages.play(Some(probe), Keep::Tail).unwrap();
+        let outcome = ExhaustiveScenario::Percentages
+            .play(Some(probe), Keep::Tail)
+            .unwrap();
         let lines = outcome.lines.join("\n");
-        let wrong = everywhere::wrong(&outcome, &usual);
+        let wrong = exhaustive::wrong(&outcome, &usual);
         assert_eq!(wrong, None, "{role} {moment:?}\n{lines}");
         assert!(outcome.struck, "{role} has no {moment:?}");
     }
 }
 
 /// Plays faults at fixed times, each for 70 seconds, until everything is at rest.
-fn lives_through(faults: &[(u64, Fault)]) -> Outcome {
+fn lives_through(faults: &[(u64, ChaosFault)]) -> RunOutcome {
     goes_on(&plot("probe", 1).unwrap(), faults)
 }
 
-fn goes_on(plot: &Plot, faults: &[(u64, Fault)]) -> Outcome {
+fn goes_on(plot: &ChaosWorkload, faults: &[(u64, ChaosFault)]) -> RunOutcome {
     let strikes = faults
         .iter()
         .enumerate()
@@ -118,7 +123,7 @@ fn goes_on(plot: &Plot, faults: &[(u64, Fault)]) -> Outcome {
             lasts: Duration::from_secs(70),
             fault: fault.clone(),
         });
-    let schedule = Schedule(strikes.collect());
+    let schedule = FaultSchedule(strikes.collect());
     let outcome = survive(plot, 1, &schedule, Keep::Tail);
     let lines = outcome.lines.join("\n");
     assert_eq!(outcome.violation, None, "{lines}");
@@ -140,9 +145,9 @@ fn whoever_is_never_answered_leads_on() {
         id: 0,
         at: Duration::from_secs(100),
         lasts: Duration::from_mins(6),
-        fault: Fault::Api(LEADER, Api::Lost),
+        fault: ChaosFault::Api(LEADER, Api::Lost),
     };
-    let outcome = survive(&plot, 1, &Schedule(vec![lost]), Keep::Tail);
+    let outcome = survive(&plot, 1, &FaultSchedule(vec![lost]), Keep::Tail);
     assert_eq!(outcome.violation, None, "{}", outcome.lines.join("\n"));
 }
 
@@ -151,7 +156,7 @@ fn whoever_is_never_answered_leads_on() {
 #[test]
 fn a_watcher_that_stands_still_is_started_again() {
     for kind in [WatchedKind::Pod, WatchedKind::Deployment] {
-        let hang = Fault::Actor(0, Actor::Hang(Role::Watcher(kind)));
+        let hang = ChaosFault::Actor(0, RoleFault::Hang(Role::Watcher(kind)));
         lives_through(&[(100, hang)]);
     }
 }
@@ -159,9 +164,10 @@ fn a_watcher_that_stands_still_is_started_again() {
 /// What worlds are made of: each of the kinds comes in some seeds and not in others.
 #[test]
 fn worlds_differ_by_their_seeds() {
-    let worlds: Vec<Plot> = (1..=60).map(|seed| plot("storm", seed).unwrap()).collect();
-    let count = |is: &dyn Fn(&Plot) -> bool| worlds.iter().filter(|world| is(world)).count();
-    let has = |world: &Plot, is: fn(Replica) -> bool| {
+    let worlds: Vec<ChaosWorkload> = (1..=60).map(|seed| plot("storm", seed).unwrap()).collect();
+    let count =
+        |is: &dyn Fn(&ChaosWorkload) -> bool| worlds.iter().filter(|world| is(world)).count();
+    let has = |world: &ChaosWorkload, is: fn(Replica) -> bool| {
         let mut variants = world
             .scenario
             .models
@@ -191,10 +197,10 @@ fn groups_come_back() {
         gpus: 1,
     };
     let faults = [
-        (100, Fault::Workload(0, Load::Crash(1))),
-        (180, Fault::Workload(0, Load::Evict(1))),
-        (260, Fault::Object(0, Object::ScaledTo(0))),
-        (340, Fault::Object(0, Object::TargetReplaced)),
+        (100, ChaosFault::Workload(0, WorkloadFaultKind::Crash(1))),
+        (180, ChaosFault::Workload(0, WorkloadFaultKind::Evict(1))),
+        (260, ChaosFault::Object(0, ObjectFault::ScaledTo(0))),
+        (340, ChaosFault::Object(0, ObjectFault::TargetReplaced)),
     ];
     goes_on(&plot, &faults);
 }
@@ -202,7 +208,7 @@ fn groups_come_back() {
 /// Hundreds of objects come at once and go again: nobody falls behind, and nothing of them is kept.
 #[test]
 fn a_crowd_comes_and_goes() {
-    lives_through(&[(100, Fault::Object(0, Object::Crowd(300)))]);
+    lives_through(&[(100, ChaosFault::Object(0, ObjectFault::Crowd(300)))]);
 }
 
 /// Many statuses to be stored, and every write takes two seconds: who writes them went on with one after another for
@@ -210,8 +216,8 @@ fn a_crowd_comes_and_goes() {
 #[test]
 fn many_slow_writes_are_no_hang() {
     lives_through(&[
-        (95, Fault::Api(0, Api::Latency(Duration::from_secs(2)))),
-        (97, Fault::Object(0, Object::Crowd(500))),
+        (95, ChaosFault::Api(0, Api::Latency(Duration::from_secs(2)))),
+        (97, ChaosFault::Object(0, ObjectFault::Crowd(500))),
     ]);
 }
 
@@ -231,7 +237,7 @@ fn a_replica_without_a_place_does_not_keep_its_variant_for_ever() {
 /// Writes were tried again up to a fifth too early, and reads of scales whenever it was time for them.
 #[test]
 fn a_server_that_asks_for_time_is_given_it() {
-    let asks = Fault::Api(0, Api::Refuse(429, Some(10)));
+    let asks = ChaosFault::Api(0, Api::Refuse(429, Some(10)));
     lives_through(&[(100, asks.clone())]);
     let strike = Strike {
         id: 0,
@@ -241,7 +247,7 @@ fn a_server_that_asks_for_time_is_given_it() {
     };
     let mut plot = plot("probe", 1).unwrap();
     plot.mutation = Some(Mutation::RetryAfterIgnored);
-    let outcome = survive(&plot, 1, &Schedule(vec![strike]), Keep::Tail);
+    let outcome = survive(&plot, 1, &FaultSchedule(vec![strike]), Keep::Tail);
     let (_, violation) = outcome.violation.unwrap();
     assert!(violation.to_string().starts_with("T7"), "{violation}");
 }
@@ -249,7 +255,7 @@ fn a_server_that_asks_for_time_is_given_it() {
 /// Counters fall while what shows them goes on, and nobody takes that for anything.
 #[test]
 fn counters_that_begin_anew_change_nothing() {
-    lives_through(&[(100, Fault::Prometheus(0, Prom::Reset))]);
+    lives_through(&[(100, ChaosFault::Prometheus(0, Prom::Reset))]);
 }
 
 /// A few seeds for whoever runs nothing but these tests; `tests/run` plays more of them, at full speed.
@@ -265,18 +271,21 @@ fn seeds_of_every_run() {
 /// it would have been without that. `wva chaos --everywhere` does so at every write.
 #[test]
 fn crash_at_every_write() {
-    let usual = Scene::Percentages.play(None, Keep::Tail).unwrap().rest;
+    let usual = ExhaustiveScenario::Percentages
+        .play(None, Keep::Tail)
+        .unwrap()
+        .rest;
     for number in [2, 9, 40] {
         for how in [
-            Process::BeforeWrite,
-            Process::DuringWrite,
-            Process::AfterWrite,
+            ProcessFault::BeforeWrite,
+            ProcessFault::DuringWrite,
+            ProcessFault::AfterWrite,
         ] {
             let probe = Probe::Write(number, how);
-            let outcome = Scene::Percentages
+            let outcome = ExhaustiveScenario::Percentages
                 .play(Some(probe.clone()), Keep::Tail)
                 .unwrap();
-            let wrong = everywhere::wrong(&outcome, &usual);
+            let wrong = exhaustive::wrong(&outcome, &usual);
             assert_eq!(wrong, None, "{probe:?}\n{}", outcome.lines.join("\n"));
             assert!(outcome.struck, "{probe:?} never came to pass");
         }

@@ -35,7 +35,7 @@ struct Piece {
 
 /// What a prompt found in the cache and what else it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct CacheClaim {
     /// Tokens found.
     pub(super) cached: u32,
     /// Blocks of its own.
@@ -102,7 +102,12 @@ impl KvPool {
 
     /// Takes what `tokens` tokens of a request need, prompt first, and uses again what is there; none
     /// if that would leave fewer than `reserved` blocks.
-    pub(super) fn claim(&mut self, request: &Request, tokens: u32, reserved: u32) -> Option<Claim> {
+    pub(super) fn claim(
+        &mut self,
+        request: &Request,
+        tokens: u32,
+        reserved: u32,
+    ) -> Option<CacheClaim> {
         let (ids, piece_tokens, piece_blocks) = self.sharable(request);
         let known = |id: &u64| self.pieces.get(&(*id, piece_blocks));
         let found = whole(ids.iter().map_while(known).count());
@@ -126,7 +131,7 @@ impl KvPool {
         }
         self.private += private;
         self.evict();
-        Some(Claim {
+        Some(CacheClaim {
             // The last token is always computed: its output is what comes next.
             cached: found
                 .saturating_mul(piece_tokens)

@@ -2,7 +2,9 @@
 
 use super::server::{Engine, Phase};
 use super::statistics::Statistics;
-use crate::sim::exposition::{Family, Histogram, Kind, Labels, Page, Reading, labels, with};
+use crate::sim::exposition::{
+    ExpositionLabels, Histogram, MetricFamily, MetricKind, Page, SeriesValue, labels, with,
+};
 use crate::sim::number;
 
 /// Whose names a server uses.
@@ -16,21 +18,21 @@ pub enum Dialect {
 
 /// Collects the families of one page.
 pub(super) struct Writer {
-    pub(super) labels: Labels,
-    pub(super) families: Vec<Family>,
+    pub(super) labels: ExpositionLabels,
+    pub(super) families: Vec<MetricFamily>,
 }
 
 impl Writer {
     pub(super) fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
-        self.single(name, help, Kind::Gauge, value);
+        self.single(name, help, MetricKind::Gauge, value);
     }
 
     pub(super) fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
-        self.single(name, help, Kind::Counter, number::real(value));
+        self.single(name, help, MetricKind::Counter, number::real(value));
     }
 
-    fn single(&mut self, name: &'static str, help: &'static str, kind: Kind, value: f64) {
-        let family = Family::single(name, help, kind, &self.labels, value);
+    fn single(&mut self, name: &'static str, help: &'static str, kind: MetricKind, value: f64) {
+        let family = MetricFamily::single(name, help, kind, &self.labels, value);
         self.families.push(family);
     }
 
@@ -40,7 +42,7 @@ impl Writer {
         help: &'static str,
         buckets: &Histogram,
     ) {
-        let family = Family::histogram(name, help, &self.labels, buckets);
+        let family = MetricFamily::histogram(name, help, &self.labels, buckets);
         self.families.push(family);
     }
 
@@ -49,14 +51,14 @@ impl Writer {
         &mut self,
         name: &'static str,
         help: &'static str,
-        kind: Kind,
+        kind: MetricKind,
         label: &'static str,
         parts: &[(&str, f64)],
     ) {
         let series = parts
             .iter()
-            .map(|(part, value)| (with(&self.labels, label, part), Reading::Value(*value)));
-        let family = Family::of(name, help, kind, series.collect());
+            .map(|(part, value)| (with(&self.labels, label, part), SeriesValue::Value(*value)));
+        let family = MetricFamily::of(name, help, kind, series.collect());
         self.families.push(family);
     }
 }
@@ -110,7 +112,7 @@ impl Shown<'_> {
         f64::from(self.used) / f64::from(self.capacity.max(1))
     }
 
-    fn vllm(&self, model: &str) -> Vec<Family> {
+    fn vllm(&self, model: &str) -> Vec<MetricFamily> {
         let mut page = Writer {
             labels: labels([("model_name", model), ("engine", "0")]),
             families: Vec::new(),
@@ -129,7 +131,7 @@ impl Shown<'_> {
         page.split(
             "vllm:num_requests_waiting_by_reason",
             "Requests in the queue by reason.",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "reason",
             &[("capacity", waiting), ("deferred", 0.0)],
         );
@@ -141,7 +143,7 @@ impl Shown<'_> {
         page.split(
             "vllm:engine_sleep_state",
             "Whether the engine is awake or sleeps, by level.",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "sleep_state",
             &[
                 ("awake", 1.0),
@@ -156,7 +158,7 @@ impl Shown<'_> {
     }
 
     /// Without a model: the engine does not say which one its cache serves.
-    fn cache_config(&self) -> Family {
+    fn cache_config(&self) -> MetricFamily {
         let block_size = self.block_size.to_string();
         let blocks = self.capacity.to_string();
         let described = labels([
@@ -168,7 +170,13 @@ impl Shown<'_> {
             ("num_gpu_blocks", &*blocks),
         ]);
         let help = "How the KV cache is set up.";
-        Family::single("vllm:cache_config_info", help, Kind::Gauge, &described, 1.0)
+        MetricFamily::single(
+            "vllm:cache_config_info",
+            help,
+            MetricKind::Gauge,
+            &described,
+            1.0,
+        )
     }
 }
 
@@ -212,7 +220,7 @@ fn vllm_counters(page: &mut Writer, s: &Statistics) {
     page.split(
         "vllm:request_success_total",
         "Requests that ended, by reason.",
-        Kind::Counter,
+        MetricKind::Counter,
         "finished_reason",
         &[
             ("stop", finished),

@@ -35,7 +35,7 @@ pub struct Request {
 
 /// Why a server does not take a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum EngineRefusal {
     /// Not (or no longer) serving.
     #[error("the server does not serve: it is {phase}; send the request to another one")]
     NotServing {
@@ -62,7 +62,7 @@ pub enum Refusal {
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum RequestEnd {
     /// Answered in full.
     Finished,
     /// The server died under it, or the client left.
@@ -75,7 +75,7 @@ pub struct Completion {
     /// Which.
     pub request: RequestId,
     /// How.
-    pub outcome: Outcome,
+    pub outcome: RequestEnd,
     /// When it left.
     pub at: Duration,
     /// From its arrival at the server to its first token, if it had one.
@@ -136,7 +136,7 @@ impl Sequence {
         self.request.prompt_tokens.saturating_add(self.generated)
     }
 
-    pub(super) fn completion(&self, outcome: Outcome, at: Picoseconds) -> Completion {
+    pub(super) fn completion(&self, outcome: RequestEnd, at: Picoseconds) -> Completion {
         let since_arrival = |time: Picoseconds| time.since(self.arrival).duration();
         Completion {
             request: self.request.id,

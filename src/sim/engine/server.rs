@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::batch::Batch;
 use super::kv::KvPool;
 use super::profile::{Limits, Profile};
-use super::request::{Completion, Outcome, Refusal, Request, Sequence};
+use super::request::{Completion, EngineRefusal, Request, RequestEnd, Sequence};
 use super::statistics::Statistics;
-use super::step::{Prefilling, Step};
+use super::step::{EngineStep, Prefilling};
 use super::timing::Picoseconds;
 
 /// What a server is doing.
@@ -38,7 +38,7 @@ impl Phase {
 
 /// What a router or a dashboard wants to know of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct EngineReading {
     /// What it is doing.
     pub phase: Phase,
     /// Requests in the running batch.
@@ -71,7 +71,7 @@ pub struct Engine {
     pub(super) prefilling: VecDeque<Prefilling>,
     pub(super) batch: Batch,
     pub(super) kv: KvPool,
-    pub(super) step: Option<Step>,
+    pub(super) step: Option<EngineStep>,
     pub(super) statistics: Statistics,
     pub(super) completions: Vec<Completion>,
 }
@@ -130,8 +130,8 @@ impl Engine {
     }
 
     /// Its state at the time it was advanced to.
-    pub fn reading(&self) -> Reading {
-        Reading {
+    pub fn reading(&self) -> EngineReading {
+        EngineReading {
             phase: self.phase(),
             running: self.running(),
             waiting: self.waiting.len(),
@@ -160,21 +160,21 @@ impl Engine {
     }
 
     /// Queues a request that arrives at `at`. A time that has passed counts as the present.
-    pub fn submit(&mut self, request: Request, at: Duration) -> Result<(), Refusal> {
+    pub fn submit(&mut self, request: Request, at: Duration) -> Result<(), EngineRefusal> {
         self.advance(at);
         let phase = self.phase();
         if phase != Phase::Serving {
             let phase = phase.as_str();
-            return Err(Refusal::NotServing { phase });
+            return Err(EngineRefusal::NotServing { phase });
         }
         if request.prompt_tokens == 0 || request.output_tokens == 0 {
-            return Err(Refusal::Empty);
+            return Err(EngineRefusal::Empty);
         }
         let room = self.kv.capacity().saturating_mul(self.kv.block_size());
         let limit = self.limits.max_model_len.min(room);
         let (prompt, output) = (request.prompt_tokens, request.output_tokens);
         if prompt.saturating_add(output) > limit {
-            return Err(Refusal::TooLong {
+            return Err(EngineRefusal::TooLong {
                 prompt,
                 output,
                 limit,
@@ -233,18 +233,18 @@ impl Engine {
         let waiting = std::mem::take(&mut self.waiting);
         let prefilling = std::mem::take(&mut self.prefilling);
         for left in prefilling.into_iter().map(Prefilling::left) {
-            self.complete(&left.sequence, Outcome::Aborted, at);
+            self.complete(&left.sequence, RequestEnd::Aborted, at);
         }
         while let Some(left) = self.batch.remove_youngest() {
-            self.complete(&left.sequence, Outcome::Aborted, at);
+            self.complete(&left.sequence, RequestEnd::Aborted, at);
         }
         self.kv = KvPool::new(self.profile.kv_tokens, self.limits.block_size);
         for sequence in waiting {
-            self.complete(&sequence, Outcome::Aborted, at);
+            self.complete(&sequence, RequestEnd::Aborted, at);
         }
     }
 
-    pub(super) fn complete(&mut self, sequence: &Sequence, outcome: Outcome, at: Picoseconds) {
+    pub(super) fn complete(&mut self, sequence: &Sequence, outcome: RequestEnd, at: Picoseconds) {
         self.statistics.completed(sequence, outcome, at);
         self.completions.push(sequence.completion(outcome, at));
     }

@@ -2,11 +2,11 @@
 
 use super::page::{Shown, Writer};
 use super::statistics::Statistics;
-use crate::sim::exposition::{Family, labels};
+use crate::sim::exposition::{MetricFamily, labels};
 use crate::sim::number;
 
 impl Shown<'_> {
-    pub(super) fn sglang(&self, model: &str) -> Vec<Family> {
+    pub(super) fn sglang(&self, model: &str) -> Vec<MetricFamily> {
         let mut page = Writer {
             labels: labels([("model_name", model), ("engine_type", "unified")]),
             families: Vec::new(),

@@ -1,6 +1,6 @@
 //! What a server counts, from its start.
 
-use super::request::{Outcome, Sequence};
+use super::request::{RequestEnd, Sequence};
 use super::timing::{Picoseconds, Run};
 use crate::sim::exposition::Histogram;
 use crate::sim::number;
@@ -169,8 +169,8 @@ impl Statistics {
     }
 
     /// A request left.
-    pub(super) fn completed(&mut self, sequence: &Sequence, outcome: Outcome, at: Picoseconds) {
-        if outcome == Outcome::Aborted {
+    pub(super) fn completed(&mut self, sequence: &Sequence, outcome: RequestEnd, at: Picoseconds) {
+        if outcome == RequestEnd::Aborted {
             self.aborted += 1;
             return;
         }

@@ -1,7 +1,7 @@
 //! What a server does in one step, and in a run of equal ones.
 
 use super::batch::Left;
-use super::request::{Outcome, Sequence};
+use super::request::{RequestEnd, Sequence};
 use super::server::Engine;
 use super::timing::Picoseconds;
 
@@ -28,7 +28,7 @@ impl Prefilling {
 
 /// The step in flight, decided at its start.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct EngineStep {
     pub(super) end: Picoseconds,
     /// Sequences that decode.
     pub(super) decoding: u64,
@@ -54,7 +54,7 @@ impl Engine {
             let timing = &self.profile.timing;
             let length = timing.mixed(decoding, context, u64::from(prompt_tokens));
             self.kv.grow(self.batch.blocks_for(1));
-            self.step = Some(Step {
+            self.step = Some(EngineStep {
                 end: self.now.plus(length),
                 decoding,
                 prompt_tokens,
@@ -75,7 +75,7 @@ impl Engine {
         let steps = run.fitting(to.since(self.now), limit);
         self.kv.grow(self.batch.blocks_for(steps.max(1)));
         if steps == 0 {
-            self.step = Some(Step {
+            self.step = Some(EngineStep {
                 end: self.now.plus(run.first),
                 decoding,
                 prompt_tokens: 0,
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Ends the step in flight: everyone who decoded has one more token, and who got to the end of
     /// the prompt its first.
-    pub(super) fn end_step(&mut self, step: Step) {
+    pub(super) fn end_step(&mut self, step: EngineStep) {
         let length = step.end.since(self.now);
         let tokens = step.decoding + u64::from(step.prompt_tokens);
         self.statistics.stepped(length, step.decoding, tokens);
@@ -115,7 +115,7 @@ impl Engine {
         {
             sequence.last_token = Some(now);
             self.kv.release(&sequence.request, private);
-            self.complete(&sequence, Outcome::Finished, now);
+            self.complete(&sequence, RequestEnd::Finished, now);
         }
     }
 
@@ -133,7 +133,7 @@ impl Engine {
         sequence.generated += 1;
         if sequence.generated == sequence.request.output_tokens {
             self.kv.release(&sequence.request, private);
-            self.complete(&sequence, Outcome::Finished, self.now);
+            self.complete(&sequence, RequestEnd::Finished, self.now);
         } else {
             self.batch.join(order, sequence, tokens, private);
         }

@@ -71,9 +71,9 @@ fn page() -> Page {
     }
     Page {
         families: vec![
-            Family::single("a:up", "Up.", Kind::Gauge, &labels([]), 1.5),
-            Family::single("b_total", "Counts.", Kind::Counter, &who, 12.0),
-            Family::histogram("c_seconds", "Times.", &who, &histogram),
+            MetricFamily::single("a:up", "Up.", MetricKind::Gauge, &labels([]), 1.5),
+            MetricFamily::single("b_total", "Counts.", MetricKind::Counter, &who, 12.0),
+            MetricFamily::histogram("c_seconds", "Times.", &who, &histogram),
         ],
     }
 }

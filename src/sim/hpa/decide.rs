@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::quantity::Milli;
-use super::rules::{Direction, TOLERANCE};
-use super::spec::{Behavior, HpaSpec, Metric, Target};
+use super::rules::{ScalingDirection, TOLERANCE};
+use super::spec::{Behavior, ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
 use crate::policy::rounding;
 
 /// How long scaling down waits where no behavior says: the flag
@@ -46,7 +46,7 @@ pub struct Observed {
 
 /// A condition of the status, with the reason and the message of the real controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
+pub struct HpaCondition {
     /// `AbleToScale`, `ScalingActive` or `ScalingLimited`.
     pub kind: &'static str,
     /// Whether it holds.
@@ -57,7 +57,7 @@ pub struct Condition {
     pub message: String,
 }
 
-impl Condition {
+impl HpaCondition {
     fn new(
         kind: &'static str,
         holds: bool,
@@ -74,20 +74,20 @@ impl Condition {
 
 /// What comes of one decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct HpaDecision {
     /// Replicas to have; nothing where it could not be said, which holds those there are.
     pub desired: Option<u32>,
     /// For each metric of the spec what the status shows of it.
     pub current: Vec<Option<Milli>>,
     /// The conditions that this decision sets; others stay.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<HpaCondition>,
 }
 
 /// What an autoscaler remembers. The real controller loses it with its process, too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     recommendations: Vec<(Duration, u32)>,
-    rescales: Vec<(Duration, Direction, u32)>,
+    rescales: Vec<(Duration, ScalingDirection, u32)>,
 }
 
 impl History {
@@ -103,9 +103,9 @@ impl History {
         self.rescales
             .retain(|(when, ..)| now.saturating_sub(*when) < longest);
         let direction = if to > from {
-            Direction::Up
+            ScalingDirection::Up
         } else {
-            Direction::Down
+            ScalingDirection::Down
         };
         self.rescales.push((now, direction, to.abs_diff(from)));
     }
@@ -119,8 +119,8 @@ impl History {
         within.fold(
             i64::from(current),
             |start, (_, direction, change)| match direction {
-                Direction::Up => start - i64::from(*change),
-                Direction::Down => start + i64::from(*change),
+                ScalingDirection::Up => start - i64::from(*change),
+                ScalingDirection::Down => start + i64::from(*change),
             },
         )
     }
@@ -133,18 +133,23 @@ impl History {
 }
 
 /// Decides at `now`, on the monotonic clock.
-pub fn decide(now: Duration, spec: &HpaSpec, seen: &Observed, history: &mut History) -> Outcome {
+pub fn decide(
+    now: Duration,
+    spec: &HpaSpec,
+    seen: &Observed,
+    history: &mut History,
+) -> HpaDecision {
     if history.recommendations.is_empty() {
         history.recommendations.push((now, seen.wanted));
     }
-    let mut outcome = Outcome {
+    let mut outcome = HpaDecision {
         desired: None,
         current: Vec::new(),
         conditions: Vec::new(),
     };
     if seen.wanted == 0 && spec.min != 0 {
         let why = "scaling is disabled since the replica count of the target is zero";
-        let disabled = Condition::new("ScalingActive", false, ("ScalingDisabled", why));
+        let disabled = HpaCondition::new("ScalingActive", false, ("ScalingDisabled", why));
         outcome.conditions.push(disabled);
         outcome.desired = Some(0);
         return outcome;
@@ -161,7 +166,7 @@ pub fn decide(now: Duration, spec: &HpaSpec, seen: &Observed, history: &mut Hist
         Some(behavior) => {
             let stable = stabilize(now, behavior, seen, proposed, history, &mut outcome);
             let (bounded, why) = limit(now, spec, behavior, seen.wanted, stable, history);
-            let limited = Condition::new("ScalingLimited", why != WITHIN, why);
+            let limited = HpaCondition::new("ScalingLimited", why != WITHIN, why);
             outcome.conditions.push(limited);
             bounded
         }
@@ -171,8 +176,8 @@ pub fn decide(now: Duration, spec: &HpaSpec, seen: &Observed, history: &mut Hist
 }
 
 /// What the metrics ask for; nothing where too much of them is missing.
-fn propose(spec: &HpaSpec, seen: &Observed, outcome: &mut Outcome) -> Option<u32> {
-    let mut most: Option<(u32, &Metric)> = None;
+fn propose(spec: &HpaSpec, seen: &Observed, outcome: &mut HpaDecision) -> Option<u32> {
+    let mut most: Option<(u32, &ExternalMetricSpec)> = None;
     let mut missing = None;
     for (metric, usage) in spec.metrics.iter().zip(&seen.metrics) {
         match usage {
@@ -197,7 +202,7 @@ fn propose(spec: &HpaSpec, seen: &Observed, outcome: &mut Outcome) -> Option<u32
             let cause = cause.map_or("no metric is given", |cause| &**cause);
             let message = format!("the HPA was unable to compute the replica count: {cause}");
             let why = ("FailedGetExternalMetric", message);
-            let inactive = Condition::new("ScalingActive", false, why);
+            let inactive = HpaCondition::new("ScalingActive", false, why);
             outcome.conditions.push(inactive);
             return None;
         }
@@ -206,15 +211,20 @@ fn propose(spec: &HpaSpec, seen: &Observed, outcome: &mut Outcome) -> Option<u32
         "the HPA was able to successfully calculate a replica count from external metric {}",
         metric.name
     );
-    let active = Condition::new("ScalingActive", true, ("ValidMetricFound", message));
+    let active = HpaCondition::new("ScalingActive", true, ("ValidMetricFound", message));
     outcome.conditions.push(active);
     Some(replicas)
 }
 
 /// What one metric asks for, and what the status shows of it.
-fn replicas(spec: &HpaSpec, seen: &Observed, target: Target, usage: Milli) -> (u32, Milli) {
+fn replicas(
+    spec: &HpaSpec,
+    seen: &Observed,
+    target: ExternalMetricTarget,
+    usage: Milli,
+) -> (u32, Milli) {
     match target {
-        Target::AverageValue(target) => {
+        ExternalMetricTarget::AverageValue(target) => {
             let existing = f64::from(seen.existing);
             let ratio = usage.real() / (target.real() * existing);
             let replicas = if tolerated(spec, ratio) {
@@ -225,7 +235,7 @@ fn replicas(spec: &HpaSpec, seen: &Observed, target: Target, usage: Milli) -> (u
             let average = usage.0.div_ceil(u64::from(seen.existing.max(1)));
             (replicas, Milli(average))
         }
-        Target::Value(target) => {
+        ExternalMetricTarget::Value(target) => {
             let ratio = usage.real() / target.real();
             let replicas = if seen.wanted == 0 {
                 rounding::ceil(ratio)
@@ -257,7 +267,7 @@ fn settle(
     seen: &Observed,
     proposed: u32,
     history: &mut History,
-    outcome: &mut Outcome,
+    outcome: &mut HpaDecision,
 ) -> u32 {
     let recent = history
         .recommendations
@@ -268,7 +278,7 @@ fn settle(
     history.recommend(now, DOWNSCALE_STABILIZATION, proposed);
     outcome
         .conditions
-        .push(stabilized(Direction::Down, proposed, stable));
+        .push(stabilized(ScalingDirection::Down, proposed, stable));
     let fastest = seen.wanted.saturating_mul(2).max(4);
     let (most, too_many) = if spec.max > fastest {
         (fastest, TOO_FAST_UP)
@@ -282,7 +292,7 @@ fn settle(
     } else {
         (stable, WITHIN)
     };
-    let limited = Condition::new("ScalingLimited", why != WITHIN, why);
+    let limited = HpaCondition::new("ScalingLimited", why != WITHIN, why);
     outcome.conditions.push(limited);
     bounded
 }
@@ -294,7 +304,7 @@ fn stabilize(
     seen: &Observed,
     proposed: u32,
     history: &mut History,
-    outcome: &mut Outcome,
+    outcome: &mut HpaDecision,
 ) -> u32 {
     let within = |window: Duration| {
         let recent = history.recommendations.iter();
@@ -306,9 +316,9 @@ fn stabilize(
     let longest = behavior.up.window.max(behavior.down.window);
     history.recommend(now, longest, proposed);
     let direction = if proposed >= seen.wanted {
-        Direction::Up
+        ScalingDirection::Up
     } else {
-        Direction::Down
+        ScalingDirection::Down
     };
     outcome
         .conditions
@@ -316,21 +326,21 @@ fn stabilize(
     stable
 }
 
-fn stabilized(direction: Direction, proposed: u32, stable: u32) -> Condition {
+fn stabilized(direction: ScalingDirection, proposed: u32, stable: u32) -> HpaCondition {
     let why = match direction {
         _ if proposed == stable => ("ReadyForNewScale", "recommended size matches current size"),
-        Direction::Up => (
+        ScalingDirection::Up => (
             "ScaleUpStabilized",
             "recent recommendations were lower than current one, applying the lowest recent \
              recommendation",
         ),
-        Direction::Down => (
+        ScalingDirection::Down => (
             "ScaleDownStabilized",
             "recent recommendations were higher than current one, applying the highest recent \
              recommendation",
         ),
     };
-    Condition::new("AbleToScale", true, why)
+    HpaCondition::new("AbleToScale", true, why)
 }
 
 /// What the policies and the bounds leave of a recommendation, and why.
@@ -345,7 +355,7 @@ fn limit(
     let start_of = |period| history.start_of(now, current, period);
     let count = |limit: i64| u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
     if stable > current {
-        let fastest = count(behavior.up.limit(Direction::Up, current, start_of));
+        let fastest = count(behavior.up.limit(ScalingDirection::Up, current, start_of));
         let (most, why) = if spec.max > fastest {
             (fastest, TOO_FAST_UP)
         } else {
@@ -355,7 +365,11 @@ fn limit(
             return (most, why);
         }
     } else if stable < current {
-        let fastest = count(behavior.down.limit(Direction::Down, current, start_of));
+        let fastest = count(
+            behavior
+                .down
+                .limit(ScalingDirection::Down, current, start_of),
+        );
         let (least, why) = if spec.min < fastest {
             (fastest, TOO_FAST_DOWN)
         } else {

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::decide::{Condition, History, Observed, Outcome, decide};
+use super::decide::{History, HpaCondition, HpaDecision, Observed, decide};
 use super::quantity::Milli;
-use super::spec::{HpaSpec, Metric, Target};
+use super::spec::{ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
 use crate::env::Clock;
 use crate::policy::moment::Moment;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
@@ -28,19 +28,19 @@ const MANAGER: &str = "horizontal-pod-autoscaler";
 const SYNC: Duration = Duration::from_secs(15);
 
 /// Where external metrics come from.
-pub trait ExternalMetrics: Send + Sync {
+pub trait ExternalMetricsSource: Send + Sync {
     /// The sum of the series of a metric that a selector chooses, or why there is none.
     ///
     /// # Errors
     /// In the words that an autoscaler shows.
-    fn read(&self, namespace: &str, metric: &Metric) -> Result<Milli, String>;
+    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String>;
 }
 
 /// The controller of all autoscalers of one cluster.
 pub struct Autoscalers {
     server: Insider,
     clock: Clock,
-    metrics: Arc<dyn ExternalMetrics>,
+    metrics: Arc<dyn ExternalMetricsSource>,
     histories: BTreeMap<String, History>,
     /// What the objects asked for when last read, by unique id.
     specs: BTreeMap<String, (Object, HpaSpec)>,
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Autoscalers {
 struct Look<'a> {
     object: &'a Object,
     now: Moment,
-    conditions: Vec<Condition>,
+    conditions: Vec<HpaCondition>,
     /// Events by reason and message.
     events: Vec<(Volume, &'static str, String)>,
     status: Value,
@@ -67,7 +67,7 @@ struct Look<'a> {
 
 impl Autoscalers {
     /// Autoscalers for what this server stores, with these metrics.
-    pub fn new(server: ApiServer, clock: Clock, metrics: Arc<dyn ExternalMetrics>) -> Self {
+    pub fn new(server: ApiServer, clock: Clock, metrics: Arc<dyn ExternalMetricsSource>) -> Self {
         Self {
             server: Insider::new(server, MANAGER),
             clock,
@@ -157,7 +157,7 @@ impl Autoscalers {
         spec: &HpaSpec,
         target: &Object,
     ) -> Result<(), Denied> {
-        sync.conditions.push(Condition {
+        sync.conditions.push(HpaCondition {
             kind: "AbleToScale",
             holds: true,
             reason: "SucceededGetScale",
@@ -252,10 +252,10 @@ fn count(object: &Object, pointer: &str) -> u32 {
 }
 
 /// The conditions of an object with new ones among them; of two of one kind the last counts.
-fn merged(object: &Object, conditions: &[Condition], now: Moment) -> Value {
+fn merged(object: &Object, conditions: &[HpaCondition], now: Moment) -> Value {
     let present = object.at("/status/conditions").as_array().cloned();
     let mut all = present.unwrap_or_default();
-    let mut last: BTreeMap<&str, &Condition> = BTreeMap::new();
+    let mut last: BTreeMap<&str, &HpaCondition> = BTreeMap::new();
     for condition in conditions {
         last.insert(condition.kind, condition);
     }
@@ -292,7 +292,7 @@ impl Look<'_> {
         if known.is_none_or(|known| known["message"] != *message) {
             self.events.push((Volume::Warning, event, message.clone()));
         }
-        self.conditions.push(Condition {
+        self.conditions.push(HpaCondition {
             kind,
             holds: false,
             reason,
@@ -304,7 +304,7 @@ impl Look<'_> {
         &mut self,
         spec: &HpaSpec,
         seen: &Observed,
-        outcome: Outcome,
+        outcome: HpaDecision,
         desired: u32,
         rescaled: bool,
     ) {
@@ -325,7 +325,7 @@ impl Look<'_> {
             return;
         }
         self.status["lastScaleTime"] = stamp(self.now.wall).into();
-        self.conditions.push(Condition {
+        self.conditions.push(HpaCondition {
             kind: "AbleToScale",
             holds: true,
             reason: "SucceededRescale",
@@ -371,14 +371,14 @@ fn go_text(selector: &LabelSelector) -> String {
     )
 }
 
-fn current(spec: &HpaSpec, seen: &Observed, outcome: &Outcome) -> Value {
+fn current(spec: &HpaSpec, seen: &Observed, outcome: &HpaDecision) -> Value {
     let shown = spec.metrics.iter().zip(&outcome.current);
     let shown = shown.filter_map(|(metric, value)| Some((metric, (*value)?)));
-    let document = |(metric, value): (&Metric, Milli)| {
+    let document = |(metric, value): (&ExternalMetricSpec, Milli)| {
         let value = text(value);
         let current = match metric.target {
-            Target::AverageValue(_) => json!({"averageValue": value}),
-            Target::Value(_) => json!({"value": value}),
+            ExternalMetricTarget::AverageValue(_) => json!({"averageValue": value}),
+            ExternalMetricTarget::Value(_) => json!({"value": value}),
         };
         json!({"type": "External", "external": {
             "metric": {"name": metric.name, "selector": metric.selector}, "current": current,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Autoscalers, ExternalMetrics, Metric, Milli};
+use super::{Autoscalers, ExternalMetricSpec, ExternalMetricsSource, Milli};
 use crate::env::{Clock, SeedTree};
 use crate::policy::moment::WallTime;
 use crate::sim::apiserver::{ApiServer, Insider};
@@ -23,8 +23,8 @@ impl Fixed {
     }
 }
 
-impl ExternalMetrics for Fixed {
-    fn read(&self, namespace: &str, metric: &Metric) -> Result<Milli, String> {
+impl ExternalMetricsSource for Fixed {
+    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String> {
         assert_eq!((namespace, &*metric.name), ("default", "wanted"));
         self.0.lock().unwrap().clone()
     }

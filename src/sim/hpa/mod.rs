@@ -18,8 +18,8 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Condition, History, Observed, Outcome, decide};
-pub use driver::{Autoscalers, ExternalMetrics};
+pub use decide::{History, HpaCondition, HpaDecision, Observed, decide};
+pub use driver::{Autoscalers, ExternalMetricsSource};
 pub use quantity::Milli;
-pub use rules::{Direction, Policy, Rules, Select, Size};
-pub use spec::{Behavior, HpaSpec, Metric, Target, UnusableHpa};
+pub use rules::{Policy, ScalingDirection, ScalingRules, Select, Size};
+pub use spec::{Behavior, ExternalMetricSpec, ExternalMetricTarget, HpaSpec, UnusableHpa};

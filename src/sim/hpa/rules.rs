@@ -6,7 +6,7 @@ use crate::policy::rounding;
 
 /// Up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum ScalingDirection {
     /// More replicas.
     Up,
     /// Fewer replicas.
@@ -44,7 +44,7 @@ pub enum Select {
 
 /// The rules of one direction.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
+pub struct ScalingRules {
     /// How long back recommendations count.
     pub window: Duration,
     /// Which policy counts.
@@ -58,16 +58,16 @@ pub struct Rules {
 /// Of every autoscaler unless it says otherwise.
 pub(super) const TOLERANCE: f64 = 0.1;
 
-impl Rules {
+impl ScalingRules {
     /// What holds in a direction that a behavior leaves open.
-    pub fn standard(direction: Direction) -> Self {
+    pub fn standard(direction: ScalingDirection) -> Self {
         let policy = |size| Policy {
             size,
             period: Duration::from_secs(15),
         };
         let (window, policies) = match direction {
-            Direction::Up => (0, vec![policy(Size::Pods(4)), policy(Size::Percent(100))]),
-            Direction::Down => (300, vec![policy(Size::Percent(100))]),
+            ScalingDirection::Up => (0, vec![policy(Size::Pods(4)), policy(Size::Percent(100))]),
+            ScalingDirection::Down => (300, vec![policy(Size::Percent(100))]),
         };
         Self {
             window: Duration::from_secs(window),
@@ -80,7 +80,7 @@ impl Rules {
     /// The replicas up or down to which these rules allow to go now.
     pub(super) fn limit(
         &self,
-        direction: Direction,
+        direction: ScalingDirection,
         current: u32,
         start_of: impl Fn(Duration) -> i64,
     ) -> i64 {
@@ -91,26 +91,26 @@ impl Rules {
         let current = i64::from(current);
         match (self.select, direction) {
             (Select::Disabled, _) => current,
-            (Select::Max, Direction::Up) => limits.max().unwrap_or(current).max(current),
-            (Select::Min, Direction::Up) => limits.min().unwrap_or(current).max(current),
-            (Select::Max, Direction::Down) => limits.min().unwrap_or(current).min(current),
-            (Select::Min, Direction::Down) => limits.max().unwrap_or(current).min(current),
+            (Select::Max, ScalingDirection::Up) => limits.max().unwrap_or(current).max(current),
+            (Select::Min, ScalingDirection::Up) => limits.min().unwrap_or(current).max(current),
+            (Select::Max, ScalingDirection::Down) => limits.min().unwrap_or(current).min(current),
+            (Select::Min, ScalingDirection::Down) => limits.max().unwrap_or(current).min(current),
         }
     }
 }
 
 impl Policy {
-    fn limit(&self, direction: Direction, start: i64) -> i64 {
+    fn limit(&self, direction: ScalingDirection, start: i64) -> i64 {
         let share = |percent: u32| f64::from(percent) / 100.0;
         // The controller computes this product in floating point, too.
         let of_start = f64::from(u32::try_from(start).unwrap_or(0));
         match (self.size, direction) {
-            (Size::Pods(pods), Direction::Up) => start.saturating_add(i64::from(pods)),
-            (Size::Pods(pods), Direction::Down) => start.saturating_sub(i64::from(pods)),
-            (Size::Percent(percent), Direction::Up) => {
+            (Size::Pods(pods), ScalingDirection::Up) => start.saturating_add(i64::from(pods)),
+            (Size::Pods(pods), ScalingDirection::Down) => start.saturating_sub(i64::from(pods)),
+            (Size::Percent(percent), ScalingDirection::Up) => {
                 i64::from(rounding::ceil(of_start * (1.0 + share(percent))))
             }
-            (Size::Percent(percent), Direction::Down) => {
+            (Size::Percent(percent), ScalingDirection::Down) => {
                 i64::from(rounding::floor(of_start * (1.0 - share(percent))))
             }
         }

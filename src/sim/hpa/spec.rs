@@ -8,11 +8,11 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::quantity::Milli;
-use super::rules::{Direction, Policy, Rules, Select, Size, TOLERANCE};
+use super::rules::{Policy, ScalingDirection, ScalingRules, Select, Size, TOLERANCE};
 
 /// What an autoscaler keeps a metric at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum ExternalMetricTarget {
     /// So much for each replica.
     AverageValue(Milli),
     /// So much in total; replicas change in proportion.
@@ -21,22 +21,22 @@ pub enum Target {
 
 /// One external metric and its target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Metric {
+pub struct ExternalMetricSpec {
     /// Its name.
     pub name: String,
     /// Which of its series count.
     pub selector: LabelSelector,
     /// What it is kept at.
-    pub target: Target,
+    pub target: ExternalMetricTarget,
 }
 
 /// Rules for both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Behavior {
     /// For more replicas.
-    pub up: Rules,
+    pub up: ScalingRules,
     /// For fewer replicas.
-    pub down: Rules,
+    pub down: ScalingRules,
 }
 
 /// What one autoscaler asks for.
@@ -47,7 +47,7 @@ pub struct HpaSpec {
     /// Most replicas.
     pub max: u32,
     /// The metrics; the one that asks for most replicas counts.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<ExternalMetricSpec>,
     /// Rules, if it names any: other ones hold if not.
     pub behavior: Option<Behavior>,
 }
@@ -77,14 +77,14 @@ impl HpaSpec {
             max: count(spec.max_replicas),
             metrics,
             behavior: spec.behavior.map(|behavior| Behavior {
-                up: rules(Direction::Up, behavior.scale_up.as_ref()),
-                down: rules(Direction::Down, behavior.scale_down.as_ref()),
+                up: rules(ScalingDirection::Up, behavior.scale_up.as_ref()),
+                down: rules(ScalingDirection::Down, behavior.scale_down.as_ref()),
             }),
         })
     }
 }
 
-fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<Metric, UnusableHpa> {
+fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<ExternalMetricSpec, UnusableHpa> {
     let unusable = |field: &str, value: &str, remedy| UnusableHpa {
         name: name.to_owned(),
         field: format!("spec.metrics[{at}].{field}"),
@@ -114,18 +114,18 @@ fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<Metric, UnusableHp
             let remedy = "give a positive quantity such as 1 or 500m";
             unusable(&format!("external.target.{field}"), text, remedy)
         })?;
-    Ok(Metric {
+    Ok(ExternalMetricSpec {
         name: external.metric.name.clone(),
         selector: external.metric.selector.clone().unwrap_or_default(),
         target: match field {
-            "averageValue" => Target::AverageValue(value),
-            _ => Target::Value(value),
+            "averageValue" => ExternalMetricTarget::AverageValue(value),
+            _ => ExternalMetricTarget::Value(value),
         },
     })
 }
 
-fn rules(direction: Direction, given: Option<&HPAScalingRules>) -> Rules {
-    let standard = Rules::standard(direction);
+fn rules(direction: ScalingDirection, given: Option<&HPAScalingRules>) -> ScalingRules {
+    let standard = ScalingRules::standard(direction);
     let Some(given) = given else {
         return standard;
     };
@@ -143,7 +143,7 @@ fn rules(direction: Direction, given: Option<&HPAScalingRules>) -> Rules {
         })
         .collect();
     let tolerance = given.tolerance.as_ref();
-    Rules {
+    ScalingRules {
         window: given
             .stabilization_window_seconds
             .map_or(standard.window, seconds),

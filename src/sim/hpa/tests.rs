@@ -34,7 +34,7 @@ fn seen(replicas: u32, usage: u64) -> Observed {
     }
 }
 
-fn reason<'a>(outcome: &'a Outcome, kind: &str) -> &'a str {
+fn reason<'a>(outcome: &'a HpaDecision, kind: &str) -> &'a str {
     let mut all = outcome.conditions.iter();
     all.find(|one| one.kind == kind)
         .map_or("", |one| one.reason)

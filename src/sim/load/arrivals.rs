@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Arrival;
 use super::lengths::{Lengths, Sharing};
-use super::shape::{Shape, ShapeError};
+use super::shape::{RateProfile, ShapeError};
 use crate::env::{Generator, SeedTree};
 use crate::sim::engine::Mix;
 use crate::sim::number;
@@ -44,7 +44,7 @@ impl Spacing {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     /// The rate over time.
-    pub shape: Shape,
+    pub shape: RateProfile,
     /// Spacing around it.
     pub spacing: Spacing,
     /// Prompts and answers.

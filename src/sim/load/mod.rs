@@ -11,8 +11,8 @@ mod trace;
 pub use arrivals::{Arrivals, Demand, Spacing};
 pub use lengths::{Lengths, Sharing, Tokens, read_lengths};
 pub use rows::{TraceError, TraceProblem};
-pub use shape::{Shape, ShapeError, Stage};
-pub use trace::Trace;
+pub use shape::{RateProfile, RateStage, ShapeError};
+pub use trace::RequestTrace;
 
 use std::time::Duration;
 

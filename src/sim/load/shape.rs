@@ -12,7 +12,7 @@ const HORIZON_SECONDS: f64 = 315_360_000.0;
 
 /// A rate in requests per second, as a function of time from the origin of the load.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
+pub enum RateProfile {
     /// Always the same.
     Constant {
         /// The rate.
@@ -61,12 +61,12 @@ pub enum Shape {
         phase: Duration,
     },
     /// One constant rate after another, then nothing.
-    Stages(Vec<Stage>),
+    Stages(Vec<RateStage>),
 }
 
 /// A constant rate for some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stage {
+pub struct RateStage {
     /// How long.
     pub lasts: Duration,
     /// The rate, in requests per second.
@@ -114,7 +114,7 @@ pub enum ShapeError {
     },
 }
 
-impl Shape {
+impl RateProfile {
     /// Says what makes no sense in it.
     pub fn check(&self) -> Result<(), ShapeError> {
         match self {

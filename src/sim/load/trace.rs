@@ -95,7 +95,7 @@ impl Window {
 }
 
 /// Requests of a trace in the order of arrival. The first error is the last item.
-pub struct Trace {
+pub struct RequestTrace {
     lines: Box<dyn Iterator<Item = Result<(u64, String), TraceError>> + Send>,
     format: Format,
     scale: f64,
@@ -112,16 +112,16 @@ pub struct Trace {
     ended: bool,
 }
 
-impl std::fmt::Debug for Trace {
+impl std::fmt::Debug for RequestTrace {
     fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        text.debug_struct("Trace")
+        text.debug_struct("RequestTrace")
             .field("format", &self.format)
             .field("ready", &self.ready.len())
             .finish_non_exhaustive()
     }
 }
 
-impl Trace {
+impl RequestTrace {
     /// Tells the format by the first line. `scale` multiplies the rates of a trace that holds rates
     /// instead of requests; the others are played as they are.
     pub fn open(
@@ -277,7 +277,7 @@ impl Trace {
     }
 }
 
-impl Iterator for Trace {
+impl Iterator for RequestTrace {
     type Item = Result<Arrival, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {

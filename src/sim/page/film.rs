@@ -36,7 +36,7 @@ pub(super) struct Shot {
 
 /// What a reader gets that knows all frames up to a number.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Reading {
+pub(super) struct FilmReading {
     run: String,
     /// The frames of the past that it does not know.
     frames: Vec<Shot>,
@@ -71,7 +71,7 @@ impl Film {
         Ok(())
     }
 
-    pub(super) fn after(&self, number: u64) -> Reading {
+    pub(super) fn after(&self, number: u64) -> FilmReading {
         self.reel().after(number)
     }
 }
@@ -103,11 +103,11 @@ impl Reel {
         self.distance *= 2.0;
     }
 
-    fn after(&self, number: u64) -> Reading {
+    fn after(&self, number: u64) -> FilmReading {
         // Somebody who knows more than there is has seen another film.
         let number = if number < self.next { number } else { 0 };
         let unknown = self.kept.iter().filter(|shot| shot.number > number);
-        Reading {
+        FilmReading {
             run: self.run.clone(),
             frames: unknown.cloned().collect(),
             latest: self.latest.clone(),

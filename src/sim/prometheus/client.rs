@@ -6,9 +6,9 @@ use std::time::Duration;
 use allocations::Owner;
 use futures::future::BoxFuture;
 
-use super::eval::Outcome;
+use super::eval::QueryValue;
 use super::number::seconds;
-use super::refusal::Refusal;
+use super::refusal::QueryRefusal;
 use super::server::{Outage, Prometheus};
 use crate::env::Clock;
 use crate::signals::decode::Expected;
@@ -39,13 +39,13 @@ impl InProcess {
         };
         let mut result = QueryResult::default();
         match (&answer.value, expected) {
-            (Outcome::Vector(samples), Expected::Vector) => {
+            (QueryValue::Vector(samples), Expected::Vector) => {
                 let time = seconds(now.0);
                 for sample in samples {
                     result.push(sample.labels.iter(), time, sample.value);
                 }
             }
-            (Outcome::Matrix(all), Expected::Matrix) => {
+            (QueryValue::Matrix(all), Expected::Matrix) => {
                 for past in all {
                     for (time, value) in &past.values {
                         result.push(past.labels.iter(), seconds(*time), *value);
@@ -79,7 +79,7 @@ fn check(outage: Option<Outage>) -> Result<(), QueryError> {
     }
 }
 
-fn refused(refusal: &Refusal) -> QueryError {
+fn refused(refusal: &QueryRefusal) -> QueryError {
     QueryError::BadRequest {
         status: refusal.kind.status(),
         message: format!(": {refusal}"),

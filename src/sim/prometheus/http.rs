@@ -9,11 +9,11 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::eval::Outcome;
-use super::labels::Labels;
+use super::eval::QueryValue;
+use super::labels::LabelSet;
 use super::number::{milliseconds, text, time};
-use super::refusal::{FaultKind, Refusal};
-use super::server::{Answer, Outage, Prometheus};
+use super::refusal::{FaultKind, QueryRefusal};
+use super::server::{Outage, Prometheus, QueryAnswer};
 use crate::policy::moment::WallTime;
 
 /// The version that the answers follow.
@@ -46,7 +46,7 @@ impl Prometheus {
             "/api/v1/query" | "/api/v1/status/buildinfo" => {
                 plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
             }
-            path if path.starts_with("/api/") => failure(&Refusal {
+            path if path.starts_with("/api/") => failure(&QueryRefusal {
                 kind: FaultKind::NotFound,
                 text: format!("{path} is not part of this simulated Prometheus"),
             }),
@@ -71,13 +71,13 @@ impl Prometheus {
                     let problem = format!(
                         "invalid time value for 'time': cannot parse {text:?} to a valid timestamp"
                     );
-                    return failure(&Refusal::parameter("time", &problem));
+                    return failure(&QueryRefusal::parameter("time", &problem));
                 };
                 at
             }
         };
         match self.query_at(parameter("query").unwrap_or_default(), at, now) {
-            Ok(Answer { value, warnings }) => success(&data(&value, at), &warnings),
+            Ok(QueryAnswer { value, warnings }) => success(&data(&value, at), &warnings),
             Err(refusal) => failure(&refusal),
         }
     }
@@ -94,15 +94,15 @@ fn instant(text: &str) -> Option<WallTime> {
     Some(WallTime(time.as_millisecond()))
 }
 
-fn data(value: &Outcome, WallTime(at): WallTime) -> Value {
+fn data(value: &QueryValue, WallTime(at): WallTime) -> Value {
     let pair = |at: i64, value: f64| json!([time(at), text(value)]);
     let result = match value {
-        Outcome::Scalar(number) => pair(at, *number),
-        Outcome::Vector(samples) => samples
+        QueryValue::Scalar(number) => pair(at, *number),
+        QueryValue::Vector(samples) => samples
             .iter()
             .map(|one| json!({"metric": metric(&one.labels), "value": pair(at, one.value)}))
             .collect(),
-        Outcome::Matrix(all) => all
+        QueryValue::Matrix(all) => all
             .iter()
             .map(|one| {
                 let values = one.values.iter().map(|(at, value)| pair(*at, *value));
@@ -113,7 +113,7 @@ fn data(value: &Outcome, WallTime(at): WallTime) -> Value {
     json!({"resultType": value.kind(), "result": result})
 }
 
-fn metric(labels: &Labels) -> Value {
+fn metric(labels: &LabelSet) -> Value {
     let pairs = labels
         .iter()
         .map(|(name, value)| (name.to_owned(), Value::from(value)));
@@ -128,7 +128,7 @@ fn success(data: &Value, warnings: &[String]) -> Response<Full<Bytes>> {
     document_of(StatusCode::OK, &document)
 }
 
-fn failure(refusal: &Refusal) -> Response<Full<Bytes>> {
+fn failure(refusal: &QueryRefusal) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(refusal.kind.status());
     let document = json!({
         "status": "error", "errorType": refusal.kind.as_str(), "error": refusal.text,

@@ -11,11 +11,11 @@ pub(super) const NAME: &str = "__name__";
 /// Label names with values, sorted by name, none of them empty: to Prometheus, an empty label is
 /// none. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Arc<[Label]>);
+pub struct LabelSet(Arc<[Label]>);
 
 type Label = (Arc<str>, Arc<str>);
 
-impl Labels {
+impl LabelSet {
     /// Labels from pairs; of two values of one name the later counts.
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let owned = |(name, value): (&str, &str)| (Arc::from(name), Arc::from(value));
@@ -81,7 +81,7 @@ impl Labels {
     }
 }
 
-impl From<Vec<Label>> for Labels {
+impl From<Vec<Label>> for LabelSet {
     /// From labels in order.
     fn from(sorted: Vec<Label>) -> Self {
         Self(sorted.into())
@@ -89,7 +89,7 @@ impl From<Vec<Label>> for Labels {
 }
 
 /// As Prometheus shows labels in its errors.
-impl Display for Labels {
+impl Display for LabelSet {
     fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
         text.write_str("{")?;
         for (place, (name, value)) in self.iter().enumerate() {

@@ -23,10 +23,10 @@ mod target;
 mod tests;
 
 pub use client::InProcess;
-pub use eval::{Outcome, Past, Sample};
-pub use labels::Labels;
+pub use eval::{Past, QueryValue, VectorSample};
+pub use labels::LabelSet;
 pub use listener::serve;
-pub use refusal::{FaultKind, Refusal};
+pub use refusal::{FaultKind, QueryRefusal};
 pub use scrape::Scraped;
-pub use server::{Answer, Outage, Prometheus, Settings};
-pub use target::{Conflicts, Target, TargetId};
+pub use server::{Outage, Prometheus, QueryAnswer, Settings};
+pub use target::{Conflicts, ScrapeTarget, TargetId};

@@ -3,7 +3,7 @@
 /// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {text}", self.kind.as_str())]
-pub struct Refusal {
+pub struct QueryRefusal {
     /// What kind of fault it is.
     pub kind: FaultKind,
     /// The text.
@@ -41,7 +41,7 @@ impl FaultKind {
     }
 }
 
-impl Refusal {
+impl QueryRefusal {
     /// A parameter that cannot be read.
     pub(super) fn parameter(name: &str, problem: &str) -> Self {
         Self {

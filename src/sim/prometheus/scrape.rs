@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::Counters;
-use super::store::{Point, SeriesId, Store};
-use super::target::Target;
+use super::store::{Point, SeriesId, SeriesStore};
+use super::target::ScrapeTarget;
 use crate::signals::exposition::{self as text, SampleLine};
-use crate::sim::exposition::{Family, Kind, Page, Sample};
+use crate::sim::exposition::{ExpositionSample, MetricFamily, MetricKind, Page};
 use crate::sim::number::length;
 
 /// What came of fetching a page.
@@ -23,7 +23,7 @@ pub enum Scraped<'a> {
 /// A target while it is scraped.
 #[derive(Debug)]
 pub(super) struct Scraping {
-    pub(super) target: Target,
+    pub(super) target: ScrapeTarget,
     /// Time of the next scrape.
     pub(super) next: i64,
     /// The series that the page showed last, in its order.
@@ -43,7 +43,7 @@ struct Drawn {
     /// Which of its samples are stored.
     kept: Vec<bool>,
     /// Of which kind those are.
-    kinds: Vec<Kind>,
+    kinds: Vec<MetricKind>,
 }
 
 /// A series of a page.
@@ -74,7 +74,7 @@ impl Report {
 
 impl Scraping {
     /// A target that was not scraped yet.
-    pub(super) fn begin(target: Target, now: i64) -> Self {
+    pub(super) fn begin(target: ScrapeTarget, now: i64) -> Self {
         Self {
             next: target.first(now),
             target,
@@ -86,7 +86,7 @@ impl Scraping {
     }
 
     /// Goes on as a target of the same labels.
-    pub(super) fn retarget(&mut self, target: Target) {
+    pub(super) fn retarget(&mut self, target: ScrapeTarget) {
         if self.target.keep != target.keep || self.target.conflicts != target.conflicts {
             self.drawn = None;
         }
@@ -94,10 +94,10 @@ impl Scraping {
     }
 
     /// Lets the counters that it showed last begin anew.
-    pub(super) fn reset(&mut self, store: &Store) {
+    pub(super) fn reset(&mut self, store: &SeriesStore) {
         let kinds = self.drawn.iter().flat_map(|drawn| &drawn.kinds);
         let shown = self.shown.iter().zip(kinds);
-        let counters = shown.filter(|(_, kind)| **kind != Kind::Gauge);
+        let counters = shown.filter(|(_, kind)| **kind != MetricKind::Gauge);
         for (shown, _) in counters {
             if let Some(value) = store.last(shown.id) {
                 self.counters.reset(shown.id, value);
@@ -115,7 +115,7 @@ impl Scraping {
 /// Stores the samples of a scrape, marks the series that are not on the page any more, and notes how
 /// the scrape went.
 pub(super) fn take(
-    store: &mut Store,
+    store: &mut SeriesStore,
     scraping: &mut Scraping,
     time: i64,
     what: Scraped<'_>,
@@ -173,8 +173,8 @@ pub(super) fn take(
 }
 
 impl Drawn {
-    fn of(page: &Page, target: &Target) -> Self {
-        let kept = |sample: &Sample| target.keeps(&sample.name);
+    fn of(page: &Page, target: &ScrapeTarget) -> Self {
+        let kept = |sample: &ExpositionSample| target.keeps(&sample.name);
         Self {
             kept: page.samples().map(|sample| kept(&sample)).collect(),
             kinds: page
@@ -190,7 +190,7 @@ impl Drawn {
 /// Stores a page that shows the same series as the last one, which is most of them. `None`, and
 /// nothing stored, if it does not.
 fn store_values(
-    store: &mut Store,
+    store: &mut SeriesStore,
     scraping: &mut Scraping,
     time: i64,
     page: &Page,
@@ -221,11 +221,11 @@ fn store_values(
 }
 
 /// The samples of a page that the target keeps, without the detour over a text of all of it.
-fn render(page: &Page, target: &Target) -> Vec<(String, f64)> {
-    let kept = |family: &&Family| {
+fn render(page: &Page, target: &ScrapeTarget) -> Vec<(String, f64)> {
+    let kept = |family: &&MetricFamily| {
         let parts: &[&str] = match family.kind {
-            Kind::Histogram => &["_bucket", "_sum", "_count"],
-            Kind::Counter | Kind::Gauge => &[""],
+            MetricKind::Histogram => &["_bucket", "_sum", "_count"],
+            MetricKind::Counter | MetricKind::Gauge => &[""],
         };
         parts
             .iter()
@@ -234,7 +234,7 @@ fn render(page: &Page, target: &Target) -> Vec<(String, f64)> {
     page.families
         .iter()
         .filter(kept)
-        .flat_map(Family::samples)
+        .flat_map(MetricFamily::samples)
         .filter(|sample| target.keeps(&sample.name))
         .map(|sample| (sample.series(), sample.value))
         .collect()
@@ -243,7 +243,7 @@ fn render(page: &Page, target: &Target) -> Vec<(String, f64)> {
 /// Stores the samples of a page; says how many there were. `None`, and nothing stored, if the labels
 /// of one of them cannot be read.
 fn store_lines(
-    store: &mut Store,
+    store: &mut SeriesStore,
     scraping: &mut Scraping,
     time: i64,
     lines: &[SampleLine<'_>],
@@ -287,7 +287,7 @@ fn store_lines(
     Some(lines.len())
 }
 
-fn store_report(store: &mut Store, scraping: &mut Scraping, time: i64, report: Report) {
+fn store_report(store: &mut SeriesStore, scraping: &mut Scraping, time: i64, report: Report) {
     let values = report.values();
     if scraping.report.iter().any(|id| !store.holds(*id)) {
         scraping.report.clear();
@@ -320,7 +320,7 @@ impl<'s> Memory<'s> {
     }
 
     /// The series of a text, if it was on the last page and is still kept.
-    fn recall(&mut self, text: &str, store: &Store) -> Option<SeriesId> {
+    fn recall(&mut self, text: &str, store: &SeriesStore) -> Option<SeriesId> {
         let expected = self.shown.get(self.next);
         let found = if expected.is_some_and(|shown| shown.text == text) {
             expected

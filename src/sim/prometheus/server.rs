@@ -11,10 +11,10 @@ use super::matcher::Matcher;
 use super::number::milliseconds;
 use super::pattern::Patterns;
 use super::promql::{Expr, parse};
-use super::refusal::Refusal;
+use super::refusal::QueryRefusal;
 use super::scrape::{self, Scraped, Scraping};
-use super::store::{Point, SeriesId, Store};
-use super::target::{Target, TargetId};
+use super::store::{Point, SeriesId, SeriesStore};
+use super::target::{ScrapeTarget, TargetId};
 use crate::policy::moment::WallTime;
 
 /// Most expressions that are kept parsed.
@@ -53,9 +53,9 @@ pub enum Outage {
 
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct QueryAnswer {
     /// What the expression came to.
-    pub value: eval::Outcome,
+    pub value: eval::QueryValue,
     /// What the server warns of: that the answer is incomplete.
     pub warnings: Vec<String>,
 }
@@ -84,7 +84,7 @@ struct Farewell {
 #[derive(Debug)]
 pub struct Prometheus {
     settings: Settings,
-    store: Store,
+    store: SeriesStore,
     targets: BTreeMap<TargetId, Scraping>,
     farewells: Vec<Farewell>,
     faults: Faults,
@@ -100,7 +100,7 @@ impl Prometheus {
     /// A server without targets and samples.
     pub fn new(settings: Settings) -> Self {
         Self {
-            store: Store::new(milliseconds(settings.retention)),
+            store: SeriesStore::new(milliseconds(settings.retention)),
             settings,
             targets: BTreeMap::new(),
             farewells: Vec::new(),
@@ -120,7 +120,7 @@ impl Prometheus {
 
     /// Takes over the whole set of targets, as service discovery tells it. Those that are there
     /// already go on, those that are missing end.
-    pub fn set_targets(&mut self, targets: Vec<Target>, WallTime(now): WallTime) {
+    pub fn set_targets(&mut self, targets: Vec<ScrapeTarget>, WallTime(now): WallTime) {
         let mut known: BTreeMap<_, _> = std::mem::take(&mut self.targets)
             .into_iter()
             .map(|(id, scraping)| (scraping.target.labels.clone(), (id, scraping)))
@@ -144,7 +144,7 @@ impl Prometheus {
     }
 
     /// A target that is being scraped.
-    pub fn target(&self, id: TargetId) -> Option<&Target> {
+    pub fn target(&self, id: TargetId) -> Option<&ScrapeTarget> {
         self.targets.get(&id).map(|scraping| &scraping.target)
     }
 
@@ -211,7 +211,7 @@ impl Prometheus {
     ///
     /// # Errors
     /// In the words of Prometheus where it refuses the expression, in ours where only we do.
-    pub fn query(&self, promql: &str, now: WallTime) -> Result<Answer, Refusal> {
+    pub fn query(&self, promql: &str, now: WallTime) -> Result<QueryAnswer, QueryRefusal> {
         self.query_at(promql, now, now)
     }
 
@@ -224,10 +224,10 @@ impl Prometheus {
         promql: &str,
         WallTime(at): WallTime,
         WallTime(now): WallTime,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<QueryAnswer, QueryRefusal> {
         let expression = self.parsed(promql)?;
         let hidden = self.faults.hidden.iter();
-        Ok(Answer {
+        Ok(QueryAnswer {
             value: self.view(now).instant(&expression, at)?,
             warnings: hidden.map(|_| PARTIAL.to_owned()).collect(),
         })
@@ -243,7 +243,7 @@ impl Prometheus {
         }
     }
 
-    fn parsed(&self, promql: &str) -> Result<Arc<Expr>, Refusal> {
+    fn parsed(&self, promql: &str) -> Result<Arc<Expr>, QueryRefusal> {
         let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = parsed.get(promql) {
             return Ok(Arc::clone(known));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::labels::{Labels, NAME};
+use super::labels::{LabelSet, NAME};
 use super::matcher::Matcher;
 use super::number::{is_stale, stale};
 
@@ -31,13 +31,13 @@ pub(super) struct SeriesId {
 
 /// Labels and samples, the oldest first.
 #[derive(Debug)]
-pub(super) struct Series {
-    pub(super) labels: Labels,
+pub(super) struct StoredSeries {
+    pub(super) labels: LabelSet,
     number: u64,
     points: VecDeque<Point>,
 }
 
-impl Series {
+impl StoredSeries {
     /// The newest sample at or before a time, marks included.
     pub(super) fn newest(&self, until: i64) -> Option<Point> {
         let place = self.points.partition_point(|point| point.time <= until);
@@ -57,17 +57,17 @@ impl Series {
 
 /// All series.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct SeriesStore {
     /// How long samples are kept, in milliseconds.
     retention: i64,
     /// By place; a place without a series waits for the next one.
-    series: Vec<Option<Series>>,
+    series: Vec<Option<StoredSeries>>,
     free: Vec<usize>,
-    by_name: BTreeMap<Arc<str>, BTreeMap<Labels, SeriesId>>,
+    by_name: BTreeMap<Arc<str>, BTreeMap<LabelSet, SeriesId>>,
     next: u64,
 }
 
-impl Store {
+impl SeriesStore {
     /// An empty store.
     pub(super) fn new(retention: i64) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Store {
     }
 
     /// The series of these labels, made if there is none.
-    pub(super) fn series(&mut self, labels: &Labels) -> SeriesId {
+    pub(super) fn series(&mut self, labels: &LabelSet) -> SeriesId {
         let name = labels.get(NAME);
         let family = match self.by_name.get_mut(name) {
             Some(family) => family,
@@ -96,7 +96,7 @@ impl Store {
         }
         let number = self.next;
         self.next += 1;
-        let series = Series {
+        let series = StoredSeries {
             labels: labels.clone(),
             number,
             points: VecDeque::new(),
@@ -112,7 +112,7 @@ impl Store {
         id
     }
 
-    fn get(&self, id: SeriesId) -> Option<&Series> {
+    fn get(&self, id: SeriesId) -> Option<&StoredSeries> {
         let series = self.series.get(id.place)?.as_ref()?;
         (series.number == id.number).then_some(series)
     }
@@ -171,10 +171,10 @@ impl Store {
     }
 
     /// The series that all matchers match, in the order of their names and labels.
-    pub(super) fn select(&self, matchers: &[Matcher]) -> Vec<&Series> {
+    pub(super) fn select(&self, matchers: &[Matcher]) -> Vec<&StoredSeries> {
         let (of_name, others): (Vec<&Matcher>, Vec<&Matcher>) =
             matchers.iter().partition(|matcher| matcher.label == NAME);
-        let chosen = |labels: &Labels| {
+        let chosen = |labels: &LabelSet| {
             others
                 .iter()
                 .all(|matcher| matcher.matches(labels.get(&matcher.label)))

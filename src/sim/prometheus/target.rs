@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::labels::{Labels, NAME};
+use super::labels::{LabelSet, NAME};
 use super::number::milliseconds;
 use crate::signals::exposition as text;
 
 /// A page that is scraped on an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ScrapeTarget {
     /// Its labels after relabelling: `job`, `instance`, `namespace`, `pod` and the like. They are its
     /// identity.
     pub labels: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ pub enum Conflicts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetId(pub(super) u64);
 
-impl Target {
+impl ScrapeTarget {
     /// The time between two scrapes, at least a millisecond.
     pub(super) fn step(&self) -> i64 {
         milliseconds(self.interval).max(1)
@@ -68,7 +68,7 @@ impl Target {
     }
 
     /// The labels under which a series of the page is stored.
-    pub(super) fn labels_of(&self, series: &str) -> Result<Labels, &'static str> {
+    pub(super) fn labels_of(&self, series: &str) -> Result<LabelSet, &'static str> {
         let named = text::labels(series)?;
         let own: BTreeMap<&str, &str> = named
             .labels
@@ -98,15 +98,15 @@ impl Target {
             }
         }
         all.insert(NAME.to_owned(), named.name);
-        Ok(Labels::new(
+        Ok(LabelSet::new(
             all.iter().map(|(name, value)| (&**name, *value)),
         ))
     }
 
     /// The labels of what Prometheus itself notes about a scrape.
-    pub(super) fn report(&self, name: &str) -> Labels {
+    pub(super) fn report(&self, name: &str) -> LabelSet {
         let pairs = self.labels.iter().map(|(name, value)| (&**name, &**value));
-        Labels::new(pairs.chain([(NAME, name)]))
+        LabelSet::new(pairs.chain([(NAME, name)]))
     }
 
     fn pairs(&self) -> impl Iterator<Item = (String, &str)> {

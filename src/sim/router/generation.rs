@@ -2,7 +2,7 @@
 
 /// Which names a router uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Generation {
+pub enum RouterMetricNames {
     /// Early Gateway API Inference Extension: `inference_model_*`.
     Model,
     /// Its releases 1.x, and llm-d up to 0.7: `inference_objective_*`.
@@ -13,7 +13,7 @@ pub enum Generation {
     Epp,
 }
 
-/// A name of [`Generation::Epp`] without its prefix, and what it was called before.
+/// A name of [`RouterMetricNames::Epp`] without its prefix, and what it was called before.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Name {
     /// The older name has the prefix of requests.
@@ -26,7 +26,7 @@ pub(super) enum Name {
     New(&'static str),
 }
 
-impl Generation {
+impl RouterMetricNames {
     /// All, from the oldest.
     pub const ALL: [Self; 4] = [Self::Model, Self::Objective, Self::RouterEpp, Self::Epp];
 

@@ -10,9 +10,9 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 
-pub use generation::Generation;
+pub use generation::RouterMetricNames;
 pub use picker::Weights;
 pub(in crate::sim) use pool::least;
-pub use pool::{FlowControl, Pool, PoolReading, PoolSpec};
-pub use served::{Rejection, Served, Verdict};
+pub use pool::{FlowControl, PoolReading, PoolSpec, RouterPool};
+pub use served::{Rejection, RequestVerdict, Served};
 pub use statistics::RouterStatistics;

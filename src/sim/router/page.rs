@@ -1,8 +1,10 @@
 //! The series of a router.
 
-use super::generation::{Generation, Name};
-use super::pool::Pool;
-use crate::sim::exposition::{Family, Histogram, Kind, Labels, Page, Reading, labels, with};
+use super::generation::{Name, RouterMetricNames};
+use super::pool::RouterPool;
+use crate::sim::exposition::{
+    ExpositionLabels, Histogram, MetricFamily, MetricKind, Page, SeriesValue, labels, with,
+};
 use crate::sim::number;
 
 /// The port behind which servers listen, as the scheduler's series name it.
@@ -12,8 +14,8 @@ const FAIRNESS: [(&str, &str); 2] = [("fairness_id", "default-flow"), ("priority
 
 /// Collects the families of one page.
 struct Writer {
-    generation: Generation,
-    families: Vec<Family>,
+    generation: RouterMetricNames,
+    families: Vec<MetricFamily>,
 }
 
 impl Writer {
@@ -21,35 +23,41 @@ impl Writer {
         &mut self,
         name: Name,
         help: &'static str,
-        kind: Kind,
-        series: impl IntoIterator<Item = (Labels, Reading)>,
+        kind: MetricKind,
+        series: impl IntoIterator<Item = (ExpositionLabels, SeriesValue)>,
     ) {
         let series: Vec<_> = series.into_iter().collect();
         for name in self.generation.names(name) {
-            let family = Family::of(name, help, kind, series.clone());
+            let family = MetricFamily::of(name, help, kind, series.clone());
             self.families.push(family);
         }
     }
 
-    fn gauge(&mut self, name: Name, help: &'static str, labels: &Labels, value: f64) {
-        let series = [(labels.clone(), Reading::Value(value))];
-        self.family(name, help, Kind::Gauge, series);
+    fn gauge(&mut self, name: Name, help: &'static str, labels: &ExpositionLabels, value: f64) {
+        let series = [(labels.clone(), SeriesValue::Value(value))];
+        self.family(name, help, MetricKind::Gauge, series);
     }
 
-    fn counter(&mut self, name: Name, help: &'static str, labels: &Labels, value: u64) {
-        let series = [(labels.clone(), Reading::Value(number::real(value)))];
-        self.family(name, help, Kind::Counter, series);
+    fn counter(&mut self, name: Name, help: &'static str, labels: &ExpositionLabels, value: u64) {
+        let series = [(labels.clone(), SeriesValue::Value(number::real(value)))];
+        self.family(name, help, MetricKind::Counter, series);
     }
 
-    fn histogram(&mut self, name: Name, help: &'static str, labels: &Labels, buckets: &Histogram) {
-        let series = [(labels.clone(), Reading::Buckets(buckets.clone()))];
-        self.family(name, help, Kind::Histogram, series);
+    fn histogram(
+        &mut self,
+        name: Name,
+        help: &'static str,
+        labels: &ExpositionLabels,
+        buckets: &Histogram,
+    ) {
+        let series = [(labels.clone(), SeriesValue::Buckets(buckets.clone()))];
+        self.family(name, help, MetricKind::Histogram, series);
     }
 }
 
-impl Pool {
+impl RouterPool {
     /// What the router shows to a scrape, by the names of a generation.
-    pub fn page(&self, generation: Generation) -> Page {
+    pub fn page(&self, generation: RouterMetricNames) -> Page {
         let mut page = Writer {
             generation,
             families: Vec::new(),
@@ -85,13 +93,13 @@ impl Pool {
         let errors = s.errors.iter().map(|(code, count)| {
             (
                 with(&who, "error_code", code),
-                Reading::Value(number::real(*count)),
+                SeriesValue::Value(number::real(*count)),
             )
         });
         page.family(
             Name::Request("request_error_total", "request_error_total"),
             "Requests that failed, by code.",
-            Kind::Counter,
+            MetricKind::Counter,
             errors,
         );
         let running = if page.generation.has_fairness() {
@@ -108,7 +116,7 @@ impl Pool {
         self.sizes_and_times(page, &who);
     }
 
-    fn sizes_and_times(&self, page: &mut Writer, who: &Labels) {
+    fn sizes_and_times(&self, page: &mut Writer, who: &ExpositionLabels) {
         let s = &self.statistics;
         for (name, help, buckets) in [
             (
@@ -202,12 +210,12 @@ impl Pool {
             .filter(|(_, endpoint)| endpoint.serves());
         let queues = ready.map(|(name, endpoint)| {
             let waiting = number::length(endpoint.engine.reading().waiting);
-            (with(&pool, server, name), Reading::Value(waiting))
+            (with(&pool, server, name), SeriesValue::Value(waiting))
         });
         page.family(
             Name::Pool("per_endpoint_queue_size", "per_pod_queue_size"),
             "Queue of a server.",
-            Kind::Gauge,
+            MetricKind::Gauge,
             queues,
         );
     }
@@ -227,7 +235,7 @@ impl Pool {
                 ("namespace", namespace),
                 ("port", port),
             ]);
-            (what, Reading::Value(number::real(count)))
+            (what, SeriesValue::Value(number::real(count)))
         };
         let s = &self.statistics;
         let picked = s.picked.iter();
@@ -235,7 +243,7 @@ impl Pool {
         page.family(
             Name::Extension("scheduler_attempts_total", "scheduler_attempts_total"),
             "Attempts to pick a server.",
-            Kind::Counter,
+            MetricKind::Counter,
             picked.chain([attempts("failure", "", s.not_picked)]),
         );
     }
@@ -271,19 +279,19 @@ impl Pool {
         let outcomes = outcomes.map(|(outcome, count)| {
             (
                 with(&flow, "outcome", outcome),
-                Reading::Value(number::real(*count)),
+                SeriesValue::Value(number::real(*count)),
             )
         });
         page.family(
             Name::New("flow_control_requests_total"),
             "Requests that left the queue, by outcome.",
-            Kind::Counter,
+            MetricKind::Counter,
             outcomes,
         );
         let held = s.held.iter().map(|(outcome, buckets)| {
             (
                 with(&flow, "outcome", outcome),
-                Reading::Buckets(buckets.clone()),
+                SeriesValue::Buckets(buckets.clone()),
             )
         });
         page.family(
@@ -292,7 +300,7 @@ impl Pool {
                 "flow_control_request_queue_duration_seconds",
             ),
             "Time held, by outcome.",
-            Kind::Histogram,
+            MetricKind::Histogram,
             held,
         );
     }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::picker::{Candidate, Weights, pick};
-use super::served::{Rejection, Served, Verdict};
+use super::served::{Rejection, RequestVerdict, Served};
 use super::statistics::{BYTES_PER_TOKEN, RouterStatistics};
 use crate::env::{Generator, SeedTree};
-use crate::sim::engine::{Completion, Engine, Outcome, Phase, Request, RequestId};
+use crate::sim::engine::{Completion, Engine, Phase, Request, RequestEnd, RequestId};
 use crate::sim::load::Arrival;
 use crate::sim::number;
 
@@ -104,7 +104,7 @@ struct Dispatched {
 
 /// A router with its servers.
 #[derive(Debug, Clone)]
-pub struct Pool {
+pub struct RouterPool {
     pub(super) spec: PoolSpec,
     pub(super) endpoints: BTreeMap<String, Endpoint>,
     queue: VecDeque<Held>,
@@ -116,7 +116,7 @@ pub struct Pool {
     now: Duration,
 }
 
-impl Pool {
+impl RouterPool {
     /// A pool without servers.
     pub fn new(spec: PoolSpec, seed: &SeedTree) -> Self {
         let generator = seed.child(&format!("router/{}/{}", spec.namespace, spec.name));
@@ -143,7 +143,7 @@ impl Pool {
         &self.statistics
     }
 
-    /// Adds a server that gets no requests before [`Pool::set_ready`]; one of the same name is
+    /// Adds a server that gets no requests before [`RouterPool::set_ready`]; one of the same name is
     /// stopped first.
     pub fn add(&mut self, endpoint: impl Into<String>, engine: Engine, at: Duration) {
         let endpoint = endpoint.into();
@@ -193,7 +193,7 @@ impl Pool {
         engines.map(|(name, endpoint)| (&**name, &endpoint.engine))
     }
 
-    /// A request comes at `at`; its end appears in [`Pool::take_served`].
+    /// A request comes at `at`; its end appears in [`RouterPool::take_served`].
     pub fn submit(&mut self, arrival: Arrival, at: Duration) -> RequestId {
         self.advance(at);
         self.requests += 1;
@@ -267,8 +267,8 @@ impl Pool {
             held: dispatched.held,
             endpoint: Some(endpoint.to_owned()),
             verdict: match completion.outcome {
-                Outcome::Finished => Verdict::Answered(completion),
-                Outcome::Aborted => Verdict::Lost(completion),
+                RequestEnd::Finished => RequestVerdict::Answered(completion),
+                RequestEnd::Aborted => RequestVerdict::Lost(completion),
             },
         });
     }
@@ -291,7 +291,7 @@ impl Pool {
             at: self.now,
             held: waited,
             endpoint: None,
-            verdict: Verdict::Rejected(rejection),
+            verdict: RequestVerdict::Rejected(rejection),
         });
     }
 
@@ -352,7 +352,7 @@ impl Pool {
                 at: self.now,
                 held: waited,
                 endpoint: Some(name),
-                verdict: Verdict::Refused(refusal),
+                verdict: RequestVerdict::Refused(refusal),
             }),
         }
     }
@@ -391,7 +391,7 @@ impl Pool {
     pub fn reading(&self) -> PoolReading {
         let readings = self.endpoints.values().filter(|endpoint| endpoint.serves());
         let readings: Vec<_> = readings.map(|endpoint| endpoint.engine.reading()).collect();
-        let of = |value: fn(&crate::sim::engine::Reading) -> f64| {
+        let of = |value: fn(&crate::sim::engine::EngineReading) -> f64| {
             mean(readings.iter().map(value)).unwrap_or(0.0)
         };
         PoolReading {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sim::engine::{Completion, Refusal, RequestId};
+use crate::sim::engine::{Completion, EngineRefusal, RequestId};
 
 /// Why the router did not get a request to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,13 +36,13 @@ impl Rejection {
 
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RequestVerdict {
     /// Answered.
     Answered(Completion),
     /// Its server died.
     Lost(Completion),
     /// Its server refused it.
-    Refused(Refusal),
+    Refused(EngineRefusal),
     /// It never got to a server.
     Rejected(Rejection),
 }
@@ -61,13 +61,15 @@ pub struct Served {
     /// The server that had it, if one had.
     pub endpoint: Option<String>,
     /// How it ended.
-    pub verdict: Verdict,
+    pub verdict: RequestVerdict,
 }
 
 impl Served {
     /// From its arrival at the router to its first token, if it had one.
     pub fn time_to_first_token(&self) -> Option<Duration> {
-        let (Verdict::Answered(completion) | Verdict::Lost(completion)) = &self.verdict else {
+        let (RequestVerdict::Answered(completion) | RequestVerdict::Lost(completion)) =
+            &self.verdict
+        else {
             return None;
         };
         let first = completion.time_to_first_token?;

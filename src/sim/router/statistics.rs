@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::served::{Rejection, Served, Verdict};
+use super::served::{Rejection, RequestVerdict, Served};
 use crate::sim::exposition::Histogram;
 
 const SECONDS: &[f64] = &[
@@ -120,10 +120,12 @@ impl RouterStatistics {
 
     pub(super) fn left(&mut self, served: &Served) {
         let completion = match &served.verdict {
-            Verdict::Answered(completion) => completion,
-            Verdict::Lost(_) => return self.error("ModelServerError"),
-            Verdict::Refused(_) => return self.error("BadRequest"),
-            Verdict::Rejected(rejection) => return self.error(Rejection::error_code(*rejection)),
+            RequestVerdict::Answered(completion) => completion,
+            RequestVerdict::Lost(_) => return self.error("ModelServerError"),
+            RequestVerdict::Refused(_) => return self.error("BadRequest"),
+            RequestVerdict::Rejected(rejection) => {
+                return self.error(Rejection::error_code(*rejection));
+            }
         };
         let duration = served.at.saturating_sub(served.arrival).as_secs_f64();
         let output = f64::from(completion.output_tokens);

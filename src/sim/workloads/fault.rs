@@ -8,7 +8,7 @@ use crate::policy::moment::WallTime;
 
 /// Something that goes wrong at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum WorkloadFault {
     /// The containers of so many ready pods of a deployment die, and are started again.
     Crash {
         /// Namespace of the deployment.
@@ -39,7 +39,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl WorkloadFault {
     /// Changes who is out, and says what to write.
     pub(super) fn strike(
         &self,

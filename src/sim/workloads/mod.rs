@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-pub use fault::Fault;
+pub use fault::WorkloadFault;
 pub use kubelet::{IMAGE_PULL, START_UP, START_UP_P95};
 pub use nodes::NodeGroup;
 
@@ -194,7 +194,7 @@ impl Workloads {
     ///
     /// # Errors
     /// What the server refuses.
-    pub async fn strike(&self, fault: &Fault) -> Result<(), Denied> {
+    pub async fn strike(&self, fault: &WorkloadFault) -> Result<(), Denied> {
         let cluster = self.look();
         for write in fault.strike(&self.outages, &cluster.nodes, &cluster.pods, self.now()) {
             self.perform(write).await?;

@@ -193,7 +193,7 @@ async fn a_crashed_container_starts_again() {
     let stage = stage(&[h100(1)]).await;
     stage.deploy(1).await;
     pass(200).await;
-    let crash = Fault::Crash {
+    let crash = WorkloadFault::Crash {
         namespace: "default".to_owned(),
         deployment: "d".to_owned(),
         pods: 1,
@@ -216,7 +216,7 @@ async fn an_evicted_pod_stays_as_failed_and_is_replaced() {
     let stage = stage(&[h100(1)]).await;
     stage.deploy(1).await;
     pass(200).await;
-    let evict = Fault::Evict {
+    let evict = WorkloadFault::Evict {
         namespace: "default".to_owned(),
         deployment: "d".to_owned(),
         pods: 1,
@@ -241,7 +241,7 @@ async fn pods_of_a_lost_node_move_after_five_minutes() {
     let node = lost.clone();
     stage
         .workloads
-        .strike(&Fault::NodeLost { node })
+        .strike(&WorkloadFault::NodeLost { node })
         .await
         .unwrap();
     pass(30).await;
@@ -256,7 +256,7 @@ async fn pods_of_a_lost_node_move_after_five_minutes() {
     let node = lost.clone();
     stage
         .workloads
-        .strike(&Fault::NodeBack { node })
+        .strike(&WorkloadFault::NodeBack { node })
         .await
         .unwrap();
     pass(60).await;

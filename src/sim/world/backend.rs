@@ -8,20 +8,20 @@ use std::time::Duration;
 use super::WorldError;
 use super::flow::Flow;
 use super::posed::Posed;
-use super::scenario::{Load, Model, Variant};
+use super::scenario::{LoadSource, ScenarioModel, ScenarioVariant};
 use super::score::Score;
 use crate::env::SeedTree;
 use crate::sim::engine::{Dialect, Engine};
 use crate::sim::exposition::Page;
-use crate::sim::load::{Arrival, Arrivals, Trace, TraceError};
-use crate::sim::router::{Generation, Pool, PoolReading, PoolSpec, Weights};
+use crate::sim::load::{Arrival, Arrivals, RequestTrace, TraceError};
+use crate::sim::router::{PoolReading, PoolSpec, RouterMetricNames, RouterPool, Weights};
 
 /// A router with its servers.
 pub(super) trait Backend: Send {
     /// Does all work up to `now`.
     fn advance(&mut self, now: Duration, score: &mut Score);
     /// A server begins to serve.
-    fn add(&mut self, pod: &str, variant: &Variant, now: Duration);
+    fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration);
     /// A server takes nothing more.
     fn drain(&mut self, pod: &str, now: Duration);
     /// A server is gone, with what it had.
@@ -42,7 +42,7 @@ type Arriving = Box<dyn Iterator<Item = Result<Arrival, TraceError>> + Send>;
 struct Requests {
     id: &'static str,
     dialect: Dialect,
-    pool: Pool,
+    pool: RouterPool,
     arriving: Peekable<Arriving>,
     broken: Option<String>,
 }
@@ -50,11 +50,11 @@ struct Requests {
 /// The backend that a model's load asks for.
 pub(super) fn backend(
     namespace: &str,
-    model: &Model,
+    model: &ScenarioModel,
     seed: &SeedTree,
 ) -> Result<Box<dyn Backend>, WorldError> {
     let arriving: Arriving = match &model.load {
-        Load::Flow { shape, mixes } => {
+        LoadSource::Flow { shape, mixes } => {
             shape.check().map_err(|error| WorldError::Load {
                 model: model.name,
                 error: error.to_string(),
@@ -66,8 +66,8 @@ pub(super) fn backend(
                 mixes.clone(),
             )));
         }
-        Load::Posed(poses) => return Ok(Box::new(Posed::new(model, poses.clone()))),
-        Load::Generated(demand) => {
+        LoadSource::Posed(poses) => return Ok(Box::new(Posed::new(model, poses.clone()))),
+        LoadSource::Generated(demand) => {
             let arrivals = Arrivals::new(demand.clone(), seed, model.name);
             let arrivals = arrivals.map_err(|error| WorldError::Load {
                 model: model.name,
@@ -75,13 +75,13 @@ pub(super) fn backend(
             })?;
             Box::new(arrivals.map(Ok))
         }
-        Load::Replayed(file) => {
+        LoadSource::Replayed(file) => {
             let unusable = |error: String| WorldError::Trace {
                 file: file.display().to_string(),
                 error,
             };
             let reader = File::open(file).map_err(|error| unusable(error.to_string()))?;
-            let trace = Trace::open(BufReader::new(reader), 1.0, seed);
+            let trace = RequestTrace::open(BufReader::new(reader), 1.0, seed);
             let mut trace = trace
                 .map_err(|error| unusable(error.to_string()))?
                 .peekable();
@@ -103,7 +103,7 @@ pub(super) fn backend(
     Ok(Box::new(Requests {
         id: model.id,
         dialect: model.dialect,
-        pool: Pool::new(spec, seed),
+        pool: RouterPool::new(spec, seed),
         arriving: arriving.peekable(),
         broken: None,
     }))
@@ -130,7 +130,7 @@ impl Backend for Requests {
         }
     }
 
-    fn add(&mut self, pod: &str, variant: &Variant, now: Duration) {
+    fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration) {
         let engine = Engine::new(variant.profile, variant.limits, now, Duration::ZERO);
         self.pool.add(pod, engine, now);
         self.pool.set_ready(pod, true, now);
@@ -153,7 +153,7 @@ impl Backend for Requests {
     }
 
     fn router_page(&self) -> Page {
-        self.pool.page(Generation::Epp)
+        self.pool.page(RouterMetricNames::Epp)
     }
 
     fn broken(&self) -> Option<&str> {

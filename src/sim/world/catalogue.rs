@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use super::scenario::{ApiFault, ConfigMap, Load, Model, Replica, Scenario, Slo, Trouble, Variant};
+use super::scenario::{
+    ApiFault, ConfigMap, LoadSource, Replica, Scenario, ScenarioFault, ScenarioModel,
+    ScenarioVariant, Slo,
+};
 use crate::policy::capacity::ServingRole;
 use crate::sim::engine::{Dialect, Limits, Profile, StartUp};
-use crate::sim::load::{Demand, Lengths, Shape, Sharing, Spacing, Tokens};
+use crate::sim::load::{Demand, Lengths, RateProfile, Sharing, Spacing, Tokens};
 use crate::sim::router::FlowControl;
-use crate::sim::workloads::{Fault, NodeGroup};
+use crate::sim::workloads::{NodeGroup, WorkloadFault};
 
 const H100: &str = "NVIDIA-H100-80GB-HBM3";
 const A100: &str = "NVIDIA-A100-SXM4-80GB";
@@ -43,12 +46,12 @@ fn fleet() -> Scenario {
 fn faults() -> Scenario {
     let namespace = "llm-d".to_owned();
     let node = "h100-0".to_owned();
-    let crash = Fault::Crash {
+    let crash = WorkloadFault::Crash {
         namespace: namespace.clone(),
         deployment: "qwen3-8b-fp8".to_owned(),
         pods: 1,
     };
-    let evict = Fault::Evict {
+    let evict = WorkloadFault::Evict {
         namespace,
         deployment: "llama-70b-a100".to_owned(),
         pods: 1,
@@ -57,21 +60,24 @@ fn faults() -> Scenario {
         name: "faults",
         about: "As fleet, with a crash, an eviction, a lost node, and a Prometheus and an API server that fail.",
         troubles: vec![
-            (MINUTE * 6, Trouble::Workload(crash)),
-            (MINUTE * 10, Trouble::Workload(evict)),
+            (MINUTE * 6, ScenarioFault::Workload(crash)),
+            (MINUTE * 10, ScenarioFault::Workload(evict)),
             (
                 MINUTE * 15,
-                Trouble::Workload(Fault::NodeLost { node: node.clone() }),
+                ScenarioFault::Workload(WorkloadFault::NodeLost { node: node.clone() }),
             ),
-            (MINUTE * 35, Trouble::Workload(Fault::NodeBack { node })),
-            (MINUTE * 50, Trouble::NoPrometheus(MINUTE * 10)),
+            (
+                MINUTE * 35,
+                ScenarioFault::Workload(WorkloadFault::NodeBack { node }),
+            ),
+            (MINUTE * 50, ScenarioFault::NoPrometheus(MINUTE * 10)),
             (MINUTE * 70, api_server(ApiFault::Refusing(503), 3)),
             (MINUTE * 80, api_server(ApiFault::Slow(SECOND * 2), 5)),
             (MINUTE * 90, api_server(ApiFault::Silent, 2)),
-            (MINUTE * 100, Trouble::NoScrapes(MINUTE * 3)),
+            (MINUTE * 100, ScenarioFault::NoScrapes(MINUTE * 3)),
             (
                 MINUTE * 110,
-                Trouble::LatePrometheus {
+                ScenarioFault::LatePrometheus {
                     lag: MINUTE,
                     lasts: MINUTE * 10,
                 },
@@ -81,8 +87,8 @@ fn faults() -> Scenario {
     }
 }
 
-fn api_server(fault: ApiFault, minutes: u32) -> Trouble {
-    Trouble::ApiServer {
+fn api_server(fault: ApiFault, minutes: u32) -> ScenarioFault {
+    ScenarioFault::ApiServer {
         fault,
         lasts: MINUTE * minutes,
     }
@@ -101,7 +107,7 @@ fn days() -> Scenario {
 fn quiet() -> Scenario {
     let mut model = qwen_8b();
     model.load = generated(
-        Shape::Step {
+        RateProfile::Step {
             before: 9.0,
             after: 0.5,
             at: MINUTE * 12,
@@ -122,8 +128,8 @@ fn quiet() -> Scenario {
 fn steady() -> Scenario {
     let mut models = fleet().models;
     for model in &mut models {
-        if let Load::Generated(demand) = &mut model.load {
-            demand.shape = Shape::Constant { rate: 10.0 };
+        if let LoadSource::Generated(demand) = &mut model.load {
+            demand.shape = RateProfile::Constant { rate: 10.0 };
         }
     }
     Scenario {
@@ -153,13 +159,13 @@ fn nodes(name: &str, count: u32, product: &str) -> NodeGroup {
     }
 }
 
-fn generated(shape: Shape, (prompt, output): (f64, f64)) -> Load {
+fn generated(shape: RateProfile, (prompt, output): (f64, f64)) -> LoadSource {
     let lengths = |median, most| Tokens::LogNormal {
         median,
         sigma: 0.6,
         most,
     };
-    Load::Generated(Demand {
+    LoadSource::Generated(Demand {
         shape,
         spacing: Spacing::Poisson,
         lengths: Lengths::Independent {
@@ -189,8 +195,8 @@ fn slo(first_token: u64, per_token: u64) -> Slo {
     }
 }
 
-fn llama_70b() -> Model {
-    let variant = Variant {
+fn llama_70b() -> ScenarioModel {
+    let variant = ScenarioVariant {
         name: "llama-70b-a100",
         role: ServingRole::Both,
         accelerator: "A100",
@@ -204,12 +210,12 @@ fn llama_70b() -> Model {
         replicas: 1,
         bounds: (1, 5),
     };
-    Model {
+    ScenarioModel {
         name: "llama-70b",
         id: "meta-llama/Llama-2-70b-chat-hf",
         slo: slo(3_000, 120),
         load: generated(
-            Shape::Wave {
+            RateProfile::Wave {
                 mean: 4.0,
                 swing: 3.5,
                 period: MINUTE * 60,
@@ -220,7 +226,7 @@ fn llama_70b() -> Model {
         dialect: Dialect::Vllm,
         flow_control: Some(FlowControl::default()),
         variants: vec![
-            Variant {
+            ScenarioVariant {
                 name: "llama-70b-h100",
                 accelerator: "H100",
                 product: H100,
@@ -235,8 +241,8 @@ fn llama_70b() -> Model {
     }
 }
 
-fn qwen_8b() -> Model {
-    let variant = Variant {
+fn qwen_8b() -> ScenarioModel {
+    let variant = ScenarioVariant {
         name: "qwen3-8b-fp8",
         role: ServingRole::Both,
         accelerator: "H100",
@@ -250,12 +256,12 @@ fn qwen_8b() -> Model {
         replicas: 1,
         bounds: (1, 5),
     };
-    Model {
+    ScenarioModel {
         name: "qwen3-8b",
         id: "Qwen/Qwen3-8B",
         slo: slo(1_000, 20),
         load: generated(
-            Shape::Burst {
+            RateProfile::Burst {
                 base: 4.0,
                 peak: 18.0,
                 every: MINUTE * 40,
@@ -267,7 +273,7 @@ fn qwen_8b() -> Model {
         flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),
-            Variant {
+            ScenarioVariant {
                 name: "qwen3-8b-bf16",
                 cost: 3.9,
                 profile: Profile::QWEN3_8B_BF16_H100,
@@ -278,8 +284,8 @@ fn qwen_8b() -> Model {
     }
 }
 
-fn llama_8b() -> Model {
-    let variant = Variant {
+fn llama_8b() -> ScenarioModel {
+    let variant = ScenarioVariant {
         name: "llama-8b-a100",
         role: ServingRole::Both,
         accelerator: "A100",
@@ -293,12 +299,12 @@ fn llama_8b() -> Model {
         replicas: 1,
         bounds: (0, 4),
     };
-    Model {
+    ScenarioModel {
         name: "llama-8b",
         id: "meta-llama/Llama-3.1-8B-Instruct",
         slo: slo(1_000, 40),
         load: generated(
-            Shape::Burst {
+            RateProfile::Burst {
                 base: 0.0,
                 peak: 0.5,
                 every: MINUTE * 45,
@@ -310,7 +316,7 @@ fn llama_8b() -> Model {
         flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),
-            Variant {
+            ScenarioVariant {
                 name: "llama-8b-h100",
                 accelerator: "H100",
                 product: H100,

@@ -27,7 +27,7 @@ pub(super) const POD: &str = "wva-controller-0";
 
 /// What the world reads of a running controller.
 #[derive(Debug)]
-pub(in crate::sim) struct Door {
+pub(in crate::sim) struct ControllerView {
     pub(in crate::sim) shared: SharedState,
     pub(in crate::sim) actors: ActorRegistry,
     routes: MetricsRoutes,
@@ -41,7 +41,7 @@ pub(in crate::sim) struct Signals {
 }
 
 /// What a process of the controller begins with.
-pub(in crate::sim) struct Casting {
+pub(in crate::sim) struct ProcessConfig {
     pub(in crate::sim) clock: Clock,
     pub(in crate::sim) seed: SeedTree,
     pub(in crate::sim) kube: Client,
@@ -54,7 +54,7 @@ pub(in crate::sim) struct Casting {
     pub(in crate::sim) sources: Sources,
 }
 
-impl Door {
+impl ControllerView {
     /// What the controller shows at `/metrics`.
     pub(in crate::sim) async fn metrics(&self) -> Option<String> {
         let (head, ()) = Request::builder()
@@ -96,12 +96,12 @@ pub(super) fn controller(
     signals: Signals,
     (clock, seed): (&Clock, &SeedTree),
     interval: Duration,
-) -> Result<(Controller, Door), WorldError> {
+) -> Result<(Controller, ControllerView), WorldError> {
     let fixed = Sources {
         environment: environment(POD, interval),
         ..Sources::default()
     };
-    cast(Casting {
+    cast(ProcessConfig {
         clock: clock.clone(),
         seed: SeedTree::new(seed.child("controller").next_u64()),
         kube: server.client(),
@@ -113,7 +113,9 @@ pub(super) fn controller(
 }
 
 /// Puts a controller together as its process does at its start.
-pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), WorldError> {
+pub(in crate::sim) fn cast(
+    casting: ProcessConfig,
+) -> Result<(Controller, ControllerView), WorldError> {
     let started = start(&casting.sources).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         WorldError::Controller(texts.join("; "))
@@ -140,7 +142,7 @@ pub(in crate::sim) fn cast(casting: Casting) -> Result<(Controller, Door), World
         Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;
     let shared = controller.shared();
     let routes = MetricsRoutes::new(shared.clone(), actors.clone());
-    let door = Door {
+    let door = ControllerView {
         shared,
         actors,
         routes,

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::env::Clock;
-use crate::sim::hpa::{ExternalMetrics, Metric, Milli};
-use crate::sim::prometheus::{Outcome, Prometheus};
+use crate::sim::hpa::{ExternalMetricSpec, ExternalMetricsSource, Milli};
+use crate::sim::prometheus::{Prometheus, QueryValue};
 
 /// Serves the series that Prometheus holds.
 #[derive(Debug, Clone)]
@@ -19,8 +19,8 @@ impl Adapter {
     }
 }
 
-impl ExternalMetrics for Adapter {
-    fn read(&self, namespace: &str, metric: &Metric) -> Result<Milli, String> {
+impl ExternalMetricsSource for Adapter {
+    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String> {
         let selector = metric.selector.match_labels.iter().flatten();
         let matchers: Vec<String> = selector
             .map(|(name, value)| format!("{name}={value:?}"))
@@ -41,7 +41,7 @@ impl ExternalMetrics for Adapter {
         let answer = prometheus
             .query(&query, now)
             .map_err(|refusal| failed(&refusal.to_string()))?;
-        let Outcome::Vector(samples) = answer.value else {
+        let QueryValue::Vector(samples) = answer.value else {
             return Err(failed("the answer is no vector"));
         };
         if samples.is_empty() {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::backend::Backend;
-use super::crew::Crew;
-use super::scenario::{Model, Variant};
+use super::replica_group::ReplicaGroup;
+use super::scenario::{ScenarioModel, ScenarioVariant};
 use super::score::{Batch, Score};
 use crate::policy::capacity::ServingRole;
 use crate::sim::engine::{CoarseEngine, Dialect, Mix};
-use crate::sim::exposition::{Family, Kind, Page, Reading, labels};
-use crate::sim::load::Shape;
+use crate::sim::exposition::{MetricFamily, MetricKind, Page, SeriesValue, labels};
+use crate::sim::load::RateProfile;
 use crate::sim::number;
 use crate::sim::router::{FlowControl, PoolReading, least};
 
@@ -23,11 +23,11 @@ pub(super) struct Flow {
     pool: &'static str,
     namespace: String,
     dialect: Dialect,
-    shape: Shape,
+    shape: RateProfile,
     mixes: Vec<(Duration, Mix)>,
     control: FlowControl,
     /// Those who serve it, in the order in which a request meets them.
-    crews: Vec<Crew>,
+    crews: Vec<ReplicaGroup>,
     /// Requests that the router holds.
     held: f64,
     /// What has come and does not make a whole request yet.
@@ -40,8 +40,8 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(
         namespace: &str,
-        model: &Model,
-        shape: Shape,
+        model: &ScenarioModel,
+        shape: RateProfile,
         mixes: Vec<(Duration, Mix)>,
     ) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Flow {
             shape,
             mixes,
             control: model.flow_control.unwrap_or_default(),
-            crews: Crew::of(&model.variants),
+            crews: ReplicaGroup::of(&model.variants),
             namespace: namespace.to_owned(),
             held: 0.0,
             rest: 0.0,
@@ -131,7 +131,7 @@ impl Flow {
         score.failed_many(self.now, u64::from(whole));
     }
 
-    fn crew(&mut self, role: ServingRole) -> Option<&mut Crew> {
+    fn crew(&mut self, role: ServingRole) -> Option<&mut ReplicaGroup> {
         self.crews.iter_mut().find(|crew| crew.role == role)
     }
 }
@@ -144,7 +144,7 @@ impl Backend for Flow {
         }
     }
 
-    fn add(&mut self, pod: &str, variant: &Variant, now: Duration) {
+    fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration) {
         if let Some(mix) = self.mix()
             && let Some(crew) = self.crew(variant.role)
         {
@@ -166,8 +166,8 @@ impl Backend for Flow {
     }
 
     fn reading(&self) -> PoolReading {
-        let engines = || self.crews.iter().flat_map(Crew::engines);
-        let serving: f64 = self.crews.iter().map(Crew::serving).sum();
+        let engines = || self.crews.iter().flat_map(ReplicaGroup::engines);
+        let serving: f64 = self.crews.iter().map(ReplicaGroup::serving).sum();
         let mean = |of: fn(&CoarseEngine) -> f64| {
             let all = engines().filter(|(_, serves)| *serves);
             all.map(|(engine, _)| of(engine)).sum::<f64>() / serving.max(1.0)
@@ -206,7 +206,7 @@ impl Backend for Flow {
         ];
         let flow = labels(flow.into_iter().chain(models));
         let requests = number::real(self.came);
-        let picked = self.crews.iter().flat_map(Crew::taken);
+        let picked = self.crews.iter().flat_map(ReplicaGroup::taken);
         let picked = picked.map(|(pod, requests)| {
             let what = labels([
                 ("status", "success"),
@@ -215,27 +215,27 @@ impl Backend for Flow {
                 ("namespace", &*self.namespace),
                 ("port", "8000"),
             ]);
-            (what, Reading::Value(requests.floor()))
+            (what, SeriesValue::Value(requests.floor()))
         });
         let families = vec![
-            Family::single(
+            MetricFamily::single(
                 "llm_d_epp_request_total",
                 "Requests that came.",
-                Kind::Counter,
+                MetricKind::Counter,
                 &labels(models),
                 requests,
             ),
-            Family::single(
+            MetricFamily::single(
                 "llm_d_epp_flow_control_queue_size",
                 "Requests held.",
-                Kind::Gauge,
+                MetricKind::Gauge,
                 &flow,
                 self.held.round(),
             ),
-            Family::of(
+            MetricFamily::of(
                 "llm_d_epp_scheduler_attempts_total",
                 "Attempts to pick a server.",
-                Kind::Counter,
+                MetricKind::Counter,
                 picked.collect(),
             ),
         ];

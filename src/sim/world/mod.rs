@@ -4,26 +4,26 @@
 //! On a paused current-thread runtime it runs as fast as it can, and the same seed gives the same run.
 //! [`pace`] holds such a runtime back to a multiple of real time.
 
+mod api_fault_schedule;
 mod backend;
 mod catalogue;
 pub(in crate::sim) mod controller;
-mod crew;
-mod doors;
+mod driver;
 mod external;
 mod flow;
 mod frame;
-mod ground;
 pub(in crate::sim) mod objects;
 pub mod pace;
+mod pod_listeners;
 mod posed;
 mod record;
+mod replica_group;
 mod routers;
 mod scenario;
 mod score;
 mod service;
 #[cfg(test)]
 mod tests;
-mod weather;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -31,20 +31,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(in crate::sim) use doors::Doors;
+pub(in crate::sim) use pod_listeners::PodListeners;
 pub(in crate::sim) use routers::Routers;
 
 pub use catalogue::{scenario, scenarios};
 pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
-pub use record::Record;
+pub use record::RunRecord;
 pub use scenario::{
-    ApiFault, ConfigMap, Load, Model, Pose, Replica, Scenario, Slo, Trouble, Variant,
+    ApiFault, ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel,
+    ScenarioVariant, Slo,
 };
 
-use self::controller::{Door, Signals};
-use self::ground::{Ground, State};
+use self::controller::{ControllerView, Signals};
+use self::driver::{Driver, DriverState};
 use self::record::Recorder;
-use self::service::Service;
+use self::service::ModelService;
 use crate::actors::optimizer::PlanProposal;
 use crate::app::Controller;
 use crate::env::{Clock, SeedTree};
@@ -89,7 +90,7 @@ pub enum WorldError {
 /// Whether a run is taken down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
-    /// Every write and plan is folded into a [`Record`].
+    /// Every write and plan is folded into a [`RunRecord`].
     On,
     /// Nothing is.
     Off,
@@ -106,12 +107,12 @@ pub struct World {
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
     plans: Cell<Option<PlanProposal>>,
-    records: watch::Receiver<Option<Record>>,
+    records: watch::Receiver<Option<RunRecord>>,
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
     pub(in crate::sim) workloads: Workloads,
     pub(in crate::sim) routers: Routers,
-    doors: Doors,
+    doors: PodListeners,
     tasks: JoinSet<std::convert::Infallible>,
 }
 
@@ -124,10 +125,10 @@ impl std::fmt::Debug for World {
     }
 }
 
-fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<Service>, WorldError> {
+fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, WorldError> {
     let models = scenario.models.iter();
     models
-        .map(|model| Service::new(scenario.namespace, model, seed))
+        .map(|model| ModelService::new(scenario.namespace, model, seed))
         .collect()
 }
 
@@ -137,8 +138,8 @@ fn in_weather(
     server: &ApiServer,
     signals: Signals,
     (clock, seed): (&Clock, &SeedTree),
-) -> Result<(Controller, Door), WorldError> {
-    let weather = weather::Weather::of(scenario, clock);
+) -> Result<(Controller, ControllerView), WorldError> {
+    let weather = api_fault_schedule::ApiFaultSchedule::of(scenario, clock);
     let reached = server.with_faults(Arc::new(weather));
     controller::controller(&reached, signals, (clock, seed), scenario.interval)
 }
@@ -165,7 +166,7 @@ impl World {
         scenario: &Scenario,
         seed: u64,
         date: WallTime,
-        doors: Doors,
+        doors: PodListeners,
     ) -> Result<Self, WorldError> {
         Self::found(scenario, seed, date, Recording::Off, Some(doors)).await
     }
@@ -175,7 +176,7 @@ impl World {
         seed: u64,
         date: WallTime,
         recording: Recording,
-        staff: Option<Doors>,
+        staff: Option<PodListeners>,
     ) -> Result<Self, WorldError> {
         let seed = SeedTree::new(seed);
         let clock = Clock::at(date);
@@ -205,7 +206,7 @@ impl World {
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
         let (record_sender, records) = watch::channel(None);
         let recorder = (recording == Recording::On).then(|| Recorder::new(creator.clone()));
-        let ground = Ground {
+        let ground = Driver {
             scenario: scenario.clone(),
             clock: clock.clone(),
             server: creator,
@@ -219,7 +220,7 @@ impl World {
             recorder,
             records: record_sender,
             frames: frame_sender,
-            state: State::default(),
+            state: DriverState::default(),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(workloads.clone().run());
@@ -247,7 +248,7 @@ impl World {
     }
 
     /// What was written and decided so far.
-    pub fn record(&self) -> Option<Record> {
+    pub fn record(&self) -> Option<RunRecord> {
         *self.records.borrow()
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::routers::{LABEL, PORT};
-use super::scenario::{Model, Replica, Scenario, Variant};
+use super::scenario::{Replica, Scenario, ScenarioModel, ScenarioVariant};
 use crate::policy::moment::WallTime;
 use crate::policy::pod_template::ROLE_LABEL;
 use crate::sim::apiserver::{Denied, Insider};
@@ -129,7 +129,7 @@ pub(in crate::sim) fn group_definition() -> Value {
 }
 
 /// The router of a model: its pod, the way to it, and the pool that names it.
-fn router(model: &Model) -> [(&'static str, &'static str, Value); 3] {
+fn router(model: &ScenarioModel) -> [(&'static str, &'static str, Value); 3] {
     let name = format!("{}-epp", model.name);
     let labels = json!({LABEL: model.name});
     let set = json!({
@@ -167,8 +167,8 @@ fn router(model: &Model) -> [(&'static str, &'static str, Value); 3] {
 
 /// What runs the pods of a variant, with its group, version and plural.
 pub(in crate::sim) fn workload(
-    model: &Model,
-    variant: &Variant,
+    model: &ScenarioModel,
+    variant: &ScenarioVariant,
 ) -> (&'static str, &'static str, Value) {
     match variant.replica {
         Replica::Pod => ("apps/v1", "deployments", deployment(model, variant)),
@@ -195,7 +195,7 @@ pub(in crate::sim) fn workload(
 }
 
 /// As a ReplicaSet it has the same fields.
-fn deployment(model: &Model, variant: &Variant) -> Value {
+fn deployment(model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
     json!({
         "metadata": {"name": variant.name, "labels": labels(model, variant)},
         "spec": {
@@ -206,14 +206,14 @@ fn deployment(model: &Model, variant: &Variant) -> Value {
     })
 }
 
-fn labels(model: &Model, variant: &Variant) -> Value {
+fn labels(model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
     json!({
         "app": variant.name, VARIANT: variant.name, MODEL: model.name,
         ROLE_LABEL: variant.role.to_string(),
     })
 }
 
-fn template(model: &Model, variant: &Variant, gpus: u32) -> Value {
+fn template(model: &ScenarioModel, variant: &ScenarioVariant, gpus: u32) -> Value {
     let start_up = &variant.start_up;
     let seconds = |duration: std::time::Duration| duration.as_secs_f64().to_string();
     json!({
@@ -241,7 +241,7 @@ fn image(dialect: Dialect) -> &'static str {
     }
 }
 
-fn arguments(model: &Model, variant: &Variant) -> Vec<String> {
+fn arguments(model: &ScenarioModel, variant: &ScenarioVariant) -> Vec<String> {
     let limits = &variant.limits;
     let named = |flags: [&str; 4]| -> Vec<String> {
         let [id, parallel, sequences, length] = flags;
@@ -269,7 +269,7 @@ fn arguments(model: &Model, variant: &Variant) -> Vec<String> {
 }
 
 /// How scalers name what runs the pods of a variant.
-fn target(variant: &Variant) -> Value {
+fn target(variant: &ScenarioVariant) -> Value {
     let (api_version, kind) = match variant.replica {
         Replica::Pod => ("apps/v1", "Deployment"),
         Replica::Single => ("apps/v1", "ReplicaSet"),
@@ -278,7 +278,7 @@ fn target(variant: &Variant) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": variant.name})
 }
 
-pub(in crate::sim) fn autoscaling(model: &Model, variant: &Variant) -> Value {
+pub(in crate::sim) fn autoscaling(model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
     json!({
         "metadata": {"name": variant.name, "labels": {
             "inference.optimization/acceleratorName": variant.accelerator,
@@ -291,7 +291,7 @@ pub(in crate::sim) fn autoscaling(model: &Model, variant: &Variant) -> Value {
     })
 }
 
-pub(in crate::sim) fn autoscaler(namespace: &str, variant: &Variant) -> Value {
+pub(in crate::sim) fn autoscaler(namespace: &str, variant: &ScenarioVariant) -> Value {
     let rules = |window: u32| json!({"stabilizationWindowSeconds": window, "tolerance": "0"});
     json!({
         "metadata": {"name": variant.name},

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::backend::Backend;
-use super::scenario::{Model, Pose, Variant};
+use super::scenario::{Pose, ScenarioModel, ScenarioVariant};
 use super::score::Score;
 use crate::sim::engine::{CoarseEngine, Dialect, Mix};
 use crate::sim::exposition::Page;
@@ -28,7 +28,7 @@ pub(super) struct Posed {
 }
 
 impl Posed {
-    pub(super) fn new(model: &Model, poses: Vec<(Duration, Pose)>) -> Self {
+    pub(super) fn new(model: &ScenarioModel, poses: Vec<(Duration, Pose)>) -> Self {
         Self {
             id: model.id,
             dialect: model.dialect,
@@ -49,7 +49,7 @@ impl Backend for Posed {
         self.now = now;
     }
 
-    fn add(&mut self, pod: &str, variant: &Variant, now: Duration) {
+    fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration) {
         let engine = CoarseEngine::new(variant.profile, variant.limits, MIX, now);
         self.servers.insert(pod.to_owned(), engine);
     }

@@ -17,7 +17,7 @@ pub(super) struct Recorder {
 
 /// The record of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Record {
+pub struct RunRecord {
     /// Of all that was written and decided, in its order.
     pub hash: u64,
     /// Writes to the API server.
@@ -64,8 +64,8 @@ impl Recorder {
         }
     }
 
-    pub(super) fn record(&self) -> Record {
-        Record {
+    pub(super) fn record(&self) -> RunRecord {
+        RunRecord {
             hash: self.hash,
             writes: self.writes,
             plans: self.decisions,

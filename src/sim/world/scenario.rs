@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::policy::capacity::ServingRole;
 use crate::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
-use crate::sim::load::{Demand, Shape};
+use crate::sim::load::{Demand, RateProfile};
 use crate::sim::router::FlowControl;
-use crate::sim::workloads::{Fault, NodeGroup, leader_worker_sets};
+use crate::sim::workloads::{NodeGroup, WorkloadFault, leader_worker_sets};
 
 /// Everything about a world but its seed.
 #[derive(Debug, Clone)]
@@ -21,11 +21,11 @@ pub struct Scenario {
     /// The nodes.
     pub nodes: Vec<NodeGroup>,
     /// The models.
-    pub models: Vec<Model>,
+    pub models: Vec<ScenarioModel>,
     /// ConfigMaps beside the controller.
     pub config: Vec<ConfigMap>,
     /// What goes wrong, and when.
-    pub troubles: Vec<(Duration, Trouble)>,
+    pub troubles: Vec<(Duration, ScenarioFault)>,
     /// How often the controller decides.
     pub interval: Duration,
     /// How often Prometheus scrapes.
@@ -43,7 +43,7 @@ pub struct ConfigMap {
 
 /// One model, the ways to serve it, and who asks it.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct ScenarioModel {
     /// A short name, for pools and labels.
     pub name: &'static str,
     /// The name that requests and series carry.
@@ -51,13 +51,13 @@ pub struct Model {
     /// What users are promised.
     pub slo: Slo,
     /// Who asks.
-    pub load: Load,
+    pub load: LoadSource,
     /// The engine of its servers.
     pub dialect: Dialect,
     /// How requests are held before the servers.
     pub flow_control: Option<FlowControl>,
     /// The ways to serve it.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<ScenarioVariant>,
 }
 
 /// What counts as a good answer.
@@ -71,7 +71,7 @@ pub struct Slo {
 
 /// Where requests come from.
 #[derive(Debug, Clone)]
-pub enum Load {
+pub enum LoadSource {
     /// Drawn by chance.
     Generated(Demand),
     /// Replayed from a trace file.
@@ -79,7 +79,7 @@ pub enum Load {
     /// A stream without single requests, for runs over days.
     Flow {
         /// The rate over time.
-        shape: Shape,
+        shape: RateProfile,
         /// What requests are like from each moment on; the first holds from the start.
         mixes: Vec<(Duration, Mix)>,
     },
@@ -114,7 +114,7 @@ pub enum Replica {
 
 /// One way to serve a model: a workload, its VariantAutoscaling, and its HPA.
 #[derive(Debug, Clone)]
-pub struct Variant {
+pub struct ScenarioVariant {
     /// The name of all three.
     pub name: &'static str,
     /// The part of a request that it serves.
@@ -141,7 +141,7 @@ pub struct Variant {
     pub bounds: (u32, u32),
 }
 
-impl Variant {
+impl ScenarioVariant {
     /// The resource of what runs its pods, with its group.
     pub(in crate::sim) fn resource(&self) -> &'static str {
         match self.replica {
@@ -164,9 +164,9 @@ impl Variant {
 
 /// What goes wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ScenarioFault {
     /// Something happens to workloads.
-    Workload(Fault),
+    Workload(WorkloadFault),
     /// Prometheus cannot be reached for so long.
     NoPrometheus(Duration),
     /// Prometheus scrapes nothing for so long.
@@ -203,7 +203,7 @@ impl Scenario {
     #[must_use]
     pub fn replaying(mut self, trace: PathBuf) -> Self {
         if let Some(model) = self.models.first_mut() {
-            model.load = Load::Replayed(trace);
+            model.load = LoadSource::Replayed(trace);
         }
         self
     }
@@ -212,8 +212,8 @@ impl Scenario {
     #[must_use]
     pub fn coarse(mut self) -> Self {
         for model in &mut self.models {
-            if let Load::Generated(demand) = &model.load {
-                model.load = Load::Flow {
+            if let LoadSource::Generated(demand) = &model.load {
+                model.load = LoadSource::Flow {
                     shape: demand.shape.clone(),
                     mixes: vec![(Duration::ZERO, demand.mix())],
                 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::scenario::Slo;
 use crate::sim::number;
-use crate::sim::router::{Served, Verdict};
+use crate::sim::router::{RequestVerdict, Served};
 
 /// How far back a spectator looks.
 const WINDOW: Duration = Duration::from_mins(1);
@@ -94,7 +94,7 @@ impl Score {
     }
 
     pub(super) fn ended(&mut self, served: &Served) {
-        let Verdict::Answered(completion) = &served.verdict else {
+        let RequestVerdict::Answered(completion) = &served.verdict else {
             return self.failed_many(served.at, 1);
         };
         let first_token = served.time_to_first_token();

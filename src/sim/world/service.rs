@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::WorldError;
 use super::backend::{Backend, backend};
 use super::objects::VARIANT;
-use super::scenario::{Model, Replica, Variant};
+use super::scenario::{Replica, ScenarioModel, ScenarioVariant};
 use super::score::Score;
 use crate::env::SeedTree;
 use crate::sim::exposition::Page;
@@ -16,23 +16,23 @@ use crate::sim::workloads::leader_worker_sets::{is_whole, leads};
 use crate::sim::workloads::object::Object;
 
 /// A model with all that belongs to it.
-pub(super) struct Service {
-    pub(super) model: Model,
+pub(super) struct ModelService {
+    pub(super) model: ScenarioModel,
     backend: Box<dyn Backend>,
     /// Pods with a server, and whether it may take requests.
-    servers: BTreeMap<String, Standing>,
+    servers: BTreeMap<String, ReplicaStanding>,
     pub(super) score: Score,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum ReplicaStanding {
     Serving,
     Draining,
 }
 
 /// What the pods of a variant come to: replicas, each counted by the pod that leads it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally {
+pub(super) struct ReplicaTally {
     pub(super) ready: u32,
     pub(super) pending: u32,
     /// Replicas that hold a place on a node.
@@ -41,8 +41,12 @@ pub(super) struct Tally {
     pub(super) gpus: u32,
 }
 
-impl Service {
-    pub(super) fn new(namespace: &str, model: &Model, seed: &SeedTree) -> Result<Self, WorldError> {
+impl ModelService {
+    pub(super) fn new(
+        namespace: &str,
+        model: &ScenarioModel,
+        seed: &SeedTree,
+    ) -> Result<Self, WorldError> {
         Ok(Self {
             backend: backend(namespace, model, seed)?,
             servers: BTreeMap::new(),
@@ -68,7 +72,7 @@ impl Service {
 
     /// Lets servers come and go as their pods do.
     pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
-        let mut seen: BTreeMap<&str, Option<Standing>> = BTreeMap::new();
+        let mut seen: BTreeMap<&str, Option<ReplicaStanding>> = BTreeMap::new();
         for pod in pods.iter().filter(|pod| leads(pod)) {
             let Some(variant) = self.variant_of(pod) else {
                 continue;
@@ -77,22 +81,22 @@ impl Service {
             let standing = if silent || !is_whole(pod, pods) {
                 None
             } else if pod.is_deleted() {
-                Some(Standing::Draining)
+                Some(ReplicaStanding::Draining)
             } else {
-                Some(Standing::Serving)
+                Some(ReplicaStanding::Serving)
             };
             seen.insert(pod.name(), standing);
             let known = self.servers.get(pod.name()).copied();
             match (known, standing) {
-                (None, Some(Standing::Serving)) => {
+                (None, Some(ReplicaStanding::Serving)) => {
                     self.backend.add(pod.name(), &variant, now);
                     self.servers
-                        .insert(pod.name().to_owned(), Standing::Serving);
+                        .insert(pod.name().to_owned(), ReplicaStanding::Serving);
                 }
-                (Some(Standing::Serving), Some(Standing::Draining)) => {
+                (Some(ReplicaStanding::Serving), Some(ReplicaStanding::Draining)) => {
                     self.backend.drain(pod.name(), now);
                     self.servers
-                        .insert(pod.name().to_owned(), Standing::Draining);
+                        .insert(pod.name().to_owned(), ReplicaStanding::Draining);
                 }
                 _ => {}
             }
@@ -110,7 +114,7 @@ impl Service {
     }
 
     /// The variant that a pod serves.
-    pub(super) fn variant_of(&self, pod: &Object) -> Option<Variant> {
+    pub(super) fn variant_of(&self, pod: &Object) -> Option<ScenarioVariant> {
         let name = pod.label(VARIANT)?;
         let mut variants = self.model.variants.iter();
         variants.find(|variant| variant.name == name).cloned()
@@ -128,8 +132,8 @@ impl Service {
 }
 
 /// What the pods of a variant come to.
-pub(super) fn tally(variant: &Variant, pods: &[Object]) -> Tally {
-    let mut tally = Tally::default();
+pub(super) fn tally(variant: &ScenarioVariant, pods: &[Object]) -> ReplicaTally {
+    let mut tally = ReplicaTally::default();
     for pod in pods
         .iter()
         .filter(|pod| pod.label(VARIANT) == Some(variant.name))

@@ -9,9 +9,9 @@ use super::*;
 use crate::policy::throughput::model::LatencyModelSource;
 use crate::signals::{PromApi, QueryError, QueryResult};
 use crate::sim::engine::{Mix, StartUp};
-use crate::sim::load::{Shape, Stage};
+use crate::sim::load::{RateProfile, RateStage};
 use crate::sim::number;
-use crate::sim::workloads::Fault;
+use crate::sim::workloads::WorkloadFault;
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
 
@@ -20,7 +20,7 @@ fn quiet() -> Scenario {
 }
 
 /// On a paused runtime of its own, as far as `lasts`.
-fn play(scenario: &Scenario, seed: u64, lasts: Duration) -> (Record, Arc<Frame>) {
+fn play(scenario: &Scenario, seed: u64, lasts: Duration) -> (RunRecord, Arc<Frame>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -108,7 +108,7 @@ async fn a_crash_is_survived() {
     let mut scenario = quiet();
     scenario.troubles = vec![(
         Duration::from_mins(8),
-        Trouble::Workload(Fault::Crash {
+        ScenarioFault::Workload(WorkloadFault::Crash {
             namespace: scenario.namespace.to_owned(),
             deployment: "qwen3-8b-fp8".to_owned(),
             pods: 5,
@@ -140,10 +140,10 @@ async fn an_idle_model_goes_to_zero_and_is_woken() {
     scenario.nodes = fleet.nodes;
     scenario.config = fleet.config;
     let model = &mut scenario.models[0];
-    let Load::Generated(demand) = &mut model.load else {
+    let LoadSource::Generated(demand) = &mut model.load else {
         panic!("the idle model is asked by requests");
     };
-    demand.shape = Shape::Burst {
+    demand.shape = RateProfile::Burst {
         base: 0.0,
         peak: 0.5,
         every: 12 * minute,
@@ -244,13 +244,13 @@ fn rising() -> Scenario {
         output_tokens: 500,
         cached: 0.0,
     };
-    let stages = [1.5, 2.5, 3.0, 3.5, 4.0, 4.5].map(|rate| Stage {
+    let stages = [1.5, 2.5, 3.0, 3.5, 4.0, 4.5].map(|rate| RateStage {
         lasts: Duration::from_secs(140),
         rate,
     });
     for model in &mut scenario.models {
-        model.load = Load::Flow {
-            shape: Shape::Stages(stages.to_vec()),
+        model.load = LoadSource::Flow {
+            shape: RateProfile::Stages(stages.to_vec()),
             mixes: vec![(Duration::ZERO, mix)],
         };
         model.variants.truncate(1);
@@ -264,7 +264,7 @@ fn rising() -> Scenario {
 }
 
 /// The source of each latency line and the observations behind it, in the first plan with any.
-async fn first_lines(door: &Door, within: Duration) -> Vec<(LatencyModelSource, usize)> {
+async fn first_lines(door: &ControllerView, within: Duration) -> Vec<(LatencyModelSource, usize)> {
     let lines = |last: &Option<PlanProposal>| -> Vec<(LatencyModelSource, usize)> {
         let models = last.iter().flat_map(|last| last.plan.models.values());
         let reports = models.filter_map(|figures| figures.throughput.as_ref());

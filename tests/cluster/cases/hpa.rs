@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wva::sim::hpa::{History as Memory, HpaSpec, Milli, Observed, Outcome, decide};
+use wva::sim::hpa::{History as Memory, HpaDecision, HpaSpec, Milli, Observed, decide};
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
@@ -335,7 +335,7 @@ fn simulate(row: &Row, hpa: &HorizontalPodAutoscaler) -> Result<Rest> {
     Ok(rest(way, outcome))
 }
 
-fn rest(way: Vec<i32>, outcome: Outcome) -> Rest {
+fn rest(way: Vec<i32>, outcome: HpaDecision) -> Rest {
     // The controller around it has read the scale before.
     let read = ("AbleToScale", true, "SucceededGetScale");
     let mut conditions = BTreeMap::new();

@@ -19,7 +19,7 @@ use wva::signals::{
 };
 use wva::sim::engine::{Dialect, Engine, Limits, Prefix, Profile};
 use wva::sim::load::Arrival;
-use wva::sim::router::{FlowControl, Generation, Pool, PoolSpec, Weights};
+use wva::sim::router::{FlowControl, PoolSpec, RouterMetricNames, RouterPool, Weights};
 
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
@@ -84,7 +84,7 @@ struct Served {
 
 /// The pool behind both pages, as of now.
 struct Clockwork {
-    pool: Pool,
+    pool: RouterPool,
     began: Instant,
     sent: u32,
 }
@@ -99,7 +99,7 @@ impl Clockwork {
             weights: Weights::default(),
             flow_control: Some(FlowControl::default()),
         };
-        let mut pool = Pool::new(spec, &SeedTree::new(9));
+        let mut pool = RouterPool::new(spec, &SeedTree::new(9));
         let profile = Profile::QWEN3_8B_BF16_H100;
         let engine = Engine::new(profile, Limits::default(), Duration::ZERO, Duration::ZERO);
         pool.add(pod, engine, Duration::ZERO);
@@ -111,7 +111,7 @@ impl Clockwork {
         }
     }
 
-    fn advance(&mut self) -> &Pool {
+    fn advance(&mut self) -> &RouterPool {
         let now = self.began.elapsed();
         while GAP * self.sent < now {
             let arrival = Arrival {
@@ -131,13 +131,13 @@ impl Clockwork {
     }
 }
 
-async fn serve(cx: &Cx, dialect: Dialect, generation: Generation) -> Result<Served> {
+async fn serve(cx: &Cx, dialect: Dialect, generation: RouterMetricNames) -> Result<Served> {
     let namespace = &cx.namespace.name;
     let model = format!("org/{dialect:?}-{generation:?}").to_lowercase();
     let pod = format!("{dialect:?}-{generation:?}-0").to_lowercase();
     let clockwork = Arc::new(Mutex::new(Clockwork::new(namespace, &model, &pod)));
     let silent = Arc::new(Mutex::new(false));
-    let page = |render: Box<dyn Fn(&Pool) -> String + Send + Sync>| {
+    let page = |render: Box<dyn Fn(&RouterPool) -> String + Send + Sync>| {
         let (clockwork, silent) = (Arc::clone(&clockwork), Arc::clone(&silent));
         Exporter::start(move || {
             if *silent.lock().unwrap() {
@@ -242,10 +242,10 @@ async fn engines_and_routers_fill_every_field(cx: &Cx) -> Result {
 
     let mut served = Vec::new();
     for (dialect, generation) in [
-        (Dialect::Vllm, Generation::Model),
-        (Dialect::Sglang, Generation::Objective),
-        (Dialect::Sglang, Generation::RouterEpp),
-        (Dialect::Vllm, Generation::Epp),
+        (Dialect::Vllm, RouterMetricNames::Model),
+        (Dialect::Sglang, RouterMetricNames::Objective),
+        (Dialect::Sglang, RouterMetricNames::RouterEpp),
+        (Dialect::Vllm, RouterMetricNames::Epp),
     ] {
         served.push(serve(cx, dialect, generation).await?);
     }
@@ -307,7 +307,7 @@ async fn what_ended_is_stale_and_what_cannot_be_asked_failed(cx: &Cx) -> Result 
         stale: Duration::from_secs(8),
         unavailable: Duration::from_secs(20),
     };
-    let served = [serve(cx, Dialect::Vllm, Generation::Epp).await?];
+    let served = [serve(cx, Dialect::Vllm, RouterMetricNames::Epp).await?];
     let running = async || -> Result<Value> {
         let found = situation(cx, &served, read(cx, &url, &settings).await?)?;
         let pod = found

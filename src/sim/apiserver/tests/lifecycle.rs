@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{ask, server};
-use crate::sim::apiserver::{ApiServer, Call, Fault, Faults};
+use crate::sim::apiserver::{ApiServer, Call, Faults, RequestFault};
 
 const MAPS: &str = "/api/v1/namespaces/ns/configmaps";
 
@@ -246,13 +246,13 @@ async fn objects_of_a_definition_come_and_go_with_it() {
 struct Slow;
 
 impl Faults for Slow {
-    fn decide(&self, call: Call<'_>) -> Fault {
+    fn decide(&self, call: Call<'_>) -> RequestFault {
         let refuse = (call.method == http::Method::POST).then_some((503, Some(7)));
-        Fault {
+        RequestFault {
             latency: Duration::from_secs(2),
             refuse,
             cut_after: Some(Duration::from_secs(5)),
-            ..Fault::default()
+            ..RequestFault::default()
         }
     }
 }

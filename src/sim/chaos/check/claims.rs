@@ -3,16 +3,16 @@
 use http::Method;
 use serde_json::Value;
 
-use super::Violation;
-use crate::sim::chaos::line::is_write;
+use super::InvariantViolation;
+use crate::sim::chaos::api_server_proxy::is_write;
 use crate::sim::world::objects::SYSTEM;
 
 /// W1: no two processes hold a valid claim at one time.
-pub(in crate::sim::chaos) fn overlap(holders: &[usize]) -> Option<Violation> {
+pub(in crate::sim::chaos) fn overlap(holders: &[usize]) -> Option<InvariantViolation> {
     match holders {
         [first, second, ..] => {
             let text = format!("c{first} and c{second} both hold a valid claim");
-            Some(Violation::new("W1", text))
+            Some(InvariantViolation::new("W1", text))
         }
         _ => None,
     }
@@ -36,7 +36,7 @@ pub(in crate::sim::chaos) fn write(
     sent: &Sent<'_>,
     leads: bool,
     ever_led: bool,
-) -> Option<Violation> {
+) -> Option<InvariantViolation> {
     let Sent { method, path, .. } = sent;
     let exempt = path.contains("/leases") || path.contains("reviews") || sent.is_event_of(pod);
     if leads || exempt || !is_write(method) {
@@ -44,7 +44,7 @@ pub(in crate::sim::chaos) fn write(
     }
     let text = format!("c{place} sends {method} {path} without a claim");
     let invariant = if ever_led { "W3" } else { "W2" };
-    Some(Violation::new(invariant, text))
+    Some(InvariantViolation::new(invariant, text))
 }
 
 impl Sent<'_> {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 
 /// A life of a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::sim::chaos) struct Life {
+pub(in crate::sim::chaos) struct RoleIncarnation {
     /// The object that it is of, which another one of its name may have followed.
     pub(in crate::sim::chaos) uid: Option<Arc<str>>,
     pub(in crate::sim::chaos) number: u64,
@@ -19,7 +19,7 @@ pub(in crate::sim::chaos) struct Life {
 
 /// What each variant was last seen as, and by which life of its role.
 #[derive(Debug, Default)]
-pub(in crate::sim::chaos) struct Clocks(BTreeMap<VariantKey, (Life, Arc<VariantView>)>);
+pub(in crate::sim::chaos) struct Clocks(BTreeMap<VariantKey, (RoleIncarnation, Arc<VariantView>)>);
 
 impl Clocks {
     /// Judges what is known of all variants, with the life of each one's role. Where objects may be missing in
@@ -27,9 +27,9 @@ impl Clocks {
     pub(in crate::sim::chaos) fn judge(
         &mut self,
         views: BTreeMap<VariantKey, Arc<VariantView>>,
-        life: impl Fn(&VariantKey) -> Option<Life>,
+        life: impl Fn(&VariantKey) -> Option<RoleIncarnation>,
         may_be_another: bool,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         let before = std::mem::take(&mut self.0);
         for (key, view) in views {
             let Some(life) = life(&key) else {
@@ -45,7 +45,7 @@ impl Clocks {
             let what = forgotten(known, view).filter(|_| is_next)?;
             let text =
                 format!("{key} was started again, and has forgotten since when it is {what}");
-            Some(Violation::new("T6", text))
+            Some(InvariantViolation::new("T6", text))
         })
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_clock_goes_on_in_the_next_life_while_nothing_changes() {
         let (waits, same) = ("current: 2, ready: 1", "pendingFor: 9m, ");
-        let life = |uid: &str, number, restarts| Life {
+        let life = |uid: &str, number, restarts| RoleIncarnation {
             uid: Some(uid.into()),
             number,
             restarts,
@@ -110,7 +110,7 @@ mod tests {
             let found = judge.judge(seen, |_| Some(life.clone()), may_be_another);
             let text =
                 |what| format!("n/v was started again, and has forgotten since when it is {what}");
-            let expected = told.map(|what| Violation::new("T6", text(what)));
+            let expected = told.map(|what| InvariantViolation::new("T6", text(what)));
             assert_eq!(found, expected, "{target}, {clocks}{life:?}");
         }
     }

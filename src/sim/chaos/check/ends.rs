@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::kit::{Aliveness, ChildrenPolicy, ExitReason, Role, RoleReport};
 
 /// In which life each role was last seen with a handler that never ends, since that was asked for.
@@ -31,7 +31,7 @@ impl Hangs {
 pub(in crate::sim::chaos) fn hung(
     (before, now): (&[RoleReport], &[RoleReport]),
     hangs: &Hangs,
-) -> Option<Violation> {
+) -> Option<InvariantViolation> {
     let has_hung = |one: &&RoleReport| {
         let why = one.last_failure.as_deref();
         why.is_some_and(|why| why.starts_with("hung: "))
@@ -47,7 +47,7 @@ pub(in crate::sim::chaos) fn hung(
     })?;
     let why = one.last_failure.as_deref().unwrap_or_default();
     let text = format!("{} stood still by itself: {why}", one.role);
-    Some(Violation::new("T1", text))
+    Some(InvariantViolation::new("T1", text))
 }
 
 /// What is wrong with the end of a process that nobody asked to end. It ends with its root, to which something may

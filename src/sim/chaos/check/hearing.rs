@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Decision, ModelFigures, Plan, PlanStage};
 use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
@@ -76,7 +76,7 @@ fn serving(target: &ResolvedTarget) -> Replicas {
 pub(in crate::sim::chaos) fn lowered(
     plan: &Plan,
     silent: &dyn Fn(&VariantKey) -> Option<Arc<str>>,
-) -> Option<Violation> {
+) -> Option<InvariantViolation> {
     plan.decisions.values().find_map(|decision| {
         let figures = plan.models.get(&decision.model)?;
         if !is_lowered_for_load(decision) || !rests_on_replicas(figures) {
@@ -85,7 +85,7 @@ pub(in crate::sim::chaos) fn lowered(
         let pod = silent(&decision.key)?;
         let (key, target) = (&decision.key, decision.target?);
         let text = format!("{key} is lowered to {target} although {pod} is ready and silent");
-        Some(Violation::new("D4", text))
+        Some(InvariantViolation::new("D4", text))
     })
 }
 
@@ -118,7 +118,7 @@ mod tests {
     };
     use crate::policy::throughput::ThroughputReport;
     use crate::policy::units::Cost;
-    use crate::sim::chaos::sleep::tests::plan;
+    use crate::sim::chaos::scale_to_zero::tests::plan;
 
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)

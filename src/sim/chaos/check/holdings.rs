@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use allocations::Owner;
 
-use super::super::seat::RELISTED;
-use super::Violation;
+use super::super::process_checker::RELISTED;
+use super::InvariantViolation;
 
 /// What a process may hold that knows of nothing, in bytes: of an entry of settings that nobody can read, which has
 /// 200 kB, there are several copies for a moment.
@@ -51,7 +51,7 @@ impl Holdings {
         &mut self,
         bytes: usize,
         objects: usize,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         self.objects = self.objects.max(objects);
         let limit = LEAST + EACH * self.objects;
         (bytes > limit).then(|| {
@@ -59,22 +59,25 @@ impl Holdings {
                 "{bytes} bytes were held, with {} variants and pods, not {limit}",
                 self.objects
             );
-            Violation::new("T5", text)
+            InvariantViolation::new("T5", text)
         })
     }
 }
 
 /// T4, after the end of everything: tasks that are left, and what is still held of processes, each with its
 /// place.
-pub(in crate::sim::chaos) fn left(tasks: usize, owners: &[(usize, Owner)]) -> Option<Violation> {
+pub(in crate::sim::chaos) fn left(
+    tasks: usize,
+    owners: &[(usize, Owner)],
+) -> Option<InvariantViolation> {
     if tasks > 0 {
         let text = format!("{tasks} tasks are left after the end of everything");
-        return Some(Violation::new("T4", text));
+        return Some(InvariantViolation::new("T4", text));
     }
     owners.iter().find_map(|(place, owner)| {
         let bytes = owner.held();
         let text = format!("{bytes} bytes of a process of c{place} are left after its end");
-        (bytes > 0).then(|| Violation::new("T4", text))
+        (bytes > 0).then(|| InvariantViolation::new("T4", text))
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use serde_json::Value;
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::actors::shared_state::SharedState;
 use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
@@ -24,7 +24,7 @@ pub(in crate::sim::chaos) struct Kept {
 }
 
 /// Where a process keeps something about variants.
-pub(in crate::sim::chaos) struct Places<'a> {
+pub(in crate::sim::chaos) struct VariantStores<'a> {
     /// What outlives its roles.
     pub(in crate::sim::chaos) shared: &'a SharedState,
     /// Its roles.
@@ -49,11 +49,11 @@ impl Kept {
     /// What is kept of variants that are gone, each with its place, which may be for a moment.
     pub(in crate::sim::chaos) fn of_gone(
         &self,
-        places: &Places<'_>,
+        places: &VariantStores<'_>,
         learned: &Value,
         exists: impl Fn(&str) -> bool,
     ) -> Vec<String> {
-        let Places {
+        let VariantStores {
             shared,
             roles,
             page,
@@ -99,14 +99,14 @@ pub(in crate::sim::chaos) fn outgrown(
     learned: &Value,
     variants: usize,
     pods: usize,
-) -> Option<Violation> {
+) -> Option<InvariantViolation> {
     let bytes = learned.to_string().len();
     let limit = LEARNED_LEAST + LEARNED_EACH * (variants + pods);
     (bytes > limit).then(|| {
         let text = format!(
             "{bytes} bytes were learned of {variants} variants and {pods} pods, not {limit}"
         );
-        Violation::new("T5", text)
+        InvariantViolation::new("T5", text)
     })
 }
 

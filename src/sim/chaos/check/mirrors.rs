@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::policy::key::VariantKey;
 
 /// The versions of objects that one process has shown to know.
@@ -16,7 +16,7 @@ impl Versions {
         &mut self,
         known: impl IntoIterator<Item = (VariantKey, Arc<str>, u64)>,
         excused: bool,
-    ) -> Vec<Violation> {
+    ) -> Vec<InvariantViolation> {
         let mut found = Vec::new();
         let mut next = BTreeMap::new();
         for (key, uid, version) in known {
@@ -26,7 +26,7 @@ impl Versions {
                 && !excused
             {
                 let text = format!("{key} goes back from version {before} to {version}");
-                found.push(Violation::new("M1", text));
+                found.push(InvariantViolation::new("M1", text));
             }
             next.insert(key, (uid, version));
         }

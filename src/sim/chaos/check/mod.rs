@@ -5,13 +5,13 @@ pub(super) mod attempts;
 pub(super) mod claims;
 pub(super) mod clocks;
 pub(super) mod ends;
+pub(super) mod eventually;
 pub(super) mod hearing;
 pub(super) mod holdings;
 pub(super) mod kept;
 pub(super) mod known;
 pub(super) mod mirrors;
 pub(super) mod pace;
-pub(super) mod patience;
 pub(super) mod plans;
 pub(super) mod series;
 pub(super) mod settings;
@@ -23,14 +23,14 @@ use std::fmt;
 
 /// Something that must not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub struct InvariantViolation {
     /// The number of the invariant.
     pub invariant: &'static str,
     /// What is, in words.
     pub text: String,
 }
 
-impl Violation {
+impl InvariantViolation {
     pub(super) fn new(invariant: &'static str, text: impl Into<String>) -> Self {
         Self {
             invariant,
@@ -39,7 +39,7 @@ impl Violation {
     }
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for InvariantViolation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.invariant, self.text)
     }

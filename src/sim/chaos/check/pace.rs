@@ -8,10 +8,10 @@ use http::Method;
 use serde_json::Value;
 
 use self::spared::Spared;
-use super::Violation;
+use super::InvariantViolation;
 use super::claims::Sent;
 use crate::signals::query::{HISTORY_QUERIES, MAX_QUERIES};
-use crate::sim::chaos::line::is_write;
+use crate::sim::chaos::api_server_proxy::is_write;
 use crate::sim::world::objects::SYSTEM;
 
 mod spared;
@@ -111,7 +111,7 @@ impl Pace {
         query: &str,
         now: Duration,
         were: &mut dyn FnMut(u64) -> bool,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         self.turn(now);
         let path = sent.path;
         if is_write(sent.method) {
@@ -153,12 +153,16 @@ impl Pace {
         request: Request<'_>,
         lives: u64,
         now: Duration,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         self.spared.judge(request, lives, now)
     }
 
     /// A write to this path was carried out.
-    pub(in crate::sim::chaos) fn stored(&mut self, path: &str, now: Duration) -> Option<Violation> {
+    pub(in crate::sim::chaos) fn stored(
+        &mut self,
+        path: &str,
+        now: Duration,
+    ) -> Option<InvariantViolation> {
         self.turn(now);
         let most = STORED + STORED_FOR_A_PLAN * self.plans;
         let counts = !is_event(path);
@@ -172,7 +176,7 @@ impl Pace {
         &mut self,
         beat: Duration,
         now: Duration,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         self.turn(now);
         let beat = self.beat.map_or(beat, |known| known.min(beat));
         self.beat = Some(beat);
@@ -193,11 +197,11 @@ impl Pace {
         }
     }
 
-    fn count(&mut self, what: What, of: &str, most: u64) -> Option<Violation> {
+    fn count(&mut self, what: What, of: &str, most: u64) -> Option<InvariantViolation> {
         let count = self.add(what, of);
         (count > most).then(|| {
             let text = format!("{count} {what} {of} within a minute, more than {most}");
-            Violation::new("T7", text)
+            InvariantViolation::new("T7", text)
         })
     }
 
@@ -208,14 +212,14 @@ impl Pace {
         of: &str,
         (most, each): (u64, u64),
         were: &mut dyn FnMut(u64) -> bool,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         let count = self.add(what, of);
         let needed = count.saturating_sub(most).div_ceil(each);
         let is_odd = needed > 0 && !were(needed);
         is_odd.then(|| {
             let more = format!("more than {most} and {each} for each variant and pod");
             let text = format!("{count} {what} {of} within a minute, {more}");
-            Violation::new("T7", text)
+            InvariantViolation::new("T7", text)
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Violation, hearing};
+use super::{InvariantViolation, hearing};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
 use crate::policy::snapshot::DeclaredBounds;
@@ -115,24 +115,24 @@ impl Plans {
         &mut self,
         plan: &Plan,
         circumstances: &Circumstances<'_>,
-    ) -> Vec<Violation> {
+    ) -> Vec<InvariantViolation> {
         let mut found = Vec::new();
         if let Some((cycle, generation)) = self.last {
             if plan.cycle.0 <= cycle {
                 let text = format!("cycle {} is published after cycle {cycle}", plan.cycle);
-                found.push(Violation::new("D7", text));
+                found.push(InvariantViolation::new("D7", text));
             }
             if plan.generation < generation {
                 let text = format!(
                     "cycle {} is of generation {} after one of {generation}",
                     plan.cycle, plan.generation
                 );
-                found.push(Violation::new("C2", text));
+                found.push(InvariantViolation::new("C2", text));
             }
         }
         if plan.generation > circumstances.generation {
             let text = format!("cycle {} is of a generation to come", plan.cycle);
-            found.push(Violation::new("C2", text));
+            found.push(InvariantViolation::new("C2", text));
         }
         found.extend(late(plan, circumstances));
         found.extend(beyond(plan, circumstances));
@@ -166,7 +166,11 @@ impl Plans {
     }
 
     /// D2: targets outside of bounds that were known at the plan before, and are still.
-    fn outside(&mut self, plan: &Plan, circumstances: &Circumstances<'_>) -> Vec<Violation> {
+    fn outside(
+        &mut self,
+        plan: &Plan,
+        circumstances: &Circumstances<'_>,
+    ) -> Vec<InvariantViolation> {
         let known = plan.decisions.keys();
         let known = known.filter_map(|key| Some((key.clone(), (circumstances.bounds_of)(key)?)));
         let known: BTreeMap<VariantKey, DeclaredBounds> = known.collect();
@@ -178,7 +182,7 @@ impl Plans {
             };
             if self.bounds.get(key) == Some(bounds) && is_outside(target, bounds) {
                 let text = format!("{key} goes to {target}, outside of its bounds");
-                found.push(Violation::new("D2", text));
+                found.push(InvariantViolation::new("D2", text));
             }
         }
         self.bounds = known;
@@ -186,7 +190,11 @@ impl Plans {
     }
 
     /// D7: a plan goes on from what the one before it decided.
-    fn goes_on(&mut self, plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+    fn goes_on(
+        &mut self,
+        plan: &Plan,
+        circumstances: &Circumstances<'_>,
+    ) -> Option<InvariantViolation> {
         let mut before = std::mem::take(&mut self.decided);
         let mut found = None;
         for (key, decision) in &plan.decisions {
@@ -205,7 +213,7 @@ impl Plans {
                     "cycle {} goes on from {base} for {key}, and not from {last}, which the one before it decided",
                     plan.cycle
                 );
-                found = Some(Violation::new("D7", text));
+                found = Some(InvariantViolation::new("D7", text));
             }
             let decided = Decided {
                 target,
@@ -217,7 +225,7 @@ impl Plans {
         found
     }
 
-    fn count(&mut self, plan: &Plan, most: u64) -> Option<Violation> {
+    fn count(&mut self, plan: &Plan, most: u64) -> Option<InvariantViolation> {
         let now = plan.at.monotonic;
         let before = self.last.map(|(cycle, _)| cycle);
         let made = before.map_or(1, |before| plan.cycle.0.saturating_sub(before));
@@ -231,13 +239,13 @@ impl Plans {
         }
         let made: u64 = self.recent.iter().map(|(_, made)| made).sum();
         let text = format!("{made} plans within a minute");
-        (made > most).then(|| Violation::new("T2", text))
+        (made > most).then(|| InvariantViolation::new("T2", text))
     }
 }
 
 /// D7: what the first plan of a term does not go on from is older than what its predecessor decided. What
 /// it decided itself may be stored already.
-fn decided_anew(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+fn decided_anew(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
     plan.decisions.values().find_map(|decision| {
         let key = &decision.key;
         let target = decision.target?;
@@ -245,7 +253,7 @@ fn decided_anew(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violat
         let stored = *circumstances.stored.get(key)?;
         let text =
             format!("the first plan of a term goes on from {base} for {key}, not from {stored}");
-        (stored != base && stored != target).then(|| Violation::new("D7", text))
+        (stored != base && stored != target).then(|| InvariantViolation::new("D7", text))
     })
 }
 
@@ -253,7 +261,7 @@ fn decided_anew(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violat
 const PUBLISHED: Duration = Duration::from_secs(2);
 
 /// D7: what is published is what was decided just now.
-fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
     let was_calm = circumstances
         .calm
         .is_some_and(|since| since <= plan.at.monotonic);
@@ -264,13 +272,13 @@ fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
             plan.cycle,
             age.as_secs()
         );
-        Violation::new("D7", text)
+        InvariantViolation::new("D7", text)
     })
 }
 
 /// D8: no model goes to zero whose policy does not allow that. One of several variants whose minimum is 0 may
 /// be given up for want of load, as long as another one serves.
-fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
     let serves = |model: &ModelKey| {
         let mut decisions = plan.decisions.values();
         decisions.any(|one| one.model == *model && one.target > Some(Replicas::ZERO))
@@ -287,13 +295,13 @@ fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violat
                 "{} goes to 0, which no policy of {model} allows",
                 decision.key
             );
-            Violation::new("D8", text)
+            InvariantViolation::new("D8", text)
         })
     })
 }
 
 /// D9: what grows keeps within the budget, unless a bound of the object asks for more.
-fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
+fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
     let Circumstances { budget, fleet, .. } = circumstances;
     budget.iter().find_map(|(of_type, limit)| {
         let mut used = 0;
@@ -324,21 +332,21 @@ fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Violation> {
             decision.key,
             steps.collect::<Vec<_>>().join("; ")
         );
-        Some(Violation::new("D9", text))
+        Some(InvariantViolation::new("D9", text))
     })
 }
 
-fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Violation> {
+fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
     let key = &decision.key;
     let target = decision.target?;
     let last = decision.steps.last();
     if last.is_some_and(|step| step.to != target) {
         let text = format!("the steps of {key} do not lead to {target}");
-        return Some(Violation::new("D5", text));
+        return Some(InvariantViolation::new("D5", text));
     }
     if target == Replicas::ZERO && !(circumstances.may_be_zero)(key) {
         let text = format!("{key} goes to 0, which nothing allows");
-        return Some(Violation::new("D8", text));
+        return Some(InvariantViolation::new("D8", text));
     }
     // What one stage adds and another takes back is lowered by nobody.
     let falls = decision
@@ -352,7 +360,7 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
     let lowered = lowered_at(|stage| !matches!(stage, PlanStage::Bounds | PlanStage::Zero));
     if lowered && decision.outcome == DecisionOutcome::SafetyNet {
         let text = format!("{key} is lowered to {target} without metrics");
-        return Some(Violation::new("D4", text));
+        return Some(InvariantViolation::new("D4", text));
     }
     // A model goes to zero as a whole, by what is told of any of its variants and of its queue. Where no
     // replica is ready, what the router says itself is enough.
@@ -368,7 +376,7 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Viol
             "{key} is lowered to {target} although nothing was heard for {} s",
             unheard.as_secs()
         );
-        return Some(Violation::new("D4", text));
+        return Some(InvariantViolation::new("D4", text));
     }
     None
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::policy::key::VariantKey;
 
 /// What a page shows about variants.
@@ -19,7 +19,7 @@ pub(in crate::sim::chaos) struct Shown {
     /// The variants that any series names.
     pub(in crate::sim::chaos) named: BTreeSet<VariantKey>,
     /// What must not be on any page.
-    pub(in crate::sim::chaos) broken: Vec<Violation>,
+    pub(in crate::sim::chaos) broken: Vec<InvariantViolation>,
 }
 
 /// What scalers read, of which each variant has one.
@@ -44,7 +44,7 @@ pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
                     .map(|pair| format!("{}={:?}", pair.name(), pair.value()))
                     .collect();
                 let text = format!("{name}{{{}}} {value} is no count", labels.join(","));
-                shown.broken.push(Violation::new("E3", text));
+                shown.broken.push(InvariantViolation::new("E3", text));
             }
             if name == "wva_invariant_violations_total" {
                 let number = label(metric, "invariant").unwrap_or_default();
@@ -56,7 +56,7 @@ pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
             let key = VariantKey::new(label(metric, "namespace").unwrap_or_default(), variant);
             if SCALED_BY.contains(&name) && !seen.insert((name, key.clone())) {
                 let text = format!("{key} is shown twice in {name}");
-                shown.broken.push(Violation::new("E1", text));
+                shown.broken.push(InvariantViolation::new("E1", text));
             }
             match name {
                 "wva_desired_replicas" => drop(shown.desired.insert(key.clone(), value)),
@@ -75,7 +75,7 @@ pub(in crate::sim::chaos) fn read(families: &[MetricFamily]) -> Shown {
         let expected = ratio_of(desired, current);
         if ratio.total_cmp(&expected).is_ne() {
             let text = format!("{key} is shown with the ratio {ratio}, {desired} of {current}");
-            shown.broken.push(Violation::new("E3", text));
+            shown.broken.push(InvariantViolation::new("E3", text));
         }
     }
     shown

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::settings::config_maps::{ConfigMapView, gather};
 use crate::settings::generation::{SettingChange, transition};
 use crate::settings::sources::Data;
@@ -83,25 +83,25 @@ pub(in crate::sim::chaos) struct Generations(Option<Generation>);
 
 impl Generations {
     /// Takes in the settings that are in force.
-    pub(in crate::sim::chaos) fn judge(&mut self, now: &Generation) -> Option<Violation> {
+    pub(in crate::sim::chaos) fn judge(&mut self, now: &Generation) -> Option<InvariantViolation> {
         let before = self.0.replace(now.clone())?;
         let (was, is) = (before.number, now.number);
         if before.statics != now.statics {
             let text = format!("static settings differ between generations {was} and {is}");
-            return Some(Violation::new("C1", text));
+            return Some(InvariantViolation::new("C1", text));
         }
         if is < was {
             let text = format!("generation {is} follows {was}");
-            return Some(Violation::new("C3", text));
+            return Some(InvariantViolation::new("C3", text));
         }
         let is_same = before.dynamic == now.dynamic && before.values == now.values;
         if is == was && !is_same {
             let text = format!("generation {is} has changed its content");
-            return Some(Violation::new("C3", text));
+            return Some(InvariantViolation::new("C3", text));
         }
         if is == was + 1 && is_same {
             let text = format!("generation {is} has the content of {was}");
-            return Some(Violation::new("C4", text));
+            return Some(InvariantViolation::new("C4", text));
         }
         None
     }

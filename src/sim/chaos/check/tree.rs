@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::Violation;
+use super::InvariantViolation;
 use crate::kit::{ActorKind, ChildrenPolicy, Role, RoleReport, RoleState};
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
@@ -39,7 +39,7 @@ pub(in crate::sim::chaos) fn turns(before: &[RoleReport], now: &[RoleReport]) ->
 }
 
 /// T1: no role ends by itself. What makes one end here is planted, or its supervisor's to do.
-pub(in crate::sim::chaos) fn unplanned(turns: &[String]) -> Option<Violation> {
+pub(in crate::sim::chaos) fn unplanned(turns: &[String]) -> Option<InvariantViolation> {
     let is_planned = |turn: &&String| {
         [
             ": asked to end",
@@ -53,7 +53,10 @@ pub(in crate::sim::chaos) fn unplanned(turns: &[String]) -> Option<Violation> {
         .any(|why| turn.contains(why))
     };
     let turn = turns.iter().find(|turn| !is_planned(turn))?;
-    Some(Violation::new("T1", format!("ended by itself: {turn}")))
+    Some(InvariantViolation::new(
+        "T1",
+        format!("ended by itself: {turn}"),
+    ))
 }
 
 /// The roles of one process, as they were last seen.
@@ -101,7 +104,7 @@ impl Tree {
         changes: u64,
         variants: u64,
         now: Duration,
-    ) -> Vec<Violation> {
+    ) -> Vec<InvariantViolation> {
         // While it was paused nothing could be done.
         let gap = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
         let missed = gap.saturating_sub(LOOK);
@@ -139,7 +142,7 @@ impl Tree {
                     "{} has {waiting} occasions waiting and handled {per_second} in a second",
                     one.role
                 );
-                found.push(Violation::new("T2", text));
+                found.push(InvariantViolation::new("T2", text));
             }
             found.extend(seen.judge(one, supervised, now));
         }
@@ -197,14 +200,19 @@ impl Seen {
         self.handled = one.handled;
     }
 
-    fn judge(&mut self, one: &RoleReport, supervised: bool, now: Duration) -> Option<Violation> {
+    fn judge(
+        &mut self,
+        one: &RoleReport,
+        supervised: bool,
+        now: Duration,
+    ) -> Option<InvariantViolation> {
         let role = &one.role;
         let for_long = |since: Option<Duration>, limit| {
             since.is_some_and(|since| now.saturating_sub(since) > limit)
         };
         if supervised && for_long(self.stopped, ARRANGEMENT) {
             let text = format!("{role} has ended and nobody starts it again");
-            return Some(Violation::new("T1", text));
+            return Some(InvariantViolation::new("T1", text));
         }
         let planned = match one.state {
             RoleState::Restarting { after } => Some(after + ARRANGEMENT),
@@ -214,20 +222,20 @@ impl Seen {
             && for_long(self.waiting, planned)
         {
             let text = format!("{role} was to be started again, and is not");
-            return Some(Violation::new("T1", text));
+            return Some(InvariantViolation::new("T1", text));
         }
         let limit = role.policy().stall_after;
         if let Some(limit) = limit.filter(|_| supervised)
             && for_long(self.still, limit + SWEEPS)
         {
             let text = format!("{role} stands still with occasions waiting, and is not ended");
-            return Some(Violation::new("T1", text));
+            return Some(InvariantViolation::new("T1", text));
         }
         let is_supervisor = role.policy().kind == ActorKind::Supervisor;
         let is_stuck = one.state == RoleState::Running && now.saturating_sub(self.moved) > STUCK;
         if is_supervisor && is_stuck {
             let text = format!("{role} has stopped its sweeps, and its process is not ended");
-            return Some(Violation::new("T1", text));
+            return Some(InvariantViolation::new("T1", text));
         }
         let policy = role.parent().and_then(|parent| parent.policy().children);
         if let Some(ChildrenPolicy::Restart(policy)) = policy {
@@ -242,7 +250,7 @@ impl Seen {
                     self.restarts.len(),
                     policy.window.as_secs()
                 );
-                return Some(Violation::new("T3", text));
+                return Some(InvariantViolation::new("T3", text));
             }
         }
         None

@@ -5,22 +5,26 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Injector, template_key};
-use crate::sim::chaos::fault::Load;
+use crate::sim::chaos::fault::WorkloadFaultKind;
 use crate::sim::workloads::object::{Object, pod_path};
-use crate::sim::workloads::{Fault, START_UP, START_UP_P95};
-use crate::sim::world::{Model, Replica, Variant};
+use crate::sim::workloads::{START_UP, START_UP_P95, WorkloadFault};
+use crate::sim::world::{Replica, ScenarioModel, ScenarioVariant};
 
 /// What no pod lives through.
 const NEVER: Duration = Duration::from_hours(30);
 
 /// How long the pods of a variant take to start where they are slow.
-fn slow(variant: &Variant) -> Duration {
+fn slow(variant: &ScenarioVariant) -> Duration {
     variant.start_up.median * 10
 }
 
 impl Injector {
     /// Breaks workloads; whether anything was there to be broken.
-    pub(in crate::sim::chaos) async fn burden(&self, number: usize, how: Load) -> bool {
+    pub(in crate::sim::chaos) async fn burden(
+        &self,
+        number: usize,
+        how: WorkloadFaultKind,
+    ) -> bool {
         let Some((model, variant)) = self.variant(number) else {
             return false;
         };
@@ -34,51 +38,51 @@ impl Injector {
                 pod.label("app") == Some(variant.name) && pod.holds("Ready") && !pod.is_deleted()
             });
         let (fault, effective) = match how {
-            Load::Crash(pods) => (
-                Fault::Crash {
+            WorkloadFaultKind::Crash(pods) => (
+                WorkloadFault::Crash {
                     namespace,
                     deployment: name,
                     pods,
                 },
                 running,
             ),
-            Load::Flapping => (
-                Fault::Crash {
+            WorkloadFaultKind::Flapping => (
+                WorkloadFault::Crash {
                     namespace,
                     deployment: name,
                     pods: 8,
                 },
                 running,
             ),
-            Load::Evict(pods) => (
-                Fault::Evict {
+            WorkloadFaultKind::Evict(pods) => (
+                WorkloadFault::Evict {
                     namespace,
                     deployment: name,
                     pods,
                 },
                 running,
             ),
-            Load::NodeLost => {
+            WorkloadFaultKind::NodeLost => {
                 let node = self.node(variant, number);
                 let pods = self.server.list("pods.").into_iter().map(Object);
                 let mut there = pods.filter(|pod| pod.text("/spec/nodeName") == node);
                 let is_in_use = there.next().is_some();
-                (Fault::NodeLost { node }, is_in_use)
+                (WorkloadFault::NodeLost { node }, is_in_use)
             }
-            Load::NeverReady => {
+            WorkloadFaultKind::NeverReady => {
                 // Counts when it ends, if there is such a pod by then.
                 self.start_up(model, variant, NEVER).await;
                 return false;
             }
-            Load::SlowStart => {
+            WorkloadFaultKind::SlowStart => {
                 // Counts when it ends, if a pod has become ready by then.
                 self.start_up(model, variant, slow(variant)).await;
                 return false;
             }
-            Load::Shortage => {
+            WorkloadFaultKind::Shortage => {
                 // Counts when it ends, if a pod waits by then, as the one that comes for the one that goes.
                 self.cordon(variant, true).await;
-                let evicted = Fault::Evict {
+                let evicted = WorkloadFault::Evict {
                     namespace,
                     deployment: name,
                     pods: 1,
@@ -91,18 +95,26 @@ impl Injector {
     }
 
     /// Puts workloads back.
-    pub(in crate::sim::chaos) async fn relieve(&self, number: usize, how: Load) {
+    pub(in crate::sim::chaos) async fn relieve(&self, number: usize, how: WorkloadFaultKind) {
         let Some((_, variant)) = self.variant(number) else {
             return;
         };
         match how {
-            Load::NodeLost => {
+            WorkloadFaultKind::NodeLost => {
                 let node = self.node(variant, number);
-                drop(self.workloads.strike(&Fault::NodeBack { node }).await);
+                drop(
+                    self.workloads
+                        .strike(&WorkloadFault::NodeBack { node })
+                        .await,
+                );
             }
-            Load::NeverReady | Load::SlowStart => self.restore(number).await,
-            Load::Shortage => drop(self.cordon(variant, false).await),
-            Load::Crash(_) | Load::Evict(_) | Load::Flapping => {}
+            WorkloadFaultKind::NeverReady | WorkloadFaultKind::SlowStart => {
+                self.restore(number).await
+            }
+            WorkloadFaultKind::Shortage => drop(self.cordon(variant, false).await),
+            WorkloadFaultKind::Crash(_)
+            | WorkloadFaultKind::Evict(_)
+            | WorkloadFaultKind::Flapping => {}
         }
     }
 
@@ -136,7 +148,7 @@ impl Injector {
     fn starts_in(
         &self,
         number: usize,
-        time: impl Fn(&Variant) -> Duration,
+        time: impl Fn(&ScenarioVariant) -> Duration,
         is_such: impl Fn(&Object) -> bool,
     ) -> bool {
         let Some((_, variant)) = self.variant(number) else {
@@ -151,7 +163,7 @@ impl Injector {
         })
     }
 
-    fn node(&self, variant: &Variant, number: usize) -> String {
+    fn node(&self, variant: &ScenarioVariant, number: usize) -> String {
         let groups = self.scenario.nodes.iter();
         let mut fitting = groups.filter(|group| group.product == variant.product);
         fitting.next().map_or_else(String::new, |group| {
@@ -160,7 +172,7 @@ impl Injector {
         })
     }
 
-    async fn cordon(&self, variant: &Variant, cordoned: bool) -> bool {
+    async fn cordon(&self, variant: &ScenarioVariant, cordoned: bool) -> bool {
         let mut done = false;
         for node in self.server.list("nodes.").into_iter().map(Object) {
             if node.label("nvidia.com/gpu.product") == Some(variant.product) {
@@ -173,7 +185,12 @@ impl Injector {
     }
 
     /// Gives pods that are made from now on another start-up time.
-    async fn start_up(&self, model: &Model, variant: &Variant, time: Duration) -> bool {
+    async fn start_up(
+        &self,
+        model: &ScenarioModel,
+        variant: &ScenarioVariant,
+        time: Duration,
+    ) -> bool {
         let seconds = time.as_secs().to_string();
         let annotations = json!({START_UP: seconds, START_UP_P95: seconds});
         let template = json!({"metadata": {"annotations": annotations}});
@@ -190,7 +207,7 @@ impl Injector {
 
     /// Deletes the pods of a template that is put back: what is no deployment keeps them for good, or waits
     /// for them to be ready.
-    pub(in crate::sim::chaos) async fn replace_odd_pods(&self, variant: &Variant) {
+    pub(in crate::sim::chaos) async fn replace_odd_pods(&self, variant: &ScenarioVariant) {
         if variant.replica == Replica::Pod {
             return;
         }

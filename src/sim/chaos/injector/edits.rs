@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::random::{Drawn, Ground, draw};
+use super::random::{Drawn, EditTargets, draw};
 use super::{Injector, SATURATION, broken, fixed};
 use crate::settings::config_maps::ConfigMapNames;
-use crate::sim::chaos::cast::MAIN;
 use crate::sim::chaos::fault::Edit;
+use crate::sim::chaos::process_manager::MAIN;
 use crate::sim::workloads::object::path;
 use crate::sim::world::objects::SYSTEM;
 
@@ -142,7 +142,7 @@ impl Injector {
         let original = |map: &str| self.original_map(map).unwrap_or_default();
         let (saturation, zero) = (original(SATURATION), original(ZERO));
         let models = self.scenario.models.iter().map(|model| model.id);
-        let ground = Ground {
+        let ground = EditTargets {
             saturation: saturation.get("default").map_or("", String::as_str),
             zero: zero.iter().next(),
             models: &models.collect::<Vec<_>>(),

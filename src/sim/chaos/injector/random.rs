@@ -9,14 +9,14 @@ use crate::settings::config_maps::ConfigMapNames;
 use crate::settings::duration::format_duration;
 use crate::settings::schema::{self, Mutability, Reach, Spec};
 use crate::settings::value::ValueKind;
-use crate::sim::chaos::cast::MAIN;
 use crate::sim::chaos::dice::Dice;
+use crate::sim::chaos::process_manager::MAIN;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What there is to be edited.
 #[derive(Debug)]
-pub(super) struct Ground<'a> {
+pub(super) struct EditTargets<'a> {
     /// The entry `default` of analyzers and limiters.
     pub(super) saturation: &'a str,
     /// The key and the entry of the model that may go to zero.
@@ -46,7 +46,7 @@ fn live() -> Vec<&'static Spec> {
 }
 
 /// Draws an edit from a number.
-pub(super) fn draw(number: u64, ground: &Ground<'_>) -> Drawn {
+pub(super) fn draw(number: u64, ground: &EditTargets<'_>) -> Drawn {
     let mut dice = Dice::new(SeedTree::new(number).child("edit"));
     match dice.below(10) {
         0..=4 => {
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn every_setting_that_may_change_is_drawn_with_values_that_hold_and_such_that_do_not() {
         let zero = ("a".to_owned(), "model_id: m\n".to_owned());
-        let ground = Ground {
+        let ground = EditTargets {
             saturation: "",
             zero: Some((&zero.0, &zero.1)),
             models: &["m"],

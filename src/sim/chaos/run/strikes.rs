@@ -8,13 +8,15 @@ use std::time::Duration;
 use super::{DATE, Run};
 use crate::kit::{ActorRegistry, KillAt, Mishap, Role, RoleReport, RoleState};
 use crate::policy::moment::WallTime;
-use crate::sim::chaos::fault::{Actor, Api, Fault, Load, Object, Process, Prom};
-use crate::sim::chaos::ills::{Ills, is_younger};
+use crate::sim::chaos::active_faults::{ActiveFaults, is_younger};
+use crate::sim::chaos::fault::{
+    Api, ChaosFault, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
+};
 use crate::sim::chaos::schedule::Strike;
 use crate::sim::prometheus::{Outage, Prometheus};
 
 impl Run<'_> {
-    pub(super) async fn heal(&mut self, strike: &Strike) {
+    pub(super) async fn clear(&mut self, strike: &Strike) {
         self.count(strike);
         self.undo(strike).await;
     }
@@ -24,54 +26,56 @@ impl Run<'_> {
             .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
         let now = self.now();
         match &strike.fault {
-            Fault::Api(_, Api::Compact) | Fault::Object(_, Object::Midway) => {
+            ChaosFault::Api(_, Api::Compact) | ChaosFault::Object(_, ObjectFault::Midway) => {
                 for member in &self.cast.members {
-                    member.ills.heal(strike.id, now);
+                    member.ills.clear(strike.id, now);
                 }
             }
-            Fault::Api(place, _) => self.ills(*place, |ills| ills.heal(strike.id, now)),
+            ChaosFault::Api(place, _) => self.ills(*place, |ills| ills.clear(strike.id, now)),
             _ => {}
         }
         match &strike.fault {
-            Fault::Prometheus(place, fault) => {
-                self.ills(*place, |ills| ills.heal(strike.id, now));
+            ChaosFault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.clear(strike.id, now));
                 self.shake(*fault, strike, false);
             }
-            Fault::Object(_, Object::Crowd(_)) => self.injector.disperse().await,
-            Fault::Object(number, _) => self.injector.restore(*number).await,
-            Fault::Settings(_) => self.injector.restore_settings().await,
-            Fault::Workload(number, how) => self.injector.relieve(*number, *how).await,
-            Fault::Controller(place, Process::Handover) => {
+            ChaosFault::Object(_, ObjectFault::Crowd(_)) => self.injector.disperse().await,
+            ChaosFault::Object(number, _) => self.injector.restore(*number).await,
+            ChaosFault::Settings(_) => self.injector.restore_settings().await,
+            ChaosFault::Workload(number, how) => self.injector.relieve(*number, *how).await,
+            ChaosFault::Controller(place, ProcessFault::Handover) => {
                 // It is the one that leads still, and the others have not heard of something.
                 let others = self.cast.members.iter().enumerate();
                 let mut others = others.filter(|(other, _)| other != place);
                 let is_kept_from_others = *place == self.cast.leader()
                     && others.any(|(_, other)| other.ills.hits(strike.id) > 0);
                 for member in &self.cast.members {
-                    member.ills.heal(strike.id, now);
+                    member.ills.clear(strike.id, now);
                 }
                 let (leader, lasts) = (self.cast.leader(), strike.lasts);
                 let cast = &mut self.cast;
-                let ends = cast.strike(leader, Process::Restart, now, lasts).await;
+                let ends = cast.strike(leader, ProcessFault::Restart, now, lasts).await;
                 if ends && is_kept_from_others {
                     self.credit(strike, true);
                 }
             }
-            Fault::Controller(place, Process::Rollout) => self.cast.roll_back(*place, now).await,
-            Fault::Controller(place, Process::EveryWrite) => {
-                self.ills(*place, |ills| ills.heal(strike.id, now));
+            ChaosFault::Controller(place, ProcessFault::Rollout) => {
+                self.cast.roll_back(*place, now).await
+            }
+            ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
+                self.ills(*place, |ills| ills.clear(strike.id, now));
                 self.cast.forgive(*place);
             }
-            Fault::Actor(place, fault) => self.disarm(*place, fault),
-            Fault::Api(..) | Fault::Controller(..) => {}
+            ChaosFault::Actor(place, fault) => self.disarm(*place, fault),
+            ChaosFault::Api(..) | ChaosFault::Controller(..) => {}
         }
     }
 
     /// What has not befallen a role while its fault lasted does not any more, unless another one asks for it.
-    fn disarm(&self, place: usize, fault: &Actor) {
+    fn disarm(&self, place: usize, fault: &RoleFault) {
         let role = awaited(fault);
         let others = self.active.iter().filter_map(|other| match &other.fault {
-            Fault::Actor(whom, other) if *whom == place => awaited(other),
+            ChaosFault::Actor(whom, other) if *whom == place => awaited(other),
             _ => None,
         });
         let mut others = others.filter(|other| Some(*other) == role);
@@ -90,36 +94,46 @@ impl Run<'_> {
             members.any(|member| member.ills.hits(strike.id) > 0)
         };
         let hit = match &strike.fault {
-            Fault::Api(_, Api::Compact) | Fault::Object(_, Object::Midway) => by_any(),
-            Fault::Object(..) | Fault::Settings(_) => {
+            ChaosFault::Api(_, Api::Compact) | ChaosFault::Object(_, ObjectFault::Midway) => {
+                by_any()
+            }
+            ChaosFault::Object(..) | ChaosFault::Settings(_) => {
                 news.is_some_and(|news| self.judge.was_told(news))
             }
             // Counted when it ends somebody.
-            Fault::Controller(_, Process::Handover) => false,
-            Fault::Controller(place, Process::Rollout) => self.cast.rolls_out(*place),
+            ChaosFault::Controller(_, ProcessFault::Handover) => false,
+            ChaosFault::Controller(place, ProcessFault::Rollout) => self.cast.rolls_out(*place),
             // One end is what other faults do.
-            Fault::Controller(place, Process::EveryWrite) => self.hits(*place, strike.id) > 1,
-            Fault::Prometheus(_, Prom::Reset) => {
+            ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
+                self.hits(*place, strike.id) > 1
+            }
+            ChaosFault::Prometheus(_, Prom::Reset) => {
                 let fallen = self.prometheus().falls();
                 spent.is_some_and(|before| before < fallen)
             }
-            Fault::Api(place, _) | Fault::Prometheus(place, _) | Fault::Controller(place, _) => {
-                self.hits(*place, strike.id) > 0
-            }
-            Fault::Actor(
+            ChaosFault::Api(place, _)
+            | ChaosFault::Prometheus(place, _)
+            | ChaosFault::Controller(place, _) => self.hits(*place, strike.id) > 0,
+            ChaosFault::Actor(
                 _,
-                Actor::Before(role)
-                | Actor::After(role)
-                | Actor::Panic(role)
-                | Actor::Torn(role, _)
-                | Actor::Hang(role),
+                RoleFault::Before(role)
+                | RoleFault::After(role)
+                | RoleFault::Panic(role)
+                | RoleFault::Torn(role, _)
+                | RoleFault::Hang(role),
             ) => armed.is_some_and(|door| !door.actors.is_armed(role)),
-            Fault::Actor(_, Actor::Storm(role)) => {
+            ChaosFault::Actor(_, RoleFault::Storm(role)) => {
                 armed.is_some_and(|door| spent < Some(budgets_spent(&door.actors, role)))
             }
-            Fault::Workload(number, Load::NeverReady) => self.injector.has_started_never(*number),
-            Fault::Workload(number, Load::Shortage) => self.injector.waits(*number),
-            Fault::Workload(number, Load::SlowStart) => self.injector.has_started_slowly(*number),
+            ChaosFault::Workload(number, WorkloadFaultKind::NeverReady) => {
+                self.injector.has_started_never(*number)
+            }
+            ChaosFault::Workload(number, WorkloadFaultKind::Shortage) => {
+                self.injector.waits(*number)
+            }
+            ChaosFault::Workload(number, WorkloadFaultKind::SlowStart) => {
+                self.injector.has_started_slowly(*number)
+            }
             _ => false,
         };
         self.credit(strike, hit);
@@ -135,7 +149,7 @@ impl Run<'_> {
         member.map_or(0, |member| member.ills.hits(id))
     }
 
-    fn ills(&self, place: usize, act: impl FnOnce(&Ills)) {
+    fn ills(&self, place: usize, act: impl FnOnce(&ActiveFaults)) {
         if let Some(member) = self.cast.members.get(place) {
             act(&member.ills);
         }
@@ -144,17 +158,17 @@ impl Run<'_> {
     /// Lets a fault begin; whether it has hit something by that alone.
     pub(super) async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
         match &strike.fault {
-            Fault::Api(_, Api::Compact) => {
+            ChaosFault::Api(_, Api::Compact) => {
                 for member in &self.cast.members {
-                    member.ills.ail_api(strike.id, Api::Compact, 0);
+                    member.ills.inject_api(strike.id, Api::Compact, 0);
                 }
                 self.world.server.compact();
                 false
             }
-            Fault::Api(place, fault) => {
+            ChaosFault::Api(place, fault) => {
                 let version = self.insider.version();
                 self.ills(*place, |ills| {
-                    ills.ail_api(strike.id, *fault, version);
+                    ills.inject_api(strike.id, *fault, version);
                     // Who watches lists seldom.
                     if is_younger(*fault) {
                         ills.cut_watches();
@@ -162,45 +176,46 @@ impl Run<'_> {
                 });
                 false
             }
-            Fault::Prometheus(place, fault) => {
-                self.ills(*place, |ills| ills.ail_prometheus(strike.id, *fault));
+            ChaosFault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.inject_prometheus(strike.id, *fault));
                 let fallen = self.prometheus().falls();
                 self.cast.spent.insert(strike.id, fallen);
                 self.shake(*fault, strike, true)
             }
-            Fault::Actor(place, fault) => self.afflict(strike.id, *place, fault),
-            Fault::Controller(place, how) => {
-                if *how == Process::Handover {
+            ChaosFault::Actor(place, fault) => self.afflict(strike.id, *place, fault),
+            ChaosFault::Controller(place, how) => {
+                if *how == ProcessFault::Handover {
                     let version = self.insider.version();
                     let others = self.cast.members.iter().enumerate();
                     for (_, other) in others.filter(|(other, _)| other != place) {
-                        other.ills.ail_api(strike.id, Api::Silent, version);
+                        other.ills.inject_api(strike.id, Api::Silent, version);
                     }
                 }
                 let mut runs = self.cast.strike(*place, *how, now, strike.lasts).await;
                 // Counted when it ends, if somebody has other settings.
-                runs &= *how != Process::Rollout;
-                runs &= *how != Process::Handover;
+                runs &= *how != ProcessFault::Rollout;
+                runs &= *how != ProcessFault::Handover;
                 let is_to_come = how.is_at_a_write();
-                if *how == Process::EveryWrite {
+                if *how == ProcessFault::EveryWrite {
                     self.ills(*place, |ills| ills.await_writes(strike.id));
                 } else if is_to_come {
                     self.ills(*place, |ills| ills.await_write(strike.id));
                 }
                 runs && !is_to_come
             }
-            Fault::Object(number, Object::Midway) => {
+            ChaosFault::Object(number, ObjectFault::Midway) => {
                 let (number, injector) = (*number, self.injector.clone());
-                let remove = async move { injector.break_object(number, Object::Removed).await };
+                let remove =
+                    async move { injector.break_object(number, ObjectFault::Removed).await };
                 let leader = self.cast.leader();
                 self.ills(leader, |ills| ills.at_question(strike.id, Box::pin(remove)));
                 false
             }
-            Fault::Object(number, how) => {
+            ChaosFault::Object(number, how) => {
                 self.disturb(strike.id, *number, *how).await;
                 false
             }
-            Fault::Settings(how) => {
+            ChaosFault::Settings(how) => {
                 if let Some(words) = self.injector.words(*how) {
                     self.trace.note("fault", "edits", &words);
                 }
@@ -210,18 +225,18 @@ impl Run<'_> {
                 }
                 false
             }
-            Fault::Workload(number, how) => self.injector.burden(*number, *how).await,
+            ChaosFault::Workload(number, how) => self.injector.burden(*number, *how).await,
         }
     }
 
     /// Changes an object; whether anybody was told of it is asked when the fault ends.
-    async fn disturb(&mut self, id: usize, number: usize, how: Object) {
+    async fn disturb(&mut self, id: usize, number: usize, how: ObjectFault) {
         let news = (self.injector.kind(number, how), self.insider.version());
         let mut hit = self.injector.break_object(number, how).await;
         // What is so already is no news, nor is a label that no controller asks for.
         hit &= self.insider.version() > news.1;
-        hit &= how != Object::Moved || self.plot.instance.is_some();
-        if how == Object::Unseen {
+        hit &= how != ObjectFault::Moved || self.plot.instance.is_some();
+        if how == ObjectFault::Unseen {
             // Before any watch has had a turn.
             self.world.server.compact();
         }
@@ -230,7 +245,7 @@ impl Run<'_> {
         }
     }
 
-    fn afflict(&mut self, id: usize, place: usize, fault: &Actor) -> bool {
+    fn afflict(&mut self, id: usize, place: usize, fault: &RoleFault) -> bool {
         let Some(door) = self.cast.door(place).cloned() else {
             return false;
         };
@@ -241,35 +256,35 @@ impl Run<'_> {
         }
         self.cast.armed.insert(id, Arc::clone(&door));
         match fault {
-            Actor::Kill(role) => actors.kill(role),
-            Actor::Storm(role) => {
+            RoleFault::Kill(role) => actors.kill(role),
+            RoleFault::Storm(role) => {
                 self.cast.spent.insert(id, budgets_spent(actors, role));
                 actors.kill(role);
                 false
             }
-            Actor::Several(roles) => {
+            RoleFault::Several(roles) => {
                 let roles: BTreeSet<&Role> = roles.iter().collect();
                 let hit = roles.into_iter().filter(|role| actors.kill(role));
                 hit.count() > 1
             }
-            Actor::Abort(role) => actors.abort(role),
-            Actor::Before(role) => {
+            RoleFault::Abort(role) => actors.abort(role),
+            RoleFault::Before(role) => {
                 actors.kill_next(role, KillAt::Before);
                 false
             }
-            Actor::After(role) => {
+            RoleFault::After(role) => {
                 actors.kill_next(role, KillAt::After);
                 false
             }
-            Actor::Panic(role) => {
+            RoleFault::Panic(role) => {
                 actors.befall(role, Mishap::Panic);
                 false
             }
-            Actor::Torn(role, done) => {
+            RoleFault::Torn(role, done) => {
                 actors.befall(role, Mishap::Torn(*done));
                 false
             }
-            Actor::Hang(role) => {
+            RoleFault::Hang(role) => {
                 actors.befall(role, Mishap::Hang);
                 false
             }
@@ -289,7 +304,9 @@ impl Run<'_> {
         // Another one of its kind may go on.
         let in_force = begun.or_else(|| {
             let mut others = self.active.iter().filter_map(|one| match one.fault {
-                Fault::Prometheus(_, other) if discriminant(&other) == discriminant(&fault) => {
+                ChaosFault::Prometheus(_, other)
+                    if discriminant(&other) == discriminant(&fault) =>
+                {
                     Some((one, other))
                 }
                 _ => None,
@@ -349,14 +366,16 @@ impl Run<'_> {
 }
 
 /// The role whose next occasion a fault waits for.
-fn awaited(fault: &Actor) -> Option<&Role> {
+fn awaited(fault: &RoleFault) -> Option<&Role> {
     match fault {
-        Actor::Before(role)
-        | Actor::After(role)
-        | Actor::Panic(role)
-        | Actor::Torn(role, _)
-        | Actor::Hang(role) => Some(role),
-        Actor::Kill(_) | Actor::Abort(_) | Actor::Several(_) | Actor::Storm(_) => None,
+        RoleFault::Before(role)
+        | RoleFault::After(role)
+        | RoleFault::Panic(role)
+        | RoleFault::Torn(role, _)
+        | RoleFault::Hang(role) => Some(role),
+        RoleFault::Kill(_) | RoleFault::Abort(_) | RoleFault::Several(_) | RoleFault::Storm(_) => {
+            None
+        }
     }
 }
 

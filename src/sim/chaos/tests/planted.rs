@@ -7,14 +7,19 @@ use crate::env::Mutation;
 use std::time::Duration;
 
 /// What is found of one fault of these seconds with a defect, where nothing is without.
-fn found(mut plot: Plot, mutation: Mutation, fault: &Fault, (at, lasts): (u64, u64)) -> String {
+fn found(
+    mut plot: ChaosWorkload,
+    mutation: Mutation,
+    fault: &ChaosFault,
+    (at, lasts): (u64, u64),
+) -> String {
     let strike = Strike {
         id: 0,
         at: Duration::from_secs(at),
         lasts: Duration::from_secs(lasts),
         fault: fault.clone(),
     };
-    let schedule = Schedule(vec![strike]);
+    let schedule = FaultSchedule(vec![strike]);
     let whole = survive(&plot, 1, &schedule, Keep::Tail);
     let lines = whole.lines.join("\n");
     assert_eq!(whole.violation, None, "{lines}");
@@ -29,7 +34,7 @@ fn found(mut plot: Plot, mutation: Mutation, fault: &Fault, (at, lasts): (u64, u
 
 #[test]
 fn a_pause_that_is_taken_for_a_hang_is_found() {
-    let pause = Fault::Controller(0, Process::Pause);
+    let pause = ChaosFault::Controller(0, ProcessFault::Pause);
     let plot = plot("probe", 1).unwrap();
     let told = found(plot, Mutation::PauseTakenForHang, &pause, (80, 60));
     assert!(told.starts_with("T1: c0: "), "{told}");
@@ -38,7 +43,7 @@ fn a_pause_that_is_taken_for_a_hang_is_found() {
 
 #[test]
 fn a_process_that_ends_without_its_lease_is_found() {
-    let partition = Fault::Api(0, Api::Partition);
+    let partition = ChaosFault::Api(0, Api::Partition);
     let plot = plot("probe", 1).unwrap();
     let told = found(plot, Mutation::ExitsWithoutLease, &partition, (80, 60));
     assert_eq!(told, "T1: c0 has ended by itself: Shutdown");
@@ -46,7 +51,7 @@ fn a_process_that_ends_without_its_lease_is_found() {
 
 #[test]
 fn a_lease_that_is_kept_after_an_orderly_end_is_found() {
-    let restart = Fault::Controller(LEADER, Process::Restart);
+    let restart = ChaosFault::Controller(LEADER, ProcessFault::Restart);
     let mut plot = plot("probe", 1).unwrap();
     plot.controllers = 2;
     let told = found(plot, Mutation::LeaseNotReleased, &restart, (80, 20));
@@ -57,7 +62,7 @@ fn a_lease_that_is_kept_after_an_orderly_end_is_found() {
 /// Half of the replicas say nothing while there is less and less to do.
 #[test]
 fn a_variant_that_shrinks_while_some_of_it_is_silent_is_found() {
-    let partial = Fault::Prometheus(0, Prom::Partial);
+    let partial = ChaosFault::Prometheus(0, Prom::Partial);
     let mut plot = plot("probe", 1).unwrap();
     plot.faults_until = Duration::from_mins(9);
     plot.lasts += Duration::from_mins(6);

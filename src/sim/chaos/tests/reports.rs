@@ -3,16 +3,16 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::super::fault::{Api, Load, Object, Prom};
+use super::super::fault::{Api, ObjectFault, Prom, WorkloadFaultKind};
 use super::super::*;
 use crate::env::Mutation;
 
 /// Three faults, of which one shows that series of a variant that is gone stay.
-fn schedule() -> Schedule {
+fn schedule() -> FaultSchedule {
     let faults = [
-        (240, Fault::Workload(1, Load::Crash(1))),
-        (250, Fault::Object(0, Object::Removed)),
-        (255, Fault::Workload(1, Load::Evict(1))),
+        (240, ChaosFault::Workload(1, WorkloadFaultKind::Crash(1))),
+        (250, ChaosFault::Object(0, ObjectFault::Removed)),
+        (255, ChaosFault::Workload(1, WorkloadFaultKind::Evict(1))),
     ];
     let strikes = faults.into_iter().enumerate();
     let strikes = strikes.map(|(number, (second, fault))| Strike {
@@ -21,19 +21,19 @@ fn schedule() -> Schedule {
         lasts: Duration::from_secs(70),
         fault,
     });
-    Schedule(strikes.collect())
+    FaultSchedule(strikes.collect())
 }
 
 /// What a run with these faults prints, the fewest that are enough, and what is printed of them; and what is
 /// printed where there is no time for that.
 struct Told {
     report: String,
-    smallest: Schedule,
+    smallest: FaultSchedule,
     smaller: String,
     cut: String,
 }
 
-fn told(plot: &Plot, keep: Keep) -> (Outcome, Option<Told>) {
+fn told(plot: &ChaosWorkload, keep: Keep) -> (RunOutcome, Option<Told>) {
     let schedule = schedule();
     let outcome = survive(plot, 1, &schedule, keep);
     let played = Played {
@@ -42,7 +42,7 @@ fn told(plot: &Plot, keep: Keep) -> (Outcome, Option<Told>) {
         schedule: &schedule,
         outcome: &outcome,
     };
-    let told = Report::of(played, "0123456789ab").map(|report| {
+    let told = FailureReport::of(played, "0123456789ab").map(|report| {
         let smaller = report.smaller(8, &AtomicBool::new(false));
         let cut = report.smaller(8, &AtomicBool::new(true));
         assert_eq!((smaller.is_cut(), cut.is_cut()), (false, true));
@@ -124,7 +124,7 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
 }
 
 /// Every line of a run of `probe` with these faults, each from its second on for a minute.
-fn traced(faults: Vec<(u64, Fault)>) -> String {
+fn traced(faults: Vec<(u64, ChaosFault)>) -> String {
     let plot = plot("probe", 1).unwrap();
     let strikes = faults.into_iter().enumerate();
     let strikes = strikes.map(|(id, (second, fault))| Strike {
@@ -133,7 +133,7 @@ fn traced(faults: Vec<(u64, Fault)>) -> String {
         lasts: Duration::from_mins(1),
         fault,
     });
-    let outcome = survive(&plot, 1, &Schedule(strikes.collect()), Keep::All);
+    let outcome = survive(&plot, 1, &FaultSchedule(strikes.collect()), Keep::All);
     assert_eq!(outcome.violation, None);
     outcome.lines.join("\n")
 }
@@ -158,9 +158,9 @@ fn a_trace_tells_who_leads_what_fails_and_who_scales() {
     ];
     let quiet = traced(Vec::new());
     let disturbed = traced(vec![
-        (45, Fault::Object(0, Object::ScaledTo(4))),
-        (70, Fault::Api(0, Api::Refuse(503, None))),
-        (130, Fault::Prometheus(0, Prom::Status(502))),
+        (45, ChaosFault::Object(0, ObjectFault::ScaledTo(4))),
+        (70, ChaosFault::Api(0, Api::Refuse(503, None))),
+        (130, ChaosFault::Prometheus(0, Prom::Status(502))),
     ]);
     for line in usual {
         assert!(quiet.contains(line), "{line}\n{quiet}");

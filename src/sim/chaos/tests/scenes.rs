@@ -1,6 +1,6 @@
 //! Kill once, everywhere, in the scenes beside the first.
 
-use super::super::everywhere::wrong;
+use super::super::exhaustive::wrong;
 use super::super::*;
 use crate::kit::{KillAt, Role, WatchedKind};
 
@@ -8,7 +8,7 @@ use crate::kit::{KillAt, Role, WatchedKind};
 /// `wva chaos --everywhere` ends every role in each of them.
 #[test]
 fn each_scene_comes_to_rest_where_it_does_undisturbed() {
-    let rests = Scene::ALL.map(|scene| {
+    let rests = ExhaustiveScenario::ALL.map(|scene| {
         let outcome = scene.play(None, Keep::Tail).unwrap();
         assert_eq!(outcome.violation, None, "{scene:?}");
         assert!(!outcome.struck);
@@ -22,29 +22,33 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
     let [_, tokens, pair, zero, limited] = &rests;
     for (scene, usual, probe) in [
         (
-            Scene::Tokens,
+            ExhaustiveScenario::Tokens,
             tokens,
             Probe::Role(Role::Collector, KillAt::After(4)),
         ),
         // Rest begins some seconds later by it, which decided on series that hang on requests of the last minutes.
         (
-            Scene::Tokens,
+            ExhaustiveScenario::Tokens,
             tokens,
             Probe::Role(Role::Leadership, KillAt::Before(118)),
         ),
-        (Scene::Pair, pair, Probe::Write(8, Process::DuringWrite)),
         (
-            Scene::Zero,
+            ExhaustiveScenario::Pair,
+            pair,
+            Probe::Write(8, ProcessFault::DuringWrite),
+        ),
+        (
+            ExhaustiveScenario::Zero,
             zero,
             Probe::Role(Role::RouterScraper, KillAt::Before(2)),
         ),
         (
-            Scene::Limited,
+            ExhaustiveScenario::Limited,
             limited,
             Probe::Role(Role::Watcher(WatchedKind::HoldingPod), KillAt::After(2)),
         ),
         (
-            Scene::Limited,
+            ExhaustiveScenario::Limited,
             limited,
             Probe::Role(Role::Root, KillAt::Before(40)),
         ),

@@ -6,17 +6,17 @@ use super::*;
 use crate::sim::world::ConfigMap;
 
 /// Plays these faults one after another.
-fn in_turn(plot: &Plot, faults: impl IntoIterator<Item = Fault>) {
+fn in_turn(plot: &ChaosWorkload, faults: impl IntoIterator<Item = ChaosFault>) {
     // None of them in the moment of a decision.
     let times = (103..).step_by(80);
-    let faults: Vec<(u64, Fault)> = times.zip(faults).collect();
+    let faults: Vec<(u64, ChaosFault)> = times.zip(faults).collect();
     goes_on(plot, &faults);
 }
 
 /// Whatever shape a specification has, nobody is disturbed by it, and it is put back whole.
 #[test]
 fn every_shape_of_a_specification_is_lived_through() {
-    let shapes = (0..20).map(|shape| Fault::Object(0, Object::Malformed(shape)));
+    let shapes = (0..20).map(|shape| ChaosFault::Object(0, ObjectFault::Malformed(shape)));
     in_turn(&plot("probe", 1).unwrap(), shapes);
 }
 
@@ -38,5 +38,5 @@ fn every_config_map_comes_and_goes() {
     let broken = (0..6).map(Edit::BrokenYaml);
     let fixed = (0..6).map(Edit::Immutable);
     let all = edits.into_iter().chain(broken).chain(fixed);
-    in_turn(&plot, all.map(Fault::Settings));
+    in_turn(&plot, all.map(ChaosFault::Settings));
 }

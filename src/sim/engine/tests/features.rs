@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::{engine, finish, request};
 use crate::env::SeedTree;
 use crate::sim::engine::{
-    Engine, Limits, Outcome, Phase, Prefix, Profile, Refusal, Request, StartUp,
+    Engine, EngineRefusal, Limits, Phase, Prefix, Profile, Request, RequestEnd, StartUp,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -110,8 +110,8 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
     assert_eq!(
         told,
         [
-            (1, Outcome::Finished, 200, 0),
-            (2, Outcome::Finished, 200, 1)
+            (1, RequestEnd::Finished, 200, 0),
+            (2, RequestEnd::Finished, 200, 1)
         ]
     );
     let statistics = engine.statistics();
@@ -190,13 +190,13 @@ fn a_server_serves_between_loading_and_draining() {
     engine.advance(SECOND * 100);
     assert_eq!(engine.phase(), Phase::Loading);
     let refused = engine.submit(request(1, 1, 1), SECOND * 100).unwrap_err();
-    assert_eq!(refused, Refusal::NotServing { phase: "loading" });
+    assert_eq!(refused, EngineRefusal::NotServing { phase: "loading" });
     engine.submit(request(2, 10, 1_000), SECOND * 101).unwrap();
     assert_eq!(engine.phase(), Phase::Serving);
     engine.drain(SECOND * 102);
     assert!(engine.submit(request(3, 1, 1), SECOND * 102).is_err());
     assert!(!engine.is_idle());
-    assert_eq!(finish(&mut engine)[0].outcome, Outcome::Finished);
+    assert_eq!(finish(&mut engine)[0].outcome, RequestEnd::Finished);
     assert_eq!(engine.phase(), Phase::Draining);
 }
 
@@ -218,7 +218,7 @@ fn a_server_that_dies_loses_what_it_has() {
         .iter()
         .map(|one| (one.request.0, one.outcome))
         .collect();
-    assert_eq!(told, [(1, Outcome::Aborted), (2, Outcome::Aborted)]);
+    assert_eq!(told, [(1, RequestEnd::Aborted), (2, RequestEnd::Aborted)]);
     assert!(lost[0].output_tokens > 100 && lost[0].time_to_first_token.is_some());
     assert_eq!(
         (lost[1].output_tokens, lost[1].time_to_first_token),
@@ -242,7 +242,7 @@ fn what_can_never_fit_is_refused_with_the_limit() {
          shorten it or raise max_model_len or the KV cache"
     );
     let refused = engine.submit(request(3, 0, 1), Duration::ZERO).unwrap_err();
-    assert_eq!(refused, Refusal::Empty);
+    assert_eq!(refused, EngineRefusal::Empty);
     assert_eq!(finish(&mut engine).len(), 1);
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::engine;
 use crate::sim::engine::timing::Run;
 use crate::sim::engine::{
-    Completion, Engine, Limits, Outcome, Picoseconds, Prefix, Request, RequestId,
+    Completion, Engine, Limits, Picoseconds, Prefix, Request, RequestEnd, RequestId,
 };
 
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ proptest! {
         prop_assert_eq!(statistics.preemptions, preemptions);
         for one in &left {
             let ask = &asks[usize::try_from(one.request.0 - 1).unwrap()];
-            prop_assert_eq!(one.outcome, Outcome::Finished);
+            prop_assert_eq!(one.outcome, RequestEnd::Finished);
             prop_assert_eq!((one.prompt_tokens, one.output_tokens), (ask.prompt, ask.output));
         }
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::{engine, finish, request};
 use crate::sim::engine::{Dialect, Engine, Limits, Profile};
-use crate::sim::exposition::Kind;
+use crate::sim::exposition::MetricKind;
 
 fn used() -> Engine {
     let mut engine = engine(376_000, Limits::default());
@@ -27,7 +27,7 @@ fn a_server_that_loads_or_is_gone_shows_nothing() {
 #[test]
 fn vllm_series_have_their_names_types_labels_and_values() {
     let page = used().page(Dialect::Vllm, "Qwen/Qwen3-8B").unwrap();
-    let kinds: BTreeMap<&str, Kind> = page
+    let kinds: BTreeMap<&str, MetricKind> = page
         .families
         .iter()
         .map(|family| (&*family.name, family.kind))
@@ -35,15 +35,15 @@ fn vllm_series_have_their_names_types_labels_and_values() {
     assert_eq!(kinds.len(), page.families.len(), "every name once");
     let wanted = [
         (
-            Kind::Gauge,
+            MetricKind::Gauge,
             "num_requests_running num_requests_waiting num_requests_waiting_by_reason kv_cache_usage_perc engine_sleep_state cache_config_info",
         ),
         (
-            Kind::Counter,
+            MetricKind::Counter,
             "prompt_tokens_total generation_tokens_total prompt_tokens_cached_total prefix_cache_queries_total prefix_cache_hits_total num_preemptions_total request_success_total corrupted_requests_total",
         ),
         (
-            Kind::Histogram,
+            MetricKind::Histogram,
             "time_to_first_token_seconds inter_token_latency_seconds request_time_per_output_token_seconds e2e_request_latency_seconds request_queue_time_seconds request_inference_time_seconds request_prefill_time_seconds request_decode_time_seconds request_prompt_tokens request_generation_tokens request_max_num_generation_tokens request_params_n request_params_max_tokens iteration_tokens_total",
         ),
     ];

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use crate::env::SeedTree;
 use crate::sim::load::{
-    Arrival, Arrivals, Demand, Lengths, Shape, ShapeError, Sharing, Spacing, Stage, Tokens,
+    Arrival, Arrivals, Demand, Lengths, RateProfile, RateStage, ShapeError, Sharing, Spacing,
+    Tokens,
 };
 use crate::sim::number;
 
@@ -18,7 +19,7 @@ fn fixed() -> Lengths {
     }
 }
 
-fn demand(shape: Shape, spacing: Spacing) -> Demand {
+fn demand(shape: RateProfile, spacing: Spacing) -> Demand {
     Demand {
         shape,
         spacing,
@@ -27,11 +28,11 @@ fn demand(shape: Shape, spacing: Spacing) -> Demand {
     }
 }
 
-fn arrivals(shape: Shape, spacing: Spacing) -> Arrivals {
+fn arrivals(shape: RateProfile, spacing: Spacing) -> Arrivals {
     Arrivals::new(demand(shape, spacing), &SeedTree::new(5), "test").unwrap()
 }
 
-fn times(shape: Shape, spacing: Spacing, until: Duration) -> Vec<f64> {
+fn times(shape: RateProfile, spacing: Spacing, until: Duration) -> Vec<f64> {
     arrivals(shape, spacing)
         .map(|arrival| arrival.at)
         .take_while(|at| *at < until)
@@ -49,7 +50,7 @@ fn between(times: &[f64], from: f64, to: f64) -> usize {
 /// From, to, and how many requests come between.
 type Windows = &'static [(f64, f64, usize)];
 
-fn follows(cases: &[(&str, Shape, Windows)]) {
+fn follows(cases: &[(&str, RateProfile, Windows)]) {
     for (name, shape, windows) in cases {
         let times = times(shape.clone(), Spacing::Even, Duration::from_mins(200));
         for (from, to, wanted) in *windows {
@@ -68,12 +69,12 @@ fn even_spacing_follows_a_rate_that_changes_once() {
     follows(&[
         (
             "constant",
-            Shape::Constant { rate: 2.0 },
+            RateProfile::Constant { rate: 2.0 },
             &[(0.0, 60.0, 120), (60.0, 120.0, 120)],
         ),
         (
             "step",
-            Shape::Step {
+            RateProfile::Step {
                 before: 1.0,
                 after: 5.0,
                 at: minutes(1),
@@ -82,7 +83,7 @@ fn even_spacing_follows_a_rate_that_changes_once() {
         ),
         (
             "ramp",
-            Shape::Ramp {
+            RateProfile::Ramp {
                 from: 0.0,
                 to: 10.0,
                 start: minutes(1),
@@ -101,11 +102,11 @@ fn even_spacing_follows_a_rate_that_changes_once() {
 #[test]
 fn even_spacing_follows_a_rate_that_goes_up_and_down() {
     let minutes = Duration::from_mins;
-    let stage = |lasts, rate| Stage { lasts, rate };
+    let stage = |lasts, rate| RateStage { lasts, rate };
     follows(&[
         (
             "burst",
-            Shape::Burst {
+            RateProfile::Burst {
                 base: 1.0,
                 peak: 10.0,
                 every: minutes(1),
@@ -120,7 +121,7 @@ fn even_spacing_follows_a_rate_that_goes_up_and_down() {
         ),
         (
             "wave",
-            Shape::Wave {
+            RateProfile::Wave {
                 mean: 10.0,
                 swing: 10.0,
                 period: minutes(2),
@@ -130,7 +131,7 @@ fn even_spacing_follows_a_rate_that_goes_up_and_down() {
         ),
         (
             "stages",
-            Shape::Stages(vec![
+            RateProfile::Stages(vec![
                 stage(minutes(1), 3.0),
                 stage(minutes(1), 0.0),
                 stage(minutes(1), 1.0),
@@ -148,10 +149,10 @@ fn even_spacing_follows_a_rate_that_goes_up_and_down() {
 #[test]
 fn a_load_that_ends_ends() {
     let lasts = SECOND * 10;
-    let stages = Shape::Stages(vec![Stage { lasts, rate: 1.0 }]);
+    let stages = RateProfile::Stages(vec![RateStage { lasts, rate: 1.0 }]);
     assert!(arrivals(stages, Spacing::Even).count() >= 9);
     assert_eq!(
-        arrivals(Shape::Constant { rate: 0.0 }, Spacing::Poisson).next(),
+        arrivals(RateProfile::Constant { rate: 0.0 }, Spacing::Poisson).next(),
         None
     );
 }
@@ -160,7 +161,7 @@ fn a_load_that_ends_ends() {
 fn spacing_has_its_variation() {
     let variation = |spacing| {
         let times = times(
-            Shape::Constant { rate: 10.0 },
+            RateProfile::Constant { rate: 10.0 },
             spacing,
             Duration::from_hours(1),
         );
@@ -202,7 +203,7 @@ fn the_seed_and_the_name_decide() {
                 texts: 3,
                 tokens: 256,
             }),
-            ..demand(Shape::Constant { rate: 1.0 }, Spacing::Poisson)
+            ..demand(RateProfile::Constant { rate: 1.0 }, Spacing::Poisson)
         };
         let arrivals = Arrivals::new(demand, &SeedTree::new(seed), name).unwrap();
         arrivals.take(2_000).collect()
@@ -226,13 +227,13 @@ fn the_seed_and_the_name_decide() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_its_field() {
-    let told = |shape: Shape| shape.check().unwrap_err().to_string();
+    let told = |shape: RateProfile| shape.check().unwrap_err().to_string();
     assert_eq!(
-        told(Shape::Constant { rate: f64::NAN }),
+        told(RateProfile::Constant { rate: f64::NAN }),
         "rate is NaN requests/s; give a rate from 0 to 100000"
     );
     assert_eq!(
-        told(Shape::Ramp {
+        told(RateProfile::Ramp {
             from: 1.0,
             to: 2.0,
             start: SECOND,
@@ -241,7 +242,7 @@ fn what_makes_no_sense_is_refused_with_its_field() {
         "over is zero; give a longer time"
     );
     assert_eq!(
-        told(Shape::Wave {
+        told(RateProfile::Wave {
             mean: 1.0,
             swing: 2.0,
             period: SECOND,
@@ -250,7 +251,7 @@ fn what_makes_no_sense_is_refused_with_its_field() {
         "swing is 2, above the mean of 1 requests/s; lower it"
     );
     assert_eq!(
-        told(Shape::Burst {
+        told(RateProfile::Burst {
             base: 1.0,
             peak: 2.0,
             every: SECOND,
@@ -259,7 +260,7 @@ fn what_makes_no_sense_is_refused_with_its_field() {
         "length is 2s, longer than every, 1s; shorten the burst"
     );
     let given = Spacing::Given(Arc::new([0.0, 0.0]));
-    let demand = demand(Shape::Constant { rate: 1.0 }, given);
+    let demand = demand(RateProfile::Constant { rate: 1.0 }, given);
     let error = Arrivals::new(demand, &SeedTree::new(1), "a").unwrap_err();
     assert_eq!(error, ShapeError::Gaps { sum: 0.0 });
 }
@@ -267,7 +268,7 @@ fn what_makes_no_sense_is_refused_with_its_field() {
 proptest! {
     #[test]
     fn arrivals_never_go_back(seed: u64, mean in 0.01..50.0_f64, share in 0.0..1.0_f64, variation in 0.1..5.0_f64) {
-        let shape = Shape::Wave {
+        let shape = RateProfile::Wave {
             mean,
             swing: mean * share,
             period: Duration::from_mins(10),

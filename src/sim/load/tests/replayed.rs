@@ -2,10 +2,10 @@ use std::io::Cursor;
 use std::time::Duration;
 
 use crate::env::SeedTree;
-use crate::sim::load::{Arrival, Lengths, Trace, TraceError, read_lengths};
+use crate::sim::load::{Arrival, Lengths, RequestTrace, TraceError, read_lengths};
 
-fn open(text: &'static str) -> Result<Trace, TraceError> {
-    Trace::open(Cursor::new(text), 1.0, &SeedTree::new(1))
+fn open(text: &'static str) -> Result<RequestTrace, TraceError> {
+    RequestTrace::open(Cursor::new(text), 1.0, &SeedTree::new(1))
 }
 
 fn all(text: &'static str) -> Vec<Arrival> {
@@ -89,7 +89,7 @@ fn an_aggregate_is_drawn_at_its_rate() {
         near(usize::try_from(prompts).unwrap(), 6_000_000),
         "{prompts}"
     );
-    let halved = Trace::open(Cursor::new(AGGREGATE), 0.5, &SeedTree::new(1)).unwrap();
+    let halved = RequestTrace::open(Cursor::new(AGGREGATE), 0.5, &SeedTree::new(1)).unwrap();
     assert!(near(halved.count(), 9_000));
 }
 
@@ -143,7 +143,7 @@ fn what_cannot_be_read_is_told_with_line_and_remedy() {
 #[test]
 fn files_that_are_no_text_are_refused() {
     let refuse = |bytes: Vec<u8>| {
-        let opened = Trace::open(Cursor::new(bytes), 1.0, &SeedTree::new(1));
+        let opened = RequestTrace::open(Cursor::new(bytes), 1.0, &SeedTree::new(1));
         opened.unwrap_err().to_string()
     };
     let gzip = refuse(vec![0x1f, 0x8b, 8, 0, 0xff]);

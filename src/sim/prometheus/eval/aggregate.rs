@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rows::{Row, Steps};
-use crate::sim::prometheus::labels::{Labels, NAME};
+use crate::sim::prometheus::labels::{LabelSet, NAME};
 use crate::sim::prometheus::number::{Mean, Sum};
 use crate::sim::prometheus::promql::{Aggregation, Grouping};
 
@@ -15,7 +15,7 @@ pub(super) fn aggregate(
     steps: Steps,
 ) -> Vec<Row> {
     let key = key_of(grouping);
-    let mut groups: BTreeMap<Labels, Vec<Option<Group>>> = BTreeMap::new();
+    let mut groups: BTreeMap<LabelSet, Vec<Option<Group>>> = BTreeMap::new();
     for row in rows {
         let group = groups
             .entry(key(&row.labels))
@@ -30,7 +30,7 @@ pub(super) fn aggregate(
             }
         }
     }
-    let finished = |(labels, values): (Labels, Vec<Option<Group>>)| Row {
+    let finished = |(labels, values): (LabelSet, Vec<Option<Group>>)| Row {
         labels,
         values: values
             .into_iter()
@@ -40,7 +40,7 @@ pub(super) fn aggregate(
     groups.into_iter().map(finished).collect()
 }
 
-fn key_of(grouping: &Grouping) -> impl Fn(&Labels) -> Labels {
+fn key_of(grouping: &Grouping) -> impl Fn(&LabelSet) -> LabelSet {
     let mut grouping = grouping.clone();
     if let Grouping::Without(names) = &mut grouping {
         names.push(NAME.to_owned());

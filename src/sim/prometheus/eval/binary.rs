@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rows::{Assembly, Row, Steps, merge};
 use super::scalar::{Made, apply};
 use super::{Value, View};
-use crate::sim::prometheus::labels::Labels;
+use crate::sim::prometheus::labels::LabelSet;
 use crate::sim::prometheus::promql::{Binary, Cardinality, Matching, MatchingLabels, Operator};
-use crate::sim::prometheus::refusal::Refusal;
+use crate::sim::prometheus::refusal::QueryRefusal;
 
 impl View<'_> {
-    pub(super) fn binary(&self, binary: &Binary, steps: Steps) -> Result<Value, Refusal> {
+    pub(super) fn binary(&self, binary: &Binary, steps: Steps) -> Result<Value, QueryRefusal> {
         let left = self.eval(&binary.left, steps)?;
         let right = self.eval(&binary.right, steps)?;
         Ok(match (left, right) {
@@ -61,7 +61,7 @@ fn either(matching: &Matching, mut left: Vec<Row>, right: Vec<Row>) -> Vec<Row> 
     let has_value = |row: &Row| row.values.iter().any(Option::is_some);
     left.retain(has_value);
     let of_left = left.iter().map(|row| group_of(matching, &row.labels));
-    let of_left: BTreeSet<Labels> = of_left.collect();
+    let of_left: BTreeSet<LabelSet> = of_left.collect();
     let is_new = |row: &Row| !of_left.contains(&group_of(matching, &row.labels));
     let right = right.into_iter();
     left.extend(right.filter(|row| has_value(row) && is_new(row)));
@@ -88,7 +88,7 @@ fn with_numbers(
     rows: Vec<Row>,
     numbers: &[f64],
     side: Side,
-) -> Result<Vec<Row>, Refusal> {
+) -> Result<Vec<Row>, QueryRefusal> {
     let one = |value: f64, number: f64| {
         let made = match side {
             Side::Left => apply(binary.operator, number, value),
@@ -133,7 +133,7 @@ struct Pairing<'a> {
 }
 
 /// The labels that two series must share to belong together.
-fn group_of(matching: &Matching, labels: &Labels) -> Labels {
+fn group_of(matching: &Matching, labels: &LabelSet) -> LabelSet {
     match &matching.labels {
         MatchingLabels::On(names) => labels.only(names),
         MatchingLabels::Ignoring(names) => labels.unnamed().without(names),
@@ -164,7 +164,7 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    fn combine_sets(&self, step: usize, made: &mut Assembly) -> Result<(), Refusal> {
+    fn combine_sets(&self, step: usize, made: &mut Assembly) -> Result<(), QueryRefusal> {
         let present = |rows: &[Row], groups: &[usize]| {
             let live = live(rows, groups, step);
             live.map(|(_, group, _)| group).collect::<BTreeSet<usize>>()
@@ -196,7 +196,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Applies the operator to the pairs of one step.
-    fn join(&self, step: usize, made: &mut Assembly) -> Result<(), Refusal> {
+    fn join(&self, step: usize, made: &mut Assembly) -> Result<(), QueryRefusal> {
         let matching = &self.binary.matching;
         let swapped = matching.cardinality == Cardinality::OneToMany;
         let mut many: Vec<_> = live(self.left, &self.left_groups, step).collect();
@@ -208,7 +208,7 @@ impl<'a> Pairing<'a> {
             std::mem::swap(&mut many, &mut one);
         }
         let partners = self.partners(&one)?;
-        let mut matched: BTreeSet<(usize, Option<Labels>)> = BTreeSet::new();
+        let mut matched: BTreeSet<(usize, Option<LabelSet>)> = BTreeSet::new();
         for (row, group, value) in many {
             let Some((partner, other)) = partners.get(group).copied().flatten() else {
                 continue;
@@ -219,7 +219,7 @@ impl<'a> Pairing<'a> {
                 _ => (Some(labels.clone()), UNIQUE),
             };
             if !matched.insert((group, key)) {
-                return Err(Refusal::execution(format!(
+                return Err(QueryRefusal::execution(format!(
                     "multiple matches for labels: {problem}"
                 )));
             }
@@ -237,7 +237,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// The one series of each group.
-    fn partners(&self, one: &[Live<'a>]) -> Result<Vec<Option<(&'a Row, f64)>>, Refusal> {
+    fn partners(&self, one: &[Live<'a>]) -> Result<Vec<Option<(&'a Row, f64)>>, QueryRefusal> {
         let matching = &self.binary.matching;
         let mut partners: Vec<Option<(&Row, f64)>> = vec![None; self.groups];
         for (row, group, value) in one {
@@ -251,7 +251,7 @@ impl<'a> Pairing<'a> {
                 };
                 let mut twice = [first.labels.to_string(), row.labels.to_string()];
                 twice.sort();
-                return Err(Refusal::execution(format!(
+                return Err(QueryRefusal::execution(format!(
                     "found duplicate series for the match group {} on the {side} hand-side of the operation: [{}];many-to-many matching not allowed: matching labels must be unique on one side",
                     group_of(matching, &row.labels),
                     twice.join(", "),
@@ -262,7 +262,7 @@ impl<'a> Pairing<'a> {
         Ok(partners)
     }
 
-    fn labels_of(&self, many: &Labels, one: &Labels) -> Labels {
+    fn labels_of(&self, many: &LabelSet, one: &LabelSet) -> LabelSet {
         let Binary {
             matching,
             operator,

@@ -8,11 +8,11 @@ use super::rows::{Assembly, Row, Steps, merge};
 use super::window::{Name, Window};
 use super::{Value, View, misplaced};
 use crate::sim::number::length;
-use crate::sim::prometheus::labels::Labels;
+use crate::sim::prometheus::labels::LabelSet;
 use crate::sim::prometheus::number::{Mean, Sum, seconds};
 use crate::sim::prometheus::pattern::{Pattern, Patterns};
 use crate::sim::prometheus::promql::{Expr, Function};
-use crate::sim::prometheus::refusal::Refusal;
+use crate::sim::prometheus::refusal::QueryRefusal;
 
 /// The label with the upper bound of a bucket.
 const BOUND: &str = "le";
@@ -23,11 +23,11 @@ impl View<'_> {
         function: Function,
         arguments: &[Expr],
         steps: Steps,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, QueryRefusal> {
         let rows = match (function, arguments) {
             (Function::Time, []) => return Ok(Value::Scalar(steps.times().map(seconds).collect())),
             (Function::Vector, [number]) => vec![Row {
-                labels: Labels::default(),
+                labels: LabelSet::default(),
                 values: self.scalar(number, steps)?.into_iter().map(Some).collect(),
             }],
             (Function::Timestamp, [of]) => self.timestamp(of, steps)?,
@@ -50,7 +50,7 @@ impl View<'_> {
         function: Function,
         ranged: &Expr,
         steps: Steps,
-    ) -> Result<Vec<Row>, Refusal> {
+    ) -> Result<Vec<Row>, QueryRefusal> {
         let name = match function {
             Function::LastOverTime => Name::Kept,
             _ => Name::Dropped,
@@ -59,7 +59,7 @@ impl View<'_> {
     }
 
     /// Of a plain selector the time of the sample, of everything else that of the evaluation.
-    fn timestamp(&self, of: &Expr, steps: Steps) -> Result<Vec<Row>, Refusal> {
+    fn timestamp(&self, of: &Expr, steps: Steps) -> Result<Vec<Row>, QueryRefusal> {
         let mut rows = match of {
             Expr::Selector(selector) => self.times(selector, steps)?,
             other => {
@@ -110,8 +110,8 @@ fn over(function: Function, window: Window<'_>) -> Option<f64> {
     }
 }
 
-fn quantiles(shares: &[f64], rows: &[Row]) -> Result<Vec<Row>, Refusal> {
-    let mut groups: BTreeMap<Labels, Vec<(f64, &Row)>> = BTreeMap::new();
+fn quantiles(shares: &[f64], rows: &[Row]) -> Result<Vec<Row>, QueryRefusal> {
+    let mut groups: BTreeMap<LabelSet, Vec<(f64, &Row)>> = BTreeMap::new();
     for row in rows {
         // A series whose bound is no number is no bucket.
         if let Ok(bound) = row.labels.get(BOUND).parse() {
@@ -149,7 +149,7 @@ struct Replacement<'a> {
 }
 
 impl<'a> Replacement<'a> {
-    fn read(texts: &'a [Expr], patterns: &Patterns) -> Result<Self, Refusal> {
+    fn read(texts: &'a [Expr], patterns: &Patterns) -> Result<Self, QueryRefusal> {
         let [
             Expr::Text(target),
             Expr::Text(template),
@@ -160,7 +160,7 @@ impl<'a> Replacement<'a> {
             return Err(misplaced());
         };
         if target.is_empty() {
-            return Err(Refusal::execution(format!(
+            return Err(QueryRefusal::execution(format!(
                 "invalid destination label name in label_replace(): {target}"
             )));
         }
@@ -169,7 +169,7 @@ impl<'a> Replacement<'a> {
             template,
             source,
             pattern: patterns.get(pattern).map_err(|invalid| {
-                Refusal::execution(format!(
+                QueryRefusal::execution(format!(
                     "invalid regular expression in label_replace(): {pattern}: {invalid}"
                 ))
             })?,
@@ -177,7 +177,7 @@ impl<'a> Replacement<'a> {
     }
 }
 
-fn replace(rows: Vec<Row>, replacement: &Replacement<'_>) -> Result<Vec<Row>, Refusal> {
+fn replace(rows: Vec<Row>, replacement: &Replacement<'_>) -> Result<Vec<Row>, QueryRefusal> {
     let replaced = rows.into_iter().map(|mut row| {
         let source = row.labels.get(replacement.source);
         if let Some(captures) = replacement.pattern.captures(source) {

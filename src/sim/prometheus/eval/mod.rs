@@ -11,25 +11,25 @@ mod select;
 mod window;
 
 use self::rows::{Row, Steps};
-use super::labels::Labels;
+use super::labels::LabelSet;
 use super::matcher::Matcher;
 use super::pattern::Patterns;
 use super::promql::{Expr, Kind};
-use super::refusal::Refusal;
-use super::store::Store;
+use super::refusal::QueryRefusal;
+use super::store::SeriesStore;
 
 /// What an expression comes to at one time.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum QueryValue {
     /// A number.
     Scalar(f64),
     /// One value per series.
-    Vector(Vec<Sample>),
+    Vector(Vec<VectorSample>),
     /// Values of each series at several moments.
     Matrix(Vec<Past>),
 }
 
-impl Outcome {
+impl QueryValue {
     /// What it is called in an answer.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -42,9 +42,9 @@ impl Outcome {
 
 /// The value of one series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct VectorSample {
     /// The labels, the name among them where the result has one.
-    pub labels: Labels,
+    pub labels: LabelSet,
     /// The value.
     pub value: f64,
 }
@@ -53,7 +53,7 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Past {
     /// The series.
-    pub labels: Labels,
+    pub labels: LabelSet,
     /// Its values, each with its time in milliseconds.
     pub values: Vec<(i64, f64)>,
 }
@@ -61,7 +61,7 @@ pub struct Past {
 /// The samples that a query sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
-    pub(super) store: &'a Store,
+    pub(super) store: &'a SeriesStore,
     /// How far back an instant selector looks, in milliseconds.
     pub(super) look_back: i64,
     /// The time of the newest sample that is known.
@@ -81,7 +81,7 @@ enum Value {
 
 impl View<'_> {
     /// What an expression comes to at a time: of a subquery, at each of its steps.
-    pub(super) fn instant(&self, expression: &Expr, at: i64) -> Result<Outcome, Refusal> {
+    pub(super) fn instant(&self, expression: &Expr, at: i64) -> Result<QueryValue, QueryRefusal> {
         if let Expr::Subquery(subquery) = expression {
             let (range, step, offset) = (subquery.range, subquery.step, subquery.offset);
             let steps = Steps::once(at).inner(range, step, offset)?;
@@ -92,23 +92,27 @@ impl View<'_> {
                     .filter_map(|(time, value)| Some((time, value?)))
                     .collect(),
             });
-            return Ok(Outcome::Matrix(
+            return Ok(QueryValue::Matrix(
                 past.filter(|past| !past.values.is_empty()).collect(),
             ));
         }
         if !matches!(expression.kind(), Kind::Scalar | Kind::Vector) {
             let text =
                 "this simulated Prometheus answers scalars, instant vectors and subqueries only";
-            return Err(Refusal::parameter("query", text));
+            return Err(QueryRefusal::parameter("query", text));
         }
         let values = self.eval(expression, Steps::once(at))?;
         Ok(match values {
-            Value::Scalar(values) => Outcome::Scalar(values.first().copied().unwrap_or(f64::NAN)),
-            Value::Vector(rows) => Outcome::Vector(rows.into_iter().filter_map(sample).collect()),
+            Value::Scalar(values) => {
+                QueryValue::Scalar(values.first().copied().unwrap_or(f64::NAN))
+            }
+            Value::Vector(rows) => {
+                QueryValue::Vector(rows.into_iter().filter_map(sample).collect())
+            }
         })
     }
 
-    fn eval(&self, expression: &Expr, steps: Steps) -> Result<Value, Refusal> {
+    fn eval(&self, expression: &Expr, steps: Steps) -> Result<Value, QueryRefusal> {
         Ok(match expression {
             Expr::Number(number) => Value::Scalar(vec![*number; steps.count]),
             Expr::Selector(selector) => Value::Vector(self.values(selector, steps)?),
@@ -134,14 +138,14 @@ impl View<'_> {
         })
     }
 
-    fn vector(&self, expression: &Expr, steps: Steps) -> Result<Vec<Row>, Refusal> {
+    fn vector(&self, expression: &Expr, steps: Steps) -> Result<Vec<Row>, QueryRefusal> {
         match self.eval(expression, steps)? {
             Value::Vector(rows) => Ok(rows),
             Value::Scalar(_) => Err(misplaced()),
         }
     }
 
-    fn scalar(&self, expression: &Expr, steps: Steps) -> Result<Vec<f64>, Refusal> {
+    fn scalar(&self, expression: &Expr, steps: Steps) -> Result<Vec<f64>, QueryRefusal> {
         match self.eval(expression, steps)? {
             Value::Scalar(values) => Ok(values),
             Value::Vector(_) => Err(misplaced()),
@@ -149,15 +153,15 @@ impl View<'_> {
     }
 }
 
-fn sample(row: Row) -> Option<Sample> {
+fn sample(row: Row) -> Option<VectorSample> {
     let value = row.values.first().copied()??;
-    Some(Sample {
+    Some(VectorSample {
         labels: row.labels,
         value,
     })
 }
 
 /// What checked expressions do not contain.
-fn misplaced() -> Refusal {
-    Refusal::execution("an operand is of the wrong type")
+fn misplaced() -> QueryRefusal {
+    QueryRefusal::execution("an operand is of the wrong type")
 }

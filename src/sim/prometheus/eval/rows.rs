@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::sim::prometheus::labels::Labels;
-use crate::sim::prometheus::refusal::Refusal;
+use crate::sim::prometheus::labels::LabelSet;
+use crate::sim::prometheus::refusal::QueryRefusal;
 
 /// Most steps of a subquery, and most values of one operand.
 const MAX_STEPS: usize = 11_000;
@@ -20,7 +20,7 @@ pub(super) struct Steps {
 /// The values of one series, one place per step.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    pub(super) labels: Labels,
+    pub(super) labels: LabelSet,
     pub(super) values: Vec<Option<f64>>,
 }
 
@@ -35,7 +35,7 @@ impl Steps {
     }
 
     /// The steps of a subquery that is asked for at these steps: multiples of its own step.
-    pub(super) fn inner(self, range: i64, step: i64, offset: i64) -> Result<Self, Refusal> {
+    pub(super) fn inner(self, range: i64, step: i64, offset: i64) -> Result<Self, QueryRefusal> {
         let before = self.start.saturating_sub(offset).saturating_sub(range);
         let aligned = (before / step).saturating_mul(step);
         let start = if aligned <= before {
@@ -71,7 +71,7 @@ impl Steps {
     }
 
     /// Refuses more values than fit into memory.
-    pub(super) fn bound(self, series: usize) -> Result<(), Refusal> {
+    pub(super) fn bound(self, series: usize) -> Result<(), QueryRefusal> {
         if series.saturating_mul(self.count) > MAX_VALUES {
             return Err(too_many());
         }
@@ -79,18 +79,18 @@ impl Steps {
     }
 }
 
-fn too_many() -> Refusal {
-    Refusal::execution(
+fn too_many() -> QueryRefusal {
+    QueryRefusal::execution(
         "query processing would load too many samples into memory in query execution",
     )
 }
 
-fn duplicate() -> Refusal {
-    Refusal::execution("vector cannot contain metrics with the same labelset")
+fn duplicate() -> QueryRefusal {
+    QueryRefusal::execution("vector cannot contain metrics with the same labelset")
 }
 
 /// Refuses two series of equal labels.
-pub(super) fn distinct(rows: Vec<Row>) -> Result<Vec<Row>, Refusal> {
+pub(super) fn distinct(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
     let mut seen = BTreeSet::new();
     if rows.iter().all(|row| seen.insert(&row.labels)) {
         return Ok(rows);
@@ -99,7 +99,7 @@ pub(super) fn distinct(rows: Vec<Row>) -> Result<Vec<Row>, Refusal> {
 }
 
 /// Makes one series of those with equal labels; refuses two that have a value at the same step.
-pub(super) fn merge(rows: Vec<Row>) -> Result<Vec<Row>, Refusal> {
+pub(super) fn merge(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
     let mut seen = BTreeSet::new();
     if rows.iter().all(|row| seen.insert(&row.labels)) {
         return Ok(rows);
@@ -120,7 +120,7 @@ pub(super) fn merge(rows: Vec<Row>) -> Result<Vec<Row>, Refusal> {
 #[derive(Debug)]
 pub(super) struct Assembly {
     steps: usize,
-    places: BTreeMap<Labels, usize>,
+    places: BTreeMap<LabelSet, usize>,
     rows: Vec<Row>,
 }
 
@@ -134,7 +134,12 @@ impl Assembly {
     }
 
     /// Adds a value; refuses a second one of the same series and step.
-    pub(super) fn put(&mut self, labels: &Labels, step: usize, value: f64) -> Result<(), Refusal> {
+    pub(super) fn put(
+        &mut self,
+        labels: &LabelSet,
+        step: usize,
+        value: f64,
+    ) -> Result<(), QueryRefusal> {
         let place = if let Some(place) = self.places.get(labels) {
             *place
         } else {

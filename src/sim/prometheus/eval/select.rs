@@ -4,8 +4,8 @@ use super::View;
 use super::rows::{Row, Steps};
 use crate::sim::prometheus::number::{is_stale, seconds};
 use crate::sim::prometheus::promql::Selector;
-use crate::sim::prometheus::refusal::Refusal;
-use crate::sim::prometheus::store::{Point, Series};
+use crate::sim::prometheus::refusal::QueryRefusal;
+use crate::sim::prometheus::store::{Point, StoredSeries};
 
 impl View<'_> {
     /// The series that a selector means.
@@ -13,7 +13,7 @@ impl View<'_> {
         &self,
         selector: &Selector,
         steps: Steps,
-    ) -> Result<Vec<&Series>, Refusal> {
+    ) -> Result<Vec<&StoredSeries>, QueryRefusal> {
         let mut series = self.store.select(&selector.matchers);
         if let Some(hidden) = self.hidden {
             series.retain(|series| !hidden.matches(series.labels.get(&hidden.label)));
@@ -23,12 +23,20 @@ impl View<'_> {
     }
 
     /// The value of each series that is live.
-    pub(super) fn values(&self, selector: &Selector, steps: Steps) -> Result<Vec<Row>, Refusal> {
+    pub(super) fn values(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+    ) -> Result<Vec<Row>, QueryRefusal> {
         self.live(selector, steps, |point| point.value)
     }
 
     /// The time of the sample behind the value of each series that is live, in seconds.
-    pub(super) fn times(&self, selector: &Selector, steps: Steps) -> Result<Vec<Row>, Refusal> {
+    pub(super) fn times(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+    ) -> Result<Vec<Row>, QueryRefusal> {
         self.live(selector, steps, |point| seconds(point.time))
     }
 
@@ -37,7 +45,7 @@ impl View<'_> {
         selector: &Selector,
         steps: Steps,
         read: impl Fn(Point) -> f64,
-    ) -> Result<Vec<Row>, Refusal> {
+    ) -> Result<Vec<Row>, QueryRefusal> {
         let series = self.series(selector, steps)?;
         let rows = series.into_iter().filter_map(|series| {
             let value = |time: i64| {

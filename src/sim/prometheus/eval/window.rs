@@ -4,7 +4,7 @@
 use super::rows::{Row, Steps, distinct};
 use super::{View, misplaced};
 use crate::sim::prometheus::promql::{Expr, Subquery};
-use crate::sim::prometheus::refusal::Refusal;
+use crate::sim::prometheus::refusal::QueryRefusal;
 use crate::sim::prometheus::store::Point;
 
 /// The samples of one series in one range; there is at least one.
@@ -31,12 +31,12 @@ impl View<'_> {
         steps: Steps,
         name: Name,
         value: impl Fn(Window<'_>) -> Option<f64>,
-    ) -> Result<Vec<Row>, Refusal> {
+    ) -> Result<Vec<Row>, QueryRefusal> {
         let mut rows = match ranged {
             Expr::Range(selector, range) => {
                 let series = self.series(selector, steps)?;
                 let mut points = Vec::new();
-                let row = |series: &&crate::sim::prometheus::store::Series| {
+                let row = |series: &&crate::sim::prometheus::store::StoredSeries| {
                     let values = steps.times().map(|time| {
                         let end = time.saturating_sub(selector.offset);
                         let start = end.saturating_sub(*range);
@@ -68,7 +68,7 @@ impl View<'_> {
         subquery: &Subquery,
         steps: Steps,
         value: &impl Fn(Window<'_>) -> Option<f64>,
-    ) -> Result<Vec<Row>, Refusal> {
+    ) -> Result<Vec<Row>, QueryRefusal> {
         let Subquery {
             of,
             range,
@@ -79,7 +79,7 @@ impl View<'_> {
         let rows = match self.eval(of, inner)? {
             super::Value::Vector(rows) => rows,
             super::Value::Scalar(values) => vec![Row {
-                labels: super::Labels::default(),
+                labels: super::LabelSet::default(),
                 values: values.into_iter().map(Some).collect(),
             }],
         };

@@ -6,8 +6,8 @@ use super::expr::{
     Aggregation, Binary, Cardinality, Expr, Function, Grouping, Matching, MatchingLabels, Operator,
     Subquery,
 };
-use super::token::{Fault, Token, Word, split};
-use crate::sim::prometheus::refusal::Refusal;
+use super::token::{Token, TokenError, Word, split};
+use crate::sim::prometheus::refusal::QueryRefusal;
 
 /// Longest expression.
 const LENGTH: usize = 64 * 1024;
@@ -20,8 +20,8 @@ const DEFAULT_STEP: i64 = 60_000;
 ///
 /// # Errors
 /// The first thing that is wrong with it, and where.
-pub(in crate::sim::prometheus) fn parse(text: &str) -> Result<Expr, Refusal> {
-    let read = || -> Result<Expr, Fault> {
+pub(in crate::sim::prometheus) fn parse(text: &str) -> Result<Expr, QueryRefusal> {
+    let read = || -> Result<Expr, TokenError> {
         if text.len() > LENGTH {
             return Err((LENGTH, "the expression is too long".to_owned()));
         }
@@ -39,15 +39,15 @@ pub(in crate::sim::prometheus) fn parse(text: &str) -> Result<Expr, Refusal> {
             _ => Err(parser.unexpected("")),
         }
     };
-    let refused = |(place, problem): Fault| {
+    let refused = |(place, problem): TokenError| {
         let before = text.get(..place).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().len() + 1;
-        Refusal::parameter("query", &format!("{line}:{column}: parse error: {problem}"))
+        QueryRefusal::parameter("query", &format!("{line}:{column}: parse error: {problem}"))
     };
     let expression = read().map_err(refused)?;
     check(&expression)
-        .map_err(|problem| Refusal::parameter("query", &format!("parse error: {problem}")))?;
+        .map_err(|problem| QueryRefusal::parameter("query", &format!("parse error: {problem}")))?;
     Ok(expression)
 }
 
@@ -68,11 +68,11 @@ impl Parser {
         self.tokens.get(self.next).map_or(0, |token| token.place)
     }
 
-    pub(super) fn fault(&self, problem: impl Into<String>) -> Fault {
+    pub(super) fn fault(&self, problem: impl Into<String>) -> TokenError {
         (self.place(), problem.into())
     }
 
-    pub(super) fn unexpected(&self, context: &str) -> Fault {
+    pub(super) fn unexpected(&self, context: &str) -> TokenError {
         self.fault(format!("unexpected {}{context}", self.word().shown()))
     }
 
@@ -88,7 +88,7 @@ impl Parser {
         found
     }
 
-    pub(super) fn expect_sign(&mut self, sign: &str, context: &str) -> Result<(), Fault> {
+    pub(super) fn expect_sign(&mut self, sign: &str, context: &str) -> Result<(), TokenError> {
         if self.take_sign(sign) {
             Ok(())
         } else {
@@ -105,7 +105,7 @@ impl Parser {
     }
 
     /// An expression whose operators bind at least this tightly.
-    fn expression(&mut self, least: u8) -> Result<Expr, Fault> {
+    fn expression(&mut self, least: u8) -> Result<Expr, TokenError> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err(self.fault("the expression nests too deeply"));
@@ -157,7 +157,7 @@ impl Parser {
         })
     }
 
-    fn matching(&mut self) -> Result<Matching, Fault> {
+    fn matching(&mut self) -> Result<Matching, TokenError> {
         let mut matching = Matching::default();
         if self.take_keyword("on") {
             matching.labels = MatchingLabels::On(self.labels()?);
@@ -181,7 +181,7 @@ impl Parser {
     }
 
     /// Label names between parentheses.
-    fn labels(&mut self) -> Result<Vec<String>, Fault> {
+    fn labels(&mut self) -> Result<Vec<String>, TokenError> {
         let context = "in grouping opts";
         self.expect_sign("(", context)?;
         let mut labels = Vec::new();
@@ -199,7 +199,7 @@ impl Parser {
     }
 
     /// A sign before a power is that of the power.
-    fn operand(&mut self) -> Result<Expr, Fault> {
+    fn operand(&mut self) -> Result<Expr, TokenError> {
         if self.take_sign("-") {
             let inner = self.expression(Operator::Power.strength())?;
             return Ok(match inner {
@@ -214,7 +214,7 @@ impl Parser {
         self.modified(primary)
     }
 
-    fn primary(&mut self) -> Result<Expr, Fault> {
+    fn primary(&mut self) -> Result<Expr, TokenError> {
         match self.word().clone() {
             Word::Sign("(") => {
                 self.next += 1;
@@ -240,7 +240,7 @@ impl Parser {
         }
     }
 
-    fn named(&mut self, name: String) -> Result<Expr, Fault> {
+    fn named(&mut self, name: String) -> Result<Expr, TokenError> {
         let ahead = self.tokens.get(self.next + 1).map(|token| &token.word);
         let called = matches!(ahead, Some(Word::Sign("(")));
         let grouped = matches!(ahead, Some(Word::Name(word))
@@ -264,7 +264,7 @@ impl Parser {
         }
     }
 
-    fn aggregation(&mut self, how: Aggregation) -> Result<Expr, Fault> {
+    fn aggregation(&mut self, how: Aggregation) -> Result<Expr, TokenError> {
         let before = self.grouping()?;
         let place = self.place();
         let mut arguments = self.arguments()?;
@@ -289,7 +289,7 @@ impl Parser {
         }
     }
 
-    fn grouping(&mut self) -> Result<Option<Grouping>, Fault> {
+    fn grouping(&mut self) -> Result<Option<Grouping>, TokenError> {
         Ok(if self.take_keyword("by") {
             Some(Grouping::By(self.labels()?))
         } else if self.take_keyword("without") {
@@ -299,7 +299,7 @@ impl Parser {
         })
     }
 
-    fn arguments(&mut self) -> Result<Vec<Expr>, Fault> {
+    fn arguments(&mut self) -> Result<Vec<Expr>, TokenError> {
         self.expect_sign("(", "in argument list")?;
         let mut arguments = Vec::new();
         if self.take_sign(")") {
@@ -315,7 +315,7 @@ impl Parser {
     }
 
     /// What follows an operand: a range, a subquery, an offset.
-    fn modified(&mut self, mut expression: Expr) -> Result<Expr, Fault> {
+    fn modified(&mut self, mut expression: Expr) -> Result<Expr, TokenError> {
         loop {
             if self.take_sign("[") {
                 expression = self.ranged(expression)?;
@@ -337,7 +337,7 @@ impl Parser {
         }
     }
 
-    fn ranged(&mut self, of: Expr) -> Result<Expr, Fault> {
+    fn ranged(&mut self, of: Expr) -> Result<Expr, TokenError> {
         let range = self.duration()?;
         if self.take_sign("]") {
             return match of {
@@ -360,7 +360,7 @@ impl Parser {
     }
 
     /// A length of time: with units, or a number of seconds.
-    fn duration(&mut self) -> Result<i64, Fault> {
+    fn duration(&mut self) -> Result<i64, TokenError> {
         let Word::Number(text) = self.word() else {
             return Err(self.unexpected(", expected number, duration, or step()"));
         };

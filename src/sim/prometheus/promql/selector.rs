@@ -2,13 +2,13 @@
 
 use super::expr::{Expr, Selector};
 use super::parser::Parser;
-use super::token::{Fault, Word};
+use super::token::{TokenError, Word};
 use crate::sim::prometheus::labels::NAME;
 use crate::sim::prometheus::matcher::{Comparison, Matcher};
 
 impl Parser {
     /// A selector: a name, conditions, or both. The name was taken already, if there was one.
-    pub(super) fn selector(&mut self, name: Option<String>) -> Result<Expr, Fault> {
+    pub(super) fn selector(&mut self, name: Option<String>) -> Result<Expr, TokenError> {
         let place = self.place();
         let mut matchers: Vec<Matcher> =
             name.iter().map(|name| Matcher::equal(NAME, name)).collect();
@@ -42,7 +42,7 @@ impl Parser {
         }))
     }
 
-    fn matcher(&mut self) -> Result<Matcher, Fault> {
+    fn matcher(&mut self) -> Result<Matcher, TokenError> {
         let place = self.place();
         let (label, quoted) = match self.take() {
             Word::Name(label) => (label, false),

@@ -44,10 +44,10 @@ const SIGNS: [&str; 22] = [
 ];
 
 /// What cannot be read, and where.
-pub(super) type Fault = (usize, String);
+pub(super) type TokenError = (usize, String);
 
 /// Splits an expression into words; the last one is [`Word::End`].
-pub(super) fn split(text: &str) -> Result<Vec<Token>, Fault> {
+pub(super) fn split(text: &str) -> Result<Vec<Token>, TokenError> {
     let mut tokens = Vec::new();
     let mut letters = text.char_indices().peekable();
     // Within square brackets a colon separates range and step; elsewhere it belongs to names.
@@ -91,7 +91,7 @@ type Letters<'t> = Peekable<CharIndices<'t>>;
 
 const UNTERMINATED: &str = "unterminated quoted string";
 
-fn sign(text: &str, place: usize, letters: &mut Letters<'_>) -> Result<&'static str, Fault> {
+fn sign(text: &str, place: usize, letters: &mut Letters<'_>) -> Result<&'static str, TokenError> {
     let rest = text.get(place..).unwrap_or_default();
     let found = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
     let Some(sign) = found else {

@@ -9,7 +9,7 @@ mod serving;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Conflicts, Outcome, Prometheus, Scraped, Settings, Target, TargetId};
+use super::{Conflicts, Prometheus, QueryValue, ScrapeTarget, Scraped, Settings, TargetId};
 use crate::policy::moment::WallTime;
 
 /// The beginning of every test, in milliseconds; a multiple of all intervals.
@@ -22,9 +22,9 @@ fn seconds(after: i64) -> WallTime {
     WallTime(START + after * 1_000)
 }
 
-fn target(pod: &str) -> Target {
+fn target(pod: &str) -> ScrapeTarget {
     let labels = [("job", "pods"), ("namespace", "ns"), ("pod", pod)];
-    Target {
+    ScrapeTarget {
         labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
         address: pod.to_owned(),
         interval: Duration::from_secs(10),
@@ -34,7 +34,7 @@ fn target(pod: &str) -> Target {
 }
 
 /// A server with one target, of which the tests themselves say when it is scraped.
-fn server(target: Target) -> (Prometheus, TargetId) {
+fn server(target: ScrapeTarget) -> (Prometheus, TargetId) {
     let mut server = Prometheus::new(Settings::default());
     server.set_targets(vec![target], seconds(0));
     let id = server.due(seconds(10))[0].0;
@@ -44,8 +44,8 @@ fn server(target: Target) -> (Prometheus, TargetId) {
 /// What an expression comes to: labels without name, job, namespace and pod, and values.
 fn asked(server: &Prometheus, promql: &str, at: i64) -> BTreeMap<String, f64> {
     match server.query(promql, seconds(at)).unwrap().value {
-        Outcome::Scalar(value) => [(String::new(), value)].into(),
-        Outcome::Vector(samples) => {
+        QueryValue::Scalar(value) => [(String::new(), value)].into(),
+        QueryValue::Vector(samples) => {
             let known = ["__name__", "job", "namespace", "pod"].map(str::to_owned);
             let shown = samples.into_iter().map(|sample| {
                 let labels = sample.labels.without(&known);
@@ -53,7 +53,7 @@ fn asked(server: &Prometheus, promql: &str, at: i64) -> BTreeMap<String, f64> {
             });
             shown.collect()
         }
-        Outcome::Matrix(_) => panic!("{promql} has values at several moments"),
+        QueryValue::Matrix(_) => panic!("{promql} has values at several moments"),
     }
 }
 

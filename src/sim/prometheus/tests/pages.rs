@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::sim::exposition::{Family, Histogram, Kind, Page, labels};
+use crate::sim::exposition::{Histogram, MetricFamily, MetricKind, Page, labels};
 
 #[test]
 fn series_end_when_they_leave_the_page_and_when_the_page_fails() {
@@ -80,7 +80,7 @@ fn whose_label_counts_is_a_matter_of_the_target() {
         [(wanted, 1.0)].into()
     );
 
-    let honored = Target {
+    let honored = ScrapeTarget {
         conflicts: Conflicts::Honored,
         ..target("a")
     };
@@ -97,8 +97,8 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
     let of = labels([("model_name", "m\"1")]);
     let shown = Page {
         families: vec![
-            Family::single("vllm:waiting", "w", Kind::Gauge, &of, 3.0),
-            Family::histogram("vllm:ttft_seconds", "t", &of, &buckets),
+            MetricFamily::single("vllm:waiting", "w", MetricKind::Gauge, &of, 3.0),
+            MetricFamily::histogram("vllm:ttft_seconds", "t", &of, &buckets),
         ],
     };
     let all = "{__name__=~\"vllm:.+\"}";
@@ -113,7 +113,7 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
         [6.0]
     );
 
-    let some = Target {
+    let some = ScrapeTarget {
         keep: Some(["vllm:ttft_seconds_count".to_owned()].into()),
         ..target("a")
     };
@@ -199,11 +199,17 @@ fn counted(count: u32) -> Page {
     let labels = labels([]);
     let mut histogram = Histogram::new(vec![2.0]);
     histogram.observe_many(1.0, u64::from(count));
-    let counter = Family::single("x_total", "x", Kind::Counter, &labels, f64::from(count));
-    let gauge = Family::single("y", "y", Kind::Gauge, &labels, f64::from(count));
+    let counter = MetricFamily::single(
+        "x_total",
+        "x",
+        MetricKind::Counter,
+        &labels,
+        f64::from(count),
+    );
+    let gauge = MetricFamily::single("y", "y", MetricKind::Gauge, &labels, f64::from(count));
     let families = vec![
         counter,
-        Family::histogram("z", "z", &labels, &histogram),
+        MetricFamily::histogram("z", "z", &labels, &histogram),
         gauge,
     ];
     Page { families }

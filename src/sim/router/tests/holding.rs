@@ -1,12 +1,12 @@
 use std::time::Duration;
 
 use super::{SECOND, arrival, engine, pool};
-use crate::sim::engine::Refusal;
-use crate::sim::router::{FlowControl, Rejection, Served, Verdict};
+use crate::sim::engine::EngineRefusal;
+use crate::sim::router::{FlowControl, Rejection, RequestVerdict, Served};
 
 fn rejections(served: &[Served]) -> Vec<(u64, Rejection)> {
     let of = |one: &Served| match one.verdict {
-        Verdict::Rejected(rejection) => (one.request.0, rejection),
+        RequestVerdict::Rejected(rejection) => (one.request.0, rejection),
         ref other => panic!("{other:?}"),
     };
     served.iter().map(of).collect()
@@ -31,7 +31,10 @@ fn without_servers_requests_are_held_and_go_when_one_is_ready() {
     let served = pool.take_served();
     assert_eq!(served.len(), 3);
     for one in &served {
-        assert!(matches!(one.verdict, Verdict::Answered(_)), "{one:?}");
+        assert!(
+            matches!(one.verdict, RequestVerdict::Answered(_)),
+            "{one:?}"
+        );
         assert_eq!(
             (one.held, one.endpoint.as_deref()),
             (SECOND * 60, Some("a"))
@@ -77,7 +80,7 @@ fn without_flow_control_nothing_is_held() {
     pool.advance(SECOND * 2);
     assert!(matches!(
         pool.take_served()[0].verdict,
-        Verdict::Answered(_)
+        RequestVerdict::Answered(_)
     ));
 }
 
@@ -98,7 +101,7 @@ fn full_servers_make_requests_wait_at_the_gate() {
     assert!(
         served
             .iter()
-            .all(|one| matches!(one.verdict, Verdict::Answered(_)))
+            .all(|one| matches!(one.verdict, RequestVerdict::Answered(_)))
     );
     assert_eq!(pool.statistics().outcomes["Dispatched"], 200);
 }
@@ -131,12 +134,18 @@ fn what_a_removed_server_had_is_lost() {
     pool.submit(arrival(100_000, 1), SECOND);
     let served = pool.take_served();
     assert!(
-        matches!(served[0].verdict, Verdict::Refused(Refusal::TooLong { .. })),
+        matches!(
+            served[0].verdict,
+            RequestVerdict::Refused(EngineRefusal::TooLong { .. })
+        ),
         "{served:?}"
     );
     pool.remove("a", SECOND * 2);
     let served = pool.take_served();
-    assert!(matches!(served[0].verdict, Verdict::Lost(_)), "{served:?}");
+    assert!(
+        matches!(served[0].verdict, RequestVerdict::Lost(_)),
+        "{served:?}"
+    );
     assert_eq!((served[0].at, pool.reading().dispatched), (SECOND * 2, 0));
     assert_eq!(pool.statistics().errors["ModelServerError"], 1);
     assert_eq!(pool.statistics().errors["BadRequest"], 1);

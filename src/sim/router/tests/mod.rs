@@ -4,14 +4,14 @@ mod whole;
 
 use std::time::Duration;
 
-use super::{FlowControl, Pool, PoolSpec, Weights};
+use super::{FlowControl, PoolSpec, RouterPool, Weights};
 use crate::env::SeedTree;
 use crate::sim::engine::{Engine, Limits, Profile};
 use crate::sim::load::Arrival;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn pool(flow_control: Option<FlowControl>) -> Pool {
+fn pool(flow_control: Option<FlowControl>) -> RouterPool {
     let spec = PoolSpec {
         name: "pool".to_owned(),
         namespace: "ns".to_owned(),
@@ -20,7 +20,7 @@ fn pool(flow_control: Option<FlowControl>) -> Pool {
         weights: Weights::default(),
         flow_control,
     };
-    Pool::new(spec, &SeedTree::new(9))
+    RouterPool::new(spec, &SeedTree::new(9))
 }
 
 fn engine(start: Duration) -> Engine {

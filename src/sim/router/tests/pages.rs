@@ -1,7 +1,7 @@
 use super::{SECOND, arrival, engine, pool};
-use crate::sim::router::{FlowControl, Generation};
+use crate::sim::router::{FlowControl, RouterMetricNames};
 
-fn text(generation: Generation) -> String {
+fn text(generation: RouterMetricNames) -> String {
     let mut pool = pool(Some(FlowControl::default()));
     pool.submit(arrival(100, 10), SECOND);
     pool.add("a", engine(SECOND), SECOND);
@@ -14,9 +14,9 @@ fn text(generation: Generation) -> String {
 
 #[test]
 fn every_generation_has_its_names_and_labels() {
-    let cases: [(Generation, &[&str]); 4] = [
+    let cases: [(RouterMetricNames, &[&str]); 4] = [
         (
-            Generation::Model,
+            RouterMetricNames::Model,
             &[
                 "inference_model_request_total{model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 2",
                 "inference_pool_ready_pods{name=\"pool\"} 0",
@@ -24,7 +24,7 @@ fn every_generation_has_its_names_and_labels() {
             ],
         ),
         (
-            Generation::Objective,
+            RouterMetricNames::Objective,
             &[
                 "inference_objective_running_requests{model_name=\"chat\"} 0",
                 "inference_objective_input_tokens_count{model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 1",
@@ -32,14 +32,14 @@ fn every_generation_has_its_names_and_labels() {
             ],
         ),
         (
-            Generation::RouterEpp,
+            RouterMetricNames::RouterEpp,
             &[
                 "llm_d_router_epp_flow_control_queue_bytes{fairness_id=\"default-flow\",priority=\"0\",inference_pool=\"pool\",model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 200",
                 "llm_d_router_epp_scheduler_attempts_total{status=\"success\",target_model_name=\"Qwen/Qwen3-8B\",pod_name=\"a\",namespace=\"ns\",port=\"8000\"} 1",
             ],
         ),
         (
-            Generation::Epp,
+            RouterMetricNames::Epp,
             &[
                 "llm_d_epp_request_total{model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\",fairness_id=\"default-flow\",priority=\"0\"} 2",
                 "llm_d_epp_ready_endpoints{name=\"pool\"} 0",
@@ -64,7 +64,7 @@ fn every_generation_has_its_names_and_labels() {
 
 #[test]
 fn the_gate_has_series_only_where_it_holds() {
-    for generation in Generation::ALL {
+    for generation in RouterMetricNames::ALL {
         assert!(text(generation).contains("flow_control_queue_size"));
         let none = pool(None).page(generation).to_string();
         assert!(!none.contains("flow_control"), "{none}");

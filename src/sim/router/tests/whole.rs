@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use super::{engine, pool};
 use crate::env::SeedTree;
-use crate::sim::load::{Arrivals, Demand, Lengths, Shape, Sharing, Spacing, Tokens};
-use crate::sim::router::{FlowControl, Pool, Served};
+use crate::sim::load::{Arrivals, Demand, Lengths, RateProfile, Sharing, Spacing, Tokens};
+use crate::sim::router::{FlowControl, RouterPool, Served};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Ten requests per second for one of three models.
 fn load(seed: u64, name: &str) -> Arrivals {
     let demand = Demand {
-        shape: Shape::Wave {
+        shape: RateProfile::Wave {
             mean: 10.0,
             swing: 8.0,
             period: MINUTE * 5,
@@ -41,7 +41,7 @@ fn load(seed: u64, name: &str) -> Arrivals {
 }
 
 /// One model for so long, a server dying on the way; a look at the pool once a second.
-fn play(seed: u64, name: &str, lasts: Duration) -> (Pool, Vec<Served>, u64) {
+fn play(seed: u64, name: &str, lasts: Duration) -> (RouterPool, Vec<Served>, u64) {
     let mut pool = pool(Some(FlowControl::default()));
     for server in ["a", "b"] {
         pool.add(server, engine(Duration::ZERO), Duration::ZERO);
@@ -89,7 +89,10 @@ fn nothing_is_lost_on_the_way() {
 fn the_same_seed_gives_the_same_world() {
     let world = |seed| {
         let (pool, served, _) = play(seed, "a", MINUTE);
-        (served, pool.page(crate::sim::router::Generation::Epp))
+        (
+            served,
+            pool.page(crate::sim::router::RouterMetricNames::Epp),
+        )
     };
     assert_eq!(world(1), world(1));
     assert_ne!(world(1), world(2));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use wva::env::{Generator, SeedTree};
-use wva::sim::prometheus::{Conflicts, Target};
+use wva::sim::prometheus::{Conflicts, ScrapeTarget};
 
 /// One series of a page.
 pub(super) type Sample = (String, BTreeMap<String, String>, f64);
@@ -18,7 +18,7 @@ pub(super) struct Scrape {
 
 /// A target and its scrapes, the oldest first.
 pub(super) struct Course {
-    pub(super) target: Target,
+    pub(super) target: ScrapeTarget,
     pub(super) scrapes: Vec<Scrape>,
 }
 
@@ -116,14 +116,14 @@ pub(super) fn courses(seed: u64, start: i64, minutes: i64) -> Vec<Course> {
     fleet.into_iter().map(course).collect()
 }
 
-fn target(namespace: &str, pod: &str, honored: bool) -> Target {
+fn target(namespace: &str, pod: &str, honored: bool) -> ScrapeTarget {
     let labels = [
         ("job", "pods"),
         ("instance", &format!("{pod}.{namespace}:8000")),
         ("namespace", namespace),
         ("pod", pod),
     ];
-    Target {
+    ScrapeTarget {
         labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
         address: String::new(),
         interval: Duration::from_secs(15),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wva::policy::moment::WallTime;
-use wva::sim::prometheus::{Prometheus, Scraped, Settings, Target, TargetId};
+use wva::sim::prometheus::{Prometheus, ScrapeTarget, Scraped, Settings, TargetId};
 
 use super::history::{self, Course};
 use super::{Real, compare, now};
@@ -160,11 +160,11 @@ pub(super) async fn scrapes_leave_the_same(cx: &Cx) -> Result {
 /// Ours, scraping the same pages when the real one did.
 async fn follow(real: &Real, courses: &[Course], after: i64) -> Result<Prometheus> {
     let mut ours = Prometheus::new(Settings::default());
-    let every_second = |course: &Course| Target {
+    let every_second = |course: &Course| ScrapeTarget {
         interval: Duration::from_secs(1),
         ..course.target.clone()
     };
-    let targets: Vec<Target> = courses.iter().map(every_second).collect();
+    let targets: Vec<ScrapeTarget> = courses.iter().map(every_second).collect();
     ours.set_targets(targets.clone(), WallTime(after - 60_000));
     let ids: Vec<TargetId> = ours
         .due(WallTime(after - 58_000))

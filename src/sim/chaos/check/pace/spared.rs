@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Request, Violation, collection};
+use super::{InvariantViolation, Request, collection};
 
 /// The longest time for which a controller does so: `cluster::client` says why.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ impl Spared {
         request: Request<'_>,
         lives: u64,
         now: Duration,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         if self.0.is_empty() {
             return None;
         }
@@ -62,7 +62,7 @@ impl Spared {
         let early = early.as_secs_f64();
         let text =
             format!("{name} is sent {early:.3} s too early: the server has asked for {asked} s");
-        Some(Violation::new("T7", text))
+        Some(InvariantViolation::new("T7", text))
     }
 }
 

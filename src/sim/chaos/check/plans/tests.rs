@@ -1,5 +1,5 @@
 use super::*;
-use crate::sim::chaos::sleep::tests::plan;
+use crate::sim::chaos::scale_to_zero::tests::plan;
 
 #[test]
 fn a_model_goes_to_zero_as_its_policy_allows_and_one_variant_of_several_for_want_of_load() {
@@ -116,7 +116,7 @@ fn found(
         },
         ..circumstances(&fleet)
     };
-    let text = |found: Option<Violation>| found.map(|found| found.to_string());
+    let text = |found: Option<InvariantViolation>| found.map(|found| found.to_string());
     [
         text(beyond(&plan, &circumstances)),
         text(late(&plan, &circumstances)),

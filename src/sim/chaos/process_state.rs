@@ -1,0 +1,99 @@
+//! One process of the controller, as far as it can be stopped from outside.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::fault::ProcessFault;
+
+/// The state of a process. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct ProcessState(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    state: Mutex<State>,
+    moved: Notify,
+    /// Told when a process ends by itself.
+    ended: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    dead: bool,
+    frozen: bool,
+    /// What becomes of the process at a write, and how many others come before that one.
+    at_write: Option<(u64, ProcessFault)>,
+}
+
+impl ProcessState {
+    /// A process that runs; `ended` is told when it crashes at a write.
+    pub(super) fn new(ended: Arc<Notify>) -> Self {
+        Self(Arc::new(Inner {
+            state: Mutex::default(),
+            moved: Notify::new(),
+            ended,
+        }))
+    }
+
+    /// Nothing leaves it and nothing reaches it any more.
+    pub(super) fn end(&self) {
+        self.state().dead = true;
+        self.0.ended.notify_one();
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.state().dead
+    }
+
+    /// It stands still, or goes on.
+    pub(super) fn freeze(&self, frozen: bool) {
+        self.state().frozen = frozen;
+        self.0.moved.notify_waiters();
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.state().frozen
+    }
+
+    /// Lets it end at a write, after so many others.
+    pub(super) fn end_at_write(&self, after: u64, how: ProcessFault) {
+        self.state().at_write = Some((after, how));
+    }
+
+    /// It does not end at a write any more.
+    pub(super) fn forgive(&self) {
+        self.state().at_write = None;
+    }
+
+    /// What becomes of it at the write that it makes now.
+    pub(super) fn take_at_write(&self) -> Option<ProcessFault> {
+        let mut state = self.state();
+        let (after, how) = state.at_write.take()?;
+        if after == 0 {
+            return Some(how);
+        }
+        state.at_write = Some((after - 1, how));
+        None
+    }
+
+    /// Passes when it runs; never, once it is dead.
+    pub(super) async fn gate(&self) {
+        loop {
+            let mut moved = std::pin::pin!(self.0.moved.notified());
+            // Before the look, so that no move is lost between look and wait.
+            moved.as_mut().enable();
+            if self.is_dead() {
+                std::future::pending::<()>().await;
+            }
+            if !self.is_frozen() {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
