@@ -9,14 +9,14 @@ use super::usage;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arguments {
+pub struct ControllerArguments {
     /// Flags that are settings.
     pub flags: FlagValues,
     /// What to do with them.
-    pub action: Action,
+    pub action: SettingsAction,
 }
 
-impl Arguments {
+impl ControllerArguments {
     /// The file that `--config-file` names.
     pub fn config_file(&self) -> Option<&str> {
         self.flags
@@ -29,7 +29,7 @@ impl Arguments {
 
 /// What to do with the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum SettingsAction {
     /// Run the controller.
     Run,
     /// Show every setting and exit.
@@ -74,14 +74,14 @@ pub enum ArgumentError {
 ///
 /// What is accepted comes with every argument that is not: the rest of the settings is judged all
 /// the same, so that all errors are seen at once.
-pub fn parse<I>(arguments: I) -> (Arguments, Vec<ArgumentError>)
+pub fn parse<I>(arguments: I) -> (ControllerArguments, Vec<ArgumentError>)
 where
     I: IntoIterator<Item = String>,
 {
     let mut parser = Parser {
-        parsed: Arguments {
+        parsed: ControllerArguments {
             flags: FlagValues::default(),
-            action: Action::Run,
+            action: SettingsAction::Run,
         },
         errors: Vec::new(),
         switch: None,
@@ -90,14 +90,17 @@ where
     while let Some(argument) = rest.next() {
         parser.take(&argument, &mut rest);
     }
-    if matches!(parser.parsed.action, Action::Help | Action::Version) {
+    if matches!(
+        parser.parsed.action,
+        SettingsAction::Help | SettingsAction::Version
+    ) {
         parser.errors.clear();
     }
     (parser.parsed, parser.errors)
 }
 
 struct Parser {
-    parsed: Arguments,
+    parsed: ControllerArguments,
     errors: Vec<ArgumentError>,
     /// The switch that the argument before was, if it had no value.
     switch: Option<String>,
@@ -123,7 +126,7 @@ impl Parser {
             None => (body, None),
         };
         match (name, find(name)) {
-            ("h" | "help", _) => self.parsed.action = Action::Help,
+            ("h" | "help", _) => self.parsed.action = SettingsAction::Help,
             ("version", _) => self.version(),
             ("print-config", _) => self.print_config(value.as_deref()),
             (_, Some((spec, flag))) => self.setting(spec, flag, value, rest),
@@ -162,8 +165,8 @@ impl Parser {
     }
 
     fn version(&mut self) {
-        if self.parsed.action != Action::Help {
-            self.parsed.action = Action::Version;
+        if self.parsed.action != SettingsAction::Help {
+            self.parsed.action = SettingsAction::Version;
         }
     }
 
@@ -177,8 +180,8 @@ impl Parser {
                 return;
             }
         };
-        if self.parsed.action == Action::Run {
-            self.parsed.action = Action::PrintConfig(format);
+        if self.parsed.action == SettingsAction::Run {
+            self.parsed.action = SettingsAction::PrintConfig(format);
         }
     }
 }
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parsed(arguments: &[&str]) -> Result<Arguments, Vec<ArgumentError>> {
+    fn parsed(arguments: &[&str]) -> Result<ControllerArguments, Vec<ArgumentError>> {
         let (parsed, errors) = parse(arguments.iter().map(|argument| (*argument).to_owned()));
         if errors.is_empty() {
             Ok(parsed)
@@ -281,18 +284,21 @@ mod tests {
     #[test]
     fn actions_are_recognised() {
         let action = |arguments: &[&str]| parsed(arguments).unwrap().action;
-        assert_eq!(action(&[]), Action::Run);
+        assert_eq!(action(&[]), SettingsAction::Run);
         assert_eq!(
             action(&["--print-config"]),
-            Action::PrintConfig(PrintFormat::Text)
+            SettingsAction::PrintConfig(PrintFormat::Text)
         );
         assert_eq!(
             action(&["--print-config=json"]),
-            Action::PrintConfig(PrintFormat::Json)
+            SettingsAction::PrintConfig(PrintFormat::Json)
         );
-        assert_eq!(action(&["--nonsense", "-h"]), Action::Help);
-        assert_eq!(action(&["-h", "--version"]), Action::Help);
-        assert_eq!(action(&["-version", "--print-config"]), Action::Version);
+        assert_eq!(action(&["--nonsense", "-h"]), SettingsAction::Help);
+        assert_eq!(action(&["-h", "--version"]), SettingsAction::Help);
+        assert_eq!(
+            action(&["-version", "--print-config"]),
+            SettingsAction::Version
+        );
         let arguments = parsed(&["--config-file", "/etc/wva/config.yaml"]).unwrap();
         assert_eq!(arguments.config_file(), Some("/etc/wva/config.yaml"));
         assert_eq!(parsed(&["--config-file="]).unwrap().config_file(), None);

@@ -18,7 +18,7 @@ use crate::settings::value::ValueKind;
                   zsh:  source <(wva completions zsh)\n\
                   fish: wva completions fish | source"
 )]
-struct Flags {
+struct CompletionsFlags {
     /// The shell
     #[arg(value_name = "SHELL", value_enum)]
     shell: Known,
@@ -34,7 +34,7 @@ enum Known {
 
 /// Runs the command.
 pub(super) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    match read::<Flags>(arguments) {
+    match read::<CompletionsFlags>(arguments) {
         Ok(Given::Arguments(given)) => print(&script(given.shell)),
         Ok(Given::Help(text)) => print(&text),
         Err(error) => misused([error]),
@@ -57,13 +57,13 @@ fn tree() -> Command {
     let tree = Command::new("wva")
         .version(crate::version::VERSION)
         .subcommand(controller())
-        .subcommand(plan::Flags::command())
-        .subcommand(crds::Flags::command())
-        .subcommand(Flags::command());
+        .subcommand(plan::PlanFlags::command())
+        .subcommand(crds::CrdsFlags::command())
+        .subcommand(CompletionsFlags::command());
     #[cfg(feature = "sim")]
     let tree = tree
-        .subcommand(super::demo::Flags::command())
-        .subcommand(super::chaos::Flags::command());
+        .subcommand(super::demo::DemoFlags::command())
+        .subcommand(super::chaos::ChaosFlags::command());
     tree
 }
 

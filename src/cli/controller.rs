@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, Client};
 
-use super::args::{self, Action, Arguments, PrintFormat};
+use super::args::{self, ControllerArguments, PrintFormat, SettingsAction};
 use super::{fail, misused, print, print_version, stop};
 use crate::actors::config::log_notice;
 use crate::app::{self, Env, Startup};
@@ -42,9 +42,9 @@ pub fn run(
 ) -> ExitCode {
     let (arguments, unusable) = args::parse(arguments);
     match arguments.action {
-        Action::Help => return print(&args::help_text()),
-        Action::Version => return print_version(),
-        Action::Run | Action::PrintConfig(_) => {}
+        SettingsAction::Help => return print(&args::help_text()),
+        SettingsAction::Version => return print_version(),
+        SettingsAction::Run | SettingsAction::PrintConfig(_) => {}
     }
     let mut errors = texts(&unusable);
     let (sources, unreadable) = sources(&arguments, environment);
@@ -55,7 +55,7 @@ pub fn run(
     // Of the errors those of the command line decide on the exit code.
     let refuse = if is_misused { misused } else { fail };
     let report = SettingsReport::new(&resolution, &sources);
-    if let Action::PrintConfig(format) = arguments.action {
+    if let SettingsAction::PrintConfig(format) = arguments.action {
         return print_config(report, &sources, errors, format, refuse);
     }
     // Whatever stands in the cluster cannot mend these, and all of them are named at once.
@@ -74,7 +74,7 @@ pub fn run(
 
 /// The sources of the process, and why the file among them cannot be read.
 fn sources(
-    arguments: &Arguments,
+    arguments: &ControllerArguments,
     environment: BTreeMap<String, String>,
 ) -> (Sources, Option<String>) {
     let file = arguments.config_file().map(|path| {

@@ -11,11 +11,11 @@ use crate::api::variant_autoscaling;
 /// Prints the custom resource definition
 #[derive(Debug, Parser)]
 #[command(name = "crds")]
-pub(super) struct Flags;
+pub(super) struct CrdsFlags;
 
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    match read::<Flags>(arguments).map(|given| (given, text())) {
+    match read::<CrdsFlags>(arguments).map(|given| (given, text())) {
         Ok((Given::Help(text), _) | (_, Ok(text))) => print(&text),
         Ok((_, Err(error))) => fail([error]),
         Err(error) => misused([error]),

@@ -6,12 +6,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::complain;
 
 /// SIGTERM, as the kubelet sends it, and SIGINT, as a person does. None is lost from when this is made.
-pub(super) struct Signals {
+pub(super) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl StopSignals {
     /// Receives signals from now on, with the runtime in whose context this is called.
     pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self {
@@ -29,7 +29,7 @@ impl Signals {
 
 /// Returns at the next signal; never, where none can be received.
 pub(super) async fn asked() {
-    match Signals::new() {
+    match StopSignals::new() {
         Ok(mut signals) => signals.next().await,
         Err(error) => {
             complain(&format!("signals cannot be received: {error}\n"));

@@ -24,7 +24,7 @@ found, 1 where one was not.";
     clippy::struct_excessive_bools,
     reason = "one field a flag; what they mean together is a Command"
 )]
-pub(in crate::cli) struct Flags {
+pub(in crate::cli) struct ChaosFlags {
     /// How many seeds to play [default: 10]
     #[arg(long, value_name = "NUMBER", value_parser = to_count)]
     seeds: Option<u64>,
@@ -71,7 +71,7 @@ struct Ids(Vec<usize>);
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChaosCommand {
     /// Show the help.
     Help(String),
     /// List the scenarios.
@@ -107,7 +107,7 @@ fn alone(flag: &str, does: &str, needs: &str) -> Refused {
     Refused(format!("{flag} {does}; name it with {needs}"))
 }
 
-impl Flags {
+impl ChaosFlags {
     /// Refuses flags of which one would be ignored.
     fn check_together(&self) -> Result<(), Refused> {
         let chooses_seeds = self.seeds.is_some() || self.from.is_some();
@@ -162,23 +162,23 @@ impl Flags {
     }
 
     /// What is asked for with them.
-    fn command(self) -> Result<Command, Refused> {
+    fn command(self) -> Result<ChaosCommand, Refused> {
         let seeds = range(self.from.unwrap_or(1), self.seeds.unwrap_or(10))?;
         let jobs = self.jobs.unwrap_or(1);
         let scenario = self.scenario.unwrap_or("storm");
         self.check_together()?;
         if self.list {
-            return Ok(Command::List);
+            return Ok(ChaosCommand::List);
         }
         match (self.everywhere, self.point) {
-            (true, Some(point)) => return Ok(Command::At(point)),
+            (true, Some(point)) => return Ok(ChaosCommand::At(point)),
             (true, None) => {
                 let points = if self.every_occasion {
                     Points::All
                 } else {
                     Points::Spread
                 };
-                return Ok(Command::Everywhere { points, jobs });
+                return Ok(ChaosCommand::Everywhere { points, jobs });
             }
             (false, Some(_)) => {
                 let does = "says what is ended, and when";
@@ -196,20 +196,20 @@ impl Flags {
             None => Vec::new(),
         };
         match (self.replay, self.only) {
-            (Some(seed), only) => Ok(Command::Replay {
+            (Some(seed), only) => Ok(ChaosCommand::Replay {
                 scenario,
                 seed,
                 only: only.map(|Ids(ids)| ids),
                 mutation: self.mutant,
             }),
             (None, Some(_)) => Err(alone("--only", "chooses faults of one seed", "--replay")),
-            (None, None) if !mutations.is_empty() => Ok(Command::Mutants {
+            (None, None) if !mutations.is_empty() => Ok(ChaosCommand::Mutants {
                 scenario,
                 mutations,
                 seeds,
                 jobs,
             }),
-            (None, None) => Ok(Command::Play {
+            (None, None) => Ok(ChaosCommand::Play {
                 scenario,
                 seeds,
                 jobs,
@@ -219,10 +219,10 @@ impl Flags {
 }
 
 /// Reads the arguments.
-pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refused> {
-    match read::<Flags>(rest)? {
+pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<ChaosCommand, Refused> {
+    match read::<ChaosFlags>(rest)? {
         Given::Arguments(given) => given.command(),
-        Given::Help(text) => Ok(Command::Help(text)),
+        Given::Help(text) => Ok(ChaosCommand::Help(text)),
     }
 }
 
@@ -284,7 +284,7 @@ fn to_defect(value: &str) -> Result<Mutation, String> {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &str) -> Result<Command, Refused> {
+    fn parsed(arguments: &str) -> Result<ChaosCommand, Refused> {
         parse(arguments.split_whitespace().map(str::to_owned))
     }
 
@@ -292,7 +292,7 @@ mod tests {
     fn defaults_and_flags() {
         assert_eq!(
             parsed(""),
-            Ok(Command::Play {
+            Ok(ChaosCommand::Play {
                 scenario: "storm",
                 seeds: 1..11,
                 jobs: 1
@@ -300,7 +300,7 @@ mod tests {
         );
         assert_eq!(
             parsed("--seeds=3 --from 100 --jobs 2 --scenario leaders"),
-            Ok(Command::Play {
+            Ok(ChaosCommand::Play {
                 scenario: "leaders",
                 seeds: 100..103,
                 jobs: 2
@@ -308,7 +308,7 @@ mod tests {
         );
         assert_eq!(
             parsed("--replay 9 --only 3,4"),
-            Ok(Command::Replay {
+            Ok(ChaosCommand::Replay {
                 scenario: "storm",
                 seed: 9,
                 only: Some(vec![3, 4]),
@@ -317,7 +317,7 @@ mod tests {
         );
         assert_eq!(
             parsed("--replay 9 --only none"),
-            Ok(Command::Replay {
+            Ok(ChaosCommand::Replay {
                 scenario: "storm",
                 seed: 9,
                 only: Some(Vec::new()),
@@ -326,7 +326,7 @@ mod tests {
         );
         assert_eq!(
             parsed("--mutant SeriesKept --seeds 2"),
-            Ok(Command::Mutants {
+            Ok(ChaosCommand::Mutants {
                 scenario: "storm",
                 mutations: vec![Mutation::SeriesKept],
                 seeds: 1..3,
@@ -335,24 +335,24 @@ mod tests {
         );
         assert_eq!(
             parsed("--everywhere --jobs 2"),
-            Ok(Command::Everywhere {
+            Ok(ChaosCommand::Everywhere {
                 points: Points::Spread,
                 jobs: 2
             })
         );
         assert_eq!(
             parsed("--everywhere --every-occasion"),
-            Ok(Command::Everywhere {
+            Ok(ChaosCommand::Everywhere {
                 points: Points::All,
                 jobs: 1
             })
         );
         assert_eq!(
             parsed("--everywhere --point Pair/during-write/9"),
-            Ok(Command::At("Pair/during-write/9".parse().unwrap()))
+            Ok(ChaosCommand::At("Pair/during-write/9".parse().unwrap()))
         );
-        assert_eq!(parsed("--list"), Ok(Command::List));
-        assert!(matches!(parsed("-h"), Ok(Command::Help(_))));
+        assert_eq!(parsed("--list"), Ok(ChaosCommand::List));
+        assert!(matches!(parsed("-h"), Ok(ChaosCommand::Help(_))));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::arguments::Command;
-pub(super) use self::arguments::Flags;
+use self::arguments::ChaosCommand;
+pub(super) use self::arguments::ChaosFlags;
 use self::signals::Asked;
 use super::{complain, fail, misused, print};
 use crate::env::Mutation;
@@ -33,27 +33,27 @@ const QUIET: Duration = Duration::from_secs(30);
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     match arguments::parse(arguments) {
-        Ok(Command::Help(text)) => print(&text),
-        Ok(Command::List) => {
+        Ok(ChaosCommand::Help(text)) => print(&text),
+        Ok(ChaosCommand::List) => {
             let lines = PLOTS.map(|(name, about)| format!("{name:<10} {about}\n"));
             print(&lines.concat())
         }
-        Ok(Command::Play {
+        Ok(ChaosCommand::Play {
             scenario,
             seeds,
             jobs,
         }) => heard(|asked| many(scenario, seeds, jobs, asked)),
-        Ok(Command::Mutants {
+        Ok(ChaosCommand::Mutants {
             scenario,
             mutations,
             seeds,
             jobs,
         }) => heard(|asked| mutants(scenario, &mutations, seeds, jobs, asked)),
-        Ok(Command::Everywhere { points, jobs }) => {
+        Ok(ChaosCommand::Everywhere { points, jobs }) => {
             heard(|asked| everywhere_once(points, jobs, asked))
         }
-        Ok(Command::At(point)) => replay_point(&point),
-        Ok(Command::Replay {
+        Ok(ChaosCommand::At(point)) => replay_point(&point),
+        Ok(ChaosCommand::Replay {
             scenario,
             seed,
             only,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::complain;
-use crate::cli::stop::Signals;
+use crate::cli::stop::StopSignals;
 
 /// The exit code where something is broken, or a defect was not found.
 const BROKEN: u8 = 1;
@@ -33,7 +33,7 @@ impl Asked {
         // Here, so that none is lost before the thread runs, or between the two.
         let mut signals = {
             let _context = runtime.enter();
-            Signals::new()?
+            StopSignals::new()?
         };
         let wait = move || {
             runtime.block_on(signals.next());

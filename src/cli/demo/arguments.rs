@@ -16,7 +16,7 @@ use crate::sim::world::{Scenario, scenario, scenarios};
     after_help = "A kubeconfig for the simulated API server is written to a temporary file, whose path is shown.\n\
                   Exit code: 0 after a play, 2 where the arguments are not accepted, 1 where it cannot be played."
 )]
-pub(in crate::cli) struct Flags {
+pub(in crate::cli) struct DemoFlags {
     /// What to play; --list names all
     #[arg(long, value_name = "NAME", default_value = "fleet", value_parser = to_scenario)]
     scenario: Scenario,
@@ -42,18 +42,18 @@ pub(in crate::cli) struct Flags {
 
 /// What is asked for.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum DemoCommand {
     /// Show the help.
     Help(String),
     /// List the scenarios.
     List,
     /// Play.
-    Play(Box<Arguments>),
+    Play(Box<DemoArguments>),
 }
 
 /// What to play, and how.
 #[derive(Debug)]
-pub(super) struct Arguments {
+pub(super) struct DemoArguments {
     pub(super) scenario: Scenario,
     pub(super) speed: Speed,
     pub(super) seed: u64,
@@ -71,17 +71,17 @@ pub(super) enum Page {
 }
 
 /// Reads the arguments.
-pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<Command, Refused> {
-    let given = match read::<Flags>(rest)? {
-        Given::Arguments(given) if given.list => return Ok(Command::List),
+pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, Refused> {
+    let given = match read::<DemoFlags>(rest)? {
+        Given::Arguments(given) if given.list => return Ok(DemoCommand::List),
         Given::Arguments(given) => given,
-        Given::Help(text) => return Ok(Command::Help(text)),
+        Given::Help(text) => return Ok(DemoCommand::Help(text)),
     };
     let scenario = match given.trace {
         Some(trace) => given.scenario.replaying(trace),
         None => given.scenario,
     };
-    Ok(Command::Play(Box::new(Arguments {
+    Ok(DemoCommand::Play(Box::new(DemoArguments {
         scenario,
         speed: given.speed,
         seed: given.seed,
@@ -125,19 +125,19 @@ fn to_duration(value: &str) -> Result<Duration, &'static str> {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &str) -> Result<Command, Refused> {
+    fn parsed(arguments: &str) -> Result<DemoCommand, Refused> {
         parse(arguments.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn defaults_and_flags() {
-        let Ok(Command::Play(default)) = parsed("") else {
+        let Ok(DemoCommand::Play(default)) = parsed("") else {
             panic!("plays");
         };
         assert_eq!((default.scenario.name, default.seed), ("fleet", 1));
         assert_eq!(default.speed, Speed::Times(60.0));
         assert_eq!((default.duration, default.page), (None, Page::Shown));
-        let Ok(Command::Play(other)) =
+        let Ok(DemoCommand::Play(other)) =
             parsed("--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page")
         else {
             panic!("plays");
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(other.page, Page::Off);
         let load = &other.scenario.models[0].load;
         assert!(format!("{load:?}").contains("f.csv"), "{load:?}");
-        assert!(matches!(parsed("--list"), Ok(Command::List)));
+        assert!(matches!(parsed("--list"), Ok(DemoCommand::List)));
     }
 
     #[test]

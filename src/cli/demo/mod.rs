@@ -18,8 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(super) use self::arguments::Flags;
-use self::arguments::{Arguments, Command, Page};
+pub(super) use self::arguments::DemoFlags;
+use self::arguments::{DemoArguments, DemoCommand, Page};
 use self::view::{Header, Lines};
 use super::{fail, misused, print, stop};
 use crate::env::Clock;
@@ -41,9 +41,9 @@ const LEAVE: &str = "\x1b[?25h\x1b[?7h\x1b[?1049l";
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let arguments = match arguments::parse(arguments) {
-        Ok(Command::Help(text)) => return print(&text),
-        Ok(Command::List) => return print(&list()),
-        Ok(Command::Play(arguments)) => *arguments,
+        Ok(DemoCommand::Help(text)) => return print(&text),
+        Ok(DemoCommand::List) => return print(&list()),
+        Ok(DemoCommand::Play(arguments)) => *arguments,
         Err(error) => return misused([error]),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -114,9 +114,9 @@ fn title(scenario: &Scenario, seed: u64, pace: Speed) -> String {
     format!("wva demo   {}   seed {seed}   {times}", scenario.name)
 }
 
-async fn play(arguments: Arguments) -> Result<String, String> {
+async fn play(arguments: DemoArguments) -> Result<String, String> {
     let began = real();
-    let Arguments {
+    let DemoArguments {
         scenario,
         speed,
         seed,

@@ -6,18 +6,18 @@ use crate::cli::usage::{Given, Refused, read};
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum PlanCommand {
     /// Show the help.
     Help(String),
     /// Print the schema.
     Schema,
     /// Plan.
-    Plan(Arguments),
+    Plan(PlanArguments),
 }
 
 /// How to plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Arguments {
+pub(super) struct PlanArguments {
     pub(super) snapshot: String,
     pub(super) settings: Option<String>,
     pub(super) format: Format,
@@ -47,7 +47,7 @@ pub(super) enum Detail {
     name = "plan",
     after_help = "Exit code: 0 with a plan, 2 where the input is not accepted."
 )]
-pub(in crate::cli) struct Flags {
+pub(in crate::cli) struct PlanFlags {
     /// What is known of the fleet, as YAML or JSON; /debug/snapshot writes such a file
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     snapshot: Option<String>,
@@ -70,14 +70,14 @@ pub(in crate::cli) struct Flags {
 ///
 /// # Errors
 /// The first argument that is not accepted, with the remedy.
-pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<Command, Refused> {
-    let given: Flags = match read(arguments)? {
+pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<PlanCommand, Refused> {
+    let given: PlanFlags = match read(arguments)? {
         Given::Arguments(given) => given,
-        Given::Help(text) => return Ok(Command::Help(text)),
+        Given::Help(text) => return Ok(PlanCommand::Help(text)),
     };
     match given.snapshot {
-        _ if given.schema => Ok(Command::Schema),
-        Some(snapshot) => Ok(Command::Plan(Arguments {
+        _ if given.schema => Ok(PlanCommand::Schema),
+        Some(snapshot) => Ok(PlanCommand::Plan(PlanArguments {
             snapshot,
             settings: given.settings,
             format: given.format,

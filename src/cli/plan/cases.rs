@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer;
-use super::arguments::{Arguments, Detail, Format};
+use super::arguments::{Detail, Format, PlanArguments};
 use crate::policy::tests::vectors::{Tally, run};
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ struct Given {
 type Expect = BTreeMap<String, Value>;
 
 fn explained(id: &str, snapshot: &serde_yaml::Value, settings: &str) -> Value {
-    let arguments = Arguments {
+    let arguments = PlanArguments {
         snapshot: id.to_owned(),
         settings: None,
         format: Format::Json,

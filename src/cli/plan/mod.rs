@@ -1,4 +1,4 @@
-//! `wva plan`: repeats a decision at a desk, from a file, without a cluster.
+//! `wva plan`: repeats a decision offline, from a file, without a cluster.
 
 mod arguments;
 mod check;
@@ -16,9 +16,9 @@ use std::process::ExitCode;
 
 use schemars::schema_for;
 
-pub(super) use self::arguments::Flags;
-use self::arguments::{Arguments, Command};
-use self::render::{Outcome, render};
+pub(super) use self::arguments::PlanFlags;
+use self::arguments::{PlanArguments, PlanCommand};
+use self::render::{RenderedOutcome, render};
 use super::{misused, print};
 use crate::policy::document::{DocumentError, MAX_DOCUMENT, SnapshotDocument};
 use crate::policy::{check_plan, learn, plan};
@@ -30,9 +30,9 @@ const GENERATION: u64 = 1;
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let outcome = match arguments::parse(arguments) {
-        Ok(Command::Help(text)) => Ok(text),
-        Ok(Command::Schema) => schema().map_err(|error| vec![error.to_string()]),
-        Ok(Command::Plan(arguments)) => read(&arguments)
+        Ok(PlanCommand::Help(text)) => Ok(text),
+        Ok(PlanCommand::Schema) => schema().map_err(|error| vec![error.to_string()]),
+        Ok(PlanCommand::Plan(arguments)) => read(&arguments)
             .and_then(|(snapshot, settings)| answer(&snapshot, &settings, &arguments)),
         Err(error) => Err(vec![error.to_string()]),
     };
@@ -49,7 +49,7 @@ fn schema() -> Result<String, serde_json::Error> {
 }
 
 /// Texts of the two files.
-fn read(arguments: &Arguments) -> Result<(String, String), Vec<String>> {
+fn read(arguments: &PlanArguments) -> Result<(String, String), Vec<String>> {
     let settings = arguments.settings.as_deref().map(load).transpose()?;
     Ok((load(&arguments.snapshot)?, settings.unwrap_or_default()))
 }
@@ -74,7 +74,11 @@ fn load(path: &str) -> Result<String, Vec<String>> {
 }
 
 /// Plans and shows the plan.
-fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<String, Vec<String>> {
+fn answer(
+    snapshot: &str,
+    settings: &str,
+    arguments: &PlanArguments,
+) -> Result<String, Vec<String>> {
     let settings_name = arguments.settings.as_deref().unwrap_or("settings");
     let Bundle { settings, notes } = read_noted(settings).map_err(|errors| {
         errors
@@ -112,7 +116,7 @@ fn answer(snapshot: &str, settings: &str, arguments: &Arguments) -> Result<Strin
         situation.now,
     );
     let violation = check_plan(&situation.snapshot, &settings, &plan).err();
-    let outcome = Outcome {
+    let outcome = RenderedOutcome {
         plan: &plan,
         learned: &learned,
         violation: violation.as_ref(),

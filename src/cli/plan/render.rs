@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::arguments::{Arguments, Detail, Format};
+use super::arguments::{Detail, Format, PlanArguments};
 use crate::policy::invariant::PlanViolation;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
@@ -19,7 +19,7 @@ use crate::settings::namespace::shortened;
 
 /// What is shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Outcome<'a> {
+pub(super) struct RenderedOutcome<'a> {
     pub(super) plan: &'a Plan,
     pub(super) learned: &'a Learned,
     /// The invariant that the plan breaks, if it does.
@@ -86,7 +86,10 @@ struct StepRow<'a> {
 ///
 /// # Errors
 /// The serialiser's.
-pub(super) fn render(outcome: &Outcome<'_>, arguments: &Arguments) -> Result<String, String> {
+pub(super) fn render(
+    outcome: &RenderedOutcome<'_>,
+    arguments: &PlanArguments,
+) -> Result<String, String> {
     let answer = answer(outcome, arguments.detail);
     match arguments.format {
         Format::Table => Ok(table(outcome, arguments.detail)),
@@ -101,8 +104,8 @@ pub(super) fn render(outcome: &Outcome<'_>, arguments: &Arguments) -> Result<Str
     }
 }
 
-fn answer<'a>(outcome: &Outcome<'a>, detail: Detail) -> Answer<'a> {
-    let Outcome {
+fn answer<'a>(outcome: &RenderedOutcome<'a>, detail: Detail) -> Answer<'a> {
+    let RenderedOutcome {
         plan,
         learned,
         violation,
@@ -157,7 +160,7 @@ fn from(decision: &Decision) -> Option<Replicas> {
 }
 
 /// One line for each variant, its steps below it where they are asked for.
-fn table(outcome: &Outcome<'_>, detail: Detail) -> String {
+fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
     let plan = outcome.plan;
     let shown =
         |count: Option<Replicas>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());

@@ -1,4 +1,4 @@
-use super::arguments::{Arguments, Command, Detail, Format, parse};
+use super::arguments::{Detail, Format, PlanArguments, PlanCommand, parse};
 use super::{answer, read, schema};
 use crate::cli::usage::Refused;
 use crate::docs::check_block;
@@ -7,12 +7,12 @@ use serde_json::Value;
 const FILE: &str = "docs/user-guide/plan.md";
 const PAGE: &str = include_str!("../../../docs/user-guide/plan.md");
 
-fn command(arguments: &[&str]) -> Result<Command, Refused> {
+fn command(arguments: &[&str]) -> Result<PlanCommand, Refused> {
     parse(arguments.iter().map(|argument| (*argument).to_owned()))
 }
 
-pub(super) fn how(format: Format, detail: Detail) -> Arguments {
-    Arguments {
+pub(super) fn how(format: Format, detail: Detail) -> PlanArguments {
+    PlanArguments {
         snapshot: "fleet.yaml".to_owned(),
         settings: Some("settings.yaml".to_owned()),
         format,
@@ -229,7 +229,7 @@ fn an_argument_that_is_not_read_is_explained() {
 #[test]
 fn arguments_are_read_in_every_form() {
     let plan = |arguments: &[&str]| match command(arguments) {
-        Ok(Command::Plan(arguments)) => arguments,
+        Ok(PlanCommand::Plan(arguments)) => arguments,
         other => panic!("{other:?}"),
     };
     let short = plan(&["--snapshot", "a.yaml"]);
@@ -250,10 +250,10 @@ fn arguments_are_read_in_every_form() {
         (long.format, long.detail),
         (Format::Yaml, Detail::Everything)
     );
-    assert_eq!(command(&["--schema"]), Ok(Command::Schema));
+    assert_eq!(command(&["--schema"]), Ok(PlanCommand::Schema));
     assert!(matches!(
         command(&["--help", "--schema"]),
-        Ok(Command::Help(_))
+        Ok(PlanCommand::Help(_))
     ));
     for (arguments, said) in [
         (&[][..], "--snapshot is missing"),
@@ -413,7 +413,7 @@ fn what_cannot_be_is_refused_with_path_and_remedy() {
         } else {
             format!("version: 1\nvariants: []\n{text}\n")
         };
-        let arguments = Arguments {
+        let arguments = PlanArguments {
             snapshot: "s.yaml".to_owned(),
             settings: None,
             ..how(Format::Table, Detail::Decisions)

@@ -6,7 +6,6 @@ mod conditions;
 mod contract;
 mod definition;
 mod demo;
-mod desk;
 mod embedded;
 mod engines;
 mod event_writes;
@@ -21,6 +20,7 @@ mod keys;
 mod leader_deaths;
 mod leadership;
 mod lifecycle;
+mod offline;
 mod outages;
 mod process;
 mod prometheus;
@@ -56,7 +56,7 @@ pub(crate) fn all() -> Vec<Case> {
         workloads::cases(),
         targets::cases(),
         from_zero::cases(),
-        desk::cases(),
+        offline::cases(),
         inventory::cases(),
         external_metrics::cases(),
         hpa::cases(),

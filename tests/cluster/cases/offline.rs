@@ -31,7 +31,7 @@ const BUSY: Reading = Reading {
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::shared(
-        "desk::a_decision_on_every_signal_is_repeated",
+        "offline::a_decision_on_every_signal_is_repeated",
         every_signal,
     )]
 }
