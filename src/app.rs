@@ -20,10 +20,10 @@ use crate::actors::{
     collector, config, emitter, event_recorder, leadership, mutations, optimizer, scale_reader,
     status_writer, variants,
 };
-use crate::cluster::event::{EventApi, Regarding};
+use crate::cluster::event::EventApi;
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
-use crate::cluster::status::{StatusApi, manager_name};
+use crate::cluster::status::StatusApi;
 use crate::kit::{self, Address, ChildSpec, DirtySet, ExitReason, Kit, Role, Slot};
 use crate::metrics::Metrics;
 use crate::policy::filter::WatchScope;
@@ -37,6 +37,7 @@ use crate::signals::{PromApi, RouterApi};
 use crate::telemetry::LevelHandle;
 
 mod engine;
+mod identity;
 
 /// Longest lease request.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -181,27 +182,6 @@ fn waker<M: Send + 'static>(
     }
 }
 
-/// The identity begins with the name of the pod. Its uid is not known, so that its events are found
-/// among those of the namespace.
-fn own_pod(env: &Env, namespace: &str) -> Regarding {
-    let name = env.identity.rsplit_once('_').map(|(pod, _)| pod);
-    Regarding {
-        api_version: Arc::from("v1"),
-        kind: Arc::from("Pod"),
-        namespace: Arc::from(namespace),
-        name: Arc::from(name.unwrap_or(&env.identity)),
-        uid: Arc::from(""),
-    }
-}
-
-/// What tells this installation from others as an owner of fields.
-fn manager(statics: &StaticSettings) -> String {
-    let scope = &statics.scope;
-    let lease = &statics.leader_election.id;
-    let instance = scope.controller_instance.as_deref();
-    manager_name(&scope.system_namespace, lease, instance)
-}
-
 impl Wiring {
     fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
         let statics = Arc::clone(&startup.generation.statics);
@@ -231,7 +211,7 @@ impl Wiring {
         let clock = env.kit.clock.clone();
         Self {
             shared: SharedState::new(clock, mirrors, startup.generation.clone(), series)
-                .named(Arc::from(manager(&statics)))
+                .named(Arc::from(identity::manager(&statics)))
                 .with_reported_findings(&startup.diagnostics),
             plans: Slot::new(waker(&addresses.emitter, || {
                 emitter::EmitterMessage::PlanReady
@@ -367,7 +347,7 @@ impl Wiring {
     }
 
     fn permissions(&self, env: &Env) -> PermissionReporter {
-        let own_pod = own_pod(env, &self.statics.scope.system_namespace);
+        let own_pod = identity::own_pod(env, &self.statics.scope.system_namespace);
         PermissionReporter::new(env.kit.clock.clone(), self.events.clone(), own_pod)
     }
 

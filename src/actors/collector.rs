@@ -98,7 +98,7 @@ impl Collector {
         let tick = in_force.schedule.until_next(cx.now());
         match in_force.generation.dynamic.fetch_interval() {
             Some(interval) if interval < tick => {
-                cx.arm(interval, CollectorMessage::Fetch { timer_epoch })
+                cx.arm(interval, CollectorMessage::Fetch { timer_epoch });
             }
             _ => cx.arm(tick, CollectorMessage::Collect { timer_epoch }),
         }

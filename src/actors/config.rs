@@ -428,7 +428,7 @@ impl StateMachine for Config {
     fn perform(&mut self, cx: &Context<ConfigMessage>, effect: ConfigEffect) {
         match effect {
             ConfigEffect::Publish(generation, changes) => {
-                self.publish(cx.now(), generation, changes)
+                self.publish(cx.now(), generation, changes);
             }
             ConfigEffect::Refuse(rejected) => self.refuse(&rejected),
             ConfigEffect::Report(diagnostics) => self.report(&diagnostics),

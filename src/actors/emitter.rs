@@ -439,7 +439,7 @@ impl StateMachine for Emitter {
             Event::Message(EmitterMessage::ViewsChanged) => self.refresh(now, effects),
             Event::Message(EmitterMessage::StatusSettled) => self.settle(effects),
             Event::Message(EmitterMessage::Overdue) => {
-                effects.push(EmitterEffect::Reveal(self.overdue(now)))
+                effects.push(EmitterEffect::Reveal(self.overdue(now)));
             }
         }
     }
@@ -448,7 +448,7 @@ impl StateMachine for Emitter {
         let _entered = in_cycle(effect.cycle()).entered();
         match effect {
             EmitterEffect::Publish { record, previous } => {
-                self.show(cx, &record, previous.as_ref())
+                self.show(cx, &record, previous.as_ref());
             }
             EmitterEffect::Reveal(keys) => self.reveal(&keys),
             EmitterEffect::Forget { previous } => {

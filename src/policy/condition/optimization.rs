@@ -109,6 +109,15 @@ fn unusable(decision: &Decision) -> &'static str {
 /// turns: each in its own words would be a write of the status in every other cycle.
 const BALANCE: &str = "neither more nor fewer replicas are due";
 
+fn arbitrated(basis: Basis) -> &'static str {
+    match basis {
+        Basis::SafetyOverride => "saturation keeps replicas that the queueing model would release",
+        Basis::Saturation => "saturation decides",
+        Basis::Model => "the queueing model decides",
+        Basis::Neither => BALANCE,
+    }
+}
+
 /// What a reason adds to the bare action, without its numbers.
 fn detail(why: &Reason) -> Option<&'static str> {
     match why {
@@ -167,14 +176,7 @@ fn detail(why: &Reason) -> Option<&'static str> {
         Reason::Shared(WhyShared::Ordered { .. }) => Some(ON_ORDER),
         Reason::Shared(WhyShared::FedByPrefill { .. }) => Some(FED_BY_PREFILL),
         Reason::Shared(WhyShared::NotServed) => Some("other variants of the model grow"),
-        Reason::Arbitrated { basis, .. } => Some(match basis {
-            Basis::SafetyOverride => {
-                "saturation keeps replicas that the queueing model would release"
-            }
-            Basis::Saturation => "saturation decides",
-            Basis::Model => "the queueing model decides",
-            Basis::Neither => BALANCE,
-        }),
+        Reason::Arbitrated { basis, .. } => Some(arbitrated(*basis)),
         Reason::Limited(WhyLimited::NotGrowing { .. })
         | Reason::Withheld(_)
         | Reason::LastDesired

@@ -3,8 +3,7 @@
 //! A model claims the GPUs that it needs: for each role the largest claim of any voter. Priority
 //! weighs claims against each other and decides who is served first; it never makes a claim larger.
 //! The largest weighted claim is served down to the mean of all, again and again, so that scarcity
-//! levels the claims instead of serving one model and starving the rest. What no variant can serve,
-//! for its maximum or for want of GPUs, is no claim: it would only keep others from being served.
+//! levels the claims instead of starving the rest. What no variant can serve is no claim.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

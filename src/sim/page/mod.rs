@@ -20,10 +20,10 @@ use crate::serve::server;
 /// Serves the page of a film until dropped. Everybody who reaches the socket may look; nobody can
 /// change anything.
 pub async fn serve(listener: TcpListener, film: Film) -> Infallible {
-    let manner = ConnectionConfig {
+    let config = ConnectionConfig {
         tls: None,
-        gate: None,
+        authorizer: None,
         routes: Arc::new(PageRoutes::new(film)),
     };
-    server::serve(listener, manner).await
+    server::serve(listener, config).await
 }

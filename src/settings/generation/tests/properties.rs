@@ -149,8 +149,9 @@ fn apply(sources: &mut Sources, edit: &Edit) {
 /// Whether every live value and entry of the sources is accepted.
 fn accepted(diagnostics: &Diagnostics) -> bool {
     diagnostics.problems.iter().all(|problem| match problem {
-        Problem::Setting { error, .. } => schema::all()
-            .any(|spec| spec.name == error.key && spec.change == schema::Mutability::Static),
+        Problem::Setting { error, .. } => {
+            schema::all().any(|spec| spec.name == error.key && spec.change == Mutability::Static)
+        }
         Problem::Entry(_) => false,
     })
 }
@@ -161,7 +162,7 @@ fn live_only(sources: &Sources) -> Sources {
     let mut sources = sources.clone();
     if let MainConfigMap::Present(data) = &mut sources.main {
         data.retain(|key, _| {
-            schema::all().any(|spec| spec.name == key && spec.change == schema::Mutability::Live)
+            schema::all().any(|spec| spec.name == key && spec.change == Mutability::Live)
         });
     }
     sources

@@ -109,7 +109,7 @@ impl Injector {
                 );
             }
             WorkloadFaultKind::NeverReady | WorkloadFaultKind::SlowStart => {
-                self.restore(number).await
+                self.restore(number).await;
             }
             WorkloadFaultKind::Shortage => drop(self.cordon(variant, false).await),
             WorkloadFaultKind::Crash(_)

@@ -60,7 +60,7 @@ impl Run<'_> {
                 }
             }
             ChaosFault::Controller(place, ProcessFault::Rollout) => {
-                self.cast.roll_back(*place, now).await
+                self.cast.roll_back(*place, now).await;
             }
             ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
                 self.ills(*place, |ills| ills.clear(strike.id, now));
