@@ -16,6 +16,7 @@ use wva::kit::{Role, WatchedKind};
 use wva::policy::key::VariantKey;
 
 mod cases;
+mod names;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
