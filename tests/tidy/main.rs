@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use wva::kit::{Role, WatchedKind};
 use wva::policy::key::VariantKey;
 
+mod architecture;
 mod cases;
 mod names;
 
