@@ -18,6 +18,7 @@ use wva::policy::key::VariantKey;
 mod architecture;
 mod cases;
 mod names;
+mod words;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
