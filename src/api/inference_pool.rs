@@ -54,7 +54,7 @@ pub mod v1alpha2 {
         schema = "disabled"
     )]
     #[serde(rename_all = "camelCase")]
-    pub struct InferencePoolSpec {
+    pub struct InferencePoolV1Alpha2Spec {
         /// Labels that a pod of the pool must carry.
         #[serde(default)]
         pub selector: BTreeMap<String, String>,

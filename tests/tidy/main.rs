@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 use wva::kit::{Role, WatchedKind};
 use wva::policy::key::VariantKey;
 
+mod architecture;
 mod cases;
+mod names;
+mod words;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

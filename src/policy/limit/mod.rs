@@ -32,7 +32,7 @@ pub use held::HeldGpus;
 pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, Vendor, discover, leaving, physical};
 pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
 pub use pool::{GpuPool, Room};
-pub use pools::{GpuPools, ManagedUse, Physical, Supply};
+pub use pools::{GpuPools, GpuSupply, ManagedUse, Physical};
 pub use rescale::{BudgetClaim, RescaleSwitches, Rescaled, Turn, WhyRescaled, rescale};
 pub use rescale_candidate::{RescaleCandidate, ShareVariant};
 pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};

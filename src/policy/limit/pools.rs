@@ -53,7 +53,7 @@ pub struct GpuPools {
 
 /// Which GPUs of a pool count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Supply {
+pub enum GpuSupply {
     /// Those that are left.
     Left,
     /// All that it allows, as if nothing were in use.
@@ -69,10 +69,10 @@ struct Level {
 }
 
 impl Level {
-    fn budget(&self, supply: Supply) -> Budget {
+    fn budget(&self, supply: GpuSupply) -> Budget {
         match supply {
-            Supply::Left => self.cap.less(self.used),
-            Supply::Limit => self.cap,
+            GpuSupply::Left => self.cap.less(self.used),
+            GpuSupply::Limit => self.cap,
         }
     }
 
@@ -158,11 +158,11 @@ impl GpuPools {
 
     /// What all pools of a variant leave it.
     pub fn budget(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
-        self.supply(namespace, accelerator, Supply::Left)
+        self.supply(namespace, accelerator, GpuSupply::Left)
     }
 
     /// What all pools of a variant leave it, or would leave it if they were empty.
-    pub fn supply(&self, namespace: &str, accelerator: &Accelerator, supply: Supply) -> Budget {
+    pub fn supply(&self, namespace: &str, accelerator: &Accelerator, supply: GpuSupply) -> Budget {
         self.levels(namespace, accelerator)
             .iter()
             .fold(Budget::Unlimited, |budget, level| {
@@ -171,7 +171,12 @@ impl GpuPools {
     }
 
     /// Whether there are GPUs for several variants of a namespace together.
-    pub fn fits(&self, namespace: &str, demands: &[(&Accelerator, Gpus)], supply: Supply) -> bool {
+    pub fn fits(
+        &self,
+        namespace: &str,
+        demands: &[(&Accelerator, Gpus)],
+        supply: GpuSupply,
+    ) -> bool {
         let mut needs: BTreeMap<GpuPool, (Budget, Gpus)> = BTreeMap::new();
         for (accelerator, gpus) in demands {
             for level in self.levels(namespace, accelerator) {

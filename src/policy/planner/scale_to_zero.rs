@@ -10,7 +10,7 @@ use crate::policy::bounds::ZeroPolicy;
 use crate::policy::capacity::ServingRole;
 use crate::policy::change::CountChange;
 use crate::policy::key::VariantKey;
-use crate::policy::limit::{Budget, GpuPools, PoolFigures, Supply};
+use crate::policy::limit::{Budget, GpuPools, GpuSupply, PoolFigures};
 use crate::policy::pending_decision::PendingDecision;
 use crate::policy::plan::{PlanStage, Reason};
 use crate::policy::snapshot::Accelerator;
@@ -88,7 +88,11 @@ pub(super) enum Start {
 
 /// What is to be started; `None` where the model is served, or its start is on its way. Without
 /// pools, GPUs do not limit it.
-fn judge(cycle: &Cycle<'_>, work: &Work<'_>, pools: Option<(&GpuPools, Supply)>) -> Option<Wake> {
+fn judge(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    pools: Option<(&GpuPools, GpuSupply)>,
+) -> Option<Wake> {
     let serves_alone = |draft: &PendingDecision<'_>| {
         draft.view.template.role == ServingRole::Both && kept(work, draft) > Replicas::ZERO
     };
@@ -121,7 +125,7 @@ pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut 
     if !is_whole(work) {
         return;
     }
-    let next = match judge(cycle, work, Some((pools, Supply::Left))) {
+    let next = match judge(cycle, work, Some((pools, GpuSupply::Left))) {
         Some(Wake::AwaitDecode { next, .. }) => next,
         // Ordered in an earlier cycle, and nobody has acted on it yet.
         Some(Wake::Start { next, .. }) if is_on_its_way(work) => next,
@@ -153,7 +157,8 @@ fn find<'a, 'b>(work: &'b mut Work<'a>, key: &VariantKey) -> Option<&'b mut Pend
 /// Keeps what is free for a start that lacks GPUs, so that growth of less priority does not take them one by
 /// one for ever. Only where the pools could ever hold what it needs.
 pub(super) fn hold(cycle: &Cycle<'_>, work: &Work<'_>, pools: &mut GpuPools) {
-    let Some(Wake::Start { variant, next, .. }) = judge(cycle, work, Some((pools, Supply::Limit)))
+    let Some(Wake::Start { variant, next, .. }) =
+        judge(cycle, work, Some((pools, GpuSupply::Limit)))
     else {
         return;
     };
@@ -185,7 +190,7 @@ fn has_gpus(draft: &PendingDecision<'_>) -> bool {
 fn wake_member(
     work: &Work<'_>,
     draft: &PendingDecision<'_>,
-    pools: Option<(&GpuPools, Supply)>,
+    pools: Option<(&GpuPools, GpuSupply)>,
 ) -> WakeMember {
     let view = draft.view;
     let budget = pools.map_or(Budget::Unlimited, |(pools, supply)| {
@@ -219,7 +224,7 @@ pub(super) fn start(
     if let Some(pools) = &mut pools {
         pools.release_held(work.key);
     }
-    let left = pools.as_deref().map(|pools| (pools, Supply::Left));
+    let left = pools.as_deref().map(|pools| (pools, GpuSupply::Left));
     let Some(wake) = judge(cycle, work, left) else {
         return Start::NotDue;
     };
@@ -272,7 +277,7 @@ pub(super) fn start_if_free(
     pools: &mut GpuPools,
 ) -> Option<VariantKey> {
     pools.release_held(work.key);
-    let wake = judge(cycle, work, Some((pools, Supply::Left)));
+    let wake = judge(cycle, work, Some((pools, GpuSupply::Left)));
     let Some(Wake::Start { variant, .. }) = wake.filter(|_| !is_on_its_way(work)) else {
         return None;
     };
