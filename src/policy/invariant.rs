@@ -369,7 +369,7 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanVio
             continue;
         };
         let role = (&decision.model, decision.role);
-        if grows_by_load(&decision.steps, staying.max(base)) {
+        if grows_by_load(&decision.steps, staying.max(base)) || starts(decision) {
             grown.insert(role, (key, target));
         }
         if base < staying && target < staying && !is_bound(decision) {
@@ -386,6 +386,13 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanVio
         })
     });
     broken.map_or(Ok(()), Err)
+}
+
+/// Whether a variant without replicas is started.
+fn starts(decision: &Decision) -> bool {
+    let mut steps = decision.steps.iter();
+    decision.current == Some(Replicas::ZERO)
+        && steps.any(|step| matches!(step.why, Reason::Woken { .. }))
 }
 
 /// Whether something else than load holds a count down: its maximum, or a budget shared by priority.

@@ -183,7 +183,10 @@ impl Reader {
         }
     }
 
-    fn resolved(&mut self, path: &str, key: TargetKey, document: &TargetDocument) -> TargetView {
+    fn resolved(&mut self, path: &str, key: TargetKey, variant: &VariantDocument) -> TargetView {
+        let document = &variant.target;
+        let unready = variant.pods.iter().filter(|pod| !pod.ready).count();
+        let unready = u32::try_from(unready).unwrap_or(u32::MAX);
         let Some(current) = document.current else {
             self.fault(path, "current is missing; write the replicas that exist");
             return TargetView::Unknown { target: key };
@@ -201,7 +204,11 @@ impl Reader {
             key,
             current: Replicas(current),
             surge: Replicas(surge),
-            ready: Replicas(document.ready.unwrap_or(current)),
+            ready: Replicas(
+                document
+                    .ready
+                    .unwrap_or_else(|| current.saturating_sub(unready)),
+            ),
             generation: if document.lagging {
                 GenerationState::Lagging
             } else {
@@ -255,7 +262,7 @@ impl Reader {
             );
         }
         match state {
-            TargetState::Resolved => self.resolved(path, target, &variant.target),
+            TargetState::Resolved => self.resolved(path, target, variant),
             TargetState::NotFound => TargetView::NotFound {
                 target,
                 past: TargetPast::Existed,

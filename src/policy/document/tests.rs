@@ -37,7 +37,7 @@ fn a_small_document_needs_little_and_the_rest_is_not_known() {
     let TargetView::Resolved(target) = &view.target else {
         panic!("{view:?}");
     };
-    assert_eq!((target.current.0, target.ready.0), (2, 2));
+    assert_eq!((target.current.0, target.ready.0), (2, 1));
     assert_eq!(view.desired, None);
     let pods = situation.snapshot.metrics.models.values().next().unwrap();
     let first = &pods["a-1"];

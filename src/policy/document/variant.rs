@@ -111,8 +111,8 @@ pub struct TargetDocument {
     /// Those among them that a rollout has beyond what is asked for. Left out: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surge: Option<u32>,
-    /// Replicas that are ready. Left out: all that exist. It may exceed `current`, which is then taken
-    /// as nothing pending: both are copied from the status, where another controller writes them, and
+    /// Replicas that are ready. Left out: all that exist, less the pods that are not. It may exceed `current`,
+    /// which is then taken as nothing pending: both are copied from the status, where another controller writes them, and
     /// `current` from the specification where the status says 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,

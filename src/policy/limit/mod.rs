@@ -33,7 +33,9 @@ pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, Vendor, discover, l
 pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
 pub use pool::{GpuPool, Room};
 pub use pools::{GpuPools, GpuSupply, ManagedUse, Physical};
-pub use rescale::{BudgetClaim, RescaleSwitches, Rescaled, Turn, WhyRescaled, rescale};
+pub use rescale::{
+    AwaitedStart, BudgetClaim, RescaleSwitches, Rescaled, Turn, WhyRescaled, rescale,
+};
 pub use rescale_candidate::{RescaleCandidate, ShareVariant};
 pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};
 pub use water_filling::{Bidder, Filled, round_shares, water_fill};

@@ -156,8 +156,20 @@ impl Turn<'_> {
     }
 }
 
+/// A start from zero that lacks GPUs, of a model that does not share.
+#[derive(Debug, Clone)]
+pub struct AwaitedStart {
+    /// The priority of the model.
+    pub priority: f64,
+    /// The pools that it draws from.
+    pub pools: BTreeSet<GpuPool>,
+    /// GPUs that it needs.
+    pub gpus: Gpus,
+}
+
 /// Shares every contended budget whose switch is on. A budget that is unknown, unlimited or overdrawn
-/// is left alone, as is a model on several accelerators.
+/// is left alone, as is a model on several accelerators. A budget is shared without the GPUs of `awaited` starts of
+/// more priority than every model that shares it, so that those give up what the start lacks.
 ///
 /// `start` starts models from zero that come before the models of a turn, takes their GPUs, and returns the
 /// variants that were started. Each counts as a replica that exists.
@@ -165,6 +177,7 @@ pub fn rescale(
     models: &BTreeMap<ModelKey, RescaleCandidate>,
     switches: &RescaleSwitches,
     pools: &mut GpuPools,
+    awaited: &[AwaitedStart],
     mut start: impl FnMut(&Turn<'_>, &mut GpuPools) -> Vec<VariantKey>,
 ) -> Rescaled {
     let groups = groups(models, switches, pools);
@@ -174,6 +187,7 @@ pub fn rescale(
         let serving = Serving {
             members,
             drawn,
+            awaited,
             started: &mut started,
         };
         serving.run(pools, &mut start, &mut rescaled);
@@ -234,10 +248,20 @@ impl RescaleSwitches {
 struct Serving<'a> {
     members: &'a Members<'a>,
     drawn: &'a BTreeSet<GpuPool>,
+    awaited: &'a [AwaitedStart],
     started: &'a mut BTreeSet<VariantKey>,
 }
 
 impl Serving<'_> {
+    /// GPUs of starts that come before every member.
+    fn awaited(&self) -> Gpus {
+        let members = self.members.values();
+        let highest = members.fold(f64::NEG_INFINITY, |most, model| most.max(model.priority));
+        (self.awaited.iter())
+            .filter(|start| start.priority > highest && !start.pools.is_disjoint(self.drawn))
+            .fold(Gpus::ZERO, |sum, start| sum.plus(start.gpus))
+    }
+
     fn run(
         self,
         pools: &mut GpuPools,
@@ -248,7 +272,7 @@ impl Serving<'_> {
             .map(|(key, model)| (*key, model.with_started(self.started)))
             .collect();
         let members: Members<'_> = standing.iter().map(|(key, model)| (*key, model)).collect();
-        let Some(budget) = contended_budget(&members, pools) else {
+        let Some(budget) = contended_budget(&members, pools, self.awaited()) else {
             return;
         };
         let bidders: BTreeMap<&ModelKey, Bidder> = members
@@ -294,10 +318,11 @@ impl Serving<'_> {
     }
 }
 
-/// What is free and what the members hold; none where that is enough for all, or is no number.
-fn contended_budget(members: &Members<'_>, pools: &GpuPools) -> Option<Gpus> {
+/// What is free and what the members hold, less what is awaited; none where that is enough for all, or is no number.
+fn contended_budget(members: &Members<'_>, pools: &GpuPools, awaited: Gpus) -> Option<Gpus> {
     let wanted = sum(members, RescaleCandidate::wanted);
-    finite_budget(members, pools).filter(|budget| wanted > *budget)
+    let budget = finite_budget(members, pools)?.saturating_sub(awaited);
+    (wanted > budget).then_some(budget)
 }
 
 fn sum(members: &Members<'_>, of: fn(&RescaleCandidate) -> Gpus) -> Gpus {

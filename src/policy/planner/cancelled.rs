@@ -9,10 +9,11 @@ use crate::policy::capacity::ServingRole;
 use crate::policy::optimize::WhyOptimized;
 use crate::policy::pending_decision::PendingDecision;
 use crate::policy::plan::Reason;
+use crate::policy::units::Replicas;
 
 /// Cancels the unapplied releases of every role that grows, and of every role without an opinion while requests
-/// wait: their replicas still serve, so keeping them costs nothing and acts at once. Percentages have done so
-/// already, instead of growing.
+/// wait or its caches are full: their replicas still serve, so keeping them costs nothing and acts at once.
+/// Percentages have done so already, instead of growing.
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
         if !work
@@ -22,11 +23,16 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
         {
             continue;
         }
-        let has_backlog = waiting_of(work.key, work.subject(cycle))
-            .is_backlog(work.policy.thresholds.queue_length_threshold);
+        let waiting = waiting_of(work.key, work.subject(cycle));
+        let leaves_none =
+            (work.drafts.iter()).all(|draft| draft.bounds.clamp(draft.count()).0 == Replicas::ZERO);
+        let each = work.policy.thresholds.queue_length_threshold;
+        let has_backlog = waiting.is_backlog(if leaves_none { 0.0 } else { each });
         let role = |draft: &PendingDecision<'_>| draft.view.template.role;
         let lacking: BTreeSet<ServingRole> = (work.drafts.iter())
-            .filter(|draft| draft.grows() || (has_backlog && is_unjudged(draft)))
+            .filter(|draft| {
+                draft.grows() || ((has_backlog || is_full(draft)) && is_unjudged(draft))
+            })
             .map(role)
             .collect();
         for draft in &mut work.drafts {
@@ -38,10 +44,15 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     }
 }
 
+/// Whether every replica of a variant that reports is saturated.
+fn is_full(draft: &PendingDecision<'_>) -> bool {
+    draft.figures.reporting > 0 && draft.figures.non_saturated == 0
+}
+
 /// Whether no analyzer has an opinion about what the role of a variant needs.
 fn is_unjudged(draft: &PendingDecision<'_>) -> bool {
     draft.judgement().is_some_and(|(_, why)| match why {
-        Reason::NoView { .. } => true,
+        Reason::NoView { .. } | Reason::NoUsableMetrics { .. } => true,
         Reason::Optimized(WhyOptimized::LeftToSaturation) => false,
         Reason::Optimized(why) => !is_informed(why),
         _ => false,

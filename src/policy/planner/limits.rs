@@ -167,8 +167,8 @@ pub(super) fn mark_minima(works: &mut [Work<'_>], pools: &GpuPools) {
             continue;
         }
         let all = pools.figures(&draft.view.key.namespace, &draft.view.accelerator);
-        let is_over =
-            |pool: &PoolFigures| matches!(pool.limit, Budget::Finite(cap) if pool.used > cap);
+        let own = gpus(draft).at_least_one().times(min);
+        let is_over = |pool: &PoolFigures| matches!(pool.limit, Budget::Finite(cap) if pool.used.max(own) > cap);
         let by: Vec<PoolFigures> = all.into_iter().filter(is_over).collect();
         if !by.is_empty() {
             draft.keep(PlanStage::Limit, Reason::MinimumAboveGpus { min, by });
@@ -310,7 +310,8 @@ fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     waiting.max(count(&missed))
 }
 
-fn gpus(draft: &PendingDecision<'_>) -> Gpus {
+/// GPUs of one replica.
+pub(super) fn gpus(draft: &PendingDecision<'_>) -> Gpus {
     draft.view.template.gpus_per_replica()
 }
 

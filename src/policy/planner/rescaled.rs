@@ -11,12 +11,12 @@ use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::{BlockReason, CapacitySource};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{
-    DemandGap, GpuDemand, GpuPool, GpuPools, RescaleCandidate, RescaleSwitches, ShareVariant, Turn,
-    WhyRescaled, Withheld, by_headroom, rescale,
+    AwaitedStart, DemandGap, GpuDemand, GpuPool, GpuPools, RescaleCandidate, RescaleSwitches,
+    ShareVariant, Turn, WhyRescaled, Withheld, by_headroom, rescale,
 };
 use crate::policy::pending_decision::PendingDecision;
 use crate::policy::plan::{MetricsState, PlanStage, Reason};
-use crate::policy::units::Replicas;
+use crate::policy::units::{Gpus, Replicas};
 
 /// A model that may share a budget.
 #[derive(Debug)]
@@ -216,7 +216,8 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
     let sharers = in_one_unit(asked);
     let mut headroom = by_headroom(&sharers, &needs, &switches, pools);
     let mut starts = Starts::of(cycle, works, pools);
-    let rescaled = rescale(&sharers, &switches, pools, |turn, pools| {
+    let awaited = starts.awaited(cycle, works, pools, &sharers);
+    let rescaled = rescale(&sharers, &switches, pools, &awaited, |turn, pools| {
         starts.serve(cycle, works, turn, pools)
     });
     for work in works {
@@ -260,6 +261,27 @@ impl Starts {
             Some((index, work.policy.priority, drawn(work, pools)))
         });
         Self(placed.collect())
+    }
+
+    /// Those that lack GPUs, and whose models do not share.
+    fn awaited(
+        &self,
+        cycle: &Cycle<'_>,
+        works: &[Work<'_>],
+        pools: &GpuPools,
+        sharers: &BTreeMap<ModelKey, RescaleCandidate>,
+    ) -> Vec<AwaitedStart> {
+        let starts = self.0.iter().filter_map(|(index, priority, drawn)| {
+            let work = works.get(*index)?;
+            let gpus = scale_to_zero::awaited(cycle, work, pools);
+            let is_awaited = gpus > Gpus::ZERO && !sharers.contains_key(work.key);
+            is_awaited.then(|| AwaitedStart {
+                priority: *priority,
+                pools: drawn.clone(),
+                gpus,
+            })
+        });
+        starts.collect()
     }
 
     /// Starts what comes before the growth of a model, and returns it. What lacks GPUs still holds those that

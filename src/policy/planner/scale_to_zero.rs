@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::limits::take;
+use super::limits::{gpus, take};
 use super::{Cycle, Work};
 use crate::policy::analyzers::{DecisionMode, load_of, queued_at};
 use crate::policy::bounds::ZeroPolicy;
@@ -13,7 +13,7 @@ use crate::policy::key::VariantKey;
 use crate::policy::limit::{Budget, GpuPools, GpuSupply, PoolFigures};
 use crate::policy::pending_decision::PendingDecision;
 use crate::policy::plan::{PlanStage, Reason};
-use crate::policy::snapshot::Accelerator;
+use crate::policy::snapshot::{Accelerator, VariantView};
 use crate::policy::units::{Gpus, Replicas};
 use crate::policy::zero::{
     ModelActivity, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, WhyZero, ZeroMember,
@@ -157,19 +157,35 @@ fn find<'a, 'b>(work: &'b mut Work<'a>, key: &VariantKey) -> Option<&'b mut Pend
 /// Keeps what is free for a start that lacks GPUs, so that growth of less priority does not take them one by
 /// one for ever. Only where the pools could ever hold what it needs.
 pub(super) fn hold(cycle: &Cycle<'_>, work: &Work<'_>, pools: &mut GpuPools) {
+    for (view, gpus) in needs(cycle, work, pools) {
+        let place = (&*view.key.namespace, &view.accelerator);
+        pools.hold(work.key, place, gpus);
+    }
+}
+
+/// GPUs that the next start of a model needs and that its pools do not leave, though they could ever hold them.
+pub(super) fn awaited(cycle: &Cycle<'_>, work: &Work<'_>, pools: &GpuPools) -> Gpus {
+    match judge(cycle, work, Some((pools, GpuSupply::Left))) {
+        Some(Wake::NoServingSet { .. }) if !is_on_its_way(work) => (needs(cycle, work, pools))
+            .into_iter()
+            .fold(Gpus::ZERO, |sum, (_, gpus)| sum.plus(gpus)),
+        _ => Gpus::ZERO,
+    }
+}
+
+/// GPUs that each variant of the next start needs, as far as the pools could ever hold them.
+fn needs<'a>(cycle: &Cycle<'_>, work: &Work<'a>, pools: &GpuPools) -> Vec<(&'a VariantView, Gpus)> {
     let Some(Wake::Start { variant, next, .. }) =
         judge(cycle, work, Some((pools, GpuSupply::Limit)))
     else {
-        return;
+        return Vec::new();
     };
     let first = work.drafts.iter().filter(|draft| draft.view.key == variant);
     let second = (work.drafts.iter()).filter(|draft| Some(&draft.view.key) == next.as_ref());
-    for draft in first.chain(second).filter(|draft| !has_gpus(draft)) {
-        let view = draft.view;
-        let place = (&*view.key.namespace, &view.accelerator);
-        let gpus = view.template.gpus_per_replica().at_least_one();
-        pools.hold(work.key, place, gpus);
-    }
+    (first.chain(second))
+        .filter(|draft| !has_gpus(draft))
+        .map(|draft| (draft.view, gpus(draft).at_least_one()))
+        .collect()
 }
 
 /// Replicas that a variant has, or gets by its own minimum, whatever is started here. A model that must
@@ -230,6 +246,7 @@ pub(super) fn start(
     };
     match wake {
         Wake::Start { .. } | Wake::NoServingSet { .. } if is_on_its_way(work) => Start::Made,
+        Wake::Start { ref variant, .. } if keeps_instead(work, variant) => Start::NotDue,
         Wake::Start {
             variant,
             next,
@@ -254,6 +271,18 @@ pub(super) fn start(
         }
         Wake::Serving | Wake::NotWanted | Wake::AwaitDecode { .. } => Start::NotDue,
     }
+}
+
+/// Keeps replicas that serve like a variant without any that is to be started, where their release is not applied
+/// yet. Returns whether there are any.
+fn keeps_instead(work: &mut Work<'_>, variant: &VariantKey) -> bool {
+    let cold = find(work, variant).filter(|draft| draft.scale.current == Replicas::ZERO);
+    let role = cold.map(|draft| draft.view.template.role);
+    let mut is_kept = false;
+    for draft in &mut work.drafts {
+        is_kept |= Some(draft.view.template.role) == role && draft.cancel_release();
+    }
+    is_kept
 }
 
 fn begin(cycle: &Cycle<'_>, work: &mut Work<'_>, variant: &VariantKey, cause: WakeCause) {

@@ -1,8 +1,9 @@
 //! Models whose requests wait although something could be done about it.
 
+use super::multi_analyzer::held_queue;
 use super::{Cycle, Work};
 use crate::policy::pending_decision::PendingDecision;
-use crate::policy::plan::{DecisionOutcome, Reason};
+use crate::policy::plan::{DecisionOutcome, MetricsState, PlanStage, Reason};
 use crate::policy::units::Replicas;
 
 /// Says of every variant that could grow, and does not, that requests wait for its model, and why it
@@ -10,6 +11,7 @@ use crate::policy::units::Replicas;
 /// own words for what keeps it there.
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
+        name_queue(cycle, work);
         let standing = cycle.learned.backlogs.standing(work.key, cycle.now);
         let serves = |draft: &PendingDecision<'_>| draft.scale.ready > Replicas::ZERO;
         let is_coming = |draft: &PendingDecision<'_>| {
@@ -28,6 +30,26 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
                 let because = Box::new(because.clone());
                 draft.keep(stage, Reason::Unserved { lasts, because });
             }
+        }
+    }
+}
+
+/// Says of a variant without a report, where nothing moved it, that requests wait in the router for its model.
+fn name_queue(cycle: &Cycle<'_>, work: &mut Work<'_>) {
+    let state = MetricsState::Missing;
+    let Some(queue) = held_queue(cycle, work, state) else {
+        return;
+    };
+    for draft in &mut work.drafts {
+        let is_silent = draft.scale.current > Replicas::ZERO && !cycle.reader.hears(draft.view);
+        let is_named = (draft.judgement())
+            .is_some_and(|(_, why)| matches!(why, Reason::NoUsableMetrics { .. }));
+        if is_silent && !is_named && draft.count() == draft.base() {
+            let queue = Some(queue);
+            draft.keep(
+                PlanStage::SafetyNet,
+                Reason::NoUsableMetrics { state, queue },
+            );
         }
     }
 }

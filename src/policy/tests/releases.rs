@@ -70,3 +70,57 @@ fn a_model_on_its_way_to_zero_stays_where_somebody_uses_it_again() {
         );
     }
 }
+
+const MODES: [&str; 5] = [
+    "{}",
+    TOKENS,
+    "saturation: {default: {analyzers: [{name: throughput}]}}",
+    "queueingModel: {default: {}}",
+    "{saturation: {default: {analyzerName: saturation}}, EXPERIMENTAL_PROACTIVE_MODEL: true}",
+];
+
+/// Two replicas that say `signals`, `desired` of which are published, beside a variant without any.
+fn beside_cold(desired: u32, signals: &str, queue: u32) -> String {
+    let pods =
+        ["w0", "w1"].map(|name| format!("{{name: {name}, age: 2h, signals: {{{signals}}}}}"));
+    format!(
+        "version: 1\nvariants:\n\
+         - {{namespace: ns, name: cold, model: m, cost: 5, bounds: {{min: 0}}, desired: 0, target: {{current: 0}}}}\n\
+         - {{namespace: ns, name: warm, model: m, cost: 20, bounds: {{min: 0}}, desired: {desired}, unappliedFor: 60s, target: {{current: 2}}, pods: [{}]}}\n\
+         models: [{{namespace: ns, model: m, router: {{queueRequests: {queue}}}}}]\n",
+        pods.join(", ")
+    )
+}
+
+#[test]
+fn replicas_on_their_way_out_stay_before_another_variant_is_started() {
+    for settings in MODES {
+        for (desired, queue) in [(0, 1), (0, 200), (1, 200)] {
+            let plan = planned(&beside_cold(desired, "", queue), settings);
+            let found = targets(&plan);
+            assert_eq!(
+                (found["cold"], found["warm"]),
+                (0, 2),
+                "{settings}, {desired}, {queue}: {}",
+                reason(&plan, "warm")
+            );
+        }
+        let calm = planned(&beside_cold(1, "", 0), settings);
+        assert_eq!(targets(&calm)["warm"], 1, "{settings}");
+    }
+}
+
+#[test]
+fn full_caches_keep_a_release_that_no_analyzer_judges() {
+    let said = |usage: f64| format!("kvUsage: {usage}, kvCapacity: 100000");
+    for settings in MODES {
+        let full = planned(&beside_cold(1, &said(0.98), 0), settings);
+        assert!(
+            targets(&full)["warm"] >= 2,
+            "{settings}: {}",
+            reason(&full, "warm")
+        );
+        let calm = planned(&beside_cold(1, &said(0.3), 0), settings);
+        assert_eq!(targets(&calm)["warm"], 1, "{settings}");
+    }
+}

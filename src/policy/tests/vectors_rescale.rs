@@ -180,7 +180,7 @@ impl World {
             cluster: self.cluster,
             namespaces: self.namespaces.clone(),
         };
-        rescale(&self.sharers(), &switches, pools, |_, _| Vec::new())
+        rescale(&self.sharers(), &switches, pools, &[], |_, _| Vec::new())
     }
 }
 
