@@ -52,6 +52,20 @@ fn script(shell: Known) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
+/// The commands that have a flag, given with its dashes.
+pub(super) fn commands_with(flag: &str) -> Vec<String> {
+    let name = flag.trim_start_matches('-');
+    let is_it = |arg: &Arg| {
+        let short = arg.get_short().map(String::from);
+        arg.get_long() == Some(name) || short.as_deref() == Some(name)
+    };
+    let has_it = |command: &&Command| name != flag && command.get_arguments().any(is_it);
+    let tree = tree();
+    let owners = tree.get_subcommands().filter(has_it);
+    let names = owners.map(|command| format!("wva {}", command.get_name()));
+    names.filter(|_| name != "version").collect()
+}
+
 /// Every command with its flags.
 fn tree() -> Command {
     let tree = Command::new("wva")
@@ -119,6 +133,17 @@ mod tests {
                     assert!(is_there, "{shell:?}: {command} --{flag}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_flag_is_answered_with_the_shells_that_there_are() {
+        let refused = |line: &str| read::<CompletionsFlags>(line.split(' ').map(str::to_owned));
+        for (line, argument) in [("--shell", "--shell"), ("bash zsh", "zsh")] {
+            let said = format!(
+                "unknown argument {argument:?}; wva completions takes a shell, one of bash, zsh or fish"
+            );
+            assert_eq!(refused(line).err().map(|error| error.0), Some(said));
         }
     }
 

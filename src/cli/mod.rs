@@ -98,17 +98,16 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
         Some("chaos") => chaos::run(rest),
         Some("crds") => crds::run(rest),
         Some("completions") => completions::run(rest),
-        Some("help") => match (rest.next().as_deref(), rest.next()) {
-            (_, Some(extra)) => {
-                let none = std::iter::empty::<&str>();
-                misused([usage::unknown(&extra, none, "wva --help")])
+        Some("help") => match rest.next().as_deref() {
+            None | Some("help" | "--help" | "-h") => alone(rest, print_usage),
+            Some(command) => {
+                let arguments = [command.to_owned(), "--help".to_owned()];
+                alone(rest, || run(&arguments, environment))
             }
-            (None | Some("help" | "--help" | "-h"), None) => print(&usage()),
-            (Some(command), None) => run(&[command.to_owned(), "--help".to_owned()], environment),
         },
-        Some("--help" | "-h") => print(&usage()),
-        Some("--version" | "-V") => print_version(),
-        Some(other) => misused([unknown(other)]),
+        Some("--help" | "-h") => alone(rest, print_usage),
+        Some("--version" | "-V") => alone(rest, print_version),
+        Some(other) => misused([unknown(other, arguments)]),
         None => {
             complain(&usage());
             ExitCode::from(MISUSED)
@@ -116,11 +115,30 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     }
 }
 
-/// What is wrong with a command that does not exist.
-fn unknown(command: &str) -> String {
+/// Acts, unless an argument is left.
+fn alone(mut rest: impl Iterator<Item = String>, act: impl FnOnce() -> ExitCode) -> ExitCode {
+    match rest.next() {
+        Some(extra) => misused([usage::unknown(&extra, [], "wva --help")]),
+        None => act(),
+    }
+}
+
+/// What is wrong with a command that does not exist; it may be a flag of another one.
+fn unknown(command: &str, arguments: &[String]) -> String {
+    let flag = command.split('=').next().unwrap_or(command);
+    let owners = completions::commands_with(flag);
+    if let [first, ..] = owners.as_slice() {
+        let given = arguments.join(" ");
+        let owners = owners.join(" and ");
+        return format!("{flag} belongs to {owners}; run {first} {given}");
+    }
     let meant = nearest(command, commands().iter().copied());
     let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
     format!("unknown command {command:?}{meant}; wva --help lists them")
+}
+
+fn print_usage() -> ExitCode {
+    print(&usage())
 }
 
 /// Prints the version.
@@ -157,25 +175,70 @@ fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMMANDS, command_line, commands, unknown, usage};
+    use super::{
+        BTreeMap, COMMANDS, ExitCode, MISUSED, command_line, commands, run, unknown, usage,
+    };
 
     #[test]
     fn a_misspelt_command_is_refused_with_the_one_that_was_meant() {
-        assert_eq!(
-            unknown("paln"),
-            "unknown command \"paln\", did you mean \"plan\"?; wva --help lists them"
-        );
-        assert_eq!(
-            unknown("--verson"),
-            "unknown command \"--verson\", did you mean \"--version\"?; wva --help lists them"
-        );
-        assert_eq!(unknown("x"), "unknown command \"x\"; wva --help lists them");
+        for (line, said) in [
+            (
+                "paln",
+                "unknown command \"paln\", did you mean \"plan\"?; wva --help lists them",
+            ),
+            (
+                "--verson",
+                "unknown command \"--verson\", did you mean \"--version\"?; wva --help lists them",
+            ),
+            ("x", "unknown command \"x\"; wva --help lists them"),
+            ("-x", "unknown command \"-x\"; wva --help lists them"),
+            (
+                "--version=1",
+                "unknown command \"--version=1\", did you mean \"--version\"?; wva --help lists them",
+            ),
+            (
+                "--snapshot f.yaml --explain",
+                "--snapshot belongs to wva plan; run wva plan --snapshot f.yaml --explain",
+            ),
+            (
+                "--print-config=json",
+                "--print-config belongs to wva controller; run wva controller --print-config=json",
+            ),
+            (
+                "-v 2",
+                "-v belongs to wva controller; run wva controller -v 2",
+            ),
+            (
+                "--list",
+                "--list belongs to wva demo and wva chaos; run wva demo --list",
+            ),
+        ] {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(unknown(&arguments[0], &arguments), said);
+        }
         assert_eq!(commands(), COMMANDS);
         for command in commands().iter().filter(|command| **command != "--help") {
             assert!(
                 usage().contains(&format!("\n  wva {command} ")),
                 "{command}"
             );
+        }
+    }
+
+    #[test]
+    fn an_argument_that_has_no_effect_is_refused() {
+        for line in [
+            "--version extra",
+            "-V extra",
+            "--help extra",
+            "help plan extra",
+            "crds --help extra",
+            "completions --help extra",
+            "plan --schema --snapshot f.yaml",
+        ] {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let code = run(&arguments, BTreeMap::new());
+            assert_eq!(code, ExitCode::from(MISUSED), "{line}");
         }
     }
 

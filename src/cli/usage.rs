@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Parser};
 use strsim::jaro;
@@ -38,11 +39,28 @@ pub(super) fn read<A: Parser>(
     arguments: impl Iterator<Item = String>,
 ) -> Result<Given<A>, Refused> {
     let command = prepared(A::command());
-    let read = command.clone().try_get_matches_from(arguments);
-    match read.and_then(|mut matches| A::from_arg_matches_mut(&mut matches)) {
-        Ok(arguments) => Ok(Given::Arguments(arguments)),
-        Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(Given::Help(error.to_string())),
-        Err(error) => Err(Refused(worded(&error, &command))),
+    let mut arguments: Vec<String> = arguments.collect();
+    let read = command.clone().try_get_matches_from(&arguments);
+    let error = match read.and_then(|mut matches| A::from_arg_matches_mut(&mut matches)) {
+        Ok(arguments) => return Ok(Given::Arguments(arguments)),
+        Err(error) => error,
+    };
+    if error.kind() != ErrorKind::DisplayHelp {
+        return Err(Refused(worded(&error, &command)));
+    }
+    // Clap stops at --help and reads no argument after it.
+    arguments.retain(|argument| !matches!(argument.as_str(), "--help" | "-h"));
+    match command.clone().try_get_matches_from(arguments) {
+        Err(other) if is_wrong(&other) => Err(Refused(worded(&other, &command))),
+        _ => Ok(Given::Help(error.to_string())),
+    }
+}
+
+/// Whether an argument is wrong that is there, not one that is missing.
+fn is_wrong(error: &clap::Error) -> bool {
+    match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => !value.is_empty(),
+        _ => error.kind() == ErrorKind::UnknownArgument,
     }
 }
 
@@ -83,9 +101,21 @@ fn worded(error: &clap::Error, command: &Command) -> String {
     let value = context(ContextKind::InvalidValue);
     match error.kind() {
         ErrorKind::UnknownArgument => {
+            let program = format!("wva {}", command.get_name());
+            if let Some(positional) = command.get_positionals().next() {
+                let values = positional.get_possible_values();
+                let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
+                let (what, values) = (positional.get_id(), one_of(&values));
+                return format!(
+                    "unknown argument {argument:?}; {program} takes a {what}, {values}"
+                );
+            }
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);
-            let help = format!("wva {} --help", command.get_name());
-            unknown(&argument, flags.chain(["help"]), &help)
+            unknown(
+                &argument,
+                flags.chain(["help"]),
+                &format!("{program} --help"),
+            )
         }
         ErrorKind::InvalidValue if value.is_empty() => {
             format!("{flag} needs a value; write {flag}={name}")
@@ -106,6 +136,9 @@ fn worded(error: &clap::Error, command: &Command) -> String {
         }
         ErrorKind::ArgumentConflict if context(ContextKind::PriorArg) == argument => {
             format!("{flag} is given more than once; give it once")
+        }
+        ErrorKind::ArgumentConflict => {
+            format!("{flag} excludes all other arguments; give it alone")
         }
         ErrorKind::MissingRequiredArgument => format!("{argument} is missing; give it"),
         _ => error.to_string().trim_end().to_owned(),

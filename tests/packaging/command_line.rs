@@ -38,6 +38,12 @@ fn every_command_refuses_its_arguments_alike() {
         (&["plan", "--snapshot=x", "--snapshot=y"], "more than once"),
         (&["demo", "--list", "--list"], "more than once"),
         (&["controller", "--leader-elect=mabye"], "true or false"),
+        (&["--version", "extra"], "unknown argument \"extra\"; wva "),
+        (&["--help", "extra"], "unknown argument \"extra\"; wva "),
+        (&["crds", "--help", "extra"], "unknown argument \"extra\"; "),
+        (&["plan", "--schema", "--snapshot=x"], "give it alone"),
+        (&["--snapshot", "x"], "run wva plan --snapshot x"),
+        (&["completions", "--shell"], "one of bash, zsh or fish"),
     ] {
         let ended = wva(arguments, &[]);
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}");

@@ -62,7 +62,7 @@ pub(in crate::cli) struct PlanFlags {
     #[arg(long)]
     explain: bool,
     /// Print the JSON schema of a snapshot
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     schema: bool,
 }
 

@@ -262,6 +262,8 @@ fn arguments_are_read_in_every_form() {
         (&["--snapshot=a", "--explain=yes"], "takes no value"),
         (&["fleet.yaml"], "unknown argument \"fleet.yaml\""),
         (&["--snapshot=a", "--snapshot=b"], "given more than once"),
+        (&["--snapshot=a", "--schema"], "--schema excludes "),
+        (&["--help", "extra"], "unknown argument \"extra\""),
         (
             &["--snapshto=a"],
             "unknown argument \"--snapshto\", did you mean \"--snapshot\"?; wva plan --help",
