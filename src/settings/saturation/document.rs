@@ -1,7 +1,5 @@
 //! The YAML form of a saturation entry.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_yaml::Value;
 
@@ -100,9 +98,9 @@ pub(super) struct LimiterDocument {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) scope: Option<String>,
-    /// Of any type, so that one that is no number is named with the other faults of the entry.
-    pub(super) quotas: Option<BTreeMap<String, Value>>,
-    pub(super) namespace_quotas: Option<BTreeMap<String, BTreeMap<String, Value>>>,
+    /// Of any type, so that a wrong one is named with the other faults of the entry.
+    pub(super) quotas: Option<Value>,
+    pub(super) namespace_quotas: Option<Value>,
     pub(super) exclude: Option<Vec<String>>,
 }
 

@@ -115,7 +115,7 @@ impl Entry for SaturationEntry {
     fn lints(&self) -> Vec<String> {
         let limiters = self.limiters.iter().flatten().enumerate();
         let told = limiters.flat_map(|(index, limiter)| {
-            let told = limiter.contradictions();
+            let told = limiter.contradictions().chain(limiter.respelt());
             told.map(move |text| format!("limiters[{index}]: {text}"))
         });
         let listed = self.analyzers.as_deref().unwrap_or_default();

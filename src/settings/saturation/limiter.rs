@@ -53,6 +53,30 @@ impl Limiter {
             )
         })
     }
+
+    /// Accelerators that have a quota under each of two spellings: the limiter keeps a pool for each.
+    pub(super) fn respelt(&self) -> impl Iterator<Item = String> {
+        let scoped: Vec<(String, &Quotas)> = match &self.scope {
+            LimiterScope::Cluster(quotas) => vec![("quotas".to_owned(), quotas)],
+            LimiterScope::Namespaces(namespaces) => (namespaces.iter())
+                .map(|(name, quotas)| (format!("namespaceQuotas.{}", shortened(name)), quotas))
+                .collect(),
+        };
+        let respelt = scoped.into_iter().flat_map(|(place, quotas)| {
+            let mut spellings = BTreeMap::new();
+            quotas.keys().filter_map(move |name| {
+                let first = *spellings.entry(name.to_ascii_lowercase()).or_insert(name);
+                (first != name).then(|| {
+                    let (first, name) = (shortened(first), shortened(name));
+                    format!(
+                        "{place}: {first:?} and {name:?} are one type with two quotas, and each \
+                         counts the variants that spell it so; remove one of them"
+                    )
+                })
+            })
+        });
+        respelt.take(MAX_TOLD)
+    }
 }
 
 /// What a limiter limits.
@@ -90,7 +114,6 @@ pub(super) fn judge_limiters(
                 other.unwrap_or_default()
             )),
         }
-        judge_accelerators(&place, &document, faults);
         if let Some(scope) = judge_scope(&place, &document, faults) {
             limiters.push(Limiter {
                 name,
@@ -102,28 +125,58 @@ pub(super) fn judge_limiters(
     limiters
 }
 
-/// Names every quota without an accelerator type or outside its range, whatever the scope.
-fn judge_accelerators(place: &str, document: &LimiterDocument, faults: &mut Vec<String>) {
-    let cluster = (document.quotas.iter()).map(|quotas| (place.to_owned(), quotas));
-    let namespaces = (document.namespace_quotas.iter().flatten())
-        .map(|(name, quotas)| (format!("{place}.namespaceQuotas.{name}"), quotas));
-    for (place, quotas) in cluster.chain(namespaces) {
-        for (accelerator, value) in quotas {
-            if accelerator.trim().is_empty() {
-                faults.push(format!(
-                    "{place}: quota of {accelerator:?} needs an accelerator type: write one, for example \
-                     H100"
-                ));
-            }
-            if quota(value).is_none() {
-                faults.push(format!(
-                    "{place}: quota of {accelerator:?} must be -1 (unlimited) or 0 to {MAX_QUOTA}, \
-                     got {}",
-                    refused(value)
-                ));
-            }
+/// The fields of a mapping; an empty one may be written as nothing.
+fn fields<'a>(
+    place: &str,
+    written: &'a Value,
+    example: &str,
+    faults: &mut Vec<String>,
+) -> BTreeMap<String, &'a Value> {
+    match written {
+        Value::Mapping(mapping) => (mapping.iter())
+            .map(|(name, value)| match name {
+                Value::String(name) => (name.clone(), value),
+                Value::Null => (String::new(), value),
+                other => (shown(other), value),
+            })
+            .collect(),
+        Value::Null => BTreeMap::new(),
+        other => {
+            faults.push(format!(
+                "{place} must be a mapping, got {}: write one such as {example}",
+                shown(other)
+            ));
+            BTreeMap::new()
         }
     }
+}
+
+/// Names every quota without an accelerator type or outside its range.
+fn judge_quotas(
+    place: &str,
+    written: &BTreeMap<String, &Value>,
+    faults: &mut Vec<String>,
+) -> Quotas {
+    let mut quotas = Quotas::new();
+    for (accelerator, value) in written {
+        if accelerator.trim().is_empty() {
+            faults.push(format!(
+                "{place}: quota of {accelerator:?} needs an accelerator type: write one, for example \
+                 H100"
+            ));
+        }
+        match quota(value) {
+            Some(quota) => {
+                quotas.insert(accelerator.clone(), quota);
+            }
+            None => faults.push(format!(
+                "{place}: quota of {accelerator:?} must be -1 (unlimited) or 0 to {MAX_QUOTA}, \
+                 got {}",
+                refused(value)
+            )),
+        }
+    }
+    quotas
 }
 
 fn judge_scope(
@@ -131,23 +184,23 @@ fn judge_scope(
     document: &LimiterDocument,
     faults: &mut Vec<String>,
 ) -> Option<LimiterScope> {
-    let read = |quotas: &BTreeMap<String, Value>| -> Quotas {
-        (quotas.iter())
-            .filter_map(|(accelerator, value)| Some((accelerator.clone(), quota(value)?)))
-            .collect()
-    };
-    match (
-        document.scope.as_deref(),
-        &document.quotas,
-        &document.namespace_quotas,
-    ) {
-        (Some("cluster"), Some(quotas), None) => Some(LimiterScope::Cluster(read(quotas))),
-        (Some("namespace"), None, Some(namespaces)) => Some(LimiterScope::Namespaces(
-            namespaces
-                .iter()
-                .map(|(name, quotas)| (name.clone(), read(quotas)))
-                .collect(),
-        )),
+    let quotas = (document.quotas.as_ref()).map(|written| {
+        let quotas = fields(&format!("{place}.quotas"), written, "{H100: 4}", faults);
+        judge_quotas(place, &quotas, faults)
+    });
+    let namespaces = (document.namespace_quotas.as_ref()).map(|written| {
+        let place = format!("{place}.namespaceQuotas");
+        let namespaces = fields(&place, written, "{default: {H100: 4}}", faults).into_iter();
+        let judged = namespaces.map(|(name, written)| {
+            let place = format!("{place}.{name}");
+            let quotas = fields(&place, written, "{H100: 4}", faults);
+            (name, judge_quotas(&place, &quotas, faults))
+        });
+        judged.collect()
+    });
+    match (document.scope.as_deref(), quotas, namespaces) {
+        (Some("cluster"), Some(quotas), None) => Some(LimiterScope::Cluster(quotas)),
+        (Some("namespace"), None, Some(namespaces)) => Some(LimiterScope::Namespaces(namespaces)),
         (Some("cluster"), _, _) => {
             faults.push(format!(
                 "{place}: scope cluster needs quotas and no namespaceQuotas"
@@ -180,14 +233,19 @@ fn quota(value: &Value) -> Option<Quota> {
 
 /// A quota that is not accepted, with the remedy where it is no whole number.
 fn refused(value: &Value) -> String {
-    let given = match value {
-        Value::Number(number) if !number.is_f64() => return number.to_string(),
+    match value {
+        Value::Number(number) if !number.is_f64() => number.to_string(),
+        _ => format!("{}: write a whole number without quotes", shown(value)),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
         Value::Number(number) => number.to_string(),
         Value::Bool(switch) => switch.to_string(),
         Value::String(text) => format!("{:?}", shortened(text)),
         Value::Null => "nothing".to_owned(),
         Value::Sequence(_) => "a list".to_owned(),
         Value::Mapping(_) | Value::Tagged(_) => "a mapping".to_owned(),
-    };
-    format!("{given}: write a whole number without quotes")
+    }
 }
