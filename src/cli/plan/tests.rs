@@ -177,6 +177,8 @@ fn a_contended_budget_is_explained_by_its_claims_or_by_what_withholds_it() {
          ns/b  share 3 of 5 GPUs: held 1, wanted 10, floor 1, cap 5, weight 27750.000\n";
     assert!(shared.ends_with(claims), "{shared}");
     assert!(!shared.contains("withheld"), "{shared}");
+    let endless = contended("queueLength: 1e15");
+    assert!(endless.contains("wanted 2147483647, "), "{endless}");
     let withheld = contended("");
     assert!(!withheld.contains("\nrescale\n"), "{withheld}");
     let said = "    limit        4 -> 4  rescale withheld, the demand of ns/b is not known: \

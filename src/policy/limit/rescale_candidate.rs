@@ -13,6 +13,9 @@ use crate::policy::rounding;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Cost, Gpus, Replicas};
 
+/// The most GPUs that a model claims: of any number of GPUs, no more replicas than [`CEILING`] exist.
+const MOST: Gpus = Gpus(CEILING.0);
+
 /// A variant of a model that shares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShareVariant {
@@ -95,24 +98,26 @@ impl RescaleCandidate {
         role: Option<ServingRole>,
         of: impl Fn(&ShareVariant) -> Option<Replicas>,
     ) -> Option<Gpus> {
-        self.of(role).try_fold(Gpus::ZERO, |sum, (_, variant)| {
+        let sum = self.of(role).try_fold(Gpus::ZERO, |sum, (_, variant)| {
             Some(sum.plus(variant.gpus.at_least_one().times(of(variant)?)))
-        })
+        });
+        sum.map(|sum| sum.min(MOST))
     }
 
     /// GPUs that all roles need.
     pub(super) fn wanted(&self) -> Gpus {
         let roles = self.demand.keys();
-        roles.fold(Gpus::ZERO, |sum, role| sum.plus(self.wanted_by(*role)))
+        total(roles.map(|role| self.wanted_by(*role)))
     }
 
-    /// GPUs of as many whole replicas as a role needs of the variant that serves it most cheaply; none where
-    /// no variant can serve it.
+    /// GPUs of as many whole replicas as a role needs of the variant that serves it most cheaply, at most
+    /// [`MOST`]; none where no variant can serve it.
     fn wanted_by(&self, role: ServingRole) -> Gpus {
         let best = self.cheapest_first(role).into_iter().next();
         best.map_or(Gpus::ZERO, |(_, best)| {
             let replicas = rounding::ceil(self.asked(role) / best.per_replica);
-            best.gpus.at_least_one().times(Replicas(replicas))
+            let gpus = best.gpus.at_least_one().times(Replicas(replicas));
+            gpus.min(MOST)
         })
     }
 
@@ -148,7 +153,7 @@ impl RescaleCandidate {
         Bidder {
             weight: self.priority * asked,
             floor,
-            cap: floor.max(total(&self.caps()).min(most)),
+            cap: floor.max(total(self.caps().into_values()).min(most)),
         }
     }
 
@@ -174,7 +179,7 @@ impl RescaleCandidate {
             .into_iter()
             .find(|weigh| roles.iter().any(|role| weigh(role) > 0.0));
         let caps = self.caps();
-        let is_enough = total(&caps) >= share;
+        let is_enough = total(caps.values().copied()) >= share;
         let bidder = |role: &ServingRole| {
             let floor = self.floor(Some(*role));
             let most = self.sum(Some(*role), |variant| variant.bounds.max);
@@ -303,7 +308,40 @@ impl RescaleCandidate {
     }
 }
 
-fn total(shares: &BTreeMap<ServingRole, Gpus>) -> Gpus {
-    let shares = shares.values();
-    shares.fold(Gpus::ZERO, |sum, share| sum.plus(*share))
+fn total(counts: impl Iterator<Item = Gpus>) -> Gpus {
+    counts.fold(Gpus::ZERO, Gpus::plus).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::plan::BoundSource;
+
+    #[test]
+    fn no_demand_and_no_minimum_claims_more_gpus_than_replicas_can_exist() {
+        let roles = [ServingRole::Prefill, ServingRole::Decode];
+        let variants = roles.map(|role| {
+            let variant = ShareVariant {
+                role,
+                accelerator: Accelerator::Unresolved,
+                gpus: Gpus(8),
+                current: Replicas::ONE,
+                bounds: Bounds {
+                    min: CEILING,
+                    source: BoundSource::Object,
+                    max: Some(CEILING),
+                },
+                cost: Cost::parse("1").unwrap(),
+                per_replica: 1.0,
+            };
+            (VariantKey::new("ns", format!("{role:?}")), variant)
+        });
+        let model = RescaleCandidate {
+            priority: 1.0,
+            demand: roles.map(|role| (role, 1e15)).into(),
+            variants: variants.into(),
+        };
+        let Bidder { floor, cap, .. } = model.bidder(Gpus(5));
+        assert_eq!([model.wanted(), floor, cap], [MOST; 3]);
+    }
 }
