@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};
+use crate::harness::tools;
 use crate::harness::wait::eventually;
 
 /// Real time for what takes virtual minutes.
@@ -42,7 +43,7 @@ impl Demo {
         let said = site.write("demo-output", "")?;
         let home = site.data("demo");
         std::fs::create_dir_all(&home)?;
-        let process = Command::new(env!("CARGO_BIN_EXE_wva"))
+        let process = Command::new(tools::wva())
             .args(["demo", "--no-page", "--seed", "1"])
             .env("TMPDIR", &home)
             .stdin(Stdio::null())

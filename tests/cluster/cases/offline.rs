@@ -14,6 +14,7 @@ use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
 use crate::harness::servers::kwok;
 use crate::harness::suite::{Case, Cx};
+use crate::harness::tools;
 use crate::harness::variants::{MODEL, Variants};
 use crate::harness::wait::{eventually, seen};
 
@@ -92,7 +93,7 @@ fn planned(cx: &Cx, snapshot: &Value) -> Result<Value> {
     fs::write(&fleet, snapshot.to_string())?;
     let text = format!("WVA_LIMITED_MODE: true\nsaturation:\n  default: {{{POLICY}}}\n");
     fs::write(&settings, text)?;
-    let output = Command::new(env!("CARGO_BIN_EXE_wva"))
+    let output = Command::new(tools::wva())
         .args(["plan", "--format=json", "--snapshot"])
         .arg(&fleet)
         .arg("--settings")

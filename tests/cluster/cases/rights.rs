@@ -14,7 +14,7 @@ use wva::api::variant_autoscaling::VariantAutoscaling;
 use super::leadership::{QUICK, candidate};
 use crate::harness::account::Account;
 use crate::harness::audit::{Right, Uses, covers, granted, uses};
-use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec, SHIPPED_ROLES};
+use crate::harness::controller::{ACCOUNT, Build, Controller, ControllerSpec, SHIPPED_ROLES};
 use crate::harness::door::Door;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
@@ -60,7 +60,11 @@ fn shipped(file: &str) -> Result<Vec<Value>> {
 }
 
 async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    let spec = ControllerSpec {
+        build: Build::Killable,
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
     controller.ready().await?;
     let text = controller.readiness().await?;
     assert!(text.contains("[+] mirror/Pod: heard from"), "{text}");

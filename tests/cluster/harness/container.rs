@@ -16,6 +16,7 @@ use super::fault::{Fault, Result};
 use super::ports;
 use super::process::Program;
 use super::suite::Cx;
+use super::tools;
 use super::web;
 
 /// What a Deployment runs, and where.
@@ -75,7 +76,7 @@ impl Container<'_> {
         };
         let [mut metrics, mut probes] = [const { String::new() }; 2];
         let mut external = None;
-        let mut program = Program::new(PathBuf::from(env!("CARGO_BIN_EXE_wva"))).arg("controller");
+        let mut program = Program::new(tools::wva()).arg("controller");
         for argument in texts(&container["args"]) {
             let Some((flag, address)) = argument.split_once("-bind-address=") else {
                 program = program.arg(on_disk(argument));

@@ -5,7 +5,6 @@
     reason = "the first cases prove the servers; the controller's cases use this"
 )]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use super::ports;
 use super::process::{Program, Server, Signal};
 use super::servers::prometheus::Target;
 use super::suite::Cx;
+use super::tools;
 use super::wait::{eventually, seen};
 use super::web;
 
@@ -46,6 +46,16 @@ pub(crate) struct ControllerSpec<'a> {
     pub(crate) arguments: Vec<String>,
     /// The port that it reaches the API server by; `None` is the server's own.
     pub(crate) api: Option<u16>,
+    pub(crate) build: Build,
+}
+
+/// The build that a controller is started from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// That of the suite, see [`tools::wva`].
+    Usual,
+    /// The debug build, which alone can be told to kill a role.
+    Killable,
 }
 
 /// Where a controller's interval comes from.
@@ -67,6 +77,7 @@ impl<'a> ControllerSpec<'a> {
             environment: Vec::new(),
             arguments: Vec::new(),
             api: None,
+            build: Build::Usual,
         }
     }
 }
@@ -96,7 +107,11 @@ impl Controller {
         let kubeconfig = world.site.pki.kubeconfig_with_token(&api, &token);
         let kubeconfig = world.site.write_kubeconfig(&user, &kubeconfig)?;
         let (metrics, probes) = (address()?, address()?);
-        let mut program = Program::new(PathBuf::from(env!("CARGO_BIN_EXE_wva")))
+        let built = match spec.build {
+            Build::Usual => tools::wva(),
+            Build::Killable => tools::debug_wva(),
+        };
+        let mut program = Program::new(built)
             .arg("controller")
             .flag("metrics-bind-address", &metrics)
             .flag("metrics-secure", false)

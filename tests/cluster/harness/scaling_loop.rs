@@ -10,7 +10,7 @@ use wva::api::INSTANCE_LABEL;
 use wva::api::variant_autoscaling::{VariantAutoscaling, VariantAutoscalingStatus};
 use wva::policy::series;
 
-use super::controller::{Controller, ControllerSpec};
+use super::controller::{Build, Controller, ControllerSpec};
 use super::engine::{EngineFleet, FleetSpec, Load, Reading};
 use super::fault::{Fault, Result};
 use super::history::History;
@@ -243,7 +243,10 @@ fn load(kv_caches: f64) -> Load {
 
 /// The instance has the name of the namespace.
 fn controller(cx: &Cx, bound: Bound) -> ControllerSpec<'_> {
-    let scoped = ControllerSpec::scoped(cx);
+    let scoped = ControllerSpec {
+        build: Build::Killable,
+        ..ControllerSpec::scoped(cx)
+    };
     match bound {
         Bound::Namespace => scoped,
         Bound::Instance => ControllerSpec {

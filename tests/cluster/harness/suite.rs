@@ -21,6 +21,7 @@ use super::fault::Result;
 use super::namespace::Namespace;
 use super::run::Run;
 use super::tools::target;
+use super::wait::SLACK;
 use super::world::{Setup, World};
 use crate::cases::rights;
 
@@ -270,11 +271,11 @@ impl Suite {
         let cx = Cx::new(Arc::clone(world), &self.name_for(case)).await?;
         let logs = Logs::mark(&world.site.logs());
         let body = AssertUnwindSafe(case.body.run(&cx)).catch_unwind();
-        let outcome = match timeout(case.deadline, body).await {
+        let outcome = match timeout(case.deadline * SLACK, body).await {
             Ok(Ok(Ok(()))) => cx.world.check().map_err(|fault| fault.to_string()),
             Ok(Ok(Err(fault))) => Err(fault.to_string()),
             Ok(Err(_)) => Err(last_panic()),
-            Err(_) => Err(format!("not done within {:?}", case.deadline)),
+            Err(_) => Err(format!("not done within {:?}", case.deadline * SLACK)),
         };
         let verdict = match outcome {
             Ok(()) => Ok(()),

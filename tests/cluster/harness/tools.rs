@@ -27,14 +27,23 @@ pub(crate) struct Tools {
     assets: Option<PathBuf>,
 }
 
+/// The program under test: `WVA_BINARY` names an optimized build, which leaves the processors to the servers.
+pub(crate) fn wva() -> PathBuf {
+    path("WVA_BINARY").unwrap_or_else(debug_wva)
+}
+
+pub(crate) fn debug_wva() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_wva"))
+}
+
 impl Tools {
     /// `WVA_TOOLS` names another folder than `target/tools`; `KUBEBUILDER_ASSETS`, the variable of
     /// the Kubernetes test kits, goes first for what it holds.
     pub(crate) fn locate() -> Self {
-        let built = folder("WVA_TOOLS").unwrap_or_else(|| target().join("tools"));
+        let built = path("WVA_TOOLS").unwrap_or_else(|| target().join("tools"));
         Self {
             built,
-            assets: folder("KUBEBUILDER_ASSETS"),
+            assets: path("KUBEBUILDER_ASSETS"),
         }
     }
 
@@ -95,7 +104,7 @@ pub(crate) fn target() -> PathBuf {
     clippy::disallowed_methods,
     reason = "the suite has no main of the controller to ask"
 )]
-fn folder(variable: &str) -> Option<PathBuf> {
+fn path(variable: &str) -> Option<PathBuf> {
     std::env::var(variable)
         .ok()
         .filter(|value| !value.is_empty())

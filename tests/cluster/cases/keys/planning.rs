@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Proof;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::Cx;
+use crate::harness::tools;
 
 /// A model that wants to grow on the one free GPU that there is, on a node of shard `a`.
 const FLEET: &str = "
@@ -78,7 +79,7 @@ fn answer(cx: &Cx, name: &str, snapshot: &str, settings: &str) -> Result<Value> 
     );
     fs::write(&fleet, snapshot)?;
     fs::write(&file, settings)?;
-    let output = Command::new(env!("CARGO_BIN_EXE_wva"))
+    let output = Command::new(tools::wva())
         .args(["plan", "--explain", "--format=json", "--snapshot"])
         .arg(&fleet)
         .arg("--settings")
