@@ -5,9 +5,11 @@ FROM rust:1.95.0-slim-bookworm AS build
 WORKDIR /src
 # A layer of dependencies that is built again only when the manifests change.
 COPY Cargo.toml Cargo.lock ./
+COPY crates/base/Cargo.toml crates/base/
 COPY tests/allocations tests/allocations
 COPY image/build image/build
 RUN image/build dependencies
+COPY crates crates
 COPY src src
 # The commit that `wva --version` shows beside the version, if it is given.
 ARG WVA_COMMIT

@@ -35,7 +35,6 @@ use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
 use wva::policy::filter::WatchScope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
-use wva::policy::moment::WallTime;
 use wva::policy::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
     ResolvedTarget, TargetView, VariantView,
@@ -46,6 +45,7 @@ use wva::settings::{Sources, start};
 use wva::signals::{
     HttpPrometheus, PlainHttp, PromApi, PrometheusClientSettings, QueryError, QueryResult,
 };
+use wva_base::moment::WallTime;
 
 const PODS: usize = 10;
 const INTERVAL: &str = "12s";

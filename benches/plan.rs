@@ -16,7 +16,6 @@ use wva::policy::actuation::Scalers;
 use wva::policy::engine_args::ContainerCommand;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::learned::Learned;
-use wva::policy::moment::{Moment, WallTime};
 use wva::policy::plan::Action;
 use wva::policy::queueing::performance::ReplicaModel;
 use wva::policy::queueing::quantity::RequestRate;
@@ -31,6 +30,7 @@ use wva::policy::units::{Cost, Gpus, Replicas};
 use wva::policy::{check_plan, learn, plan};
 use wva::settings::bundle::read_bundle;
 use wva::settings::{DynamicSettings, TransitionLimits};
+use wva_base::moment::{Moment, WallTime};
 
 /// Ways to decide, by the settings that choose them. `GPUS` is a twentieth more than are held, of which
 /// the third of the models that grows wants more.

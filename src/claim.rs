@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::cluster::permit::WritePermit;
 use crate::kit::{Cell, CellFollower, Epoch, Fenced};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// How far ahead a permit reaches whose claim has no end.
 const UNLIMITED: Duration = Duration::from_hours(1);

@@ -13,13 +13,13 @@ use crate::env::Mutation;
 use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy;
 use crate::policy::key::VariantKey;
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
 use crate::signals::collect::QueryReport;
 use crate::signals::published::{Question, published};
 use crate::signals::{
     CollectionReport, CollectionSettings, Namespace, PromApi, QueryError, collect, history,
 };
+use wva_base::moment::{Moment, WallTime};
 
 /// Messages of the collector.
 #[derive(Debug)]

@@ -13,7 +13,6 @@ use crate::cluster::project::config_map::ConfigMapObject;
 use crate::env::Mutation;
 use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::filter::{ConfigReach, Tracking, WatchScope};
-use crate::policy::moment::Moment;
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
 use crate::settings::generation::{
     Generation, GenerationTransition, SettingChange, start, transition,
@@ -23,6 +22,7 @@ use crate::settings::rejection::{REJECTION_LOG, Rejected, rejection_error, rejec
 use crate::settings::schema::{self, SettingState};
 use crate::settings::sources::Sources;
 use crate::telemetry::LevelHandle;
+use wva_base::moment::Moment;
 
 #[cfg(test)]
 mod tests;

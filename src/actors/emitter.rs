@@ -14,12 +14,12 @@ use crate::kit::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
 use crate::metrics::VariantLabels;
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Decision};
 use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::snapshot::{CycleId, VariantView};
 use crate::policy::units::Replicas;
 use crate::telemetry::in_cycle;
+use wva_base::moment::Moment;
 
 mod news;
 mod succession;

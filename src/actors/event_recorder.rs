@@ -13,8 +13,8 @@ use crate::cluster::event::{
 };
 use crate::cluster::permit::WritePermit;
 use crate::kit::{Actor, ActorError, Context, Event};
-use crate::policy::moment::Moment;
 use crate::telemetry::in_cycle;
+use wva_base::moment::Moment;
 
 mod events;
 

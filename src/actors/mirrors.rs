@@ -15,7 +15,6 @@ use crate::kit::{Cell, WatchedKind};
 use crate::policy::actuation::Scalers;
 use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
 use crate::policy::key::{TargetKey, VariantKey};
-use crate::policy::moment::Moment;
 use crate::policy::object::{
     ControllerRef, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
 };
@@ -23,6 +22,7 @@ use crate::policy::ownership::Holding;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
 use crate::settings::pool_group::PoolGroup;
+use wva_base::moment::Moment;
 
 mod gpus;
 mod routers;

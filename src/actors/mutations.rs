@@ -15,13 +15,13 @@ use crate::env::{Mutation, Mutations};
 use crate::policy::condition::ConditionStatus;
 use crate::policy::learned::Learned;
 use crate::policy::lease::LeaseRecord;
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
 use crate::settings::{DynamicSettings, TransitionLimits};
+use wva_base::moment::{Moment, WallTime};
 
 /// How long nobody waits who does not leave the API server alone.
 const UNPACED: Duration = Duration::from_millis(50);

@@ -11,10 +11,10 @@ use crate::env::Mutation;
 use crate::kit::{Address, Context, Event, Slot, StateMachine};
 use crate::policy;
 use crate::policy::metrics_gap::{MetricsGaps, metrics_gaps};
-use crate::policy::moment::Moment;
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::CycleId;
 use crate::telemetry::in_cycle;
+use wva_base::moment::Moment;
 
 /// Early cycles are at least this far from any other.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);

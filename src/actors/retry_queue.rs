@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Work to be done per key. Adding a key that waits already changes nothing; a failed attempt puts
 /// the key back with a delay.
@@ -127,7 +127,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{RetryEntry, RetryQueue};
-    use crate::policy::moment::{Moment, WallTime};
+    use wva_base::moment::{Moment, WallTime};
 
     fn at(seconds: u64) -> Moment {
         Moment {

@@ -14,10 +14,10 @@ use crate::cluster::mirror::ObjectKey;
 use crate::kit::{Actor, ActorError, Address, Context, Event};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, TargetKey};
-use crate::policy::moment::Moment;
 use crate::policy::router_queue::{CountedQueue, DirectQueue, DirectQueues};
 use crate::policy::units::Replicas;
 use crate::signals::{HeldRequests, RouterApi, RouterError};
+use wva_base::moment::Moment;
 
 /// From one round to the next, where there are few pools.
 const ROUND: Duration = Duration::from_secs(1);

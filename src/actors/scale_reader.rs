@@ -21,8 +21,8 @@ use crate::cluster::scale::{
 };
 use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::key::TargetKey;
-use crate::policy::moment::Moment;
 use crate::policy::object::SpecReading;
+use wva_base::moment::Moment;
 
 /// From one round to the next, where there are few targets.
 const ROUND: Duration = Duration::from_secs(5);

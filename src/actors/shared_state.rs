@@ -29,7 +29,6 @@ use crate::policy::actuation::Scalers;
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::VariantKey;
 use crate::policy::learned::Learned;
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::ownership::{Holding, Ownership, OwnershipConflicts};
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
 use crate::policy::router_queue::DirectQueues;
@@ -42,6 +41,7 @@ use crate::policy::variant::{self, Pods, Refreshed, VariantState};
 use crate::settings::generation::Generation;
 use crate::settings::problem::Diagnostics;
 use crate::signals::Evaluations;
+use wva_base::moment::{Moment, WallTime};
 
 /// Kinds without which nothing can be decided; the others make a difference only when they are there.
 const REQUIRED: [WatchedKind; 8] = [

@@ -10,9 +10,9 @@ use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::StatusPatch;
 use crate::policy::condition as judged;
-use crate::policy::moment::WallTime;
 use crate::policy::ownership::{Holding, Ownership, StatusOwner};
 use crate::policy::record::{AllocationStatus, PublishedRecord};
+use wva_base::moment::WallTime;
 
 /// What a status that is stored differs in from the one that should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,12 +160,12 @@ mod tests {
     use crate::cluster::project::variant::VariantRecord;
     use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
     use crate::policy::key::VariantKey;
-    use crate::policy::moment::WallTime;
     use crate::policy::object::{Lifecycle, SpecReading, StoredAllocation, VariantObject};
     use crate::policy::ownership::Ownership;
     use crate::policy::record::{AllocationStatus, Decided, GaugeValues, PublishedRecord};
     use crate::policy::snapshot::{Accelerator, CycleId};
     use crate::policy::units::Replicas;
+    use wva_base::moment::WallTime;
 
     fn object(status: VariantAutoscalingStatus) -> VariantRecord {
         VariantRecord {

@@ -19,11 +19,11 @@ use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_status};
 use crate::env::{Generator, Mutation};
 use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
-use crate::policy::backoff::Backoff;
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
 use crate::telemetry::in_cycle;
+use wva_base::backoff::Backoff;
+use wva_base::moment::Moment;
 
 /// Writes in flight.
 const IN_FLIGHT: usize = 8;

@@ -8,9 +8,9 @@ use crate::actors::shared_state::SharedState;
 use crate::env::Mutation;
 use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::snapshot::VariantView;
 use crate::policy::variant::VariantState;
+use wva_base::moment::Moment;
 
 /// Messages of a variant.
 #[derive(Debug)]

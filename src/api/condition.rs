@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::text::bounded;
 use crate::policy::condition::Condition as Judged;
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// Longest message of a condition, in bytes. The API server allows 32 kB; the status of ten
 /// thousand objects should not.
@@ -78,7 +78,7 @@ mod tests {
     };
     use crate::policy::condition::ConditionStatus::{self, False, True};
     use crate::policy::condition::ConditionType;
-    use crate::policy::moment::WallTime;
+    use wva_base::moment::WallTime;
 
     fn resolved(status: ConditionStatus, reason: ConditionReason, message: &str) -> Judged {
         Judged {

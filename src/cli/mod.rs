@@ -20,8 +20,8 @@ mod usage;
 #[cfg(test)]
 mod vectors;
 
-use crate::settings::nearest;
 use crate::version;
+use wva_base::nearest::nearest;
 
 const USAGE: &str = "\
 wva: autoscaler for LLM inference on Kubernetes

@@ -19,8 +19,8 @@ use super::client::{RequestError, within};
 use super::fingerprint::fingerprint;
 use super::permit::WritePermit;
 use crate::api::text::bounded;
-use crate::policy::moment::WallTime;
 use crate::policy::snapshot::CycleId;
+use wva_base::moment::WallTime;
 
 /// Longest note, in bytes; the limit of the API.
 pub const NOTE_LIMIT: usize = 1024;

@@ -11,7 +11,7 @@ use kube::api::{ObjectMeta, PostParams};
 use super::client::{RequestError, within};
 use super::fingerprint::fingerprint;
 use crate::policy::lease::{LeaseMove, LeaseProposal, LeaseRecord, LeaseRules, ProposalKind};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// The lease of this controller.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::kit::{Epoch, Fenced, Guard};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Most objects that one mirror holds. At well below 1 kB for a projection that is 200 MB.
 pub const CAPACITY: usize = 200_000;

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use crate::policy::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 /// Both clocks of this process. The monotonic one is that of the runtime, so paused time pauses it.
 #[derive(Debug, Clone)]

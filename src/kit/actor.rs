@@ -13,7 +13,7 @@ use super::role::Role;
 use super::root::Kit;
 use super::timers::Timers;
 use crate::env::{Mutations, SeedTree};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Why a handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

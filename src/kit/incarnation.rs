@@ -10,7 +10,7 @@ use tracing::{Instrument, Span, info_span};
 use super::epoch::Epoch;
 use super::role::Role;
 use super::root::Kit;
-use crate::policy::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 /// One life of a role. Counting is a matter of atomics: no lock is taken per message.
 #[derive(Debug)]

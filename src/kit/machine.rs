@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::actor::{Actor, ActorError, Context, Event};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// A machine with its connections. Between two occasions it can be killed, within one it cannot:
 /// nothing in it awaits.

@@ -21,7 +21,7 @@ use super::epoch::Epoch;
 use super::incarnation::Incarnation;
 use super::role::{ActorKind, Role};
 use crate::env::Mutations;
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// How long a supervisor may go without finishing a sweep, of which it makes one a second.
 const SUPERVISOR_SILENCE: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::policy::key::VariantKey;
 use crate::policy::ledger::{QuarantinePolicy, RestartPolicy};
-use crate::settings::namespace::shortened;
+use wva_base::text::shortened;
 
 /// Kinds of object that have a watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::key::ModelKey;
-use super::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Time from which on a backlog stands: longer than a burst that replicas work off by themselves.
 pub const STANDS: Duration = Duration::from_mins(2);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Time after decode was full during which prefill readings still show its backlog.
 const AFTERMATH: Duration = Duration::from_mins(1);

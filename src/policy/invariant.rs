@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
 use super::key::{ModelKey, VariantKey};
-use super::moment::Moment;
 use super::plan::{Decision, DecisionOutcome, Plan, PlanStage, Reason, Step, grows_by_load};
 use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::units::{Cost, Replicas};
 use crate::settings::DynamicSettings;
+use wva_base::moment::Moment;
 
 /// A plan that breaks an invariant. Each text starts with the number of the invariant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::backlog::Backlogs;
 use super::combine::{AnalyzerLog, AskedLog};
 use super::key::VariantKey;
-use super::moment::Since;
 use super::queueing::learned::LearnedParameters;
 use super::scale_down_memory::ScaleDownMemory;
 use super::startup::StartTimes;
@@ -17,6 +16,7 @@ use super::throughput::LearnedThroughput;
 use super::tokens::LearnedTokens;
 use super::units::Replicas;
 use super::zero::{ActivityLog, WakeLog};
+use wva_base::moment::Since;
 
 /// Version of the layout of [`Learned`]; stored snapshots of another version are refused.
 pub const LEARNED_VERSION: u32 = 2;

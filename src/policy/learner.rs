@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::key::VariantKey;
 use super::learned::{LEARNED_VERSION, Learned, Reporting};
-use super::moment::{Moment, Since};
 use super::observations::Observations;
 use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{PodOrigin, StartOutlook, StartingPod};
 use super::transition::Hearing;
 use crate::settings::DynamicSettings;
+use wva_base::moment::{Moment, Since};
 
 /// Takes one collection in.
 ///

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 /// A record is free once it has stood still for longer than its duration.
 const JUST_AFTER: Duration = Duration::from_nanos(1);

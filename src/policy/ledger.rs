@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::backoff::Backoff;
+use wva_base::backoff::Backoff;
 
 #[cfg(test)]
 mod tests;

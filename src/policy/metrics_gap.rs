@@ -11,7 +11,7 @@ use super::key::{ModelKey, VariantKey};
 use super::plan::{MetricsState, Plan};
 use super::reason::LISTED;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness, SignalName, VariantView};
-use crate::settings::namespace::{bounded, shortened};
+use wva_base::text::{bounded, shortened};
 
 /// Longest error text in a condition, in letters.
 const MAX_ERROR: usize = 400;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::key::{TargetKey, TargetKind, VariantKey};
-use super::moment::WallTime;
 use super::snapshot::Readiness;
 use super::units::Replicas;
 use super::workload::ReplicaTemplate;
+use wva_base::moment::WallTime;
 
 /// Labels of an object.
 pub type ObjectLabels = BTreeMap<Arc<str>, Arc<str>>;

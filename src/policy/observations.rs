@@ -13,7 +13,6 @@ use super::combine::{InformativeResult, Participation};
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
-use super::moment::{Moment, Since};
 use super::saturation::SampleReader;
 use super::scale_down_memory::{FleetState, Occupancy};
 use super::snapshot::{ClusterSnapshot, PodView, VariantView};
@@ -22,6 +21,7 @@ use super::throughput;
 use super::units::Replicas;
 use super::zero::{Look, ModelLoad};
 use crate::settings::DynamicSettings;
+use wva_base::moment::{Moment, Since};
 
 /// What one collection says, model by model.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::key::VariantKey;
-use super::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// Collections in a row that must agree before anything is concluded: at a hand-over, Prometheus
 /// still holds the old pod's samples for a scrape.

@@ -10,13 +10,13 @@ use super::capacity::ServingRole;
 use super::combine::Consensus;
 use super::key::{ModelKey, VariantKey};
 use super::limit::{BudgetClaim, HeadroomShare, PoolFigures};
-use super::moment::Moment;
 use super::queueing::assess as queueing;
 use super::snapshot::{Accelerator, CycleId};
 use super::startup::StartEstimate;
 use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
+use wva_base::moment::Moment;
 
 pub use super::reason::{BoundSource, MissingInput, MissingSignal, Reason, TransitionReason};
 pub use super::spare::{Spare, SpareTrigger};

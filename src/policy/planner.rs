@@ -21,7 +21,6 @@ use super::capacity::ServingRole;
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
-use super::moment::Moment;
 use super::observations;
 use super::pending_decision::{Landing, PendingDecision};
 use super::plan::{
@@ -37,6 +36,7 @@ use super::units::Replicas;
 use super::zero::Kept;
 use crate::settings::saturation::SaturationPolicy;
 use crate::settings::{DynamicSettings, TransitionLimits};
+use wva_base::moment::Moment;
 
 /// Decides a count for every variant of the snapshot. Models are independent of each other, apart
 /// from GPUs that they share: one that cannot be analysed is kept by the safety net and costs the

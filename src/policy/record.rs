@@ -7,12 +7,12 @@ use super::condition::{
     Condition, ConditionReason, ConditionStatus, ConditionType, Conditions, Hints, conditions,
 };
 use super::key::VariantKey;
-use super::moment::{Moment, WallTime};
 use super::ownership::Ownership;
 use super::plan::{Action, Decision, Plan};
 use super::series::VariantGauges;
 use super::snapshot::{Accelerator, CycleId, TargetView, VariantView};
 use super::units::Replicas;
+use wva_base::moment::{Moment, WallTime};
 
 /// What is wrong with the controller's own handling of a variant.
 #[derive(Debug, Clone, Default)]

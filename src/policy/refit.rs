@@ -2,13 +2,13 @@
 
 use super::group::group_by_model;
 use super::learned::Learned;
-use super::moment::Moment;
 use super::observations::Observations;
 use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use super::startup::StartOutlook;
 use super::throughput::LearnedThroughput;
 use crate::settings::DynamicSettings;
+use wva_base::moment::Moment;
 
 /// What would be known of latency lines if the collections of `history`, each as of its moment and
 /// oldest first, had been taken in one by one; everything else stays as it is. Variants and pods are

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::moment::Moment;
 use super::snapshot::MetricsSnapshot;
+use wva_base::moment::Moment;
 
 /// A cycle always decides on the collection of its own tick, which is up to this old by then.
 const OWN_COLLECTION: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ impl Reuse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::moment::WallTime;
+    use wva_base::moment::WallTime;
 
     #[test]
     fn a_collection_may_be_used_again_until_the_limit_and_always_by_its_own_cycle() {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::key::ModelKey;
-use super::moment::Moment;
 use super::units::Replicas;
+use wva_base::moment::Moment;
 
 /// What routers said, by model. A model without an entry was not asked about.
 pub type DirectQueues = BTreeMap<ModelKey, DirectQueue>;

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::ServingRole;
 use super::key::{ModelKey, VariantKey};
-use super::moment::Moment;
 use super::units::Replicas;
+use wva_base::moment::Moment;
 
 /// How long a smaller fleet must last, once it is all there is, to have been enough.
 pub const TRIAL: Duration = Duration::from_mins(10);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::moment::Moment;
+use wva_base::moment::Moment;
 
 /// A fixed-rate schedule. Both readers compute it from one value, so they agree without talking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ mod tests {
     use std::time::Duration;
 
     use super::TickSchedule;
-    use crate::policy::moment::{Moment, WallTime};
+    use wva_base::moment::{Moment, WallTime};
 
     fn at(millis: u64) -> Moment {
         Moment {

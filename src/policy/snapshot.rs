@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::actuation::Scalers;
 use super::key::{ModelKey, TargetKey, VariantKey};
-use super::moment::{Moment, Since, WallTime};
 use super::router_queue::DirectQueues;
 use super::units::{Cost, Replicas};
+use wva_base::moment::{Moment, Since, WallTime};
 
 pub use super::samples::{PodSamples, RankSamples, RouterSamples, Sample};
 pub use super::workload::{GpuInventory, ReplicaTemplate};

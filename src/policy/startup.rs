@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::key::VariantKey;
-use super::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 /// Starts that are remembered of each kind.
 const KEPT_STARTS: usize = 10;

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use super::learned::Reporting;
-use super::moment::{Moment, Since};
 use super::plan::{TransitionReason, VariantFigures};
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::units::Replicas;
 use crate::settings::TransitionLimits;
+use wva_base::moment::{Moment, Since};
 
 /// The causes of transition of one variant at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::namespace::shortened;
+use wva_base::text::shortened;
 
 /// A number of replicas of one variant.
 #[derive(

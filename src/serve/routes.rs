@@ -14,8 +14,8 @@ use crate::actors::shared_state::SharedState;
 use crate::env::Mutation;
 use crate::kit::{ActorRegistry, Aliveness, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
-use crate::policy::moment::Moment;
 use crate::policy::readiness::{self, ReadinessReason};
+use wva_base::moment::Moment;
 
 /// `/metrics` and the debug page.
 #[derive(Debug)]

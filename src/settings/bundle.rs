@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_yaml::{Mapping, Value};
 
-use super::nearest::with_suggestion;
 use super::problem::{Severity, Warning};
 use super::sources::{Data, PolicySources, Sources};
-use super::yaml::{MAX_TEXT, YamlError, check_bounds};
 use super::{DynamicSettings, start};
+use wva_base::nearest::with_suggestion;
+use wva_base::yaml::{MAX_TEXT, YamlError, check_bounds};
 
 /// Largest file that is read, in bytes.
 pub const MAX_BUNDLE: usize = 16 * MAX_TEXT;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::schema::{self, Mutability, Reach, SettingGroup, SettingState, Spec};
-use super::yaml::DocumentField;
 use super::{queueing_model, saturation, scale_to_zero, service_class};
+use wva_base::yaml::DocumentField;
 
 const INTRODUCTION: &str = "\
 # Configuration

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::namespace::shortened;
-use super::nearest::nearest;
 use super::problem::{Diagnostics, FallbackApplied, Layer, Origin, Problem, SettingError, Warning};
 use super::schema::{self, Mutability, Reach, SettingState, Spec};
 use super::sources::{Data, MainConfigMap, Sources};
 use super::value::{InvalidValue, Value};
 use super::values::{Resolved, SettingValues};
-use super::yaml::flat_yaml;
+use wva_base::nearest::nearest;
+use wva_base::text::shortened;
+use wva_base::yaml::flat_yaml;
 
 /// Key of a main ConfigMap that holds further keys as one YAML document, as the original's chart
 /// ships it.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::dynamic::DynamicSettings;
-use super::namespace::shortened;
 use super::problem::{EntryPlace, Warning};
 use super::service_class::ANY_MODEL;
 use crate::policy::key::ModelKey;
+use wva_base::text::shortened;
 
 /// What acts only together with something that is not set.
 pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {

@@ -9,7 +9,6 @@ pub mod boolean;
 pub mod bundle;
 pub mod config_maps;
 pub mod docs;
-pub mod duration;
 pub mod dynamic;
 mod entries;
 pub mod generation;
@@ -18,8 +17,6 @@ pub mod layers;
 mod lints;
 pub mod locate;
 pub mod logging;
-pub mod namespace;
-pub(crate) mod nearest;
 pub mod pool_group;
 pub mod print;
 pub mod problem;
@@ -36,14 +33,12 @@ pub mod statics;
 pub mod url;
 pub mod value;
 pub mod values;
-pub mod yaml;
 
 pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
 pub use generation::{
     FirstGeneration, Generation, GenerationTransition, SettingChange, start, transition,
 };
 pub use locate::{MainLocation, locate_main};
-pub(crate) use nearest::nearest;
 pub use problem::{Diagnostics, EntryProblem, Problem, SettingError, Warning};
 pub use rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 pub use saturation::{SaturationLayers, SaturationPolicy, SaturationThresholds};

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::layers::Resolution;
-use super::namespace::shortened;
 use super::problem::{Diagnostics, Layer, SettingError};
 use super::schema::{self, Mutability};
 use super::sources::{MainConfigMap, Sources};
 use super::values::SettingValues;
+use wva_base::text::shortened;
 
 /// The report, in the order of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

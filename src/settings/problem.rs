@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::config_maps::Purpose;
-use super::namespace::bounded;
-use super::nearest::with_suggestion;
 use super::schema::SettingState;
 use super::value::InvalidValue;
+use wva_base::nearest::{LONGEST_KEY, with_suggestion};
+use wva_base::text::bounded;
 
 /// A layer of sources; an earlier one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,9 +101,6 @@ pub struct EntryPlace {
     /// Key in its data.
     pub entry: String,
 }
-
-/// The longest key that a ConfigMap may have; a settings file may have longer ones.
-pub(super) const LONGEST_KEY: usize = 253;
 
 /// Most letters of what is said of one entry: it quotes what somebody wrote, and that may be as long as a
 /// ConfigMap.

@@ -11,8 +11,8 @@ use super::entries::{
 };
 use super::problem::{Diagnostics, EntryPlace};
 use super::sources::PolicySources;
-use super::yaml::DocumentField;
 use crate::policy::key::ModelKey;
+use wva_base::yaml::DocumentField;
 
 /// Name of the analyzer.
 pub const ANALYZER_NAME: &str = "queueing-model";

@@ -6,16 +6,16 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
-use super::duration::{format_duration, parse_duration};
 use super::entries::{
     DocumentVerdict, Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, read_scoped,
 };
-use super::namespace::shortened;
 use super::problem::Diagnostics;
 use super::sources::PolicySources;
-use super::yaml::DocumentField;
 use crate::policy::key::ModelKey;
 use crate::policy::units::Replicas;
+use wva_base::duration::{format_duration, parse_duration};
+use wva_base::text::shortened;
+use wva_base::yaml::DocumentField;
 
 /// Idle time before zero when nothing states one.
 pub const DEFAULT_RETENTION: Duration = Duration::from_mins(10);

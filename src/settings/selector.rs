@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::namespace::{check_label_value, check_object_name, shortened};
+use wva_base::names::{check_label_value, check_object_name};
+use wva_base::text::shortened;
 
 /// Longest expression that is looked at.
 const MAX_TEXT: usize = 4096;

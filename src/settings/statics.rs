@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
-use super::duration::format_duration;
 use super::logging::LogFormatSetting;
-use super::namespace::shortened;
 use super::pool_group::PoolGroup;
 use super::problem::SettingError;
 use super::schema::{self, Spec};
@@ -16,6 +14,8 @@ use super::selector::LabelSelector;
 use super::url::{BaseUrl, Scheme};
 use super::value::{InvalidValue, Value};
 use super::values::SettingValues;
+use wva_base::duration::format_duration;
+use wva_base::text::shortened;
 
 /// The part of the settings that is fixed at start.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::address::BindAddress;
 use super::boolean::parse_bool;
-use super::duration::{DurationError, format_duration, parse_duration};
 use super::logging::{LogFormatSetting, LogLevel};
-use super::namespace::{check_label_value, check_namespace, check_object_name};
 use super::pool_group::PoolGroup;
 use super::secret::Secret;
 use super::selector::LabelSelector;
 use super::url::BaseUrl;
+use wva_base::duration::{DurationError, format_duration, parse_duration};
+use wva_base::names::{check_label_value, check_namespace, check_object_name};
 
 /// What a setting is, and so which texts it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl ValueKind {
 
 fn named(
     text: &str,
-    checked: Result<(), super::namespace::InvalidName>,
+    checked: Result<(), wva_base::names::InvalidName>,
 ) -> Result<Value, InvalidValue> {
     match checked {
         Ok(()) => Ok(Value::Text(text.to_owned())),

@@ -20,10 +20,10 @@ use super::result::QueryResult;
 use super::routers::{RouterJoined, Routers};
 use super::samples::{rank_field, router_field, sample_field, share_with_ranks};
 use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
-use crate::policy::moment::Moment;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{MetricsSnapshot, SignalName, Unlabelled};
 use crate::settings::RequiredSignals;
+use wva_base::moment::Moment;
 
 /// What a collection is made with.
 #[derive(Debug, Clone, PartialEq, Eq)]

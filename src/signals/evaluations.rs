@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::query::QueryName;
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// When each answer was evaluated, in seconds by the clock of Prometheus.
 pub type Evaluated = BTreeMap<QueryName, f64>;
@@ -33,7 +33,7 @@ impl Evaluations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::moment::WallTime;
+    use wva_base::moment::WallTime;
 
     #[test]
     fn what_is_told_again_is_as_old_as_when_it_was_told_first() {

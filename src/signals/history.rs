@@ -10,8 +10,8 @@ use super::error::QueryError;
 use super::promql::RangeWindow;
 use super::query::{PART, QueryName, QueryScope, RECORDED, SOURCE, history_text};
 use super::result::{QueryResult, SampleRef};
-use crate::policy::moment::WallTime;
 use crate::policy::snapshot::MetricsSnapshot;
+use wva_base::moment::WallTime;
 
 /// Steps of a history, at most: twice what a window of observations holds, since not every moment is
 /// one to learn from.

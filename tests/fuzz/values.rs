@@ -3,9 +3,9 @@
 use wva::cli::args;
 use wva::kit::Role;
 use wva::policy::units::Cost;
-use wva::settings::duration::{format_duration, parse_duration};
 use wva::settings::schema;
 use wva::settings::selector::LabelSelector;
+use wva_base::duration::{format_duration, parse_duration};
 
 use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use wva::policy::capacity::ServingRole;
-use wva::policy::moment::WallTime;
 use wva::sim::apiserver::Insider;
 use wva::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use wva::sim::load::{RateProfile, RateStage};
@@ -16,6 +15,7 @@ use wva::sim::world::{
     ConfigMap, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo, World, scenario,
 };
+use wva_base::moment::WallTime;
 
 use super::is_golden;
 use super::page::{series, write_series, write_status};

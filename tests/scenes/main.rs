@@ -27,7 +27,6 @@ use std::time::Duration;
 use serde_json::json;
 
 use wva::policy::capacity::ServingRole;
-use wva::policy::moment::WallTime;
 use wva::policy::plan::{Decision, ModelFigures};
 use wva::sim::apiserver::Insider;
 use wva::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
@@ -38,6 +37,7 @@ use wva::sim::world::{
     ConfigMap, Frame, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo, World, scenario,
 };
+use wva_base::moment::WallTime;
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
 const H100: &str = "NVIDIA-H100-80GB-HBM3";

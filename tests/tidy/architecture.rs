@@ -21,7 +21,9 @@ fn quoted(page: &str) -> Vec<&str> {
 #[test]
 fn every_path_exists() {
     let page = page();
-    let folders = ["src/", "tests/", "docs/", "benches/", "charts/", "config/"];
+    let folders = [
+        "src/", "crates/", "tests/", "docs/", "benches/", "charts/", "config/",
+    ];
     let paths: BTreeSet<&str> = quoted(&page)
         .into_iter()
         .filter(|text| folders.iter().any(|folder| text.starts_with(folder)))
@@ -41,10 +43,10 @@ fn every_folder_of_the_sources_has_a_row() {
     let page = page();
     let quoted: BTreeSet<&str> = quoted(&page).into_iter().collect();
     let mut lacking = Vec::new();
-    for entry in fs::read_dir(root().join("src")).unwrap() {
+    let folders = ["src", "crates"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    for entry in folders.into_iter().flatten() {
         let entry = entry.unwrap();
-        let name = entry.file_name();
-        let row = format!("src/{}/", name.to_string_lossy());
+        let row = format!("{}/", super::names::relative(&entry.path()));
         if entry.path().is_dir() && !quoted.contains(row.as_str()) {
             lacking.push(row);
         }

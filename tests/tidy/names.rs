@@ -21,9 +21,10 @@ pub(super) fn relative(path: &Path) -> String {
     below.to_string_lossy().replace('\\', "/")
 }
 
-/// The files of `src/` that are compiled into the program, each with its text but for the test modules in it.
+/// The files of `src/` and `crates/` that are compiled into the program, each with its text but for the test modules in it.
 pub(super) fn product_sources() -> Vec<(String, String)> {
-    let found = sources("src").into_iter().filter_map(|(path, text)| {
+    let all = ["src", "crates"].into_iter().flat_map(sources);
+    let found = all.filter_map(|(path, text)| {
         let name = relative(&path);
         let is_left_out =
             is_test(&path) || TEST_MODULES.iter().any(|module| name.starts_with(module));

@@ -4,12 +4,12 @@ use super::{Emitter, labels};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::metrics::UnhealthyCondition;
 use crate::policy::condition::{self, ConditionStatus, ConditionType};
-use crate::policy::moment::Moment;
 use crate::policy::ownership::Ownership;
 use crate::policy::plan::{Action, Decision, PlanStage};
 use crate::policy::record::PublishedRecord;
 use crate::policy::safety_net;
 use crate::policy::units::Replicas;
+use wva_base::moment::Moment;
 
 impl Emitter {
     /// One log line, one count and one event per change of a published count.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use prometheus::IntCounterVec;
 
 use crate::cluster::event::{EventNotice, EventReason, NOTE_LIMIT, Occurrence, Regarding};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Events that may wait; the oldest gives way.
 const RING: usize = 256;

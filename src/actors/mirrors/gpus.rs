@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Mirrors;
 use crate::cluster::mirror::{Mirror, SyncState};
-use crate::policy::moment::Moment;
 use crate::policy::snapshot::GpuInventory;
+use wva_base::moment::Moment;
 
 /// How long the last view serves while the API server gives no other.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::*;
-use crate::policy::moment::WallTime;
 use crate::signals::router_page::PageReader;
+use wva_base::moment::WallTime;
 
 const NOW: u64 = 100;
 

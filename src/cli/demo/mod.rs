@@ -23,11 +23,11 @@ use self::arguments::{DemoArguments, DemoCommand, Page};
 use self::view::{Header, Lines};
 use super::{fail, misused, print, stop};
 use crate::env::Clock;
-use crate::policy::moment::WallTime;
 use crate::sim::page::{self, Film};
 use crate::sim::world::pace::{Play, Show, Speed};
 use crate::sim::world::{Frame, Scenario, scenarios};
 use crate::sim::{apiserver, socket};
+use wva_base::moment::WallTime;
 
 /// Real time between two pictures.
 const REFRESH: Duration = Duration::from_millis(200);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::title;
 use super::view::{Header, picture};
 use crate::docs::check_block;
-use crate::policy::moment::WallTime;
 use crate::sim::world::pace::Speed;
 use crate::sim::world::{Recording, World, scenario};
+use wva_base::moment::WallTime;
 
 /// Width of the terminal.
 const COLUMNS: usize = 120;

@@ -15,7 +15,7 @@ use crate::policy::plan::{
 };
 use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
-use crate::settings::namespace::shortened;
+use wva_base::text::shortened;
 
 /// What is shown.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::permit::WritePermit;
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 const NOW: WallTime = WallTime(1_700_000_000_250);
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Mirror, MirrorError, ObjectKey, ObjectUpdate, SyncState};
 use crate::kit::{Epoch, Role, WatchedKind};
-use crate::policy::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 fn epoch(number: u64) -> Epoch {
     Epoch::for_test(Role::Watcher(WatchedKind::Pod), number)

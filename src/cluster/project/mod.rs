@@ -7,8 +7,8 @@ use kube::Resource;
 
 pub use self::intern::Interner;
 use crate::cluster::mirror::ObjectKey;
-use crate::policy::moment::WallTime;
 use crate::policy::object::{ControllerRef, Lifecycle};
+use wva_base::moment::WallTime;
 
 pub mod config_map;
 pub mod deployment;

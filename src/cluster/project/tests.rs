@@ -17,10 +17,10 @@ use crate::cluster::mirror::ObjectKey;
 use crate::cluster::watch::Guarded;
 use crate::policy::accelerator;
 use crate::policy::filter::{Management, OptIn};
-use crate::policy::moment::WallTime;
 use crate::policy::object::{Lifecycle, SpecReading};
 use crate::policy::snapshot::{Accelerator, Readiness};
 use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
 
 fn project<K: Projected + DeserializeOwned>(object: &Value) -> K::View {
     let object: K = serde_json::from_value(object.clone()).unwrap();

@@ -8,8 +8,8 @@ use kube::core::Status;
 use serde_json::{Map, Value};
 
 use crate::cluster::fingerprint::fingerprint;
-use crate::policy::moment::WallTime;
 use crate::policy::ownership::{Holding, StatusOwner};
+use wva_base::moment::WallTime;
 
 /// What the names of all controllers of our kind begin with.
 const PREFIX: &str = "wva-";

@@ -13,7 +13,7 @@ use crate::cluster::mirror::WriteEffect;
 use crate::cluster::permit::WritePermit;
 use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::VariantKey;
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 const PATH: &str = "/apis/llmd.ai/v1alpha1/namespaces/a/variantautoscalings/v";
 

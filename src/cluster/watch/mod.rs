@@ -19,7 +19,7 @@ pub use self::event::{WatchError, WatchEvent};
 pub use self::guarded::{Guarded, Malformed, key_of};
 use super::client::within;
 use super::discovery;
-use crate::policy::backoff::Backoff;
+use wva_base::backoff::Backoff;
 
 mod event;
 mod guarded;

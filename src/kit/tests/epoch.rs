@@ -9,7 +9,7 @@ use crate::kit::{
     Address, Cell, Context, Epoch, Event, ExitReason, Fenced, Guard, Role, StateMachine, machine,
     run, supervisor,
 };
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 fn epoch(number: u64) -> Epoch {
     Epoch::new(Role::Optimizer, number)

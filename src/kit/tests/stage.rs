@@ -12,7 +12,7 @@ use crate::kit::{
     Actor, ActorError, ActorKind, ActorRegistry, Address, ChildSpec, Context, Delivery, DirtySet,
     Epoch, Event, ExitReason, Kit, Role, RoleReport, RoleState, StateMachine, child, machine, run,
 };
-use crate::policy::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 pub(super) const TICK: Duration = Duration::from_millis(1);
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::key::ModelKey;
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Loop intervals for which an informative result keeps an analyzer live.
 const LIVE_INTERVALS: u32 = 3;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::settings::namespace::shortened;
+use wva_base::text::shortened;
 
 /// A value of any form in which no mapping holds a key twice.
 #[derive(Debug, Clone, Copy)]

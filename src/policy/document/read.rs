@@ -14,15 +14,15 @@ use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::policy::key::ModelKey;
 use crate::policy::learned::Learned;
 use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, Unlabelled, VariantView,
 };
 use crate::policy::units::Gpus;
-use crate::settings::namespace::check_object_name;
-use crate::settings::yaml::{check_bounds, plain_words};
+use wva_base::moment::{Moment, WallTime};
+use wva_base::names::check_object_name;
+use wva_base::yaml::{check_bounds, plain_words};
 
 /// Uptime of a process whose document states none: longer than anything that is remembered matters.
 const DEFAULT_UPTIME: Duration = Duration::from_hours(24);

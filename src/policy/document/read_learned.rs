@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::read::Reader;
 use crate::policy::learned::{LEARNED_VERSION, Learned};
-use crate::policy::moment::Moment;
-use crate::settings::nearest::nearest;
+use wva_base::moment::Moment;
+use wva_base::nearest::nearest;
 
 const ROOT: &str = "learned";
 

@@ -10,14 +10,14 @@ use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocu
 use crate::policy::actuation::Scalers;
 use crate::policy::engine_args::ContainerCommand;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
-use crate::policy::moment::Since;
 use crate::policy::object::TargetReference;
 use crate::policy::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
     ResolvedTarget, TargetPast, TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Gpus, Replicas};
-use crate::settings::namespace::{check_namespace, check_object_name};
+use wva_base::moment::Since;
+use wva_base::names::{check_namespace, check_object_name};
 
 impl Reader {
     /// Reads every variant. One that is not sound is read as far as it goes; its faults are noted.

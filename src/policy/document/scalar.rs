@@ -9,7 +9,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::units::{Cost, InvalidCost};
-use crate::settings::duration::{format_duration, parse_duration};
+use wva_base::duration::{format_duration, parse_duration};
 
 /// A length of time with its unit, such as `30s`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -18,7 +18,6 @@ use super::{
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::learned::Learned;
 use crate::policy::limit::{GpuPod, PodPhase, Scheduling};
-use crate::policy::moment::{Moment, Since};
 use crate::policy::router_queue::DirectQueue;
 use crate::policy::samples::{PodSamples, RankSamples, RouterSamples, Sample};
 use crate::policy::snapshot::{
@@ -26,6 +25,7 @@ use crate::policy::snapshot::{
     TargetView, VariantView,
 };
 use crate::policy::units::Gpus;
+use wva_base::moment::{Moment, Since};
 
 impl SnapshotDocument {
     /// Writes down what a plan is made from. Reading it back gives the same plan.

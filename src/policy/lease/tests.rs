@@ -7,7 +7,7 @@ use super::{
     LeaseMove, LeaseProposal, LeaseRecord, LeaseRules, LeaseState, ProposalKind, claim_end,
     next_look,
 };
-use crate::policy::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 fn rules(identity: &str) -> LeaseRules {
     LeaseRules {

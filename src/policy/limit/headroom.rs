@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::units::Gpus;
+use wva_base::moment::Moment;
 
 /// Release times for which a transfer is not undone.
 const REVERSAL_HOLD: u32 = 2;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::policy::key::ModelKey;
-use crate::policy::moment::Moment;
 use crate::policy::reuse::Reuse;
 use crate::policy::router_queue::{DirectQueues, KnownQueue, QueueSource};
 use crate::policy::signal::{Failure, FreshnessBands, Signal, StaleBand};
@@ -14,6 +13,7 @@ use crate::policy::snapshot::{
     MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample, SignalName, VariantView,
 };
 use crate::policy::zero::LOOK;
+use wva_base::moment::Moment;
 
 /// Shares of the KV cache.
 const KV_RANGE: RangeInclusive<f64> = 0.0..=1.0;

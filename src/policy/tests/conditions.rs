@@ -10,10 +10,10 @@ use crate::policy::condition::{Condition, Conditions, Hints, conditions};
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::metrics_gap::metrics_gaps;
-use crate::policy::moment::WallTime;
 use crate::policy::ownership::Exposure;
 use crate::policy::snapshot::{SignalName, TargetPast, TargetView};
 use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
 
 fn target() -> TargetKey {
     TargetKey::new("ns", TargetKind::Deployment, "d")

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::properties::NOW;
 use super::world::{Variant, World, at};
 use crate::policy::key::{TargetKey, TargetKind};
-use crate::policy::moment::Since;
 use crate::policy::snapshot::{GenerationState, Readiness, SignalName, TargetPast, TargetView};
+use wva_base::moment::Since;
 
 /// What a pod reports: value and age.
 type Said = Option<(f64, u64)>;

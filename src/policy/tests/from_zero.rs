@@ -8,13 +8,13 @@ use super::multi_analyzer::planned;
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
-use crate::policy::moment::Moment;
 use crate::policy::plan::{Plan, Reason};
 use crate::policy::router_queue::QueueSource;
 use crate::policy::units::Replicas;
 use crate::policy::{learn, plan};
 use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
+use wva_base::moment::Moment;
 
 const PERCENTAGES: &str = "scaleToZero: {default: {enable_scale_to_zero: true}}";
 const TOKENS: &str = "

@@ -8,11 +8,11 @@ use super::fleet::{calm, fleet, world};
 use super::world::{START, Variant, World, at, settings, targets};
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::learned::{Learned, Reporting};
-use crate::policy::moment::{Since, WallTime};
 use crate::policy::plan::{Plan, Reason};
 use crate::policy::snapshot::{GenerationState, Readiness, SignalName, TargetView};
 use crate::policy::units::Replicas;
 use crate::policy::{check_plan, learn, plan};
+use wva_base::moment::{Since, WallTime};
 
 /// The moment of every plan, long enough after the start that limits can have expired.
 pub(super) const NOW: u64 = 2_000;

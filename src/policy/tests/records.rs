@@ -8,12 +8,12 @@ use crate::policy::actuation::{
 use crate::policy::condition::{ConditionReason, ConditionStatus, ConditionType, Hints};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::metrics_gap::MetricsGap;
-use crate::policy::moment::Moment;
 use crate::policy::plan::{Action, Plan};
 use crate::policy::record::{GaugeValues, PublishedRecord, Troubles};
 use crate::policy::snapshot::{Accelerator, CycleId, SignalName, TargetPast, TargetView};
 use crate::policy::tests::world::{Variant, World, at};
 use crate::policy::units::Replicas;
+use wva_base::moment::Moment;
 
 fn target_key() -> TargetKey {
     TargetKey::new("ns", TargetKind::Deployment, "a")

@@ -6,11 +6,11 @@ use super::variant_state::{deployment, object, objects};
 use super::world::at;
 use crate::policy::attribution::{Controlled, OwnerIdentity, pods_of};
 use crate::policy::key::TargetKind;
-use crate::policy::moment::WallTime;
 use crate::policy::object::{Lifecycle, PodObject, TargetReference};
 use crate::policy::snapshot::{Readiness, TargetView, VariantView};
 use crate::policy::units::Gpus;
 use crate::policy::variant::{TargetLookupRef, VariantState};
+use wva_base::moment::WallTime;
 
 #[test]
 fn every_kind_that_says_what_it_is_can_be_named() {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::world::{START, at};
 use crate::policy::actuation::Scalers;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::object::{
     Lifecycle, Placement, SpecReading, StoredAllocation, TargetObject, TargetReference,
     VariantObject, VariantSpec,
@@ -16,6 +15,7 @@ use crate::policy::snapshot::{
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::variant::{Pods, TargetLookupRef, VariantObjects, VariantState};
+use wva_base::moment::{Moment, WallTime};
 
 /// `ns/va`, which names Deployment `d`.
 pub(super) fn object() -> VariantObject {

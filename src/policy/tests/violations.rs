@@ -3,9 +3,9 @@
 use super::world::{START, Variant, World, at, settings};
 use crate::policy::invariant::{PlanViolation, check_plan};
 use crate::policy::key::VariantKey;
-use crate::policy::moment::WallTime;
 use crate::policy::plan::{Decision, Plan, PlanStage, Reason, Step};
 use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
 
 fn key(name: &str) -> VariantKey {
     VariantKey::new("ns", name)

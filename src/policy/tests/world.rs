@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
-use crate::policy::moment::{Moment, Since, WallTime};
 use crate::policy::plan::Plan;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
@@ -18,6 +17,7 @@ use crate::policy::snapshot::{
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::{learn, plan};
 use crate::settings::{DynamicSettings, TransitionLimits};
+use wva_base::moment::{Moment, Since, WallTime};
 
 /// Wall-clock time of the start of every test world.
 pub(in crate::policy) const START: i64 = 1_800_000_000_000;

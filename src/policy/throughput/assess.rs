@@ -16,9 +16,9 @@ use crate::policy::capacity::{
     AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity,
 };
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelActivity;
+use wva_base::moment::Moment;
 
 /// Figures of one model. What is absent is not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

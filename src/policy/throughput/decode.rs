@@ -11,7 +11,7 @@ use super::model::{LatencyModel, LatencyModelSource, SATURATED_USAGE};
 use super::shape::RequestShape;
 use super::supply::{full_sequences, rate_at};
 use super::window::{Domain, LatencyObservation, ObservationWindow, Proof};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Deviation of the modelled from the observed decode rate that counts as a mismatch.
 const MISMATCH: f64 = 0.15;

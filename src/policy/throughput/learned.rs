@@ -11,7 +11,7 @@ use super::tracker::Tracker;
 use crate::policy::capacity::ServingRole;
 use crate::policy::coupling::Coupling;
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Most variants that are remembered: as many as are ever scaled.
 pub const MAX_VARIANTS: usize = 50_000;

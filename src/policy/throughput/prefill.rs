@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::input::PrefillReading;
 use super::line::Fit;
 use super::window::{Domain, LatencyObservation, ObservationWindow, Proof};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// What is learned of a prefill engine. Tokens have no shape, so the line outlives every change of
 /// the requests.

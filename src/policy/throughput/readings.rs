@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::average::median;
 use super::shape::OutputClass;
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Readings that a statistic needs before it may order replicas.
 pub const MIN_READINGS: usize = 2;

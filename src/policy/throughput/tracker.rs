@@ -12,7 +12,7 @@ use super::prefill::PrefillEngine;
 use super::readings::{Measured, RATE_WINDOW, Rates};
 use super::shape::RequestShape;
 use crate::policy::capacity::ServingRole;
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Time without an observation after which a variant is forgotten.
 const RETENTION: Duration = Duration::from_hours(1);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line::Fit;
 use super::readings::RATE_WINDOW;
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Observations that a window holds at most.
 pub const WINDOW_SIZE: usize = 20;

@@ -12,7 +12,7 @@ use super::workload::MeanWorkload;
 use crate::policy::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use crate::policy::combine::Band;
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Assesses one model. `learned` has taken this collection in.
 ///

@@ -10,9 +10,9 @@ use super::input::TokenVariantInput;
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::{EngineArgs, EngineFingerprint, KvTokens};
 use crate::policy::key::ModelKey;
-use crate::policy::moment::Moment;
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Gpus;
+use wva_base::moment::Moment;
 
 /// Readings that a mean is made of.
 pub const HISTORY_WINDOW: usize = 10;

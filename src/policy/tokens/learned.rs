@@ -15,7 +15,7 @@ use crate::policy::capacity::ServingRole;
 use crate::policy::coupling::Coupling;
 use crate::policy::engine_args::KvTokens;
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// A record that nothing was added to for so long no longer bounds what is measured.
 pub const STALE_AGE: Duration = Duration::from_mins(30);

@@ -15,8 +15,8 @@ use super::workload::MeanWorkload;
 use crate::policy::capacity::{ServingRole, VariantCapacity};
 use crate::policy::engine_args::{EngineArgs, KvTokens, StepTokens};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
+use wva_base::moment::Moment;
 
 /// Figures of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! Since when a variant has been pending, and since when its published count waits to be applied.
 
-use crate::policy::moment::{Moment, Since};
 use crate::policy::snapshot::{PodView, Readiness, ResolvedTarget, VariantView};
 use crate::policy::units::Replicas;
+use wva_base::moment::{Moment, Since};
 
 /// Both clocks of one variant. They stand still while the target is out of sight, so that a short
 /// gap does not begin a limit anew.

@@ -7,7 +7,6 @@ use super::clock::Clocks;
 use crate::policy::accelerator;
 use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, VariantKey};
-use crate::policy::moment::Moment;
 use crate::policy::object::{
     Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec,
 };
@@ -16,6 +15,7 @@ use crate::policy::snapshot::{
     TargetPast, TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
+use wva_base::moment::Moment;
 
 /// How long a target that is not there is looked for again before that is said. Object and target
 /// are seen through two watches, and either may be a moment ahead.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{ModelActivity, ModelLoad};
 use crate::policy::key::ModelKey;
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// How far back one look tells: peaks and rates are those of the last minute.
 pub const LOOK: Duration = Duration::from_mins(1);

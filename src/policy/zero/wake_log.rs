@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
+use wva_base::moment::Moment;
 
 /// A recent start from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

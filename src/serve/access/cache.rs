@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::policy::moment::Moment;
+use wva_base::moment::Moment;
 
 /// Most entries of one cache. Whoever sends tokens of their own invention fills it with refusals,
 /// and then costs the others a question more.
@@ -53,7 +53,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{CAPACITY, Cache};
-    use crate::policy::moment::{Moment, WallTime};
+    use wva_base::moment::{Moment, WallTime};
 
     fn at(milliseconds: u64) -> Moment {
         Moment {

@@ -13,8 +13,8 @@ use crate::cluster::event::EventReason;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::review::Access;
 use crate::env::Clock;
-use crate::policy::moment::WallTime;
 use crate::policy::readiness::ReadinessState;
+use wva_base::moment::WallTime;
 
 const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);

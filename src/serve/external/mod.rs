@@ -18,9 +18,9 @@ use super::connection::Routes;
 use crate::actors::shared_state::SharedState;
 use crate::cluster::mirror::Mirror;
 use crate::cluster::review::Access;
-use crate::policy::moment::Moment;
 use crate::policy::snapshot::Accelerator;
 use crate::settings::selector::LabelSelector;
+use wva_base::moment::Moment;
 
 const GROUP: &str = "external.metrics.k8s.io";
 const VERSION: &str = "v1beta1";

@@ -10,7 +10,7 @@ pub(super) use read::{mention_unknown, read_scoped, refuse};
 pub(super) use set::{EntrySet, ScopeChange, ScopedEntries, Unserved};
 
 use super::config_maps::Purpose;
-use super::yaml::DocumentField;
+use wva_base::yaml::DocumentField;
 
 /// Key of the entry for every model that has none of its own.
 pub(super) const DEFAULT_KEY: &str = "default";

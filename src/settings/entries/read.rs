@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::set::{EntrySet, Identity, ScopedEntries};
 use super::{DEFAULT_KEY, DocumentVerdict, Entry, EntryKind};
-use crate::settings::namespace::bounded;
 use crate::settings::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Warning};
 use crate::settings::sources::{Data, PolicySources};
-use crate::settings::yaml::parse_yaml;
+use wva_base::text::bounded;
+use wva_base::yaml::parse_yaml;
 
 /// Longest list of faults in a message.
 const MAX_FAULTS: usize = 8;

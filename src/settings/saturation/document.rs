@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_yaml::Value;
 
-use crate::settings::yaml::DocumentField;
+use wva_base::yaml::DocumentField;
 
 /// Fields of an entry.
 pub(super) const FIELDS: &[DocumentField] = &[

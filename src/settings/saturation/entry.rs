@@ -7,8 +7,8 @@ use crate::policy::capacity::AnalyzerName;
 use crate::policy::combine::lacks_saturation_vote;
 use crate::settings::config_maps::Purpose;
 use crate::settings::entries::{DocumentVerdict, Entry, EntryKind};
-use crate::settings::nearest::with_suggestion;
-use crate::settings::yaml::DocumentField;
+use wva_base::nearest::with_suggestion;
+use wva_base::yaml::DocumentField;
 
 /// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
 const MAX_WEIGHT: f64 = 1e6;

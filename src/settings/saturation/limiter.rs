@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_yaml::Value;
 
 use super::document::LimiterDocument;
-use crate::settings::namespace::shortened;
+use wva_base::text::shortened;
 
 /// Largest quota of one accelerator type.
 const MAX_QUOTA: i64 = 1_048_576;

@@ -23,7 +23,7 @@ use crate::policy::capacity::AnalyzerName;
 use crate::policy::key::ModelKey;
 
 /// Fields of an entry, for the documentation.
-pub const FIELDS: &[super::yaml::DocumentField] = document::FIELDS;
+pub const FIELDS: &[wva_base::yaml::DocumentField] = document::FIELDS;
 
 /// Thresholds of the V1 analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -13,10 +13,10 @@ pub use process::*;
 pub use prometheus::*;
 pub use scaling::*;
 
-use super::namespace::shortened;
 use super::secret::MASK;
 use super::url::mask_url;
 use super::value::{InvalidValue, Value, ValueKind};
+use wva_base::text::shortened;
 
 /// The table, in the order in which people read it.
 pub const SCHEMA: &[&[Spec]] = &[PROMETHEUS_ROWS, SCALING_ROWS, CLUSTER_ROWS, PROCESS_ROWS];

@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use super::config_maps::Purpose;
 use super::entries::{ScopeChange, mention_unknown, refuse};
-use super::namespace::shortened;
 use super::problem::{Diagnostics, EntryPlace, FallbackApplied, Warning};
 use super::queueing_model::{LatencyTargets, targets};
 use super::sources::Data;
-use super::yaml::{Document, DocumentField, YamlError, parse_yaml};
+use wva_base::text::shortened;
+use wva_base::yaml::{Document, DocumentField, YamlError, parse_yaml};
 
 /// Label of a VariantAutoscaling that names the class of its model.
 pub const CLASS_LABEL: &str = "wva.llmd.ai/service-class";

@@ -8,11 +8,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::config_maps::{ConfigMapNames, ConfigMapView, gather};
-use super::duration::format_duration;
-use super::namespace::NamespaceFacts;
 use super::sources::Data;
 use super::*;
+use crate::policy::filter::{
+    ConfigReach, Management, NamespaceObject, OptIn, Tracking, WatchScope,
+};
 use crate::policy::key::ModelKey;
+use wva_base::duration::format_duration;
 
 const CONFIG: &str = include_str!("../../../tests/vectors/config.yaml");
 const IMMUTABLE: &str = include_str!("../../../tests/vectors/immutable.yaml");
@@ -174,13 +176,27 @@ impl NamespaceCase {
         };
         let may_override = |namespace: &str| {
             let facts = self.namespaces.get(namespace).copied().unwrap_or_default();
-            NamespaceFacts {
-                watched_alone: facts.watched_alone,
-                excluded: facts.excluded,
-                opted_in: facts.opted_in,
-                has_variants: facts.has_variants,
-            }
-            .may_override()
+            let scope = WatchScope {
+                system_namespace: "sys".into(),
+                watch_namespace: facts.watched_alone.then(|| namespace.into()),
+                instance: None,
+            };
+            let object = NamespaceObject {
+                name: namespace.into(),
+                management: match facts.excluded {
+                    true => Management::Excluded,
+                    false => Management::Managed,
+                },
+                opt_in: match facts.opted_in {
+                    true => OptIn::Given,
+                    false => OptIn::Absent,
+                },
+            };
+            let tracking = match facts.has_variants {
+                true => Tracking::Tracked,
+                false => Tracking::Untracked,
+            };
+            scope.reach(namespace, Some(&object), tracking) == ConfigReach::Local
         };
         let views = config_maps.iter().map(|(path, data)| {
             let (namespace, name) = path.split_once('/').unwrap();

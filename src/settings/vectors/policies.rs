@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use super::{QUEUEING, RESOLUTION, VALIDATION, ZERO, cases, data, same};
 use crate::policy::key::ModelKey;
-use crate::settings::duration::format_duration;
 use crate::settings::queueing_model::{ANALYZER_NAME, QueueingModelLayers};
 use crate::settings::saturation::{BandUse, SaturationLayers, SaturationMethod, SaturationPolicy};
 use crate::settings::scale_to_zero::ScaleToZeroLayers;
 use crate::settings::sources::{Data, PolicySources};
 use crate::settings::{Diagnostics, Problem, Warning};
+use wva_base::duration::format_duration;
 
 fn refused(diagnostics: &Diagnostics) -> Vec<&str> {
     diagnostics

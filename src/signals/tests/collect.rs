@@ -9,13 +9,13 @@ use serde::Deserialize;
 use super::stub::Stub;
 use super::vectors::load;
 use crate::policy::key::ModelKey;
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{PodSamples, Sample, SignalName};
 use crate::settings::RequiredSignals;
 use crate::signals::promql::Namespace;
 use crate::signals::query::{QueryName, QueryScope};
 use crate::signals::{Collection, CollectionSettings, Evaluated, Ignored, QueryError, collect};
+use wva_base::moment::{Moment, WallTime};
 
 /// When every query of these tests is evaluated.
 pub(super) const NOW: f64 = 1_760_000_000.5;

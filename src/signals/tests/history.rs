@@ -6,12 +6,12 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::policy::key::ModelKey;
-use crate::policy::moment::WallTime;
 use crate::policy::signal::FreshnessBands;
 use crate::settings::RequiredSignals;
 use crate::signals::decode::Decoder;
 use crate::signals::query::HISTORY_QUERIES;
 use crate::signals::{CollectionSettings, PromApi, QueryError, QueryResult, history};
+use wva_base::moment::WallTime;
 
 /// Answers a history with what it holds.
 #[derive(Debug, Default)]

@@ -30,7 +30,7 @@ use super::versions::Versions;
 use super::watch::WatchStream;
 use super::write::Written;
 use crate::env::{Clock, SeedTree};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// Largest body of a request, as of the real server.
 const BODY_BYTES: usize = 3 * 1024 * 1024;

@@ -275,8 +275,8 @@ mod tests {
 
     use super::*;
     use crate::env::Clock;
-    use crate::policy::moment::WallTime;
     use crate::sim::chaos::trace::Keep;
+    use wva_base::moment::WallTime;
 
     /// What is kept, without times.
     fn texts(trace: &Trace) -> Vec<String> {

@@ -141,11 +141,11 @@ mod tests {
 
     use super::*;
     use crate::policy::condition::Condition;
-    use crate::policy::moment::WallTime;
     use crate::policy::ownership::Ownership;
     use crate::policy::record::{Decided, GaugeValues};
     use crate::policy::snapshot::Accelerator;
     use crate::policy::units::Replicas;
+    use wva_base::moment::WallTime;
 
     const AT_REST: [(&str, &str, &str); 5] = [
         ("TargetResolved", "True", "TargetFound"),

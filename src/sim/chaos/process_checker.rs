@@ -29,12 +29,12 @@ use super::watches::Watches;
 use crate::cluster::mirror::ObjectKey;
 use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::snapshot::CycleId;
 use crate::policy::units::Replicas;
 use crate::settings::Sources;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::ControllerView;
+use wva_base::moment::Moment;
 
 mod knows;
 mod shows;

@@ -14,9 +14,9 @@ use super::chronicle::Misses;
 use super::fault::Prom;
 use super::process_state::ProcessState;
 use crate::env::Clock;
-use crate::policy::moment::{Moment, WallTime};
 use crate::signals::{PromApi, QueryError, QueryResult, SampleRef};
 use crate::sim::prometheus::InProcess;
+use wva_base::moment::{Moment, WallTime};
 
 /// Answers that are remembered, by question.
 type Known = BTreeMap<String, QueryResult>;

@@ -23,9 +23,9 @@ use super::trace::{Keep, Trace};
 use super::workload::ChaosWorkload;
 use crate::env::SeedTree;
 use crate::policy::key::VariantKey;
-use crate::policy::moment::WallTime;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::{PodListeners, Scenario, World, WorldError};
+use wva_base::moment::WallTime;
 
 mod strikes;
 

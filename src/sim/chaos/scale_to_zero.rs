@@ -9,13 +9,13 @@ use super::fleet::Fleet;
 use super::process_checker::ProcessChecker;
 use crate::actors::shared_state::SharedState;
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::Moment;
 use crate::policy::plan::{Decision, Plan, PlanStage};
 use crate::policy::units::Replicas;
 use crate::policy::zero::LOOK;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::{LoadSource, Replica, Scenario, World};
+use wva_base::moment::Moment;
 
 /// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
 const HEARD: Duration = Duration::from_secs(90);
@@ -259,9 +259,9 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::policy::moment::WallTime;
     use crate::policy::plan::VariantFigures;
     use crate::policy::snapshot::CycleId;
+    use wva_base::moment::WallTime;
 
     const RETENTION: Duration = Duration::from_mins(3);
     const IN_FORCE: (Duration, Span) = (

@@ -8,9 +8,9 @@ use tokio::time::sleep;
 
 use super::{Autoscalers, ExternalMetricSpec, ExternalMetricsSource, Milli};
 use crate::env::{Clock, SeedTree};
-use crate::policy::moment::WallTime;
 use crate::sim::apiserver::{ApiServer, Insider};
 use crate::sim::world::objects::group_definition;
+use wva_base::moment::WallTime;
 
 /// A metric of this value.
 #[derive(Debug, Clone)]

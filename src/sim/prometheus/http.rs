@@ -14,7 +14,7 @@ use super::labels::LabelSet;
 use super::number::{milliseconds, text, time};
 use super::refusal::{FaultKind, QueryRefusal};
 use super::server::{Outage, Prometheus, QueryAnswer};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// The version that the answers follow.
 const VERSION: &str = "3.15.0";

@@ -10,8 +10,8 @@ use hyper::body::{Bytes, Incoming};
 use tokio::net::TcpListener;
 
 use super::server::Prometheus;
-use crate::policy::moment::WallTime;
 use crate::sim::socket;
+use wva_base::moment::WallTime;
 
 /// Largest form of a request.
 const BODY_BYTES: usize = 256 * 1024;

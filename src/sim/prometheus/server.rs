@@ -15,7 +15,7 @@ use super::refusal::QueryRefusal;
 use super::scrape::{self, Scraped, Scraping};
 use super::store::{Point, SeriesId, SeriesStore};
 use super::target::{ScrapeTarget, TargetId};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// Most expressions that are kept parsed.
 const PARSED: usize = 64;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::event::{Volume, event};
 use super::object::{Object, Write, count, path, stamp};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "deployment-controller";
 const HASH: &str = "pod-template-hash";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::object::{Object, Write, path, stamp};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// How loud an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

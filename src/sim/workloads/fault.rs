@@ -4,7 +4,7 @@ use super::Outages;
 use super::kubelet::{self, Death};
 use super::nodes;
 use super::object::{Object, Write};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// Something that goes wrong at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]

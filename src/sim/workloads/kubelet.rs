@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::event::{Volume, event};
 use super::object::{Object, Write, pod_path, stamp, wall_time};
 use crate::env::SeedTree;
-use crate::policy::moment::WallTime;
 use crate::sim::engine::StartUp;
+use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "kubelet";
 /// Seconds to get the image.

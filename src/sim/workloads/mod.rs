@@ -41,8 +41,8 @@ pub use nodes::NodeGroup;
 
 use self::object::{Object, Write, path};
 use crate::env::{Clock, SeedTree};
-use crate::policy::moment::WallTime;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
+use wva_base::moment::WallTime;
 
 /// The name as an owner of fields.
 const MANAGER: &str = "simulated-cluster";

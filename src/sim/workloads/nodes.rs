@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::event::{Volume, event};
 use super::kubelet;
 use super::object::{Object, Write, pod_path, stamp, wall_time};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "node-controller";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";

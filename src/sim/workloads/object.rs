@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// A stored object. What is absent reads as empty or zero.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::deployments::status_write;
 use super::event::{Volume, event};
 use super::object::{Object, Write, count, pod_path, wall_time};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "replicaset-controller";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

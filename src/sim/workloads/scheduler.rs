@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::event::{Volume, event};
 use super::object::{Object, Write, count, pod_path};
 use super::replica_sets::is_active;
-use crate::policy::moment::WallTime;
 use crate::sim::hpa::Milli;
+use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "default-scheduler";
 

@@ -8,7 +8,7 @@ use super::deployments::{hash, status_write};
 use super::event::{Volume, event};
 use super::leader_worker_sets;
 use super::object::{Object, Write, count, path, pod_path};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "statefulset-controller";
 const REVISION: &str = "controller-revision-hash";

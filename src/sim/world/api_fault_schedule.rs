@@ -65,8 +65,8 @@ impl Faults for ApiFaultSchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::moment::WallTime;
     use crate::sim::world::scenario;
+    use wva_base::moment::WallTime;
 
     #[tokio::test(start_paused = true)]
     async fn every_failure_has_its_time() {

@@ -23,7 +23,6 @@ use crate::actors::optimizer::PlanProposal;
 use crate::env::Clock;
 use crate::kit::CellFollower;
 use crate::policy::key::VariantKey;
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::plan::{Action, Plan};
 use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
@@ -32,6 +31,7 @@ use crate::sim::number;
 use crate::sim::prometheus::{Conflicts, Outage, Prometheus, ScrapeTarget, Scraped};
 use crate::sim::workloads::object::{Object, stamp};
 use crate::sim::workloads::{Outages, Workloads, leader_worker_sets};
+use wva_base::moment::{Moment, WallTime};
 
 /// How often requests are played and a frame is shown.
 const TICK: Duration = Duration::from_secs(1);

@@ -50,12 +50,12 @@ use crate::actors::optimizer::PlanProposal;
 use crate::app::Controller;
 use crate::env::{Clock, SeedTree};
 use crate::kit::Cell;
-use crate::policy::moment::WallTime;
 use crate::policy::plan::Plan;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
 use crate::sim::hpa::Autoscalers;
 use crate::sim::prometheus::{InProcess, Prometheus, Settings};
 use crate::sim::workloads::Workloads;
+use wva_base::moment::WallTime;
 
 /// How long the controller is given to end.
 const FAREWELL: Duration = Duration::from_secs(10);

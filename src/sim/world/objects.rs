@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::routers::{LABEL, PORT};
 use super::scenario::{Replica, Scenario, ScenarioModel, ScenarioVariant};
-use crate::policy::moment::WallTime;
 use crate::policy::pod_template::ROLE_LABEL;
 use crate::sim::apiserver::{Denied, Insider};
 use crate::sim::engine::Dialect;
 use crate::sim::workloads::object::path;
 use crate::sim::workloads::{IMAGE_PULL, START_UP, START_UP_P95, leader_worker_sets};
+use wva_base::moment::WallTime;
 
 /// The label of a pod that names the variant it serves.
 pub(super) const VARIANT: &str = "llm-d.ai/variant";

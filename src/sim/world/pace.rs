@@ -25,9 +25,9 @@ use tower::ServiceExt;
 
 use super::{Frame, Recording, Scenario, World, WorldError};
 use crate::env::Clock;
-use crate::policy::moment::WallTime;
 use crate::sim::apiserver::ApiServer;
 use crate::sim::prometheus::Prometheus;
+use wva_base::moment::WallTime;
 
 /// Virtual time that passes between two looks at the real clock, at most.
 const STRIDE: Duration = Duration::from_millis(250);

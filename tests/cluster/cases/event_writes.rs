@@ -13,7 +13,7 @@ use wva::cluster::event::{
     EventApi, EventNotice, EventReason, EventType, Occurrence, Regarding, publish,
 };
 use wva::cluster::permit::WritePermit;
-use wva::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 use crate::harness::fault::Result;
 use crate::harness::suite::{Case, Cx};

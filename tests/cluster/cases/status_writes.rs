@@ -18,7 +18,7 @@ use wva::cluster::status::{
 };
 use wva::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use wva::policy::key::VariantKey;
-use wva::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 use crate::harness::fault::Result;
 use crate::harness::suite::{Case, Cx};

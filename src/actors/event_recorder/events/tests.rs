@@ -6,7 +6,7 @@ use prometheus::{IntCounterVec, Opts};
 
 use super::{Events, NOTES, RING};
 use crate::cluster::event::{EventNotice, EventReason, EventType, NOTE_LIMIT, Regarding};
-use crate::policy::moment::{Moment, WallTime};
+use wva_base::moment::{Moment, WallTime};
 
 fn at(seconds: u64) -> Moment {
     Moment {

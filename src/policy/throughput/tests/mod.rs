@@ -19,8 +19,8 @@ use super::{
 };
 use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::units::Replicas;
+use wva_base::moment::{Moment, WallTime};
 
 const ENGINE: LatencyLine = LatencyLine {
     slope: 0.073,

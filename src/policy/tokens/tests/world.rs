@@ -10,7 +10,6 @@ use serde_json::Value;
 use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::engine_args::{ContainerCommand, EngineArgs, KvTokens, parse};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::moment::{Moment, WallTime};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::tokens::{
     InstanceInput, LearnedTokens, RouterQueue, TokenModelInput, TokenVariantInput, TokensReport,
@@ -18,6 +17,7 @@ use crate::policy::tokens::{
 };
 use crate::policy::units::{Gpus, Replicas};
 use crate::settings::saturation::{SaturationThresholds, UtilizationBand};
+use wva_base::moment::{Moment, WallTime};
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -14,9 +14,9 @@ use super::{ask, server};
 use crate::app::{self, Env, Startup};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{ActorRegistry, Kit};
-use crate::policy::moment::WallTime;
 use crate::settings::{Diagnostics, Sources, start};
 use crate::signals::{HeldRequests, PromApi, QueryError, QueryResult, RouterApi, RouterError};
+use wva_base::moment::WallTime;
 
 /// Cannot be reached.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ApiServer;
 use crate::env::{Clock, SeedTree};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 mod contract;
 mod controller;

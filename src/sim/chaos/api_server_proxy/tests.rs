@@ -9,8 +9,8 @@ use tokio::time::advance;
 
 use super::*;
 use crate::env::{Clock, SeedTree};
-use crate::policy::moment::WallTime;
 use crate::sim::chaos::trace::{Keep, Trace};
+use wva_base::moment::WallTime;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 

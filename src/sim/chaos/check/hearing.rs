@@ -112,13 +112,13 @@ mod tests {
     use crate::policy::actuation::Scalers;
     use crate::policy::capacity::CapacityUnit;
     use crate::policy::key::{ModelKey, TargetKey, TargetKind};
-    use crate::policy::moment::WallTime;
     use crate::policy::snapshot::{
         Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, TargetView,
     };
     use crate::policy::throughput::ThroughputReport;
     use crate::policy::units::Cost;
     use crate::sim::chaos::scale_to_zero::tests::plan;
+    use wva_base::moment::WallTime;
 
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)

@@ -114,10 +114,10 @@ mod tests {
 
     use super::*;
     use crate::env::{Clock, SeedTree};
-    use crate::policy::moment::WallTime;
     use crate::settings::start;
     use crate::sim::apiserver::ApiServer;
     use crate::sim::workloads::object::path;
+    use wva_base::moment::WallTime;
 
     const MAP: &str = "wva-model-scale-to-zero-config";
 

@@ -8,11 +8,11 @@ use super::super::surroundings::Surroundings;
 use super::{Cluster, FOLLOWED, KNOWN, ProcessChecker, RELISTED, WATCHED_AGAIN};
 use crate::cluster::scale::{ScaleReading, Scales};
 use crate::policy::key::TargetKey;
-use crate::policy::moment::Moment;
 use crate::policy::units::Replicas;
 use crate::sim::apiserver::Insider;
 use crate::sim::chaos::check::InvariantViolation;
 use crate::sim::workloads::object::Object;
+use wva_base::moment::Moment;
 
 /// How much longer a round of the reader of scales takes for each target: with some in reserve, twenty are read in
 /// a second.

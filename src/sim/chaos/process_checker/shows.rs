@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::{DECIDED, KNOWN, ProcessChecker, SHOWN, STORED};
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::ownership::Ownership;
 use crate::policy::units::Replicas;
 use crate::sim::chaos::check::InvariantViolation;
 use crate::sim::chaos::check::series::Shown;
 use crate::sim::chaos::surroundings::Surroundings;
+use wva_base::moment::Moment;
 
 impl ProcessChecker {
     pub(super) fn page(

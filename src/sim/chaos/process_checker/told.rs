@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{ProcessChecker, STORED};
 use crate::policy::key::VariantKey;
-use crate::policy::moment::Moment;
 use crate::policy::ownership::Ownership;
 use crate::policy::record::PublishedRecord;
 use crate::sim::chaos::check::InvariantViolation;
 use crate::sim::chaos::conditions::unlike_the_record;
 use crate::sim::chaos::surroundings::Surroundings;
+use wva_base::moment::Moment;
 
 impl ProcessChecker {
     /// E6: the conditions and the accelerator that are stored are those that are recorded.

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::{DATE, Run};
 use crate::kit::{ActorRegistry, KillAt, Mishap, Role, RoleReport, RoleState};
-use crate::policy::moment::WallTime;
 use crate::sim::chaos::active_faults::{ActiveFaults, is_younger};
 use crate::sim::chaos::fault::{
     Api, ChaosFault, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
 };
 use crate::sim::chaos::schedule::Strike;
 use crate::sim::prometheus::{Outage, Prometheus};
+use wva_base::moment::WallTime;
 
 impl Run<'_> {
     pub(super) async fn clear(&mut self, strike: &Strike) {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Conflicts, Prometheus, QueryValue, ScrapeTarget, Scraped, Settings, TargetId};
-use crate::policy::moment::WallTime;
+use wva_base::moment::WallTime;
 
 /// The beginning of every test, in milliseconds; a multiple of all intervals.
 const START: i64 = 1_700_000_040_000;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wva::policy::moment::WallTime;
 use wva::sim::prometheus::{Prometheus, ScrapeTarget, Scraped, Settings, TargetId};
+use wva_base::moment::WallTime;
 
 use super::history::{self, Course};
 use super::{Real, compare, now};

@@ -12,8 +12,8 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use wva::env::SeedTree;
-use wva::policy::moment::WallTime;
 use wva::sim::prometheus::{Prometheus, Scraped, Settings};
+use wva_base::moment::WallTime;
 
 use self::history::{Course, Luck};
 use crate::harness::fault::{Fault, Result};

@@ -5,12 +5,13 @@ mod meter;
 mod outline;
 mod words;
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 
 use self::outline::{Comparison, Outline, outline_of};
 pub use self::words::plain_words;
-use super::namespace::shortened;
-use super::sources::Data;
+use super::text::shortened;
 
 /// Largest text of one entry, in bytes.
 pub const MAX_TEXT: usize = 256 * 1024;
@@ -77,7 +78,7 @@ pub struct DocumentField {
 
 impl DocumentField {
     /// A field without further spellings or fields of its own.
-    pub(super) const fn named(name: &'static str) -> Self {
+    pub const fn named(name: &'static str) -> Self {
         Self {
             name,
             also: &[],
@@ -85,12 +86,16 @@ impl DocumentField {
         }
     }
 
-    pub(super) const fn also(mut self, also: &'static [&'static str]) -> Self {
+    /// The field with further spellings.
+    #[must_use]
+    pub const fn also(mut self, also: &'static [&'static str]) -> Self {
         self.also = also;
         self
     }
 
-    pub(super) const fn holds(mut self, fields: &'static [Self]) -> Self {
+    /// The field with fields of its own.
+    #[must_use]
+    pub const fn holds(mut self, fields: &'static [Self]) -> Self {
         self.fields = fields;
         self
     }
@@ -130,9 +135,9 @@ pub fn parse_yaml<T: DeserializeOwned + Default>(
 ///
 /// # Errors
 /// What is wrong, with key and position.
-pub fn flat_yaml(text: &str) -> Result<Data, YamlError> {
+pub fn flat_yaml(text: &str) -> Result<BTreeMap<String, String>, YamlError> {
     let entries = match outline(text)? {
-        Outline::Blank => return Ok(Data::new()),
+        Outline::Blank => return Ok(BTreeMap::new()),
         Outline::Map(entries) => entries,
         Outline::Scalar(_) | Outline::List(_) => {
             return Err(YamlError::Invalid(

@@ -8,8 +8,8 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_yaml::Deserializer;
 
 use super::DocumentField;
-use crate::settings::namespace::shortened;
-use crate::settings::nearest::instead;
+use crate::nearest::instead;
+use crate::text::shortened;
 
 /// Most unknown fields that are named; a text full of them is wrong as a whole.
 const MAX_UNKNOWN: usize = 32;

@@ -2,8 +2,10 @@
 
 use strsim::osa_distance;
 
-use super::namespace::bounded;
-use super::problem::LONGEST_KEY;
+use super::text::bounded;
+
+/// The longest key that a ConfigMap may have; a settings file may have longer ones.
+pub const LONGEST_KEY: usize = 253;
 
 /// Words longer than this are not compared; no name of ours comes near.
 const MAX_WORD: usize = 80;
@@ -11,10 +13,7 @@ const MAX_WORD: usize = 80;
 /// The candidate closest to `word`, letter case ignored, if at most a third of it differs: the fewest
 /// insertions, deletions, replacements and swaps of neighbours (optimal string alignment). The first of
 /// several equally close ones wins.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_WORD {
         return None;
     }
@@ -35,10 +34,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// `"x"; did you mean "y"?` or `"x"`, for messages; of a long word its beginning.
-pub(super) fn with_suggestion<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> String {
+pub fn with_suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(word, candidates) {
         Some(candidate) => format!("{word:?}; did you mean {candidate:?}?"),
         None => format!("{:?}", bounded(word, LONGEST_KEY)),
@@ -46,7 +42,7 @@ pub(super) fn with_suggestion<'a>(
 }
 
 /// What to write instead of an unknown word: the one it was probably meant to be, else all there are.
-pub(super) fn instead<'a>(word: &str, candidates: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn instead<'a>(word: &str, candidates: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(word, candidates.clone()) {
         Some(candidate) => format!("did you mean {candidate:?}?"),
         None => format!("write one of {}", candidates.collect::<Vec<_>>().join(", ")),

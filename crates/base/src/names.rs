@@ -1,5 +1,7 @@
 //! Names as Kubernetes accepts them. A namespace is checked here before it enters a query or a path.
 
+use super::text::shortened;
+
 /// Longest label, and so longest namespace (RFC 1123).
 const MAX_LABEL: usize = 63;
 /// Longest object name.
@@ -79,47 +81,6 @@ fn has_ends(text: &str, accept: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(|byte| accept(*byte))
         && bytes.last().is_some_and(|byte| accept(*byte))
-}
-
-/// A text from outside, bounded for a message.
-pub(crate) fn shortened(text: &str) -> String {
-    bounded(text, 120)
-}
-
-/// At most so many letters of a text.
-pub(crate) fn bounded(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((end, _)) => {
-            let start = text.get(..end).unwrap_or_default();
-            format!("{start}…")
-        }
-    }
-}
-
-/// What decides whether a namespace may override the global ConfigMaps with its own.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four independent facts, not the states of one thing"
-)]
-pub struct NamespaceFacts {
-    /// It is the one namespace that is watched.
-    pub watched_alone: bool,
-    /// Annotation `wva.llmd.ai/exclude: "true"`.
-    pub excluded: bool,
-    /// Label `wva.llmd.ai/config-enabled: "true"`.
-    pub opted_in: bool,
-    /// A variant of ours lives there.
-    pub has_variants: bool,
-}
-
-impl NamespaceFacts {
-    /// Whether its own ConfigMaps count. Exclusion beats everything except being the one namespace
-    /// that is watched.
-    pub fn may_override(self) -> bool {
-        self.watched_alone || (!self.excluded && (self.opted_in || self.has_variants))
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,9 @@
+//! What the crates of this project share and what knows none of them: time, text, documents.
+
+pub mod backoff;
+pub mod duration;
+pub mod moment;
+pub mod names;
+pub mod nearest;
+pub mod text;
+pub mod yaml;
