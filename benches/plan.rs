@@ -16,6 +16,7 @@ use wva::policy::actuation::Scalers;
 use wva::policy::engine_args::ContainerCommand;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::learned::Learned;
+use wva::policy::params::{DynamicSettings, TransitionLimits};
 use wva::policy::plan::Action;
 use wva::policy::queueing::performance::ReplicaModel;
 use wva::policy::queueing::quantity::RequestRate;
@@ -29,7 +30,6 @@ use wva::policy::snapshot::{
 use wva::policy::units::{Cost, Gpus, Replicas};
 use wva::policy::{check_plan, learn, plan};
 use wva::settings::bundle::read_bundle;
-use wva::settings::{DynamicSettings, TransitionLimits};
 use wva_base::moment::{Moment, WallTime};
 
 /// Ways to decide, by the settings that choose them. `GPUS` is a twentieth more than are held, of which

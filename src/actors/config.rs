@@ -225,7 +225,7 @@ impl Config {
             return;
         }
         if let Some(levels) = &self.connections.levels {
-            levels.set(in_force.generation.dynamic.log_level.as_str());
+            levels.set(in_force.generation.log_level().as_str());
         }
         self.shared.series.show_settings(&in_force.generation);
         for change in changes {

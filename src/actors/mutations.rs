@@ -15,12 +15,12 @@ use crate::env::{Mutation, Mutations};
 use crate::policy::condition::ConditionStatus;
 use crate::policy::learned::Learned;
 use crate::policy::lease::LeaseRecord;
+use crate::policy::params::{DynamicSettings, TransitionLimits};
 use crate::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
-use crate::settings::{DynamicSettings, TransitionLimits};
 use wva_base::moment::{Moment, WallTime};
 
 /// How long nobody waits who does not leave the API server alone.
@@ -55,7 +55,9 @@ pub(super) fn settings<'a>(
     }
     #[cfg(feature = "sim")]
     if mutations.has(Mutation::BudgetForgotten) {
-        seen.to_mut().saturation.forget_limiter();
+        if let Some(entry) = &mut seen.to_mut().saturation.entries.global.default {
+            entry.enable_limiter = None;
+        }
     }
     seen
 }
@@ -67,7 +69,11 @@ pub(super) fn allowing<'a>(
 ) -> Cow<'a, DynamicSettings> {
     let mut seen = Cow::Borrowed(settings);
     if mutations.has(Mutation::ZeroPolicyIgnored) {
-        seen.to_mut().scale_to_zero.allow_all();
+        let policy = &mut seen.to_mut().scale_to_zero;
+        policy.otherwise = true;
+        for entry in policy.entries.global.all_mut() {
+            entry.enabled = None;
+        }
     }
     seen
 }

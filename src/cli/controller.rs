@@ -177,7 +177,7 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
         LogFormatSetting::Json => telemetry::LogFormat::Json,
         LogFormatSetting::Text => telemetry::LogFormat::Text,
     };
-    let levels = telemetry::install(format, generation.dynamic.log_level.as_str())
+    let levels = telemetry::install(format, generation.log_level().as_str())
         .map_err(|error| vec![error.to_string()])?;
     let seed = SeedTree::from_entropy();
     let identity = identity(&fixed, &seed);

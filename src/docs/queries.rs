@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::settings::RequiredSignals;
+use crate::policy::params::RequiredSignals;
 use crate::signals::published::Question;
 use crate::signals::query::{HISTORY_QUERIES, MAX_QUERIES, QueryName};
 

@@ -16,13 +16,12 @@ use self::planned::PlannedSeries;
 use crate::env::{Mutation, Mutations};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
+use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SaturationMethod};
 use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
 use crate::policy::record::GaugeValues;
 use crate::policy::units::Replicas;
 use crate::policy::zero::WakeObstacle;
-use crate::settings::queueing_model::ANALYZER_NAME;
-use crate::settings::saturation::SaturationMethod;
-use crate::settings::{DynamicSettings, Generation};
+use crate::settings::Generation;
 
 mod facts;
 mod families;

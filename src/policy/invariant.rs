@@ -10,7 +10,7 @@ use super::plan::{Decision, DecisionOutcome, Plan, PlanStage, Reason, Step, grow
 use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::units::{Cost, Replicas};
-use crate::settings::DynamicSettings;
+use crate::policy::params::DynamicSettings;
 use wva_base::moment::Moment;
 
 /// A plan that breaks an invariant. Each text starts with the number of the invariant.

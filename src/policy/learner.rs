@@ -10,7 +10,7 @@ use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{PodOrigin, StartOutlook, StartingPod};
 use super::transition::Hearing;
-use crate::settings::DynamicSettings;
+use crate::policy::params::DynamicSettings;
 use wva_base::moment::{Moment, Since};
 
 /// Takes one collection in.

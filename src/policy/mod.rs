@@ -29,6 +29,7 @@ pub mod object;
 mod observations;
 pub mod optimize;
 pub mod ownership;
+pub mod params;
 mod pending_decision;
 pub mod plan;
 mod planner;

@@ -20,7 +20,7 @@ use super::startup::StartOutlook;
 use super::throughput;
 use super::units::Replicas;
 use super::zero::{Look, ModelLoad};
-use crate::settings::DynamicSettings;
+use crate::policy::params::DynamicSettings;
 use wva_base::moment::{Moment, Since};
 
 /// What one collection says, model by model.

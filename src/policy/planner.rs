@@ -34,8 +34,7 @@ use super::startup::{StartOutlook, StartSource};
 use super::transition::Transitions;
 use super::units::Replicas;
 use super::zero::Kept;
-use crate::settings::saturation::SaturationPolicy;
-use crate::settings::{DynamicSettings, TransitionLimits};
+use crate::policy::params::{DynamicSettings, SaturationPolicy, TransitionLimits};
 use wva_base::moment::Moment;
 
 /// Decides a count for every variant of the snapshot. Models are independent of each other, apart

@@ -7,7 +7,7 @@ use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use super::startup::StartOutlook;
 use super::throughput::LearnedThroughput;
-use crate::settings::DynamicSettings;
+use crate::policy::params::DynamicSettings;
 use wva_base::moment::Moment;
 
 /// What would be known of latency lines if the collections of `history`, each as of its moment and

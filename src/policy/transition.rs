@@ -7,7 +7,7 @@ use super::learned::Reporting;
 use super::plan::{TransitionReason, VariantFigures};
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::units::Replicas;
-use crate::settings::TransitionLimits;
+use crate::policy::params::TransitionLimits;
 use wva_base::moment::{Moment, Since};
 
 /// The causes of transition of one variant at one moment.

@@ -9,7 +9,7 @@ use super::capacity::ServingRole;
 use super::engine_args::ContainerCommand;
 use super::limit::{GpuPod, NodeView, Physical, leaving, physical};
 use super::units::Gpus;
-use crate::settings::selector::LabelSelector;
+use crate::policy::params::LabelSelector;
 
 /// One replica of a variant, as its scale target describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

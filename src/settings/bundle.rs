@@ -8,7 +8,8 @@ use serde_yaml::{Mapping, Value};
 
 use super::problem::{Severity, Warning};
 use super::sources::{Data, PolicySources, Sources};
-use super::{DynamicSettings, start};
+use super::start;
+use crate::policy::params::DynamicSettings;
 use wva_base::nearest::with_suggestion;
 use wva_base::yaml::{MAX_TEXT, YamlError, check_bounds};
 
@@ -259,7 +260,7 @@ fn take(
 mod tests {
     use super::*;
     use crate::policy::key::ModelKey;
-    use crate::settings::RequiredSignals;
+    use crate::policy::params::RequiredSignals;
 
     #[test]
     fn a_position_is_told_in_a_text_that_somebody_wrote() {

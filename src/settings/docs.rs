@@ -229,8 +229,8 @@ mod tests {
                 .parse()
                 .unwrap()
         };
-        let built_in = saturation::SaturationThresholds::default();
-        let band = saturation::UtilizationBand::default();
+        let built_in = crate::policy::params::SaturationThresholds::default();
+        let band = crate::policy::params::UtilizationBand::default();
         for (field, value) in [
             ("kvCacheThreshold", built_in.kv_cache_threshold),
             ("queueLengthThreshold", built_in.queue_length_threshold),
@@ -238,7 +238,10 @@ mod tests {
             ("queueSpareTrigger", built_in.queue_spare_trigger),
             ("scaleUpThreshold", band.scale_up_threshold),
             ("scaleDownBoundary", band.scale_down_boundary),
-            ("sloMultiplier", queueing_model::DEFAULT_SLO_MULTIPLIER),
+            (
+                "sloMultiplier",
+                crate::policy::params::DEFAULT_SLO_MULTIPLIER,
+            ),
         ] {
             assert_eq!(default(field).to_bits(), value.to_bits(), "{field}");
         }

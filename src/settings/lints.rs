@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::dynamic::DynamicSettings;
+use super::config_maps::Purpose;
+use super::entries;
 use super::problem::{EntryPlace, Warning};
-use super::service_class::ANY_MODEL;
+use super::{queueing_model, saturation, service_class};
 use crate::policy::key::ModelKey;
+use crate::policy::params::{ANY_MODEL, DynamicSettings};
 use wva_base::text::shortened;
 
 /// What acts only together with something that is not set.
 pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
     let mut told = Vec::new();
     let mut advise = |place, text: &str| told.push(lint(place, text.to_owned()));
-    let rescaling = settings.saturation.rescaling();
+    let rescaling = saturation::rescaling(&settings.saturation);
     if !settings.limits_growth() {
         for place in rescaling {
             advise(
@@ -21,7 +23,7 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
                  true in the global entry `default`, or remove it",
             );
         }
-        if let Some(place) = settings.saturation.limiting() {
+        if let Some(place) = saturation::limiting(&settings.saturation) {
             advise(
                 place,
                 "limiters: nothing limits growth, so they do not act; write enableLimiter: true \
@@ -38,14 +40,14 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
         }
     }
     if !settings.asks_queueing_model() {
-        for place in settings.queueing_model.entries() {
+        for place in queueing_model::entries(&settings.queueing_model) {
             advise(
                 place,
                 "the queueing model is not asked, so this does not act; write a global entry \
                  `default`, or remove it",
             );
         }
-        for (place, _) in settings.service_classes.entries() {
+        for (place, _) in service_class::entries(&settings.service_classes) {
             advise(
                 place,
                 "the queueing model is not asked, so no latency target acts; write an entry \
@@ -53,7 +55,7 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
             );
         }
     }
-    for (place, classes) in settings.service_classes.entries() {
+    for (place, classes) in service_class::entries(&settings.service_classes) {
         for class in classes.iter().filter(|class| class.targets.is_empty()) {
             let name = shortened(&class.name);
             let text = format!(
@@ -67,14 +69,19 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
 }
 
 /// What is said of models that nobody serves. A model may be on its way, so that this is no mistake.
-pub(super) fn unused_entries(
-    settings: &DynamicSettings,
-    served: &BTreeSet<ModelKey>,
-) -> Vec<Warning> {
+pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -> Vec<Warning> {
     let entries = [
-        settings.saturation.unused_entries(served),
-        settings.scale_to_zero.unused_entries(served),
-        settings.queueing_model.unused_entries(served),
+        entries::unused_entries(&settings.saturation.entries, Purpose::Saturation, served),
+        entries::unused_entries(
+            &settings.scale_to_zero.entries,
+            Purpose::ScaleToZero,
+            served,
+        ),
+        entries::unused_entries(
+            &settings.queueing_model.entries,
+            Purpose::QueueingModel,
+            served,
+        ),
     ];
     let entries = entries.into_iter().flatten().map(|(place, model)| {
         let text = match model {
@@ -87,18 +94,15 @@ pub(super) fn unused_entries(
         lint(place, text)
     });
     let names: BTreeSet<&str> = served.iter().map(|key| &*key.model).collect();
-    let classes = settings
-        .service_classes
-        .entries()
-        .flat_map(|(place, classes)| {
-            let rows = classes.iter().flat_map(|class| {
-                let models = class.targets.keys();
-                models.map(move |model| (&class.name, model))
-            });
-            let unused_entries =
-                rows.filter(|(_, model)| *model != ANY_MODEL && !names.contains(model.as_str()));
-            unused_entries.map(move |(class, model)| (place.clone(), class, model))
+    let classes = service_class::entries(&settings.service_classes).flat_map(|(place, classes)| {
+        let rows = classes.iter().flat_map(|class| {
+            let models = class.targets.keys();
+            models.map(move |model| (&class.name, model))
         });
+        let unused_entries =
+            rows.filter(|(_, model)| *model != ANY_MODEL && !names.contains(model.as_str()));
+        unused_entries.map(move |(class, model)| (place.clone(), class, model))
+    });
     let classes = classes.map(|(place, class, model)| {
         let (class, model) = (shortened(class), shortened(model));
         let text = format!(

@@ -9,7 +9,7 @@ pub mod boolean;
 pub mod bundle;
 pub mod config_maps;
 pub mod docs;
-pub mod dynamic;
+mod dynamic;
 mod entries;
 pub mod generation;
 pub mod help;
@@ -26,7 +26,6 @@ pub mod saturation;
 pub mod scale_to_zero;
 pub mod schema;
 pub mod secret;
-pub mod selector;
 pub mod service_class;
 pub mod sources;
 pub mod statics;
@@ -34,15 +33,13 @@ pub mod url;
 pub mod value;
 pub mod values;
 
-pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
 pub use generation::{
     FirstGeneration, Generation, GenerationTransition, SettingChange, start, transition,
 };
+pub use lints::unused_entries;
 pub use locate::{MainLocation, locate_main};
 pub use problem::{Diagnostics, EntryProblem, Problem, SettingError, Warning};
 pub use rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
-pub use saturation::{SaturationLayers, SaturationPolicy, SaturationThresholds};
-pub use scale_to_zero::ScaleToZeroLayers;
 pub use sources::{FlagValues, GivenFlag, MainConfigMap, PolicySources, Sources};
 pub use statics::{PrometheusConnection, PrometheusTls, StaticSettings};
 

@@ -1,24 +1,15 @@
 //! Settings of the queueing-model analyzer: whether it is used, and for which latencies it sizes.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
-use super::entries::{
-    DocumentVerdict, Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, read_scoped,
-};
+use super::entries::{DocumentVerdict, Entry, EntryKind, place, read_scoped};
 use super::problem::{Diagnostics, EntryPlace};
 use super::sources::PolicySources;
-use crate::policy::key::ModelKey;
+use crate::policy::params::{LatencyTargets, QueueingModelEntry, QueueingModelLayers};
 use wva_base::yaml::DocumentField;
-
-/// Name of the analyzer.
-pub const ANALYZER_NAME: &str = "queueing-model";
-
-/// Factor between an idle server's latency and the target when nothing states one.
-pub const DEFAULT_SLO_MULTIPLIER: f64 = 3.0;
 
 /// Longest latency target, in milliseconds: one day.
 const MAX_MILLIS: f64 = 86_400_000.0;
@@ -33,15 +24,6 @@ pub const FIELDS: &[DocumentField] = &[
     DocumentField::named("targetITL"),
 ];
 
-/// Latencies that a model is to keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LatencyTargets {
-    /// Time to first token.
-    pub time_to_first_token: Duration,
-    /// Time between tokens.
-    pub inter_token_latency: Duration,
-}
-
 /// An entry as written; a missing field is inherited.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -55,14 +37,6 @@ pub(super) struct QueueingModelDocument {
     target_ttft: Option<f64>,
     #[serde(rename = "targetITL")]
     target_itl: Option<f64>,
-}
-
-/// What one entry states.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct QueueingModelEntry {
-    slo_multiplier: Option<f64>,
-    tuning: Option<bool>,
-    targets: Option<LatencyTargets>,
 }
 
 impl Entry for QueueingModelEntry {
@@ -111,7 +85,7 @@ impl Entry for QueueingModelEntry {
 
     fn lints(&self) -> Vec<String> {
         let targets = self.targets.iter();
-        let told = targets.flat_map(|targets| targets.too_short(["targetTTFT", "targetITL"]));
+        let told = targets.flat_map(|targets| too_short(targets, ["targetTTFT", "targetITL"]));
         told.collect()
     }
 }
@@ -119,22 +93,20 @@ impl Entry for QueueingModelEntry {
 /// Shortest latency target that somebody can mean: no engine takes less for a token.
 const LEAST_TARGET: Duration = Duration::from_millis(1);
 
-impl LatencyTargets {
-    /// Targets that are too short to be meant: whoever wrote them thought of seconds. Both names are
-    /// those of the fields, the one of the first token first.
-    pub(super) fn too_short(&self, names: [&str; 2]) -> Vec<String> {
-        let targets = [self.time_to_first_token, self.inter_token_latency];
-        let short = (names.into_iter().zip(targets)).filter(|(_, target)| *target < LEAST_TARGET);
-        let told = short.map(|(name, target)| {
-            let millionths = f64::from(target.subsec_nanos());
-            let (stated, meant) = (millionths / 1e6, millionths / 1e3);
-            format!(
-                "{name} of {stated} ms is shorter than any engine takes for one token; targets are in \
+/// Targets that are too short to be meant: whoever wrote them thought of seconds. Both names are
+/// those of the fields, the one of the first token first.
+pub(super) fn too_short(targets: &LatencyTargets, names: [&str; 2]) -> Vec<String> {
+    let targets = [targets.time_to_first_token, targets.inter_token_latency];
+    let short = (names.into_iter().zip(targets)).filter(|(_, target)| *target < LEAST_TARGET);
+    let told = short.map(|(name, target)| {
+        let millionths = f64::from(target.subsec_nanos());
+        let (stated, meant) = (millionths / 1e6, millionths / 1e3);
+        format!(
+            "{name} of {stated} ms is shorter than any engine takes for one token; targets are in \
                  milliseconds, write {meant} for {stated} s"
-            )
-        });
-        told.collect()
-    }
+        )
+    });
+    told.collect()
 }
 
 /// Both targets or none, in milliseconds; zero counts as none.
@@ -167,67 +139,21 @@ pub(super) fn targets(
     })
 }
 
-/// What applies to one model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct QueueingModelPolicy {
-    /// Factor between an idle server's latency and the inferred target; above 1.
-    pub slo_multiplier: f64,
-    /// Whether the model's parameters are learned while running.
-    pub tuning: bool,
-    /// Explicit targets; absent ones are taken from the service class, else inferred.
-    pub targets: Option<LatencyTargets>,
+/// Reads every queueing-model ConfigMap. What is refused keeps its content of `previous`.
+pub fn read(
+    sources: &PolicySources,
+    previous: Option<&QueueingModelLayers>,
+    diagnostics: &mut Diagnostics,
+) -> QueueingModelLayers {
+    QueueingModelLayers {
+        entries: read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics),
+    }
 }
 
-/// Queueing-model settings, layered.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct QueueingModelLayers {
-    entries: ScopedEntries<QueueingModelEntry>,
-}
-
-impl QueueingModelLayers {
-    /// Reads every queueing-model ConfigMap. What is refused keeps its content of `previous`.
-    pub fn read(
-        sources: &PolicySources,
-        previous: Option<&Self>,
-        diagnostics: &mut Diagnostics,
-    ) -> Self {
-        Self {
-            entries: read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics),
-        }
-    }
-
-    /// Whether the analyzer is used, for every model: the global ConfigMap has a `default`.
-    pub fn selected(&self) -> bool {
-        self.entries.global.default_entry().is_some()
-    }
-
-    /// Where its entries are.
-    pub(super) fn entries(&self) -> Vec<EntryPlace> {
-        let named = self.entries.models_named().into_iter();
-        named
-            .map(|named| named.place(Purpose::QueueingModel))
-            .collect()
-    }
-
-    /// What applies to a model.
-    pub fn policy(&self, model: &ModelKey) -> QueueingModelPolicy {
-        let layers = || self.entries.layers(model);
-        QueueingModelPolicy {
-            slo_multiplier: layers()
-                .find_map(|entry| entry.slo_multiplier)
-                .unwrap_or(DEFAULT_SLO_MULTIPLIER),
-            tuning: layers().find_map(|entry| entry.tuning).unwrap_or(true),
-            targets: layers().find_map(|entry| entry.targets),
-        }
-    }
-
-    /// Entries for models and namespaces that are not among `served`.
-    pub(super) fn unused_entries(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
-        self.entries.unused_entries(Purpose::QueueingModel, served)
-    }
-
-    /// What differs from an earlier state, scope by scope.
-    pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
-        self.entries.changes_since(&earlier.entries)
-    }
+/// Where its entries are.
+pub(super) fn entries(layers: &QueueingModelLayers) -> Vec<EntryPlace> {
+    let named = layers.entries.models_named().into_iter();
+    named
+        .map(|named| place(&named, Purpose::QueueingModel))
+        .collect()
 }

@@ -1,24 +1,17 @@
 //! Which models may go to zero, and how long they must have been idle.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
-use super::entries::{
-    DocumentVerdict, Entry, EntryKind, ScopeChange, ScopedEntries, Unserved, read_scoped,
-};
+use super::entries::{DocumentVerdict, Entry, EntryKind, read_scoped};
 use super::problem::Diagnostics;
 use super::sources::PolicySources;
-use crate::policy::key::ModelKey;
-use crate::policy::units::Replicas;
+use crate::policy::params::{ScaleToZeroEntry, ScaleToZeroLayers};
 use wva_base::duration::{format_duration, parse_duration};
 use wva_base::text::shortened;
 use wva_base::yaml::DocumentField;
-
-/// Idle time before zero when nothing states one.
-pub const DEFAULT_RETENTION: Duration = Duration::from_mins(10);
 
 /// Idle time beyond which an entry is probably mistaken.
 const LONG_RETENTION: Duration = Duration::from_hours(24);
@@ -40,13 +33,6 @@ pub(super) struct ScaleToZeroDocument {
     namespace: Option<String>,
     enable_scale_to_zero: Option<bool>,
     retention_period: Option<String>,
-}
-
-/// What one entry states.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct ScaleToZeroEntry {
-    enabled: Option<bool>,
-    retention: Option<Duration>,
 }
 
 impl Entry for ScaleToZeroEntry {
@@ -112,75 +98,16 @@ fn retention(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Scale-to-zero policy, layered.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ScaleToZeroLayers {
-    entries: ScopedEntries<ScaleToZeroEntry>,
-    /// `WVA_SCALE_TO_ZERO`, below every entry.
+/// Reads every scale-to-zero ConfigMap; `otherwise` applies where no entry states anything. What
+/// is refused keeps its content of `previous`.
+pub fn read(
+    sources: &PolicySources,
     otherwise: bool,
-}
-
-impl ScaleToZeroLayers {
-    /// Reads every scale-to-zero ConfigMap; `otherwise` applies where no entry states anything. What
-    /// is refused keeps its content of `previous`.
-    pub fn read(
-        sources: &PolicySources,
-        otherwise: bool,
-        previous: Option<&Self>,
-        diagnostics: &mut Diagnostics,
-    ) -> Self {
-        Self {
-            entries: read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics),
-            otherwise,
-        }
-    }
-
-    /// Whether the model may go to zero.
-    pub fn enabled(&self, model: &ModelKey) -> bool {
-        self.entries
-            .layers(model)
-            .find_map(|entry| entry.enabled)
-            .unwrap_or(self.otherwise)
-    }
-
-    /// Whether any model may go to zero.
-    pub(super) fn any(&self) -> bool {
-        let models = self.entries.models_named();
-        self.otherwise || models.iter().any(|named| self.enabled(&named.model))
-    }
-
-    /// How long the model must have been idle before it goes to zero.
-    pub fn retention(&self, model: &ModelKey) -> Duration {
-        self.entries
-            .layers(model)
-            .find_map(|entry| entry.retention)
-            .unwrap_or(DEFAULT_RETENTION)
-    }
-
-    /// Lets every model go to zero after its retention, as a planted defect does.
-    pub fn allow_all(&mut self) {
-        self.otherwise = true;
-        for entry in self.entries.global.all_mut() {
-            entry.enabled = None;
-        }
-    }
-
-    /// The fewest replicas of a model without bounds of its own.
-    pub fn least_replicas(&self, model: &ModelKey) -> Replicas {
-        if self.enabled(model) {
-            Replicas::ZERO
-        } else {
-            Replicas::ONE
-        }
-    }
-
-    /// Entries for models and namespaces that are not among `served`.
-    pub(super) fn unused_entries(&self, served: &BTreeSet<ModelKey>) -> Vec<Unserved> {
-        self.entries.unused_entries(Purpose::ScaleToZero, served)
-    }
-
-    /// What differs from an earlier state, scope by scope.
-    pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
-        self.entries.changes_since(&earlier.entries)
+    previous: Option<&ScaleToZeroLayers>,
+    diagnostics: &mut Diagnostics,
+) -> ScaleToZeroLayers {
+    ScaleToZeroLayers {
+        entries: read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics),
+        otherwise,
     }
 }

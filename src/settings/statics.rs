@@ -10,10 +10,10 @@ use super::pool_group::PoolGroup;
 use super::problem::SettingError;
 use super::schema::{self, Spec};
 use super::secret::Secret;
-use super::selector::LabelSelector;
 use super::url::{BaseUrl, Scheme};
 use super::value::{InvalidValue, Value};
 use super::values::SettingValues;
+use crate::policy::params::LabelSelector;
 use wva_base::duration::format_duration;
 use wva_base::text::shortened;
 

@@ -8,8 +8,8 @@ use super::boolean::parse_bool;
 use super::logging::{LogFormatSetting, LogLevel};
 use super::pool_group::PoolGroup;
 use super::secret::Secret;
-use super::selector::LabelSelector;
 use super::url::BaseUrl;
+use crate::policy::params::LabelSelector;
 use wva_base::duration::{DurationError, format_duration, parse_duration};
 use wva_base::names::{check_label_value, check_namespace, check_object_name};
 

@@ -9,9 +9,9 @@ use super::pool_group::PoolGroup;
 use super::problem::{Layer, Origin};
 use super::schema::Spec;
 use super::secret::Secret;
-use super::selector::LabelSelector;
 use super::url::BaseUrl;
 use super::value::Value;
+use crate::policy::params::LabelSelector;
 
 /// One value in force.
 #[derive(Debug, Clone, PartialEq, Eq)]

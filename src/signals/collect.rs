@@ -20,9 +20,9 @@ use super::result::QueryResult;
 use super::routers::{RouterJoined, Routers};
 use super::samples::{rank_field, router_field, sample_field, share_with_ranks};
 use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
+use crate::policy::params::RequiredSignals;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{MetricsSnapshot, SignalName, Unlabelled};
-use crate::settings::RequiredSignals;
 use wva_base::moment::Moment;
 
 /// What a collection is made with.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::promql::{Aggregation, Namespace, RangeWindow, SeriesSelector, Vector};
 use super::published::Question;
 use super::sources::{ARRIVALS, ENGINE, Formula, ROUTER};
+use crate::policy::params::RequiredSignals;
 use crate::policy::signal::FreshnessBands;
-use crate::settings::RequiredSignals;
 
 /// Queries of one collection, at most: those for signals, and those for
 /// [other publishers](super::published). The documents quote it.

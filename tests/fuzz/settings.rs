@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use wva::policy::key::ModelKey;
+use wva::policy::params::{ScaleToZeroLayers, ServiceClasses};
 use wva::settings::bundle::read_bundle;
 use wva::settings::config_maps::Purpose;
-use wva::settings::queueing_model::QueueingModelLayers;
 use wva::settings::saturation::BandUse;
-use wva::settings::service_class::ServiceClasses;
 use wva::settings::sources::Data;
-use wva::settings::{
-    Diagnostics, MainConfigMap, PolicySources, SaturationLayers, ScaleToZeroLayers, Sources, start,
-    transition,
-};
+use wva::settings::{Diagnostics, MainConfigMap, PolicySources, Sources, start, transition};
 
 use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;
@@ -135,7 +131,7 @@ fn saturation() {
         seeds,
         words,
         |sources, previous, diagnostics| {
-            SaturationLayers::read(sources, BandUse::Everywhere, previous, diagnostics)
+            wva::settings::saturation::read(sources, BandUse::Everywhere, previous, diagnostics)
         },
         |layers, model| {
             let policy = layers.policy(model);
@@ -172,7 +168,7 @@ fn scale_to_zero() {
     let read = |sources: &PolicySources,
                 previous: Option<&ScaleToZeroLayers>,
                 diagnostics: &mut Diagnostics| {
-        ScaleToZeroLayers::read(sources, false, previous, diagnostics)
+        wva::settings::scale_to_zero::read(sources, false, previous, diagnostics)
     };
     policy(
         "settings::scale_to_zero",
@@ -200,7 +196,7 @@ fn queueing_model() {
         "settings::queueing_model",
         seeds,
         words,
-        QueueingModelLayers::read,
+        wva::settings::queueing_model::read,
         |layers, model| {
             let policy = layers.policy(model);
             assert!(
@@ -226,7 +222,7 @@ fn service_classes() {
     let read = |sources: &PolicySources,
                 previous: Option<&ServiceClasses>,
                 diagnostics: &mut Diagnostics| {
-        ServiceClasses::read(sources.global.as_ref(), previous, diagnostics)
+        wva::settings::service_class::read(sources.global.as_ref(), previous, diagnostics)
     };
     policy(
         "settings::service_classes",

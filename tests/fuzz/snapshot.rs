@@ -3,9 +3,9 @@
 use serde_yaml::Value;
 use wva::policy::document::{Situation, SnapshotDocument};
 use wva::policy::learned::Learned;
+use wva::policy::params::DynamicSettings;
 use wva::policy::plan::Plan;
 use wva::policy::{check_plan, learn, plan};
-use wva::settings::DynamicSettings;
 use wva::settings::bundle::read_bundle;
 
 use crate::campaign::{Campaign, Memory, Outcome};

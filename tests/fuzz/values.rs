@@ -2,9 +2,9 @@
 
 use wva::cli::args;
 use wva::kit::Role;
+use wva::policy::params::LabelSelector;
 use wva::policy::units::Cost;
 use wva::settings::schema;
-use wva::settings::selector::LabelSelector;
 use wva_base::duration::{format_duration, parse_duration};
 
 use crate::campaign::{Campaign, Memory, Outcome};

@@ -2,10 +2,10 @@
 
 use wva::policy::document::{Situation, SnapshotDocument};
 use wva::policy::learned::Learned;
+use wva::policy::params::DynamicSettings;
 use wva::policy::plan::{Decision, Plan, PlanStage};
 use wva::policy::units::Replicas;
 use wva::policy::{learn, plan};
-use wva::settings::DynamicSettings;
 
 /// The generation of settings that come from a text.
 const GENERATION: u64 = 1;

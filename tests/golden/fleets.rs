@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use wva::policy::document::{SnapshotDocument, Span};
-use wva::settings::DynamicSettings;
+use wva::policy::params::DynamicSettings;
 use wva::settings::bundle::read_bundle;
 
 use self::generate::fleet;

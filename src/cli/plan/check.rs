@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::document::{DocumentFault, SnapshotDocument};
 use crate::policy::key::ModelKey;
+use crate::policy::params::DynamicSettings;
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
-use crate::settings::DynamicSettings;
 
 /// Every contradiction.
 pub(super) fn contradictions(
@@ -65,7 +65,7 @@ pub(super) fn unused_entries(
     let served = models
         .map(|variant| ModelKey::new(&*variant.namespace, &*variant.model))
         .collect();
-    let notices = settings.unused_entries(&served);
+    let notices = crate::settings::unused_entries(settings, &served);
     let mut told: Vec<String> = notices.iter().take(TOLD).map(ToString::to_string).collect();
     match notices.len().saturating_sub(TOLD) {
         0 => {}

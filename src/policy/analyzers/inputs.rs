@@ -10,6 +10,7 @@ use super::throughput_input;
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::engine_args::{EngineArgs, KvTokens, ParsedArgs, parse};
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::params::{DynamicSettings, SaturationPolicy};
 use crate::policy::queueing::assess as queueing;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
@@ -18,8 +19,6 @@ use crate::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelActivity;
 use crate::policy::{throughput, tokens};
-use crate::settings::DynamicSettings;
-use crate::settings::saturation::SaturationPolicy;
 
 /// What each analyzer is told of one model.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,6 +9,7 @@ use crate::policy::capacity::{AnalyzerName, Assessment, ServingRole};
 use crate::policy::combine::{AnalyzerResult, Awaited, Consensus, Liveness, combine};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::plan::{MissingInput, MissingSignal};
 use crate::policy::queueing::assess as queueing;
 use crate::policy::snapshot::SignalName;
@@ -17,7 +18,6 @@ use crate::policy::throughput::{self, ThroughputReport};
 use crate::policy::tokens::instance::Missing;
 use crate::policy::tokens::{self, TokensReport};
 use crate::policy::units::Cost;
-use crate::settings::DynamicSettings;
 use wva_base::moment::Moment;
 
 /// What the analyzers say of one model, with every figure behind it.

@@ -2,8 +2,9 @@
 
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::combine::{Band, Participation, participation};
-use crate::settings::DynamicSettings;
-use crate::settings::saturation::{AnalyzerSettings, SaturationMethod, SaturationPolicy};
+use crate::policy::params::{
+    AnalyzerSettings, DynamicSettings, SaturationMethod, SaturationPolicy,
+};
 
 /// Every analyzer, in the order in which they are asked.
 const ANALYZERS: [AnalyzerName; 3] = [

@@ -8,6 +8,7 @@ use super::inputs::InputBuilder;
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::EngineArgs;
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::params::SaturationPolicy;
 use crate::policy::samples::{PodSamples, RankSamples, Sample};
 use crate::policy::snapshot::{Readiness, VariantView};
 use crate::policy::throughput::{
@@ -15,7 +16,6 @@ use crate::policy::throughput::{
 };
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelActivity;
-use crate::settings::saturation::SaturationPolicy;
 
 /// One model with its variants.
 pub(super) fn model(

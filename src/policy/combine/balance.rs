@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{AnalyzerResult, VoterFigures};
 use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::key::VariantKey;
-use crate::settings::saturation::UtilizationBand;
+use crate::policy::params::UtilizationBand;
 
 /// Share of a quantity that is a rounding error.
 const ROUNDING: f64 = 1e-12;

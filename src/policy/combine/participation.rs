@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::policy::capacity::AnalyzerName;
-use crate::settings::saturation::AnalyzerSettings;
+use crate::policy::params::AnalyzerSettings;
 
 /// The part that an analyzer takes in decisions about a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use super::pools::Physical;
 use super::short_name;
 use super::usage::{GpuPod, PodPhase, usage_by_node};
 use crate::policy::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
+use crate::policy::params::{LabelRequirement, LabelSelector};
 use crate::policy::units::Gpus;
-use crate::settings::selector::{LabelRequirement, LabelSelector};
 
 /// A vendor of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use super::figures::PoolFigures;
 use super::held::HeldGpus;
 use super::pool::{GpuPool, Room};
 use crate::policy::key::ModelKey;
+use crate::policy::params::{Limiter, LimiterScope, Quota, Quotas};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Gpus;
-use crate::settings::saturation::{Limiter, LimiterScope, Quota, Quotas};
 
 /// The name of the quotas of namespaces that are not listed.
 const DEFAULT_NAMESPACE: &str = "default";

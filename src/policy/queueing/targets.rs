@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::quantity::Millis;
 use super::service::{ServiceParameters, Workload};
 use super::sizing::Targets;
-use crate::settings::queueing_model::{LatencyTargets, QueueingModelPolicy};
+use crate::policy::params::{LatencyTargets, QueueingModelPolicy};
 
 /// Factor between observed latencies and targets, where nothing else is known.
 const OBSERVED_FACTOR: f64 = 1.5;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::report::{ReplicaLoad, Report, SampleReader};
+use crate::policy::params::SaturationThresholds;
 use crate::policy::plan::{SaturationFigures, Spare, VariantFigures};
 use crate::policy::snapshot::VariantView;
-use crate::settings::SaturationThresholds;
 
 /// The figures of one model.
 #[derive(Debug, Clone, Copy, PartialEq)]

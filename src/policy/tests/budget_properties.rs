@@ -10,8 +10,8 @@ use super::multi_analyzer::planned;
 use super::multi_analyzer_properties::{at, bounds_of, decide, fleet, settings, standing};
 use crate::policy::document::{InventoryDocument, Situation, SnapshotDocument, TypeDocument};
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::plan::{Decision, Plan, PlanStage};
-use crate::settings::DynamicSettings;
 
 /// One way to limit growth.
 #[derive(Debug, Clone, Copy)]

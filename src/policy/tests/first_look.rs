@@ -3,8 +3,8 @@
 
 use crate::policy::document::SnapshotDocument;
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::{check_plan, learn, plan};
-use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 const VOTERS: &str = "

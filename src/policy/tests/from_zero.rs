@@ -8,11 +8,11 @@ use super::multi_analyzer::planned;
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::plan::{Plan, Reason};
 use crate::policy::router_queue::QueueSource;
 use crate::policy::units::Replicas;
 use crate::policy::{learn, plan};
-use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 use wva_base::moment::Moment;
 

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::samples::{PodSamples, Sample};
 use crate::policy::{learn, plan};
-use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 const TO_ZERO: &str = "scaleToZero: {default: {enable_scale_to_zero: true, retention_period: 10m}}";

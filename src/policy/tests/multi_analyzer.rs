@@ -7,11 +7,11 @@ use crate::policy::capacity::ServingRole;
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::plan::{DecisionOutcome, Plan, PlanStage, Reason};
 use crate::policy::tokens::bound::CapacityReason;
 use crate::policy::zero::WhyZero;
 use crate::policy::{check_plan, learn, plan};
-use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 const TOKENS: &str = "saturation: {default: {analyzerName: saturation}}";

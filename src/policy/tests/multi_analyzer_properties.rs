@@ -13,11 +13,11 @@ use crate::policy::document::{
     Situation, SnapshotDocument, Span,
 };
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 use crate::policy::{check_plan, learn, plan};
-use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 
 /// Every way to decide, alone and together.

@@ -9,8 +9,8 @@ use crate::policy::document::{
     SnapshotDocument, Span,
 };
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::{check_plan, learn, plan};
-use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 use crate::sim::engine::{CoarseEngine, Limits, Mix, Profile};
 use crate::sim::exposition::Histogram;

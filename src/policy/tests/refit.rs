@@ -3,10 +3,10 @@
 use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
 use crate::policy::snapshot::MetricsSnapshot;
 use crate::policy::throughput::model::LatencyModelSource;
 use crate::policy::{learn, plan, refit};
-use crate::settings::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 use wva_base::moment::Moment;
 

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::vectors::{Tally, run};
 use super::world::{Variant, World, at, settings};
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::params::SaturationThresholds;
 use crate::policy::plan::Reason;
 use crate::policy::saturation::{SampleReader, analyze};
 use crate::policy::snapshot::VariantView;
-use crate::settings::SaturationThresholds;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -18,9 +18,9 @@ use crate::policy::combine::{
     lacks_saturation_vote, participation,
 };
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::params::AnalyzerSettings;
 use crate::policy::rounding;
 use crate::policy::units::{Cost, Replicas};
-use crate::settings::saturation::AnalyzerSettings;
 
 const BAND: Band = Band {
     scale_up: 0.85,

@@ -12,10 +12,9 @@ use crate::policy::limit::{
     Budget, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical, PodPhase,
     Scheduling, WhyLimited, allocate, discover, physical, short_name, usage_by_product,
 };
+use crate::policy::params::{LabelSelector, Limiter, LimiterScope, Quota, Quotas};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Cost, Gpus, Replicas};
-use crate::settings::saturation::{Limiter, LimiterScope, Quota, Quotas};
-use crate::settings::selector::LabelSelector;
 
 /// Accelerator, current, target, GPUs of one replica, spare, cost, maximum.
 #[derive(Deserialize)]

@@ -14,9 +14,9 @@ use crate::policy::limit::{
     Bidder, Budget, GpuPool, GpuPools, ManagedUse, Physical, RescaleCandidate, RescaleSwitches,
     Rescaled, ShareVariant, rescale, round_shares, water_fill,
 };
+use crate::policy::params::{Limiter, LimiterScope, Quota};
 use crate::policy::snapshot::{Accelerator, DeclaredBounds};
 use crate::policy::units::{Cost, Gpus, Replicas};
-use crate::settings::saturation::{Limiter, LimiterScope, Quota};
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]

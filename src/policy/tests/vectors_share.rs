@@ -13,9 +13,9 @@ use crate::policy::combine::{CapacityClaim, RoleTarget};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{Budget, GpuPools, ManagedUse, Physical};
 use crate::policy::optimize::{Candidate, Contender, Contest, share};
+use crate::policy::params::{Limiter, LimiterScope, Quota};
 use crate::policy::snapshot::{Accelerator, DeclaredBounds};
 use crate::policy::units::{Cost, Gpus, Replicas};
-use crate::settings::saturation::{Limiter, LimiterScope, Quota};
 
 /// Type, cost, capacity of one replica, GPUs of one replica, replicas now, role.
 type VariantGiven = (String, u32, f64, u32, u32, ServingRole);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::learned::Learned;
+use crate::policy::params::{DynamicSettings, TransitionLimits};
 use crate::policy::plan::Plan;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{
@@ -16,7 +17,6 @@ use crate::policy::snapshot::{
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::policy::{learn, plan};
-use crate::settings::{DynamicSettings, TransitionLimits};
 use wva_base::moment::{Moment, Since, WallTime};
 
 /// Wall-clock time of the start of every test world.

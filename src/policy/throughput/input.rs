@@ -12,12 +12,12 @@ use super::supply::full_sequences;
 use crate::policy::capacity::{AnalyzerName, ServingRole};
 use crate::policy::combine::Band;
 use crate::policy::key::VariantKey;
+use crate::policy::params::{SaturationPolicy, SaturationThresholds, UtilizationBand};
 use crate::policy::plan::MissingInput;
 use crate::policy::snapshot::SignalName;
 use crate::policy::total::total;
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelActivity;
-use crate::settings::saturation::{SaturationPolicy, SaturationThresholds, UtilizationBand};
 
 /// Settings of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use super::input::TokenVariantInput;
 use super::learned::{CapacityRecord, LearnedTokens};
 use super::workload::MeanWorkload;
 use crate::policy::engine_args::{EngineArgs, KvTokens};
-use crate::settings::saturation::SaturationThresholds;
+use crate::policy::params::SaturationThresholds;
 
 /// Everything that is known without a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::{EngineArgs, KvTokens};
 use crate::policy::key::VariantKey;
+use crate::policy::params::{SaturationThresholds, UtilizationBand};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Gpus, Replicas};
-use crate::settings::saturation::{SaturationThresholds, UtilizationBand};
 
 /// 2^63: an amount beyond it is a broken series.
 pub(super) const ABSURD: f64 = 9_223_372_036_854_775_808.0;

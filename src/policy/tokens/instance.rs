@@ -12,7 +12,7 @@ use super::learned::{LearnedTokens, Trust};
 use super::workload::MeanWorkload;
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::{EngineArgs, KvTokens};
-use crate::settings::saturation::SaturationThresholds;
+use crate::policy::params::SaturationThresholds;
 
 /// A signal that an instance does not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -18,8 +18,8 @@ use super::connection::Routes;
 use crate::actors::shared_state::SharedState;
 use crate::cluster::mirror::Mirror;
 use crate::cluster::review::Access;
+use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::Accelerator;
-use crate::settings::selector::LabelSelector;
 use wva_base::moment::Moment;
 
 const GROUP: &str = "external.metrics.k8s.io";

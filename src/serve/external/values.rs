@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::GROUP_VERSION;
 use crate::api::condition::time;
 use crate::policy::key::VariantKey;
+use crate::policy::params::LabelSelector;
 use crate::policy::series::{CURRENT, DESIRED, RATIO};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Replicas;
-use crate::settings::selector::LabelSelector;
 use wva_base::moment::WallTime;
 
 /// A metric that is served.
@@ -173,9 +173,9 @@ mod tests {
 
     use super::{ExternalMetric, ReplicaCounts, Unknown, list};
     use crate::policy::key::VariantKey;
+    use crate::policy::params::LabelSelector;
     use crate::policy::snapshot::Accelerator;
     use crate::policy::units::Replicas;
-    use crate::settings::selector::LabelSelector;
     use wva_base::moment::WallTime;
 
     fn counts(name: &str, desired: Option<u32>, current: Option<u32>) -> ReplicaCounts {

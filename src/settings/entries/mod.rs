@@ -1,19 +1,16 @@
 //! What the policy ConfigMaps share: entries under any legal key, their identity in the body, a
 //! `default`, and namespace over global, field by field.
 
+mod changes;
 mod read;
-mod set;
 
 use serde::de::DeserializeOwned;
 
+pub(super) use changes::{ScopeChange, changes, place, unused_entries};
 pub(super) use read::{mention_unknown, read_scoped, refuse};
-pub(super) use set::{EntrySet, ScopeChange, ScopedEntries, Unserved};
 
 use super::config_maps::Purpose;
 use wva_base::yaml::DocumentField;
-
-/// Key of the entry for every model that has none of its own.
-pub(super) const DEFAULT_KEY: &str = "default";
 
 /// A kind of entry.
 pub(super) trait Entry: Clone + PartialEq {

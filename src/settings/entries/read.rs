@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::set::{EntrySet, Identity, ScopedEntries};
-use super::{DEFAULT_KEY, DocumentVerdict, Entry, EntryKind};
+use super::{DocumentVerdict, Entry, EntryKind};
+use crate::policy::params::{DEFAULT_KEY, EntrySet, Identity, ScopedEntries};
 use crate::settings::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Warning};
 use crate::settings::sources::{Data, PolicySources};
 use wva_base::text::bounded;

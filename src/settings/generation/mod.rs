@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::config_maps::Purpose;
-use super::dynamic::DynamicSettings;
-use super::entries::ScopeChange;
+use super::dynamic::build;
+use super::entries::{ScopeChange, changes};
 use super::layers::{Base, base_texts, resolve};
+use super::logging::LogLevel;
 use super::problem::{Diagnostics, SettingError};
 use super::rejection::Rejected;
 use super::schema::{self, Mutability, Reach, Spec};
@@ -14,6 +15,7 @@ use super::secret::Secret;
 use super::sources::Sources;
 use super::statics::StaticSettings;
 use super::values::SettingValues;
+use crate::policy::params::DynamicSettings;
 
 /// Everything in force at a time. Readers take one per unit of work.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +31,17 @@ pub struct Generation {
     /// What the main ConfigMap said about static settings at start. A key that still says it was
     /// not edited, even if a flag or the environment made another value run.
     baseline: Arc<BTreeMap<&'static str, Secret>>,
+}
+
+impl Generation {
+    /// The more verbose of `LOG_LEVEL` and `V`. Verbosity 0 adds nothing, also to a level below info.
+    pub fn log_level(&self) -> LogLevel {
+        let level = self.values.log_level(&schema::LOG_LEVEL);
+        match self.values.count(&schema::VERBOSITY) {
+            0 => level,
+            verbosity => level.max(LogLevel::from_verbosity(verbosity)),
+        }
+    }
 }
 
 /// The first generation.
@@ -86,7 +99,7 @@ pub fn start(sources: &Sources) -> Result<FirstGeneration, Vec<SettingError>> {
             return Err(errors);
         }
     };
-    let dynamic = DynamicSettings::build(
+    let dynamic = build(
         &resolution.values,
         &statics,
         sources,
@@ -111,7 +124,7 @@ pub fn start(sources: &Sources) -> Result<FirstGeneration, Vec<SettingError>> {
 pub fn transition(current: &Generation, sources: &Sources) -> GenerationTransition {
     let resolution = resolve(sources, Some(&current.values));
     let mut diagnostics = resolution.diagnostics;
-    let dynamic = DynamicSettings::build(
+    let dynamic = build(
         &resolution.values,
         &current.statics,
         sources,
@@ -199,22 +212,28 @@ fn policy_changes(old: &DynamicSettings, new: &DynamicSettings) -> Vec<SettingCh
         (
             Purpose::Saturation,
             "Updated saturation config",
-            new.saturation.changes_since(&old.saturation),
+            changes(&old.saturation.entries, &new.saturation.entries),
         ),
         (
             Purpose::ScaleToZero,
             "Updated scale-to-zero config",
-            new.scale_to_zero.changes_since(&old.scale_to_zero),
+            changes(&old.scale_to_zero.entries, &new.scale_to_zero.entries),
         ),
         (
             Purpose::QueueingModel,
             "Updated queueing model config",
-            new.queueing_model.changes_since(&old.queueing_model),
+            changes(&old.queueing_model.entries, &new.queueing_model.entries),
         ),
         (
             Purpose::ServiceClasses,
             "Updated service classes",
-            new.service_classes.changes_since(&old.service_classes),
+            ScopeChange::between(
+                None,
+                &old.service_classes.entries,
+                &new.service_classes.entries,
+            )
+            .into_iter()
+            .collect(),
         ),
     ];
     policies

@@ -366,7 +366,7 @@ fn nothing_that_is_printed_for_debugging_shows_a_secret() {
 
 #[test]
 fn explicit_targets_beat_those_of_the_class_which_beat_inferred_ones() {
-    use crate::settings::LatencyGoal;
+    use crate::policy::params::LatencyGoal;
     let mut configured = sources(&[], &[]);
     let model = ModelKey::new("ns", "m");
     let goal = |sources: &Sources| {

@@ -1,10 +1,13 @@
 //! A checked saturation entry: what it states, and nothing about what it leaves out.
 
-use super::analyzer::{AnalyzerSettings, SATURATION, judge_analyzer};
+use super::analyzer::judge_analyzer;
 use super::document::{FIELDS, SaturationDocument};
-use super::limiter::{Limiter, judge_limiters};
+use super::limiter::{contradictions, judge_limiters, respelt};
 use crate::policy::capacity::AnalyzerName;
 use crate::policy::combine::lacks_saturation_vote;
+use crate::policy::params::{
+    AnalyzerSettings, SATURATION, SaturationEntry, UtilizationBand, kv_fault, queue_fault,
+};
 use crate::settings::config_maps::Purpose;
 use crate::settings::entries::{DocumentVerdict, Entry, EntryKind};
 use wva_base::nearest::with_suggestion;
@@ -12,81 +15,6 @@ use wva_base::yaml::DocumentField;
 
 /// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
 const MAX_WEIGHT: f64 = 1e6;
-
-/// Shares of a model's capacity between which the token-based analysis leaves it alone.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UtilizationBand {
-    /// Utilization that growth aims at; above it the model grows.
-    pub scale_up_threshold: f64,
-    /// Utilization below which the model may shrink.
-    pub scale_down_boundary: f64,
-}
-
-impl Default for UtilizationBand {
-    fn default() -> Self {
-        Self {
-            scale_up_threshold: 0.85,
-            scale_down_boundary: 0.70,
-        }
-    }
-}
-
-impl UtilizationBand {
-    /// What is wrong with the pair, in the documented words.
-    pub(super) fn fault(self) -> Option<String> {
-        let (up, down) = (self.scale_up_threshold, self.scale_down_boundary);
-        let usable = |share: f64| share > 0.0 && share <= 1.0;
-        if !usable(up) {
-            Some(format!(
-                "scaleUpThreshold must be in (0, 1], got {up:.2}: write a share such as 0.85"
-            ))
-        } else if !usable(down) {
-            Some(format!(
-                "scaleDownBoundary must be in (0, 1], got {down:.2}: write a share such as 0.70"
-            ))
-        } else if up <= down {
-            Some(format!(
-                "scaleUpThreshold ({up:.2}) must be > scaleDownBoundary ({down:.2}): raise the first or \
-                 lower the second"
-            ))
-        } else {
-            None
-        }
-    }
-}
-
-/// What one entry states. `None` is inherited from the layer below.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(in crate::settings) struct SaturationEntry {
-    pub(super) kv_cache_threshold: Option<f64>,
-    pub(super) queue_length_threshold: Option<f64>,
-    pub(super) kv_spare_trigger: Option<f64>,
-    pub(super) queue_spare_trigger: Option<f64>,
-    pub(super) enable_limiter: Option<bool>,
-    pub(super) enable_rescale: Option<bool>,
-    pub(super) analyzer_name: Option<String>,
-    pub(super) scale_up_threshold: Option<f64>,
-    pub(super) scale_down_boundary: Option<f64>,
-    pub(super) priority: Option<f64>,
-    pub(super) analyzers: Option<Vec<AnalyzerSettings>>,
-    pub(super) limiters: Option<Vec<Limiter>>,
-    pub(super) scale_to_zero: Option<bool>,
-}
-
-impl SaturationEntry {
-    /// The entry without what may contradict an inherited value.
-    pub(super) fn without_pairs(self) -> Self {
-        Self {
-            kv_cache_threshold: None,
-            kv_spare_trigger: None,
-            queue_length_threshold: None,
-            queue_spare_trigger: None,
-            scale_up_threshold: None,
-            scale_down_boundary: None,
-            ..self
-        }
-    }
-}
 
 impl Entry for SaturationEntry {
     type Document = SaturationDocument;
@@ -115,7 +43,7 @@ impl Entry for SaturationEntry {
     fn lints(&self) -> Vec<String> {
         let limiters = self.limiters.iter().flatten().enumerate();
         let told = limiters.flat_map(|(index, limiter)| {
-            let told = limiter.contradictions().chain(limiter.respelt());
+            let told = contradictions(limiter).chain(respelt(limiter));
             told.map(move |text| format!("limiters[{index}]: {text}"))
         });
         let listed = self.analyzers.as_deref().unwrap_or_default();
@@ -274,26 +202,6 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     {
         faults.push(fault);
     }
-}
-
-/// What is wrong with a pair of KV thresholds, in the documented words.
-pub(super) fn kv_fault(threshold: f64, spare: f64) -> Option<String> {
-    (threshold < spare).then(|| {
-        format!(
-            "kvCacheThreshold ({threshold:.2}) should be >= kvSpareTrigger ({spare:.2}): raise the \
-             threshold or lower the trigger"
-        )
-    })
-}
-
-/// What is wrong with a pair of queue thresholds: the model would grow for ever.
-pub(super) fn queue_fault(threshold: f64, spare: f64) -> Option<String> {
-    (threshold < spare).then(|| {
-        format!(
-            "queueLengthThreshold ({threshold:.1}) should be >= queueSpareTrigger ({spare:.1}): raise \
-             the threshold or lower the trigger"
-        )
-    })
 }
 
 /// What is wrong with a weight. A priority of 0 is documented as "not set"; a score of 0 is none.

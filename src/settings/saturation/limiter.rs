@@ -5,87 +5,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_yaml::Value;
 
 use super::document::LimiterDocument;
+use crate::policy::params::{Limiter, LimiterScope, Quota, Quotas};
 use wva_base::text::shortened;
 
 /// Largest quota of one accelerator type.
 const MAX_QUOTA: i64 = 1_048_576;
 
-/// How many GPUs of one type may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quota {
-    /// As many as there are; written -1.
-    Unlimited,
-    /// This many; 0 denies the type.
-    AtMost(u32),
-}
-
-/// Quotas by accelerator type.
-pub type Quotas = BTreeMap<String, Quota>;
-
-/// One limiter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limiter {
-    /// Unique among the limiters of one list.
-    pub name: String,
-    /// What it limits.
-    pub scope: LimiterScope,
-    /// Namespaces that it does not limit.
-    pub exclude: BTreeSet<String>,
-}
-
 /// Most contradictions of one limiter that are told.
 const MAX_TOLD: usize = 8;
 
-impl Limiter {
-    /// Namespaces that have a quota and are excluded: the quota does not count.
-    pub(super) fn contradictions(&self) -> impl Iterator<Item = String> {
-        let quotas = match &self.scope {
-            LimiterScope::Namespaces(quotas) => Some(quotas),
-            LimiterScope::Cluster(_) => None,
-        };
-        let names = quotas.into_iter().flat_map(BTreeMap::keys);
-        let both = names.filter(|name| self.exclude.contains(*name));
-        both.take(MAX_TOLD).map(|name| {
-            format!(
-                "namespace {:?} stands in exclude and in namespaceQuotas; it is not limited, remove it \
+/// Namespaces that have a quota and are excluded: the quota does not count.
+pub(super) fn contradictions(limiter: &Limiter) -> impl Iterator<Item = String> {
+    let quotas = match &limiter.scope {
+        LimiterScope::Namespaces(quotas) => Some(quotas),
+        LimiterScope::Cluster(_) => None,
+    };
+    let names = quotas.into_iter().flat_map(BTreeMap::keys);
+    let both = names.filter(|name| limiter.exclude.contains(*name));
+    both.take(MAX_TOLD).map(|name| {
+        format!(
+            "namespace {:?} stands in exclude and in namespaceQuotas; it is not limited, remove it \
                  from one of them",
-                shortened(name)
-            )
-        })
-    }
-
-    /// Accelerators that have a quota under each of two spellings: the limiter keeps a pool for each.
-    pub(super) fn respelt(&self) -> impl Iterator<Item = String> {
-        let scoped: Vec<(String, &Quotas)> = match &self.scope {
-            LimiterScope::Cluster(quotas) => vec![("quotas".to_owned(), quotas)],
-            LimiterScope::Namespaces(namespaces) => (namespaces.iter())
-                .map(|(name, quotas)| (format!("namespaceQuotas.{}", shortened(name)), quotas))
-                .collect(),
-        };
-        let respelt = scoped.into_iter().flat_map(|(place, quotas)| {
-            let mut spellings = BTreeMap::new();
-            quotas.keys().filter_map(move |name| {
-                let first = *spellings.entry(name.to_ascii_lowercase()).or_insert(name);
-                (first != name).then(|| {
-                    let (first, name) = (shortened(first), shortened(name));
-                    format!(
-                        "{place}: {first:?} and {name:?} are one type with two quotas, and each \
-                         counts the variants that spell it so; remove one of them"
-                    )
-                })
-            })
-        });
-        respelt.take(MAX_TOLD)
-    }
+            shortened(name)
+        )
+    })
 }
 
-/// What a limiter limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LimiterScope {
-    /// The sum over the cluster.
-    Cluster(Quotas),
-    /// Each namespace by itself; `default` stands for those that are not listed.
-    Namespaces(BTreeMap<String, Quotas>),
+/// Accelerators that have a quota under each of two spellings: the limiter keeps a pool for each.
+pub(super) fn respelt(limiter: &Limiter) -> impl Iterator<Item = String> {
+    let scoped: Vec<(String, &Quotas)> = match &limiter.scope {
+        LimiterScope::Cluster(quotas) => vec![("quotas".to_owned(), quotas)],
+        LimiterScope::Namespaces(namespaces) => (namespaces.iter())
+            .map(|(name, quotas)| (format!("namespaceQuotas.{}", shortened(name)), quotas))
+            .collect(),
+    };
+    let respelt = scoped.into_iter().flat_map(|(place, quotas)| {
+        let mut spellings = BTreeMap::new();
+        quotas.keys().filter_map(move |name| {
+            let first = *spellings.entry(name.to_ascii_lowercase()).or_insert(name);
+            (first != name).then(|| {
+                let (first, name) = (shortened(first), shortened(name));
+                format!(
+                    "{place}: {first:?} and {name:?} are one type with two quotas, and each \
+                     counts the variants that spell it so; remove one of them"
+                )
+            })
+        })
+    });
+    respelt.take(MAX_TOLD)
 }
 
 /// Checks a whole list and names every fault.

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::policy::params::{
+    Limiter, LimiterScope, Quota, Quotas, SaturationMethod, SaturationThresholds, UtilizationBand,
+};
 use crate::settings::sources::Data;
 
 fn map(pairs: &[(&str, &str)]) -> Data {
@@ -20,7 +23,7 @@ fn global(pairs: &[(&str, &str)]) -> PolicySources {
 fn read(sources: &PolicySources) -> (SaturationLayers, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
     (
-        SaturationLayers::read(sources, BandUse::Tokens, None, &mut diagnostics),
+        super::read(sources, BandUse::Tokens, None, &mut diagnostics),
         diagnostics,
     )
 }
@@ -170,7 +173,7 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
             .namespaces
             .insert(Arc::from("ns"), map(&[("default", text)]));
         let mut diagnostics = Diagnostics::default();
-        layers = SaturationLayers::read(&sources, BandUse::Tokens, Some(&layers), &mut diagnostics);
+        layers = super::read(&sources, BandUse::Tokens, Some(&layers), &mut diagnostics);
         assert_eq!(kv(&layers), expected.to_bits(), "{text}");
         let shown: Vec<String> = diagnostics
             .problems
@@ -190,7 +193,7 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
             .ends_with("the layers below apply")
     );
     sources.namespaces.clear();
-    layers = SaturationLayers::read(
+    layers = super::read(
         &sources,
         BandUse::Tokens,
         Some(&layers),

@@ -5,18 +5,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::config_maps::Purpose;
-use super::entries::{ScopeChange, mention_unknown, refuse};
+use super::entries::{mention_unknown, refuse};
 use super::problem::{Diagnostics, EntryPlace, FallbackApplied, Warning};
-use super::queueing_model::{LatencyTargets, targets};
+use super::queueing_model::{targets, too_short};
 use super::sources::Data;
+use crate::policy::params::{LatencyTargets, ServiceClass, ServiceClasses};
 use wva_base::text::shortened;
 use wva_base::yaml::{Document, DocumentField, YamlError, parse_yaml};
-
-/// Label of a VariantAutoscaling that names the class of its model.
-pub const CLASS_LABEL: &str = "wva.llmd.ai/service-class";
-
-/// The model that stands for every model a class does not name.
-pub const ANY_MODEL: &str = "default/default";
 
 /// The one key of the older layout.
 const FLAT_KEY: &str = "serviceClasses";
@@ -62,115 +57,49 @@ struct TargetDocument {
     slo_ttft: Option<f64>,
 }
 
-/// One class.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServiceClass {
-    /// Its name.
-    pub name: String,
-    /// Its rank; 1 is served before 10.
-    pub priority: u32,
-    /// Targets by model.
-    pub targets: BTreeMap<String, LatencyTargets>,
-}
-
-/// Targets of a model, with the class that they come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClassTargets<'a> {
-    /// The class.
-    pub class: &'a ServiceClass,
-    /// Its targets for the model.
-    pub targets: LatencyTargets,
-}
-
-/// Every class in force, by key of the ConfigMap.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServiceClasses {
-    entries: BTreeMap<String, Vec<ServiceClass>>,
-}
-
-impl ServiceClasses {
-    /// Reads the ConfigMap. What is refused keeps its content of `previous`.
-    pub fn read(
-        data: Option<&Data>,
-        previous: Option<&Self>,
-        diagnostics: &mut Diagnostics,
-    ) -> Self {
-        let mut classes = Self::default();
-        for (key, text) in data.into_iter().flatten() {
-            let place = EntryPlace {
-                purpose: Purpose::ServiceClasses,
-                namespace: None,
-                entry: key.clone(),
-            };
-            match read_entry(key, text, &classes, &place, diagnostics) {
-                Ok(read) => {
-                    mention_short(&place, &read, diagnostics);
-                    classes.entries.insert(key.clone(), read);
-                }
-                Err(faults) => {
-                    let kept = previous.and_then(|classes| classes.entries.get(key));
-                    let instead =
-                        kept.map_or(FallbackApplied::Below, |_| FallbackApplied::Previous);
-                    refuse(place, faults, instead, diagnostics);
-                    if let Some(kept) = kept {
-                        classes.entries.insert(key.clone(), kept.clone());
-                    }
+/// Reads the ConfigMap. What is refused keeps its content of `previous`.
+pub fn read(
+    data: Option<&Data>,
+    previous: Option<&ServiceClasses>,
+    diagnostics: &mut Diagnostics,
+) -> ServiceClasses {
+    let mut classes = ServiceClasses::default();
+    for (key, text) in data.into_iter().flatten() {
+        let place = EntryPlace {
+            purpose: Purpose::ServiceClasses,
+            namespace: None,
+            entry: key.clone(),
+        };
+        match read_entry(key, text, &classes, &place, diagnostics) {
+            Ok(read) => {
+                mention_short(&place, &read, diagnostics);
+                classes.entries.insert(key.clone(), read);
+            }
+            Err(faults) => {
+                let kept = previous.and_then(|classes| classes.entries.get(key));
+                let instead = kept.map_or(FallbackApplied::Below, |_| FallbackApplied::Previous);
+                refuse(place, faults, instead, diagnostics);
+                if let Some(kept) = kept {
+                    classes.entries.insert(key.clone(), kept.clone());
                 }
             }
         }
-        classes
     }
+    classes
+}
 
-    /// The class with this name, letter case ignored.
-    pub fn named(&self, name: &str) -> Option<&ServiceClass> {
-        self.all()
-            .find(|class| class.name.eq_ignore_ascii_case(name))
-    }
-
-    /// Targets of a model. The class that its variant's label names comes first, then the class of
-    /// best priority that names the model, then the one that names [`ANY_MODEL`].
-    pub fn targets(&self, model: &str, label: Option<&str>) -> Option<ClassTargets<'_>> {
-        let in_class = |class: &'_ ServiceClass, model: &str| class.targets.get(model).copied();
-        let labelled = label.and_then(|name| self.named(name)).and_then(|class| {
-            let targets = in_class(class, model).or_else(|| in_class(class, ANY_MODEL))?;
-            Some(ClassTargets { class, targets })
-        });
-        labelled.or_else(|| {
-            [model, ANY_MODEL].into_iter().find_map(|model| {
-                let ranked = self.all().filter_map(|class| {
-                    in_class(class, model).map(|targets| ClassTargets { class, targets })
-                });
-                ranked.min_by(|left, right| {
-                    (left.class.priority, &left.class.name)
-                        .cmp(&(right.class.priority, &right.class.name))
-                })
-            })
-        })
-    }
-
-    /// Every class.
-    pub fn all(&self) -> impl Iterator<Item = &ServiceClass> {
-        self.entries.values().flatten()
-    }
-
-    /// Every entry, with its classes.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (EntryPlace, &[ServiceClass])> {
-        self.entries.iter().map(|(key, classes)| {
-            let place = EntryPlace {
-                purpose: Purpose::ServiceClasses,
-                namespace: None,
-                entry: key.clone(),
-            };
-            (place, classes.as_slice())
-        })
-    }
-
-    /// What differs from an earlier state.
-    pub(super) fn changes_since(&self, earlier: &Self) -> Vec<ScopeChange> {
-        ScopeChange::between(None, &earlier.entries, &self.entries)
-            .into_iter()
-            .collect()
-    }
+/// Every entry, with its classes.
+pub(super) fn entries(
+    classes: &ServiceClasses,
+) -> impl Iterator<Item = (EntryPlace, &[ServiceClass])> {
+    classes.entries.iter().map(|(key, read)| {
+        let place = EntryPlace {
+            purpose: Purpose::ServiceClasses,
+            namespace: None,
+            entry: key.clone(),
+        };
+        (place, read.as_slice())
+    })
 }
 
 fn read_entry(
@@ -221,7 +150,7 @@ fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut
     });
     let told = rows.flat_map(|(class, model, targets)| {
         let place = format!("class {:?}, model {:?}", shortened(class), shortened(model));
-        let told = targets.too_short(["slo-ttft", "slo-tpot"]).into_iter();
+        let told = too_short(targets, ["slo-ttft", "slo-tpot"]).into_iter();
         told.map(move |text| format!("{place}: {text}"))
     });
     (diagnostics.notices).extend(told.take(MAX_SHORT).map(|text| Warning::EntryAdvice {

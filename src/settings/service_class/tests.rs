@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::settings::entries::ScopeChange;
 
 fn map(pairs: &[(&str, &str)]) -> Data {
     pairs
@@ -11,7 +12,7 @@ fn map(pairs: &[(&str, &str)]) -> Data {
 
 fn read(pairs: &[(&str, &str)]) -> (ServiceClasses, Vec<String>) {
     let mut diagnostics = Diagnostics::default();
-    let classes = ServiceClasses::read(Some(&map(pairs)), None, &mut diagnostics);
+    let classes = super::read(Some(&map(pairs)), None, &mut diagnostics);
     let problems = diagnostics
         .problems
         .iter()
@@ -116,11 +117,11 @@ fn an_entry_edited_into_nonsense_keeps_its_classes() {
     let (before, _) = read(&[("a", PREMIUM)]);
     let mut diagnostics = Diagnostics::default();
     let broken = map(&[("a", "name: ["), ("b", FREEMIUM)]);
-    let after = ServiceClasses::read(Some(&broken), Some(&before), &mut diagnostics);
+    let after = super::read(Some(&broken), Some(&before), &mut diagnostics);
     assert_eq!(diagnostics.problems.len(), 1);
     assert!(after.named("Premium").is_some() && after.named("Freemium").is_some());
-    assert_eq!(after.changes_since(&before)[0].entries, ["b (new)"]);
-    assert_eq!(after.changes_since(&after), []);
-    let gone = ServiceClasses::read(None, Some(&after), &mut diagnostics);
+    let change = ScopeChange::between(None, &before.entries, &after.entries);
+    assert_eq!(change.unwrap().entries, ["b (new)"]);
+    let gone = super::read(None, Some(&after), &mut diagnostics);
     assert_eq!(gone, ServiceClasses::default());
 }

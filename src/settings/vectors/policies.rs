@@ -7,9 +7,8 @@ use serde::Deserialize;
 
 use super::{QUEUEING, RESOLUTION, VALIDATION, ZERO, cases, data, same};
 use crate::policy::key::ModelKey;
-use crate::settings::queueing_model::{ANALYZER_NAME, QueueingModelLayers};
-use crate::settings::saturation::{BandUse, SaturationLayers, SaturationMethod, SaturationPolicy};
-use crate::settings::scale_to_zero::ScaleToZeroLayers;
+use crate::policy::params::{ANALYZER_NAME, SaturationMethod, SaturationPolicy};
+use crate::settings::saturation::BandUse;
 use crate::settings::sources::{Data, PolicySources};
 use crate::settings::{Diagnostics, Problem, Warning};
 use wva_base::duration::format_duration;
@@ -133,7 +132,7 @@ fn saturation_validation_cases() {
         } else {
             BandUse::Tokens
         };
-        let layers = SaturationLayers::read(&sources, band, None, &mut diagnostics);
+        let layers = crate::settings::saturation::read(&sources, band, None, &mut diagnostics);
         let shown: Vec<String> = diagnostics
             .problems
             .iter()
@@ -203,7 +202,8 @@ fn saturation_resolution_cases() {
                 .collect(),
         };
         let mut diagnostics = Diagnostics::default();
-        let layers = SaturationLayers::read(&sources, BandUse::Tokens, None, &mut diagnostics);
+        let layers =
+            crate::settings::saturation::read(&sources, BandUse::Tokens, None, &mut diagnostics);
         assert_eq!(refused(&diagnostics), case.refused, "{}", case.id);
         assert_eq!(advised(&diagnostics), case.advised, "{}", case.id);
         for expected in &case.expect {
@@ -253,7 +253,8 @@ fn scale_to_zero_cases() {
             ..PolicySources::default()
         };
         let mut diagnostics = Diagnostics::default();
-        let layers = ScaleToZeroLayers::read(&sources, case.switch, None, &mut diagnostics);
+        let layers =
+            crate::settings::scale_to_zero::read(&sources, case.switch, None, &mut diagnostics);
         assert_eq!(refused(&diagnostics), case.refused, "{}", case.id);
         assert_eq!(advised(&diagnostics), case.advised, "{}", case.id);
         for expected in &case.expect {
@@ -306,7 +307,7 @@ fn queueing_model_cases() {
             ..PolicySources::default()
         };
         let mut diagnostics = Diagnostics::default();
-        let layers = QueueingModelLayers::read(&sources, None, &mut diagnostics);
+        let layers = crate::settings::queueing_model::read(&sources, None, &mut diagnostics);
         assert_eq!(
             diagnostics.problems.len(),
             case.refused.len(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::collect::{NOW, moment, run, sample, settings, timeout};
 use super::stub::Stub;
 use crate::policy::key::ModelKey;
+use crate::policy::params::RequiredSignals;
 use crate::policy::snapshot::{MetricsSnapshot, PodSamples, RankSamples, Sample, SignalName};
-use crate::settings::RequiredSignals;
 use crate::signals::query::QueryName;
 use crate::signals::{Collection, CollectionSettings, Ignored};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::policy::key::ModelKey;
+use crate::policy::params::RequiredSignals;
 use crate::policy::signal::FreshnessBands;
-use crate::settings::RequiredSignals;
 use crate::signals::decode::Decoder;
 use crate::signals::query::HISTORY_QUERIES;
 use crate::signals::{CollectionSettings, PromApi, QueryError, QueryResult, history};

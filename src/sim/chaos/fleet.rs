@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::policy::key::VariantKey;
+use crate::policy::params::{DynamicSettings, LimiterScope, Quota};
 use crate::policy::plan::Plan;
-use crate::settings::DynamicSettings;
-use crate::settings::saturation::{LimiterScope, Quota};
 use crate::sim::world::Scenario;
 
 /// The variants of a scenario and its nodes.

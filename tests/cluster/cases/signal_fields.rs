@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use wva::env::SeedTree;
 use wva::policy::document::{Situation, SnapshotDocument};
 use wva::policy::learned::Learned;
+use wva::policy::params::{DynamicSettings, RequiredSignals};
 use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{MetricsSnapshot, SignalName};
 use wva::settings::bundle::read_bundle;
-use wva::settings::{DynamicSettings, RequiredSignals};
 use wva::signals::query::QueryName;
 use wva::signals::{
     CollectionSettings, HttpPrometheus, Namespace, PlainHttp, PrometheusClientSettings, collect,

@@ -10,10 +10,10 @@ use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::limit::Physical;
+use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::GpuInventory;
 use crate::policy::units::Gpus;
 use crate::settings::pool_group::PoolGroup;
-use crate::settings::selector::LabelSelector;
 use wva_base::moment::{Moment, WallTime};
 
 fn at(seconds: u64) -> Moment {

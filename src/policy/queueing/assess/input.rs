@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::weighted;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::VariantKey;
+use crate::policy::params::{LatencyTargets, QueueingModelPolicy};
 use crate::policy::queueing::observation::ReplicaObservation;
 use crate::policy::queueing::quantity::{Millis, RequestRate};
 use crate::policy::queueing::service::Workload;
@@ -16,7 +17,6 @@ use crate::policy::snapshot::SignalName;
 use crate::policy::total::total;
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelActivity;
-use crate::settings::queueing_model::{LatencyTargets, QueueingModelPolicy};
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's own default of
 /// `max-num-seqs`.

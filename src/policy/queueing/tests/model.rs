@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::params::{ANALYZER_NAME, LatencyTargets, QueueingModelPolicy};
 use crate::policy::queueing::assess::{
     QueueingModelFigures, QueueingModelInput, QueueingReplicaInput, QueueingVariantInput, Unsized,
     assess,
@@ -15,7 +16,6 @@ use crate::policy::queueing::service::Workload;
 use crate::policy::queueing::targets::{TargetSource, inferred, model_targets};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ModelActivity;
-use crate::settings::queueing_model::{ANALYZER_NAME, LatencyTargets, QueueingModelPolicy};
 
 const POLICY: QueueingModelPolicy = QueueingModelPolicy {
     slo_multiplier: 3.0,

@@ -2,12 +2,12 @@
 
 use super::{BOTH, ENGINE, Story, key, model, near, replica, variant};
 use crate::policy::combine::Band;
+use crate::policy::params::{
+    AnalyzerSettings, SaturationMethod, SaturationPolicy, SaturationThresholds, UtilizationBand,
+};
 use crate::policy::throughput::variant::RateSource;
 use crate::policy::throughput::{
     Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputReport,
-};
-use crate::settings::saturation::{
-    AnalyzerSettings, SaturationMethod, SaturationPolicy, SaturationThresholds, UtilizationBand,
 };
 
 fn report(params: Params, replicas: &[ThroughputReplicaInput], arrivals: f64) -> ThroughputReport {

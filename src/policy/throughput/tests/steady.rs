@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use super::{BOTH, ENGINE, Story, count, key, model, replica, variant};
 use crate::policy::combine::{Balance, Band};
+use crate::policy::params::UtilizationBand;
 use crate::policy::rounding;
 use crate::policy::throughput::ThroughputReplicaInput;
 use crate::policy::throughput::shape::RequestShape;
 use crate::policy::units::Replicas;
-use crate::settings::saturation::UtilizationBand;
 
 const CYCLE: f64 = 30.0;
 /// Cycles that a replica takes to start.

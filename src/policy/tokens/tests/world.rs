@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::policy::capacity::{Assessment, ServingRole};
 use crate::policy::engine_args::{ContainerCommand, EngineArgs, KvTokens, parse};
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::params::{SaturationThresholds, UtilizationBand};
 use crate::policy::snapshot::Accelerator;
 use crate::policy::tokens::{
     InstanceInput, LearnedTokens, RouterQueue, TokenModelInput, TokenVariantInput, TokensReport,
     assess,
 };
 use crate::policy::units::{Gpus, Replicas};
-use crate::settings::saturation::{SaturationThresholds, UtilizationBand};
 use wva_base::moment::{Moment, WallTime};
 
 #[derive(Clone, Deserialize)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::settings::DynamicSettings;
+use crate::policy::params::DynamicSettings;
 
 /// How long they are remembered: the longest interval.
 const REMEMBERED: Duration = Duration::from_hours(1);

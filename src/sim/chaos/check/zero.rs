@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::settings::stored;
 use crate::policy::key::ModelKey;
+use crate::policy::params::DynamicSettings;
 use crate::settings::config_maps::Purpose;
 use crate::settings::generation::transition;
 use crate::settings::problem::Diagnostics;
-use crate::settings::{DynamicSettings, Generation, Sources};
+use crate::settings::{Generation, Sources};
 use crate::sim::apiserver::Insider;
 
 /// ConfigMaps of the cluster.

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use wva::policy::params::RequiredSignals;
 use wva::policy::signal::FreshnessBands;
-use wva::settings::RequiredSignals;
 use wva::signals::{
     CollectionSettings, Namespace, PromApi, QueryError, QueryResult, collect, history,
 };

@@ -1,0 +1,19 @@
+//! Which analyzers take part, and with what weight.
+
+/// The analyzer that `analyzerName` and `analyzers[]` select today.
+pub const SATURATION: &str = "saturation";
+
+/// One of `analyzers[]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnalyzerSettings {
+    /// Its type, which falls back to its name. Types that nobody knows are kept and ignored.
+    pub kind: String,
+    /// Whether it takes part.
+    pub enabled: bool,
+    /// Its weight; a vote without any moves no other one.
+    pub score: f64,
+    /// Its own utilization target for growth.
+    pub scale_up_threshold: Option<f64>,
+    /// Its own utilization floor.
+    pub scale_down_boundary: Option<f64>,
+}

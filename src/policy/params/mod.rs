@@ -1,0 +1,28 @@
+//! The parameters of decisions: types, lookups by model, and what holds where nothing is stated. The
+//! settings read them from texts.
+
+mod analyzers;
+mod dynamic;
+mod entries;
+mod limiters;
+mod queueing_model;
+mod saturation;
+mod scale_to_zero;
+mod selector;
+mod service_class;
+
+pub use analyzers::{AnalyzerSettings, SATURATION};
+pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
+pub use entries::{DEFAULT_KEY, EntrySet, Identity, NamedModel, ScopedEntries};
+pub use limiters::{Limiter, LimiterScope, Quota, Quotas};
+pub use queueing_model::{
+    ANALYZER_NAME, DEFAULT_SLO_MULTIPLIER, LatencyTargets, QueueingModelEntry, QueueingModelLayers,
+    QueueingModelPolicy,
+};
+pub use saturation::{
+    SaturationEntry, SaturationLayers, SaturationMethod, SaturationPolicy, SaturationThresholds,
+    UtilizationBand, kv_fault, queue_fault,
+};
+pub use scale_to_zero::{DEFAULT_RETENTION, ScaleToZeroEntry, ScaleToZeroLayers};
+pub use selector::{InvalidSelector, LabelRequirement, LabelSelector, Requirement};
+pub use service_class::{ANY_MODEL, CLASS_LABEL, ClassTargets, ServiceClass, ServiceClasses};

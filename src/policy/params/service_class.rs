@@ -1,0 +1,72 @@
+//! Service classes: latency targets per model, by class, in order of priority.
+
+use std::collections::BTreeMap;
+
+use super::queueing_model::LatencyTargets;
+
+/// Label of a VariantAutoscaling that names the class of its model.
+pub const CLASS_LABEL: &str = "wva.llmd.ai/service-class";
+
+/// The model that stands for every model a class does not name.
+pub const ANY_MODEL: &str = "default/default";
+
+/// One class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceClass {
+    /// Its name.
+    pub name: String,
+    /// Its rank; 1 is served before 10.
+    pub priority: u32,
+    /// Targets by model.
+    pub targets: BTreeMap<String, LatencyTargets>,
+}
+
+/// Targets of a model, with the class that they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassTargets<'a> {
+    /// The class.
+    pub class: &'a ServiceClass,
+    /// Its targets for the model.
+    pub targets: LatencyTargets,
+}
+
+/// Every class in force, by key of the ConfigMap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceClasses {
+    /// As they are written.
+    pub entries: BTreeMap<String, Vec<ServiceClass>>,
+}
+
+impl ServiceClasses {
+    /// The class with this name, letter case ignored.
+    pub fn named(&self, name: &str) -> Option<&ServiceClass> {
+        self.all()
+            .find(|class| class.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Targets of a model. The class that its variant's label names comes first, then the class of
+    /// best priority that names the model, then the one that names [`ANY_MODEL`].
+    pub fn targets(&self, model: &str, label: Option<&str>) -> Option<ClassTargets<'_>> {
+        let in_class = |class: &'_ ServiceClass, model: &str| class.targets.get(model).copied();
+        let labelled = label.and_then(|name| self.named(name)).and_then(|class| {
+            let targets = in_class(class, model).or_else(|| in_class(class, ANY_MODEL))?;
+            Some(ClassTargets { class, targets })
+        });
+        labelled.or_else(|| {
+            [model, ANY_MODEL].into_iter().find_map(|model| {
+                let ranked = self.all().filter_map(|class| {
+                    in_class(class, model).map(|targets| ClassTargets { class, targets })
+                });
+                ranked.min_by(|left, right| {
+                    (left.class.priority, &left.class.name)
+                        .cmp(&(right.class.priority, &right.class.name))
+                })
+            })
+        })
+    }
+
+    /// Every class.
+    pub fn all(&self) -> impl Iterator<Item = &ServiceClass> {
+        self.entries.values().flatten()
+    }
+}
