@@ -6,6 +6,8 @@ WORKDIR /src
 # A layer of dependencies that is built again only when the manifests change.
 COPY Cargo.toml Cargo.lock ./
 COPY crates/base/Cargo.toml crates/base/
+COPY crates/policy/Cargo.toml crates/policy/
+COPY crates/settings/Cargo.toml crates/settings/
 COPY tests/allocations tests/allocations
 COPY image/build image/build
 RUN image/build dependencies

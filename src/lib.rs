@@ -11,14 +11,19 @@ mod docs;
 pub mod env;
 pub mod kit;
 pub mod metrics;
-pub mod policy;
 pub mod serve;
-pub mod settings;
 pub mod signals;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod telemetry;
 pub mod version;
+
+pub use wva_policy as policy;
+pub use wva_settings as settings;
+
+#[cfg(test)]
+#[path = "../crates/policy/src/tests/vectors.rs"]
+mod vectors;
 
 /// Chaos asks what each controller holds, also where it is played by tests.
 #[cfg(all(test, feature = "sim"))]

@@ -1,10 +1,29 @@
 //! What a plan says besides the counts: nothing, then exact values, then nothing again.
 
 use super::{Metrics, Visibility};
+use crate::policy::document::{Situation, SnapshotDocument};
 use crate::policy::key::VariantKey;
-use crate::policy::tests::starts::told;
+use crate::policy::learned::Learned;
+use crate::policy::plan::Plan;
+use crate::policy::{learn, plan};
+use crate::settings::bundle::read_bundle;
 
 const TOKENS: &str = "saturation: {default: {analyzerName: saturation, enableLimiter: true}}";
+
+/// Plans one document after the other; the last plan.
+fn planned(documents: &[impl AsRef<str>], settings: &str) -> Plan {
+    let settings = read_bundle(settings).unwrap();
+    let mut learned = Learned::default();
+    let mut made = None;
+    for text in documents {
+        let Situation { snapshot, now, .. } = SnapshotDocument::parse(text.as_ref())
+            .and_then(|document| document.situation(&settings.freshness))
+            .unwrap();
+        learned = learn(&snapshot, &learned, &settings, now);
+        made = Some(plan(&snapshot, &learned, &settings, 1, now));
+    }
+    made.unwrap()
+}
 
 /// Variant `v` with two replicas that hold too much, on nodes with these GPUs.
 fn fleet(inventory: &str) -> String {
@@ -35,7 +54,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     assert_eq!(pipeline(&metrics), nothing);
 
     let text = fleet("{types: {H100: {total: 2, used: 2}}}");
-    metrics.expose_plan(&told(&[&text], TOKENS).1, |_| false);
+    metrics.expose_plan(&planned(&[&text], TOKENS), |_| false);
     // The GPUs are there whoever asks for them.
     let fleet_alone = [
         r#"wva_available_gpus{accelerator_type="H100"} 0"#,
@@ -43,7 +62,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     ];
     assert_eq!(pipeline(&metrics), fleet_alone);
 
-    metrics.expose_plan(&told(&[&text], TOKENS).1, |_| true);
+    metrics.expose_plan(&planned(&[&text], TOKENS), |_| true);
     let expected = [
         r#"wva_analyzer_demand{analyzer="saturation",model="m",namespace="ns",role="both"} 28000"#,
         r#"wva_available_gpus{accelerator_type="H100"} 0"#,
@@ -58,7 +77,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     ];
     assert_eq!(pipeline(&metrics), expected);
 
-    metrics.expose_plan(&told(&[&fleet("{types: {}}")], "").1, |_| true);
+    metrics.expose_plan(&planned(&[&fleet("{types: {}}")], ""), |_| true);
     let expected = [
         expected[2],
         expected[6],
@@ -78,7 +97,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
 fn gpus_that_nobody_knows_are_not_zero() {
     let metrics = Metrics::new(None).unwrap();
     let unknown = fleet("{unknown: the nodes cannot be listed}");
-    metrics.expose_plan(&told(&[&unknown], TOKENS).1, |_| true);
+    metrics.expose_plan(&planned(&[&unknown], TOKENS), |_| true);
     let lines = pipeline(&metrics);
     let about = |name: &str| lines.iter().filter(|line| line.starts_with(name)).count();
     assert_eq!(about("wva_gpu_discovery_up 0"), 1, "{lines:?}");
@@ -106,9 +125,9 @@ fn a_measured_start_is_shown() {
         let of_starts = |line: &String| line.starts_with("wva_replica_start");
         lines.filter(of_starts).collect::<Vec<_>>()
     };
-    metrics.expose_plan(&told(&[&starting], "").1, |_| true);
+    metrics.expose_plan(&planned(&[&starting], ""), |_| true);
     assert_eq!(starts(), Vec::<String>::new());
-    metrics.expose_plan(&told(&[&starting, &serving], "").1, |_| true);
+    metrics.expose_plan(&planned(&[&starting, &serving], ""), |_| true);
     let expected = [
         r#"wva_replica_start_seconds{namespace="ns",start="cold",variant_name="v"} 480"#,
         r#"wva_replica_start_seconds_estimate{namespace="ns",source="measured",variant_name="v"} 480"#,
@@ -128,7 +147,7 @@ fn what_keeps_a_model_from_zero_is_shown_while_it_lasts() {
         )
     };
     let blocked = |document: &str| {
-        metrics.expose_plan(&told(&[document], settings).1, |_| true);
+        metrics.expose_plan(&planned(&[document], settings), |_| true);
         let lines = pipeline(&metrics).into_iter();
         let of_block = |line: &String| line.starts_with("wva_model_scaling_blocked");
         lines.filter(of_block).collect::<Vec<_>>()
@@ -158,7 +177,7 @@ fn percentages_are_shown_by_role() {
         let (idle, busy) = (half("idle", role, "0.1"), half("busy", "decode", "0.78"));
         let metrics = Metrics::new(None).unwrap();
         let text = format!("version: 1\nvariants:\n{idle}{busy}");
-        metrics.expose_plan(&told(&[&text], "").1, |_| true);
+        metrics.expose_plan(&planned(&[&text], ""), |_| true);
         let of_capacity = |line: &String| line.contains("_capacity{");
         let lines = pipeline(&metrics).into_iter().filter(of_capacity);
         lines

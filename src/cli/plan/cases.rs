@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::answer;
 use super::arguments::{Detail, Format, PlanArguments};
-use crate::policy::tests::vectors::{Tally, run};
+use crate::vectors::{Tally, run};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

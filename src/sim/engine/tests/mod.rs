@@ -5,6 +5,7 @@ mod coarse;
 mod features;
 mod invariants;
 mod pages;
+mod reference;
 
 use std::time::Duration;
 

@@ -1,0 +1,297 @@
+//! What keeps a target from following the count that is published for its variant.
+
+use super::scaler::{Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind};
+use crate::key::VariantKey;
+use crate::rounding;
+use crate::snapshot::DeclaredBounds;
+use crate::units::Replicas;
+
+/// One thing that keeps a target from following, worst first in the order of the enum.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ActuationObstacle {
+    /// Nothing scales the target.
+    NoScaler,
+    /// Several scalers fight over the target.
+    SeveralScalers {
+        /// Kinds and names.
+        titles: Vec<String>,
+    },
+    /// The scaler reads something else.
+    NotRead {
+        /// Kind and name.
+        title: String,
+    },
+    /// The scaler makes something else of the count.
+    WrongAim {
+        /// Kind and name.
+        title: String,
+        /// What it says.
+        aim: String,
+    },
+    /// The scaler was told to pause.
+    Paused {
+        /// Kind and name.
+        title: String,
+        /// The annotation that says so.
+        annotation: String,
+    },
+    /// The scaler says that it does not work.
+    Failing {
+        /// Kind and name.
+        title: String,
+        /// Reason of its condition.
+        reason: String,
+        /// Message of its condition; empty where it has none.
+        message: String,
+    },
+    /// The scaler's minimum hides lower counts.
+    Minimum {
+        /// Kind and name, and its kind.
+        title: String,
+        /// Whose minimum.
+        kind: ScalerKind,
+        /// The scaler's.
+        min: Replicas,
+        /// Ours.
+        wanted: Replicas,
+    },
+    /// The scaler's maximum hides higher counts.
+    Maximum {
+        /// Kind and name.
+        title: String,
+        /// The scaler's.
+        max: Replicas,
+        /// Ours.
+        wanted: Replicas,
+    },
+    /// The scaler ignores steps of one replica.
+    Tolerance {
+        /// Kind and name.
+        title: String,
+        /// Whose tolerance.
+        kind: ScalerKind,
+        /// From this count on.
+        from: Replicas,
+    },
+    /// A count that is not there counts as 0.
+    NullIsZero {
+        /// Kind and name.
+        title: String,
+    },
+}
+
+impl ActuationObstacle {
+    /// What is wrong, and what to do.
+    pub fn text(&self, variant: &VariantKey) -> String {
+        match self {
+            Self::NoScaler => format!(
+                "nothing scales the target; create a HorizontalPodAutoscaler or a ScaledObject that reads wva_desired_replicas with variant_name {:?}",
+                &*variant.name
+            ),
+            Self::SeveralScalers { titles } => {
+                format!(
+                    "{} fight over the target; keep one of them",
+                    titles.join(" and ")
+                )
+            }
+            Self::NotRead { title } => format!(
+                "{title} does not read wva_desired_replicas with variant_name {:?} and this namespace; select both",
+                &*variant.name
+            ),
+            Self::WrongAim { title, aim } => format!(
+                "{title} aims at {aim}; aim at an AverageValue of 1, so that the count is the number of replicas"
+            ),
+            Self::Paused { title, annotation } => {
+                format!("{title} is paused by its annotation {annotation}; remove it")
+            }
+            Self::Failing {
+                title,
+                reason,
+                message,
+            } => {
+                let separator = if message.is_empty() { "" } else { ": " };
+                format!(
+                    "{title} does not work ({reason}{separator}{message}); see its conditions and events"
+                )
+            }
+            Self::Minimum {
+                title,
+                kind,
+                min,
+                wanted,
+            } => {
+                let remedy = match kind {
+                    ScalerKind::HorizontalPodAutoscaler if *wanted == Replicas::ZERO => {
+                        "use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
+                    }
+                    ScalerKind::HorizontalPodAutoscaler => "lower its minReplicas",
+                    ScalerKind::ScaledObject => "lower its minReplicaCount",
+                };
+                format!(
+                    "{title} keeps at least {min} replicas where {wanted} may be wanted; {remedy}"
+                )
+            }
+            Self::Maximum { title, max, wanted } => format!(
+                "{title} allows at most {max} replicas where {wanted} may be wanted; raise its maximum or lower maxReplicas of the variant"
+            ),
+            Self::Tolerance { title, kind, from } => {
+                let field = match kind {
+                    ScalerKind::HorizontalPodAutoscaler => {
+                        "spec.behavior.scaleUp.tolerance and spec.behavior.scaleDown.tolerance"
+                    }
+                    ScalerKind::ScaledObject => {
+                        "the tolerance of scaleUp and scaleDown in spec.advanced.horizontalPodAutoscalerConfig.behavior"
+                    }
+                };
+                format!(
+                    "{title} ignores steps of one replica from {from} replicas on; set {field} to 0"
+                )
+            }
+            Self::NullIsZero { title } => format!(
+                "{title} counts a missing value as 0, so that a lost controller takes the target to its minimum; set ignoreNullValues to \"false\" and a fallback"
+            ),
+        }
+    }
+}
+
+/// Everything that keeps the target of a variant from following it, worst first; empty if nothing is
+/// known to. `desired` is the count that is published now.
+pub fn judge(
+    scalers: &[Scaler],
+    variant: &VariantKey,
+    bounds: DeclaredBounds,
+    desired: Option<Replicas>,
+) -> Vec<ActuationObstacle> {
+    let makers: Vec<&Scaler> = scalers
+        .iter()
+        .filter(|scaler| scaler.kind == ScalerKind::ScaledObject)
+        .collect();
+    let is_made = |scaler: &Scaler| {
+        let maker = scaler.made_for.as_ref();
+        maker.is_some_and(|maker| makers.iter().any(|known| known.name == *maker))
+    };
+    let independent: Vec<&Scaler> = scalers.iter().filter(|scaler| !is_made(scaler)).collect();
+    let [scaler] = independent.as_slice() else {
+        return vec![several(&independent)];
+    };
+    let mut found = of_one(scaler, variant, bounds, desired);
+    let made = scalers.iter().filter(|scaler| is_made(scaler));
+    found.extend(made.filter_map(failing));
+    found.sort();
+    found
+}
+
+fn several(scalers: &[&Scaler]) -> ActuationObstacle {
+    if scalers.is_empty() {
+        return ActuationObstacle::NoScaler;
+    }
+    ActuationObstacle::SeveralScalers {
+        titles: scalers.iter().map(|scaler| scaler.title()).collect(),
+    }
+}
+
+fn of_one(
+    scaler: &Scaler,
+    variant: &VariantKey,
+    bounds: DeclaredBounds,
+    desired: Option<Replicas>,
+) -> Vec<ActuationObstacle> {
+    let published = scaler.inputs.iter().find_map(|input| match input {
+        Input::Published(published) if published.is_of(variant) => Some(published),
+        Input::Published(_) | Input::Other => None,
+    });
+    let Some(published) = published else {
+        return vec![ActuationObstacle::NotRead {
+            title: scaler.title(),
+        }];
+    };
+    [
+        wrong_aim(scaler, published),
+        failing(scaler),
+        minimum(scaler, bounds.min, desired),
+        maximum(scaler, bounds.max, desired),
+        tolerance(scaler),
+        null_is_zero(scaler, published),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn wrong_aim(scaler: &Scaler, published: &Published) -> Option<ActuationObstacle> {
+    match &published.aim {
+        Aim::Replicas => None,
+        Aim::Other(aim) => Some(ActuationObstacle::WrongAim {
+            title: scaler.title(),
+            aim: aim.to_string(),
+        }),
+    }
+}
+
+fn failing(scaler: &Scaler) -> Option<ActuationObstacle> {
+    let title = scaler.title();
+    match &scaler.activity {
+        ScalerActivity::Working => None,
+        ScalerActivity::Paused { annotation } => Some(ActuationObstacle::Paused {
+            title,
+            annotation: annotation.to_string(),
+        }),
+        ScalerActivity::Failing { reason, message } => Some(ActuationObstacle::Failing {
+            title,
+            reason: reason.to_string(),
+            message: message.to_string(),
+        }),
+    }
+}
+
+/// The lower of the declared minimum and the published count must be in reach.
+fn minimum(
+    scaler: &Scaler,
+    declared: Option<Replicas>,
+    desired: Option<Replicas>,
+) -> Option<ActuationObstacle> {
+    let wanted = declared.into_iter().chain(desired).min()?;
+    (scaler.min > wanted).then(|| ActuationObstacle::Minimum {
+        title: scaler.title(),
+        kind: scaler.kind,
+        min: scaler.min,
+        wanted,
+    })
+}
+
+/// The higher of the declared maximum and the published count must be in reach.
+fn maximum(
+    scaler: &Scaler,
+    declared: Option<Replicas>,
+    desired: Option<Replicas>,
+) -> Option<ActuationObstacle> {
+    let wanted = declared.into_iter().chain(desired).max()?;
+    (scaler.max < wanted).then(|| ActuationObstacle::Maximum {
+        title: scaler.title(),
+        max: scaler.max,
+        wanted,
+    })
+}
+
+/// A step of one from `n` replicas deviates by 1/n, and one that deviates by no more than the
+/// tolerance is ignored; downwards the step begins at the maximum, upwards one below it.
+fn tolerance(scaler: &Scaler) -> Option<ActuationObstacle> {
+    let ignored_from = |tolerance: f64, last: Replicas| {
+        let first = Replicas(rounding::ceil(1.0 / tolerance));
+        (tolerance > 0.0 && first <= last).then_some(first)
+    };
+    let up = ignored_from(scaler.tolerance.up, scaler.max.minus_one());
+    let down = ignored_from(scaler.tolerance.down, scaler.max);
+    let from = up.into_iter().chain(down).min()?;
+    Some(ActuationObstacle::Tolerance {
+        title: scaler.title(),
+        kind: scaler.kind,
+        from,
+    })
+}
+
+fn null_is_zero(scaler: &Scaler, published: &Published) -> Option<ActuationObstacle> {
+    (published.absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
+        title: scaler.title(),
+    })
+}

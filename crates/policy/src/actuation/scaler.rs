@@ -1,0 +1,162 @@
+//! What scales a target, as far as it matters whether it follows a published count.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::VariantKey;
+use crate::units::Replicas;
+
+/// Kinds of scaler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ScalerKind {
+    /// `autoscaling/v2`.
+    HorizontalPodAutoscaler,
+    /// `keda.sh/v1alpha1`.
+    ScaledObject,
+}
+
+impl fmt::Display for ScalerKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
+            Self::ScaledObject => "ScaledObject",
+        })
+    }
+}
+
+/// The scalers of one target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub enum Scalers {
+    /// They have not been listed yet.
+    #[default]
+    Unknown,
+    /// All of them, sorted by kind and name.
+    Known(Arc<[Scaler]>),
+}
+
+impl Scalers {
+    /// Whether one of them says that it does not work.
+    pub fn any_failing(&self) -> bool {
+        let is_failing =
+            |scaler: &Scaler| matches!(scaler.activity, ScalerActivity::Failing { .. });
+        match self {
+            Self::Unknown => false,
+            Self::Known(scalers) => scalers.iter().any(is_failing),
+        }
+    }
+}
+
+/// One scaler.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scaler {
+    /// Its kind.
+    pub kind: ScalerKind,
+    /// Its name, in the namespace of the target.
+    pub name: Arc<str>,
+    /// The ScaledObject that this HorizontalPodAutoscaler was made for.
+    pub made_for: Option<Arc<str>>,
+    /// Fewest replicas that it sets.
+    pub min: Replicas,
+    /// Most replicas that it sets.
+    pub max: Replicas,
+    /// Deviations that it ignores, upwards and downwards.
+    pub tolerance: Tolerance,
+    /// What it reads.
+    pub inputs: Vec<Input>,
+    /// Whether it works.
+    pub activity: ScalerActivity,
+}
+
+impl Scaler {
+    /// Kind and name, for texts.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.kind, self.name)
+    }
+}
+
+/// Relative deviations from the current count within which a scaler does nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// Of a higher count.
+    pub up: f64,
+    /// Of a lower count.
+    pub down: f64,
+}
+
+impl Tolerance {
+    /// `--horizontal-pod-autoscaler-tolerance` of the cluster, which counts where nothing is stated.
+    /// Source: default of kube-controller-manager.
+    pub const DEFAULT: f64 = 0.1;
+}
+
+/// One metric that a scaler reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input {
+    /// A count that this controller, or another one of its kind, publishes.
+    Published(Published),
+    /// Anything else.
+    Other,
+}
+
+/// A published count that a scaler reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// The `variant_name` that it asks for.
+    pub variant: Option<Arc<str>>,
+    /// The `exported_namespace` or `namespace` that it asks for.
+    pub namespace: Option<Arc<str>>,
+    /// What it makes of the count.
+    pub aim: Aim,
+    /// What it makes of a count that is not there.
+    pub absence: Absence,
+}
+
+impl Published {
+    /// Whether this is the count of a variant.
+    pub fn is_of(&self, variant: &VariantKey) -> bool {
+        let in_namespace = self
+            .namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == variant.namespace);
+        in_namespace && self.variant.as_ref() == Some(&variant.name)
+    }
+}
+
+/// What a scaler makes of a count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Aim {
+    /// So many replicas: an average value of 1 for each.
+    Replicas,
+    /// Something else, in the scaler's own words.
+    Other(Arc<str>),
+}
+
+/// What a scaler makes of a count that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Absence {
+    /// An error: it holds still, or falls back to what it is told to.
+    Error,
+    /// Zero: it takes the target to its minimum.
+    Zero,
+}
+
+/// Whether a scaler works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScalerActivity {
+    /// As far as it says.
+    Working,
+    /// It was told to pause.
+    Paused {
+        /// The annotation that says so, with its value.
+        annotation: Arc<str>,
+    },
+    /// It says why it does not.
+    Failing {
+        /// Reason of its condition.
+        reason: Arc<str>,
+        /// Message of its condition; empty where it has none.
+        message: Arc<str>,
+    },
+}

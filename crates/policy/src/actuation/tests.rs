@@ -1,0 +1,307 @@
+//! Each obstacle, beside a scaler that lacks nothing.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::key::VariantKey;
+use crate::snapshot::DeclaredBounds;
+use crate::units::Replicas;
+
+fn variant() -> VariantKey {
+    VariantKey::new("ns", "va")
+}
+
+fn published() -> Published {
+    Published {
+        variant: Some("va".into()),
+        namespace: Some("ns".into()),
+        aim: Aim::Replicas,
+        absence: Absence::Error,
+    }
+}
+
+/// Reads the variant's count and does what it says, from 0 to 20.
+fn scaler(kind: ScalerKind) -> Scaler {
+    Scaler {
+        kind,
+        name: "s".into(),
+        made_for: None,
+        min: Replicas::ZERO,
+        max: Replicas(20),
+        tolerance: Tolerance { up: 0.0, down: 0.0 },
+        inputs: vec![Input::Other, Input::Published(published())],
+        activity: ScalerActivity::Working,
+    }
+}
+
+fn native() -> Scaler {
+    scaler(ScalerKind::HorizontalPodAutoscaler)
+}
+
+fn keda() -> Scaler {
+    scaler(ScalerKind::ScaledObject)
+}
+
+fn bounds(min: Option<u32>, max: Option<u32>) -> DeclaredBounds {
+    DeclaredBounds {
+        min: min.map(Replicas),
+        max: max.map(Replicas),
+    }
+}
+
+/// The obstacles, in words, of a variant that is published at 4 within 1 to 8.
+fn words(scalers: &[Scaler]) -> Vec<String> {
+    let found = judge(
+        scalers,
+        &variant(),
+        bounds(Some(1), Some(8)),
+        Some(Replicas(4)),
+    );
+    found.iter().map(|one| one.text(&variant())).collect()
+}
+
+#[test]
+fn a_scaler_that_lacks_nothing_follows() {
+    for scaler in [native(), keda()] {
+        assert_eq!(words(&[scaler]), Vec::<String>::new());
+    }
+}
+
+/// Each of these lacks one thing, and it is said in these words.
+fn lack(rows: &[(Scaler, &str)]) {
+    for (lacking, expected) in rows {
+        assert_eq!(
+            words(std::slice::from_ref(lacking)),
+            [*expected],
+            "{lacking:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_scaler_does_not_read_is_named_with_its_remedy() {
+    let reading = |change: fn(&mut Published)| {
+        let mut published = published();
+        change(&mut published);
+        vec![Input::Published(published)]
+    };
+    lack(&[
+        (
+            Scaler {
+                inputs: vec![Input::Other],
+                ..native()
+            },
+            "HorizontalPodAutoscaler s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
+        ),
+        (
+            Scaler {
+                inputs: reading(|read| read.variant = Some("other".into())),
+                ..native()
+            },
+            "HorizontalPodAutoscaler s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
+        ),
+        (
+            Scaler {
+                inputs: reading(|read| read.variant = None),
+                ..native()
+            },
+            "HorizontalPodAutoscaler s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
+        ),
+        (
+            Scaler {
+                inputs: reading(|read| read.namespace = Some("other".into())),
+                ..keda()
+            },
+            "ScaledObject s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
+        ),
+        (
+            Scaler {
+                inputs: reading(|read| read.aim = Aim::Other("Value 1".into())),
+                ..native()
+            },
+            "HorizontalPodAutoscaler s aims at Value 1; aim at an AverageValue of 1, so that the count is the number of replicas",
+        ),
+        (
+            Scaler {
+                inputs: reading(|read| read.absence = Absence::Zero),
+                ..keda()
+            },
+            "ScaledObject s counts a missing value as 0, so that a lost controller takes the target to its minimum; set ignoreNullValues to \"false\" and a fallback",
+        ),
+    ]);
+}
+
+#[test]
+fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
+    lack(&[
+        (
+            Scaler {
+                activity: ScalerActivity::Paused {
+                    annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
+                },
+                ..keda()
+            },
+            r#"ScaledObject s is paused by its annotation autoscaling.keda.sh/paused="true"; remove it"#,
+        ),
+        (
+            Scaler {
+                activity: ScalerActivity::Failing {
+                    reason: "FailedGetExternalMetric".into(),
+                    message: "no metrics returned from external metrics API".into(),
+                },
+                ..native()
+            },
+            "HorizontalPodAutoscaler s does not work (FailedGetExternalMetric: no metrics returned from external metrics API); see its conditions and events",
+        ),
+        (
+            Scaler {
+                min: Replicas(2),
+                ..native()
+            },
+            "HorizontalPodAutoscaler s keeps at least 2 replicas where 1 may be wanted; lower its minReplicas",
+        ),
+        (
+            Scaler {
+                min: Replicas(2),
+                ..keda()
+            },
+            "ScaledObject s keeps at least 2 replicas where 1 may be wanted; lower its minReplicaCount",
+        ),
+        (
+            Scaler {
+                max: Replicas(7),
+                ..native()
+            },
+            "HorizontalPodAutoscaler s allows at most 7 replicas where 8 may be wanted; raise its maximum or lower maxReplicas of the variant",
+        ),
+        (
+            Scaler {
+                tolerance: Tolerance { up: 0.0, down: 0.1 },
+                ..native()
+            },
+            "HorizontalPodAutoscaler s ignores steps of one replica from 10 replicas on; set spec.behavior.scaleUp.tolerance and spec.behavior.scaleDown.tolerance to 0",
+        ),
+    ]);
+}
+
+#[test]
+fn none_and_several_are_said_and_what_keda_makes_counts_once() {
+    let nothing = words(&[]);
+    assert_eq!(nothing.len(), 1);
+    assert!(
+        nothing[0].starts_with("nothing scales the target; create"),
+        "{nothing:?}"
+    );
+    let second = Scaler {
+        name: "t".into(),
+        ..native()
+    };
+    assert_eq!(
+        words(&[native(), second, keda()]),
+        [
+            "HorizontalPodAutoscaler s and HorizontalPodAutoscaler t and ScaledObject s fight over the target; keep one of them"
+        ]
+    );
+    let made = Scaler {
+        name: "keda-hpa-s".into(),
+        made_for: Some("s".into()),
+        min: Replicas(1),
+        inputs: vec![Input::Other],
+        ..native()
+    };
+    assert_eq!(words(&[made.clone(), keda()]), Vec::<String>::new());
+    let failing = Scaler {
+        activity: ScalerActivity::Failing {
+            reason: "FailedGetScale".into(),
+            message: "".into(),
+        },
+        ..made.clone()
+    };
+    assert_eq!(
+        words(&[failing, keda()]),
+        [
+            "HorizontalPodAutoscaler keda-hpa-s does not work (FailedGetScale); see its conditions and events"
+        ]
+    );
+    // Its ScaledObject is gone: it stands for itself.
+    assert_eq!(words(&[made]).len(), 1);
+}
+
+#[test]
+fn zero_is_hidden_by_a_native_minimum_and_reached_by_keda() {
+    let at_zero = |scaler: &Scaler| {
+        judge(
+            std::slice::from_ref(scaler),
+            &variant(),
+            bounds(None, None),
+            Some(Replicas::ZERO),
+        )
+    };
+    assert_eq!(at_zero(&keda()), []);
+    let native = Scaler {
+        min: Replicas(1),
+        ..native()
+    };
+    let found = at_zero(&native);
+    let text = found[0].text(&variant());
+    assert_eq!(
+        text,
+        "HorizontalPodAutoscaler s keeps at least 1 replicas where 0 may be wanted; use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
+    );
+    let one = judge(&[native], &variant(), bounds(None, None), Some(Replicas(1)));
+    assert_eq!(one, []);
+}
+
+#[test]
+fn a_tolerance_matters_from_the_first_step_that_it_swallows() {
+    let from = |up: f64, down: f64, max: u32| {
+        let scaler = Scaler {
+            tolerance: Tolerance { up, down },
+            max: Replicas(max),
+            ..native()
+        };
+        let found = judge(&[scaler], &variant(), bounds(None, None), None);
+        found.iter().find_map(|one| match one {
+            ActuationObstacle::Tolerance { from, .. } => Some(from.0),
+            _ => None,
+        })
+    };
+    // 10 to 11 deviates by a tenth, and so does 10 to 9; below, every step is larger.
+    assert_eq!(from(0.1, 0.0, 10), None);
+    assert_eq!(from(0.1, 0.0, 11), Some(10));
+    assert_eq!(from(0.0, 0.1, 9), None);
+    assert_eq!(from(0.0, 0.1, 10), Some(10));
+    assert_eq!(from(0.5, 0.1, 20), Some(2));
+    assert_eq!(from(0.0, 0.0, 1_000), None);
+    assert_eq!(from(1e-12, 0.0, u32::MAX), None);
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let scaler = Scaler {
+        max: Replicas(2),
+        min: Replicas(2),
+        activity: ScalerActivity::Paused {
+            annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
+        },
+        ..keda()
+    };
+    let found = judge(
+        &[scaler],
+        &variant(),
+        bounds(Some(1), None),
+        Some(Replicas(4)),
+    );
+    let kinds: Vec<bool> = found
+        .iter()
+        .map(|one| matches!(one, ActuationObstacle::Paused { .. }))
+        .collect();
+    assert_eq!(kinds, [true, false, false]);
+}
+
+#[test]
+fn scalers_survive_the_snapshot() {
+    let known = Scalers::Known(Arc::from([native(), keda()]));
+    let text = serde_json::to_string(&known).unwrap();
+    assert_eq!(serde_json::from_str::<Scalers>(&text).unwrap(), known);
+}

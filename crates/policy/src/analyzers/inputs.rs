@@ -1,0 +1,334 @@
+//! What the analyzers are told of a model: samples that may be acted on, by engine instance.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::AnalyzedModel;
+use super::load::activity_of;
+use super::selection::AnalyzerConfig;
+use super::throughput_input;
+use crate::capacity::AnalyzerName;
+use crate::engine_args::{EngineArgs, KvTokens, ParsedArgs, parse};
+use crate::key::{ModelKey, VariantKey};
+use crate::params::{DynamicSettings, SaturationPolicy};
+use crate::queueing::assess as queueing;
+use crate::queueing::quantity::{Millis, RequestRate};
+use crate::samples::{PodSamples, RankSamples, Sample};
+use crate::scale_down_memory::Occupancy;
+use crate::snapshot::{Readiness, ResolvedTarget, VariantView};
+use crate::units::Replicas;
+use crate::zero::ModelActivity;
+use crate::{throughput, tokens};
+
+/// What each analyzer is told of one model.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AnalyzerInputs {
+    pub(crate) tokens: tokens::TokenModelInput,
+    pub(crate) queueing: queueing::QueueingModelInput,
+    /// Only where the throughput analyzer looks at the model.
+    pub(crate) throughput: Option<throughput::ThroughputModelInput>,
+    /// Replicas with a sample that is too old to shrink on.
+    pub(crate) stale: u32,
+    /// Whether the router has one.
+    pub(crate) is_router_stale: bool,
+    /// What could not be read of the arguments of engines, in words.
+    pub(crate) arguments: BTreeMap<VariantKey, Vec<String>>,
+}
+
+impl AnalyzerInputs {
+    /// Whether an analyzer was told only half: what it would have learned might be that replicas can
+    /// take less, or that more is asked of them.
+    pub(crate) fn has_partial_metrics(&self, analyzer: AnalyzerName) -> bool {
+        match analyzer {
+            // It says itself what it cannot judge.
+            AnalyzerName::Saturation => false,
+            AnalyzerName::QueueingModel => self.hides_latency(),
+            AnalyzerName::Throughput => {
+                (self.throughput.as_ref()).is_some_and(throughput_input::has_partial_metrics)
+            }
+        }
+    }
+
+    /// Whether a busy replica says nothing of its requests or its latencies.
+    fn hides_latency(&self) -> bool {
+        let mut replicas = self
+            .queueing
+            .variants
+            .values()
+            .flat_map(|variant| variant.replicas.values());
+        replicas.any(|replica| {
+            let is_busy = replica.rate.is_some_and(|rate| rate.0 > 0.0);
+            let is_whole = replica.input_tokens.is_some()
+                && replica.output_tokens.is_some()
+                && replica.time_to_first_token.is_some()
+                && replica.inter_token_latency.is_some();
+            is_busy && !is_whole
+        })
+    }
+}
+
+/// Tells the analyzers of one model.
+pub(crate) fn analyzer_inputs(
+    key: &ModelKey,
+    subject: AnalyzedModel<'_>,
+    configs: &[AnalyzerConfig],
+    settings: &DynamicSettings,
+    policy: &SaturationPolicy,
+) -> AnalyzerInputs {
+    let looks = |analyzer| configs.iter().any(|config| config.analyzer == analyzer);
+    let mut by_throughput = looks(AnalyzerName::Throughput).then(BTreeMap::new);
+    let mut hearer = InputBuilder::of(subject);
+    let mut stale = 0;
+    let mut by_tokens = BTreeMap::new();
+    let mut by_rate = BTreeMap::new();
+    let mut arguments = BTreeMap::new();
+    for (view, target) in subject.members {
+        let engine = engine(view, &mut arguments);
+        let (mut instances, mut replicas) = (BTreeMap::new(), BTreeMap::new());
+        let mut rates = BTreeMap::new();
+        for (pod, samples) in ready_pods(subject, view) {
+            hearer.stale = false;
+            hearer.instances(&pod, samples, &mut instances);
+            if by_throughput.is_some() {
+                let replica = throughput_input::replica(&mut hearer, samples);
+                rates.insert(Arc::clone(&pod), replica);
+            }
+            replicas.insert(pod, hearer.replica(samples));
+            stale += u32::from(hearer.stale);
+        }
+        let (ready, pending) = counts(target);
+        let batch = engine.as_ref().map(|args| args.max_num_seqs);
+        if let Some(variants) = &mut by_throughput {
+            let counts = (ready, pending);
+            let variant = throughput_input::variant(subject, view, counts, engine.as_ref(), rates);
+            variants.insert(view.key.clone(), variant);
+        }
+        by_tokens.insert(
+            view.key.clone(),
+            tokens::TokenVariantInput {
+                role: view.template.role,
+                accelerator: view.accelerator.clone(),
+                gpus: view.template.gpus_per_replica(),
+                engine,
+                ready,
+                pending,
+                instances,
+            },
+        );
+        by_rate.insert(
+            view.key.clone(),
+            queueing::QueueingVariantInput {
+                role: view.template.role,
+                ready,
+                pending,
+                batch,
+                replicas,
+            },
+        );
+    }
+    let activity = activity_of(key, subject);
+    hearer.stale = false;
+    let router = hearer.router(key);
+    let throughput = by_throughput
+        .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants));
+    AnalyzerInputs {
+        tokens: tokens::TokenModelInput {
+            thresholds: policy.thresholds,
+            band: policy.band,
+            router,
+            variants: by_tokens,
+        },
+        queueing: queueing_input(key, subject, settings, activity, by_rate),
+        throughput,
+        stale,
+        is_router_stale: hearer.stale,
+        arguments,
+    }
+}
+
+fn queueing_input(
+    key: &ModelKey,
+    subject: AnalyzedModel<'_>,
+    settings: &DynamicSettings,
+    activity: ModelActivity,
+    variants: BTreeMap<VariantKey, queueing::QueueingVariantInput>,
+) -> queueing::QueueingModelInput {
+    let label = subject
+        .members
+        .iter()
+        .find_map(|(view, _)| view.template.service_class.as_deref());
+    queueing::QueueingModelInput {
+        policy: settings.queueing_model.policy(key),
+        class_targets: settings
+            .service_classes
+            .targets(&key.model, label)
+            .map(|found| found.targets),
+        activity,
+        variants,
+    }
+}
+
+/// What the ready replicas of a variant hold; `None` where one of them does not say.
+pub(crate) fn occupancy_of(subject: AnalyzedModel<'_>, view: &VariantView) -> Option<Occupancy> {
+    let mut hearer = InputBuilder::of(subject);
+    let mut sum = 0.0;
+    for (_, samples) in ready_pods(subject, view) {
+        sum += hearer.value(samples?.kv_usage, 1.0)?;
+    }
+    Some(Occupancy(sum))
+}
+
+/// Requests that wait for a model in the router. They may only start something, so a sample that is
+/// too old to shrink on will do, and what became of the queries about replicas does not matter.
+pub(crate) fn queued_at(key: &ModelKey, subject: AnalyzedModel<'_>) -> Option<f64> {
+    Some(subject.reader.queued(key)?.requests)
+}
+
+/// Ready and pending replicas.
+fn counts(target: &ResolvedTarget) -> (Replicas, Replicas) {
+    let ready = target.ready.min(target.current);
+    (ready, target.current.saturating_sub(ready))
+}
+
+/// The arguments of a variant's engine; `None` while its containers are not known.
+/// What could not be read of them is noted.
+fn engine(
+    view: &VariantView,
+    unread: &mut BTreeMap<VariantKey, Vec<String>>,
+) -> Option<EngineArgs> {
+    let containers = &view.template.containers;
+    let parsed = (!containers.is_empty()).then(|| parse(containers))?;
+    if !parsed.faults.is_empty() {
+        unread.insert(view.key.clone(), faults(&parsed));
+    }
+    Some(parsed.args)
+}
+
+/// Most faults of the arguments of one variant that are told.
+const MAX_FAULTS: usize = 8;
+
+/// What could not be read of the arguments of an engine, in words.
+fn faults(parsed: &ParsedArgs) -> Vec<String> {
+    let inputs = parsed
+        .faults
+        .iter()
+        .take(MAX_FAULTS)
+        .map(ToString::to_string);
+    let more = parsed.faults.len().saturating_sub(MAX_FAULTS);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    inputs.chain(more).collect()
+}
+
+/// Ready pods with their samples.
+pub(super) fn ready_pods<'a>(
+    subject: AnalyzedModel<'a>,
+    view: &VariantView,
+) -> Vec<(Arc<str>, Option<&'a PodSamples>)> {
+    let samples = subject.reader.samples(&view.model);
+    view.pods
+        .iter()
+        .filter(|pod| pod.readiness == Readiness::Ready)
+        .map(|pod| {
+            let own = samples.and_then(|by_pod| by_pod.get(&pod.name));
+            (Arc::clone(&pod.name), own)
+        })
+        .collect()
+}
+
+/// Reads samples, and notes whether one of them is too old to shrink on.
+pub(super) struct InputBuilder<'a> {
+    pub(super) subject: AnalyzedModel<'a>,
+    stale: bool,
+}
+
+impl<'a> InputBuilder<'a> {
+    fn of(subject: AnalyzedModel<'a>) -> Self {
+        Self {
+            subject,
+            stale: false,
+        }
+    }
+
+    pub(super) fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {
+        let (value, stale) = self.subject.reader.value(sample, most)?;
+        self.stale |= stale;
+        Some(value)
+    }
+
+    pub(super) fn amount(&mut self, sample: Option<Sample>) -> Option<f64> {
+        self.value(sample, f64::MAX)
+    }
+
+    /// A mean latency; 0 is none, since every token takes time.
+    pub(super) fn latency(&mut self, sample: Option<Sample>) -> Option<f64> {
+        self.amount(sample).filter(|seconds| *seconds > 0.0)
+    }
+
+    /// The engine instances of a pod: its ranks, else itself.
+    fn instances(
+        &mut self,
+        pod: &Arc<str>,
+        samples: Option<&PodSamples>,
+        instances: &mut BTreeMap<Arc<str>, tokens::InstanceInput>,
+    ) {
+        let Some(samples) = samples else { return };
+        if samples.ranks.is_empty() {
+            let own = RankSamples {
+                kv_usage: samples.kv_usage,
+                queue_length: samples.queue_length,
+                kv_capacity: samples.kv_capacity,
+                input_tokens: samples.input_tokens,
+                output_tokens: samples.output_tokens,
+                prefix_hit_rate: samples.prefix_hit_rate,
+            };
+            instances.insert(Arc::clone(pod), self.instance(&own));
+        }
+        for (rank, samples) in &samples.ranks {
+            instances.insert(Arc::from(format!("{pod}:{rank}")), self.instance(samples));
+        }
+    }
+
+    fn instance(&mut self, samples: &RankSamples) -> tokens::InstanceInput {
+        tokens::InstanceInput {
+            kv_usage: self.value(samples.kv_usage, 1.0),
+            kv_capacity: self.amount(samples.kv_capacity).map(KvTokens),
+            waiting: self.amount(samples.queue_length),
+            input_tokens: self.amount(samples.input_tokens),
+            output_tokens: self.amount(samples.output_tokens),
+            hit_rate: self.value(samples.prefix_hit_rate, 1.0),
+        }
+    }
+
+    fn replica(&mut self, samples: Option<&PodSamples>) -> queueing::QueueingReplicaInput {
+        let Some(samples) = samples else {
+            return queueing::QueueingReplicaInput::default();
+        };
+        let millis = |seconds: f64| Millis(seconds * 1000.0);
+        queueing::QueueingReplicaInput {
+            rate: self.amount(samples.arrival_rate).map(RequestRate),
+            input_tokens: self.amount(samples.input_tokens),
+            output_tokens: self.amount(samples.output_tokens),
+            time_to_first_token: self.latency(samples.time_to_first_token).map(millis),
+            inter_token_latency: self.latency(samples.inter_token_latency).map(millis),
+        }
+    }
+
+    /// Requests that wait in the router.
+    pub(super) fn queued(&mut self, key: &ModelKey) -> Option<f64> {
+        let queue = self.subject.reader.queued(key)?;
+        self.stale |= queue.is_stale;
+        Some(queue.requests)
+    }
+
+    /// The router's queue. A model that no router says anything about has none.
+    fn router(&mut self, key: &ModelKey) -> Option<tokens::RouterQueue> {
+        let requests = self.queued(key);
+        let router = self.subject.reader.router(key);
+        let is_routed =
+            router.is_some() || requests.is_some() || self.subject.reader.lost_routers();
+        is_routed.then(|| tokens::RouterQueue {
+            requests,
+            bytes: self.amount(router.and_then(|router| router.queue_bytes)),
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! How a model is decided on, by its settings.
+
+use crate::capacity::AnalyzerName;
+use crate::combine::{Band, Participation, participation};
+use crate::params::{AnalyzerSettings, DynamicSettings, SaturationMethod, SaturationPolicy};
+
+/// Every analyzer, in the order in which they are asked.
+const ANALYZERS: [AnalyzerName; 3] = [
+    AnalyzerName::Saturation,
+    AnalyzerName::Throughput,
+    AnalyzerName::QueueingModel,
+];
+
+/// How a model is decided on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum DecisionMode {
+    /// V1: one step at a time by percentages.
+    Percentage,
+    /// Analyzers vote on capacity.
+    MultiAnalyzer(Vec<AnalyzerConfig>),
+    /// Saturation and the queueing model, arbitrated variant by variant.
+    Hybrid {
+        /// How saturation looks at the model; `None` is V1.
+        saturation: Option<AnalyzerConfig>,
+        /// The queueing model.
+        model: AnalyzerConfig,
+    },
+}
+
+/// The place of one analyzer among those that look at a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct AnalyzerConfig {
+    pub(crate) analyzer: AnalyzerName,
+    pub(crate) participation: Participation,
+    pub(crate) score: f64,
+    pub(crate) band: Band,
+}
+
+impl DecisionMode {
+    /// Every analyzer that looks at the model.
+    pub(crate) fn configs(&self) -> Vec<AnalyzerConfig> {
+        match self {
+            Self::Percentage => Vec::new(),
+            Self::MultiAnalyzer(configs) => configs.clone(),
+            Self::Hybrid { saturation, model } => {
+                saturation.iter().copied().chain([*model]).collect()
+            }
+        }
+    }
+}
+
+/// How a model is decided on. The queueing model's ConfigMap beats `analyzerName`; analyzers that
+/// are listed vote beside it.
+pub(crate) fn decision_mode(settings: &DynamicSettings, policy: &SaturationPolicy) -> DecisionMode {
+    let by_tokens = policy.analysis == SaturationMethod::Tokens;
+    if settings.proactive_model {
+        return DecisionMode::Hybrid {
+            saturation: by_tokens
+                .then(|| analyzer_config(policy, AnalyzerName::Saturation, Participation::Votes)),
+            model: analyzer_config(policy, AnalyzerName::QueueingModel, Participation::Votes),
+        };
+    }
+    let selected = settings.queueing_model.selected();
+    if !by_tokens && !selected {
+        return DecisionMode::Percentage;
+    }
+    let is_listed = !policy.analyzers.is_empty();
+    let configs = ANALYZERS.into_iter().filter_map(|analyzer| {
+        let part = match analyzer {
+            AnalyzerName::QueueingModel if selected => Participation::Votes,
+            AnalyzerName::Saturation if selected && !is_listed => Participation::Identity,
+            _ => participation(&policy.analyzers, analyzer),
+        };
+        (part != Participation::NotRun).then(|| analyzer_config(policy, analyzer, part))
+    });
+    DecisionMode::MultiAnalyzer(configs.collect())
+}
+
+fn analyzer_config(
+    policy: &SaturationPolicy,
+    analyzer: AnalyzerName,
+    participation: Participation,
+) -> AnalyzerConfig {
+    let own = policy
+        .analyzers
+        .iter()
+        .find(|entry| entry.enabled && entry.kind == analyzer.as_str());
+    let common = match analyzer {
+        AnalyzerName::Saturation => policy.band,
+        AnalyzerName::Throughput | AnalyzerName::QueueingModel => policy.common_band,
+    };
+    let stated = |read: fn(&AnalyzerSettings) -> Option<f64>, otherwise: f64| {
+        own.and_then(read).unwrap_or(otherwise)
+    };
+    let band = Band {
+        scale_up: stated(|entry| entry.scale_up_threshold, common.scale_up_threshold),
+        scale_down: stated(
+            |entry| entry.scale_down_boundary,
+            common.scale_down_boundary,
+        ),
+    };
+    AnalyzerConfig {
+        analyzer,
+        participation,
+        score: own.map_or(1.0, |entry| entry.score),
+        band: if band.scale_up > band.scale_down {
+            band
+        } else {
+            common.into()
+        },
+    }
+}

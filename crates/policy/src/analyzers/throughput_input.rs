@@ -1,0 +1,209 @@
+//! What the throughput analyzer is told of a model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::AnalyzedModel;
+use super::inputs::InputBuilder;
+use crate::capacity::ServingRole;
+use crate::engine_args::EngineArgs;
+use crate::key::{ModelKey, VariantKey};
+use crate::params::SaturationPolicy;
+use crate::samples::{PodSamples, RankSamples, Sample};
+use crate::snapshot::{Readiness, VariantView};
+use crate::throughput::{
+    Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
+};
+use crate::units::Replicas;
+use crate::zero::ModelActivity;
+
+/// One model with its variants.
+pub(super) fn model(
+    hearer: &mut InputBuilder<'_>,
+    key: &ModelKey,
+    policy: &SaturationPolicy,
+    activity: ModelActivity,
+    variants: BTreeMap<VariantKey, ThroughputVariantInput>,
+) -> ThroughputModelInput {
+    let router = hearer.subject.reader.router(key);
+    ThroughputModelInput {
+        params: Params::from(policy),
+        arrivals: hearer.amount(router.and_then(|router| router.arrival_rate)),
+        router_queue: hearer.queued(key),
+        activity,
+        variants,
+    }
+}
+
+/// One variant with its replicas.
+pub(super) fn variant(
+    subject: AnalyzedModel<'_>,
+    view: &VariantView,
+    (ready, pending): (Replicas, Replicas),
+    engine: Option<&EngineArgs>,
+    replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
+) -> ThroughputVariantInput {
+    let outlook = subject.outlook;
+    let start = outlook.of(&view.key);
+    let starting = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::NotReady);
+    let mut remaining: Vec<_> = starting
+        .filter_map(|pod| start.remaining(outlook.now.wall.since(pod.created)))
+        .collect();
+    remaining.sort_unstable();
+    ThroughputVariantInput {
+        role: view.template.role,
+        engine: engine.map_or_else(|| Arc::from(""), |engine| name(view, engine)),
+        ready,
+        pending,
+        remaining,
+        start: start.typical,
+        max_sequences: engine
+            .map(|engine| f64::from(engine.max_num_seqs) * f64::from(engine.data_parallel_size)),
+        replicas,
+    }
+}
+
+/// What makes an engine as fast as it is.
+fn name(view: &VariantView, engine: &EngineArgs) -> Arc<str> {
+    let accelerator = view.accelerator.label();
+    let gpus = view.template.gpus_per_replica();
+    Arc::from(format!("{accelerator}*{gpus} {}", engine.fingerprint()))
+}
+
+/// One ready replica. The latency line is read at the usage of the moment; where only the peak is
+/// known, that stands for it.
+pub(super) fn replica(
+    hearer: &mut InputBuilder<'_>,
+    samples: Option<&PodSamples>,
+) -> ThroughputReplicaInput {
+    let Some(samples) = samples else {
+        return ThroughputReplicaInput::default();
+    };
+    let ranks = Ranks::of(hearer, samples);
+    ThroughputReplicaInput {
+        kv_capacity: hearer.amount(samples.kv_capacity).or(ranks.kv_capacity),
+        usage: hearer
+            .value(samples.kv_usage_now.or(samples.kv_usage), 1.0)
+            .or(ranks.usage),
+        running: hearer.amount(samples.running),
+        waiting: hearer.amount(samples.queue_length).or(ranks.waiting),
+        inter_token_latency: hearer.latency(samples.inter_token_latency),
+        time_to_first_token: hearer.latency(samples.time_to_first_token),
+        input_tokens: hearer.amount(samples.input_tokens),
+        output_tokens: hearer.amount(samples.output_tokens),
+        hit_rate: hearer.value(samples.prefix_hit_rate, 1.0),
+        arrivals: hearer.amount(samples.arrival_rate),
+        completions: hearer.amount(samples.completion_rate),
+        decode_rate: hearer.amount(samples.generation_rate),
+    }
+}
+
+/// What the ranks of a replica say together; a part of them says nothing.
+#[derive(Debug, Default)]
+struct Ranks {
+    kv_capacity: Option<f64>,
+    usage: Option<f64>,
+    waiting: Option<f64>,
+}
+
+impl Ranks {
+    fn of(hearer: &mut InputBuilder<'_>, samples: &PodSamples) -> Self {
+        if samples.ranks.is_empty() {
+            return Self::default();
+        }
+        let mut sum = |read: fn(&RankSamples) -> Option<Sample>, most: f64| -> Option<f64> {
+            (samples.ranks.values())
+                .try_fold(0.0, |sum, rank| Some(sum + hearer.value(read(rank), most)?))
+        };
+        let count = f64::from(u32::try_from(samples.ranks.len()).unwrap_or(u32::MAX));
+        Self {
+            kv_capacity: sum(|rank| rank.kv_capacity, f64::MAX),
+            usage: sum(|rank| rank.kv_usage, 1.0).map(|sum| sum / count),
+            waiting: sum(|rank| rank.queue_length, f64::MAX),
+        }
+    }
+}
+
+/// Whether a part of the backlog, or a busy replica, is not seen.
+pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
+    let is_hidden = |role: ServingRole, replica: &ThroughputReplicaInput| {
+        let rates = [replica.arrivals, replica.completions, replica.decode_rate];
+        let is_busy = rates
+            .into_iter()
+            .chain([replica.usage, replica.waiting])
+            .flatten()
+            .any(|amount| amount > 0.0);
+        // What only reads prompts answers with one token or none: there is nothing between tokens.
+        let latency = match role {
+            ServingRole::Prefill => replica.time_to_first_token,
+            ServingRole::Decode | ServingRole::Both => replica.inter_token_latency,
+        };
+        let is_whole = replica.kv_capacity.is_some()
+            && replica.usage.is_some()
+            && latency.is_some()
+            && replica.input_tokens.is_some()
+            && replica.output_tokens.is_some();
+        replica.waiting.is_none() || (is_busy && !is_whole)
+    };
+    let mut variants = model.variants.values();
+    model.router_queue.is_none()
+        || variants.any(|variant| {
+            let seen = u32::try_from(variant.replicas.len()).unwrap_or(u32::MAX);
+            let mut replicas = variant.replicas.values();
+            seen < variant.ready.0 || replicas.any(|replica| is_hidden(variant.role, replica))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_half_told_by(role: ServingRole, replica: ThroughputReplicaInput) -> bool {
+        let variant = ThroughputVariantInput {
+            role,
+            ready: Replicas::ONE,
+            replicas: BTreeMap::from([(Arc::from("a"), replica)]),
+            ..ThroughputVariantInput::default()
+        };
+        has_partial_metrics(&ThroughputModelInput {
+            router_queue: Some(0.0),
+            variants: BTreeMap::from([(VariantKey::new("ns", "v"), variant)]),
+            ..ThroughputModelInput::default()
+        })
+    }
+
+    #[test]
+    fn a_busy_replica_is_heard_by_the_latency_of_its_role() {
+        let [read, write] = [Some(0.4), Some(0.02)];
+        for (role, first, between, expected) in [
+            (ServingRole::Prefill, read, None, false),
+            (ServingRole::Prefill, None, write, true),
+            (ServingRole::Decode, None, write, false),
+            (ServingRole::Decode, read, None, true),
+            (ServingRole::Both, read, None, true),
+        ] {
+            let busy = ThroughputReplicaInput {
+                kv_capacity: Some(16_000.0),
+                usage: Some(0.5),
+                waiting: Some(0.0),
+                input_tokens: Some(1_000.0),
+                output_tokens: Some(1.0),
+                time_to_first_token: first,
+                inter_token_latency: between,
+                ..ThroughputReplicaInput::default()
+            };
+            let found = is_half_told_by(role, busy);
+            assert_eq!(found, expected, "{role} {first:?} {between:?}");
+            let unqueued = ThroughputReplicaInput {
+                waiting: None,
+                ..busy
+            };
+            assert!(is_half_told_by(role, unqueued), "{role} without a queue");
+        }
+        let idle = ThroughputReplicaInput {
+            waiting: Some(0.0),
+            ..ThroughputReplicaInput::default()
+        };
+        assert!(!is_half_told_by(ServingRole::Prefill, idle));
+    }
+}

@@ -1,0 +1,145 @@
+//! Demand against supply, and the thresholds that turn the difference into a wish. The same for
+//! every analyzer, in its own unit.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AnalyzerResult, VoterFigures};
+use crate::capacity::{Assessment, ServingRole};
+use crate::key::VariantKey;
+use crate::params::UtilizationBand;
+
+/// Share of a quantity that is a rounding error.
+const ROUNDING: f64 = 1e-12;
+
+/// Shares of capacity between which nothing happens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Band {
+    /// Utilization that growth aims at; not positive means that nothing grows by it.
+    pub scale_up: f64,
+    /// Utilization below which capacity is released; not positive means that none is.
+    pub scale_down: f64,
+}
+
+impl From<UtilizationBand> for Band {
+    fn from(band: UtilizationBand) -> Self {
+        Self {
+            scale_up: band.scale_up_threshold,
+            scale_down: band.scale_down_boundary,
+        }
+    }
+}
+
+impl Band {
+    /// Utilization that a release aims at: the middle of the band. Its lower end would ask for a
+    /// utilization below `scale_down * (n - 1) / n` before one of n replicas may go.
+    pub fn release_target(self) -> f64 {
+        f64::midpoint(self.scale_up, self.scale_down)
+    }
+}
+
+/// The view of one analyzer on one role, in its own unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Balance {
+    /// What is asked for.
+    pub demand: f64,
+    /// What ready replicas supply.
+    pub supply: f64,
+    /// What ready and pending replicas supply.
+    pub anticipated: f64,
+    /// Missing capacity: `max(0, demand / scale_up - anticipated)`.
+    pub required: f64,
+    /// Capacity beyond the lower end of the band: `max(0, supply - demand / scale_down)`.
+    pub spare: f64,
+    /// Capacity beyond what a release aims at: `max(0, supply - demand / release_target)`. It may go
+    /// while there is spare.
+    pub releasable: f64,
+}
+
+impl Balance {
+    /// Applies a band.
+    pub fn of(demand: f64, supply: f64, anticipated: f64, band: Band) -> Self {
+        let at = |share: f64| (share > 0.0).then(|| demand / share);
+        // At the edges of the band a rounding error of the division is nothing missing and nothing left.
+        let beyond = |more: f64, less: f64| {
+            let difference = more - less;
+            if difference > more * ROUNDING {
+                difference
+            } else {
+                0.0
+            }
+        };
+        let left = |needed: f64| beyond(supply, needed);
+        let releasable = at(band.release_target()).map_or(0.0, left);
+        Self {
+            demand,
+            supply,
+            anticipated,
+            required: at(band.scale_up).map_or(0.0, |needed| beyond(needed, anticipated)),
+            spare: at(band.scale_down).map_or(0.0, left),
+            releasable,
+        }
+    }
+}
+
+/// One voter with its balances.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    pub(super) result: &'a AnalyzerResult,
+    pub(super) roles: BTreeMap<ServingRole, Balance>,
+}
+
+impl<'a> View<'a> {
+    /// Balances every role that the analyzer states a demand for.
+    pub(super) fn of(result: &'a AnalyzerResult) -> Self {
+        let roles = result
+            .assessment
+            .iter()
+            .flat_map(|assessment| {
+                assessment
+                    .demand
+                    .iter()
+                    .filter(|(_, demand)| demand.is_finite() && **demand >= 0.0)
+                    .map(|(role, demand)| (*role, balance(assessment, *role, *demand, result.band)))
+            })
+            .collect();
+        Self { result, roles }
+    }
+
+    /// Capacities of one replica of each variant of a role; those that cannot be sized are left out.
+    pub(super) fn capacities(&self, role: ServingRole) -> BTreeMap<VariantKey, f64> {
+        self.result
+            .assessment
+            .iter()
+            .flat_map(|assessment| &assessment.variants)
+            .filter(|(_, variant)| {
+                variant.role == role && variant.per_replica.is_finite() && variant.per_replica > 0.0
+            })
+            .map(|(key, variant)| (key.clone(), variant.per_replica))
+            .collect()
+    }
+
+    pub(super) fn figures(self) -> VoterFigures {
+        VoterFigures {
+            analyzer: self.result.analyzer,
+            score: self.result.score,
+            liveness: self.result.liveness,
+            unit: (self.result.assessment.as_ref()).map(|said| said.unit),
+            roles: self.roles,
+        }
+    }
+}
+
+fn balance(assessment: &Assessment, role: ServingRole, demand: f64, band: Band) -> Balance {
+    let mut supply = 0.0;
+    let mut anticipated = 0.0;
+    for variant in assessment.variants.values() {
+        if variant.role == role && variant.per_replica.is_finite() {
+            supply += variant.ready.to_f64() * variant.per_replica;
+            anticipated +=
+                (variant.ready.to_f64() + variant.pending.to_f64()) * variant.per_replica;
+        }
+    }
+    Balance::of(demand, supply, anticipated, band)
+}

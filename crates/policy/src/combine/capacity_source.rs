@@ -1,0 +1,49 @@
+//! Whose capacities size a model.
+
+use serde::{Deserialize, Serialize};
+
+use super::AnalyzerResult;
+use super::liveness::Liveness;
+use super::participation::Participation;
+use crate::capacity::AnalyzerName;
+
+/// Who sizes a model, or why nobody can.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CapacitySource {
+    /// Saturation where it votes, else the one other voter.
+    Sized {
+        /// The analyzer.
+        by: AnalyzerName,
+    },
+    /// No voter is live and informative: there is nothing to size with.
+    Nobody,
+    /// Several voters besides saturation are, and none of them comes first.
+    Ambiguous {
+        /// These.
+        candidates: Vec<AnalyzerName>,
+    },
+}
+
+/// Saturation where it votes, is live and says something; else the only other voter that is.
+pub(super) fn choose(results: &[AnalyzerResult]) -> CapacitySource {
+    let candidates: Vec<AnalyzerName> = results
+        .iter()
+        .filter(|result| {
+            result.participation == Participation::Votes
+                && result.liveness == Liveness::Live
+                && result
+                    .assessment
+                    .as_ref()
+                    .is_some_and(|assessment| !assessment.variants.is_empty())
+        })
+        .map(|result| result.analyzer)
+        .collect();
+    match candidates.as_slice() {
+        [] => CapacitySource::Nobody,
+        several if several.contains(&AnalyzerName::Saturation) => CapacitySource::Sized {
+            by: AnalyzerName::Saturation,
+        },
+        [only] => CapacitySource::Sized { by: *only },
+        _ => CapacitySource::Ambiguous { candidates },
+    }
+}

@@ -1,0 +1,160 @@
+//! Which analyzers were informative of late. One that was not has no say in whether to shrink.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capacity::AnalyzerName;
+use crate::key::ModelKey;
+use wva_base::moment::Moment;
+
+/// Loop intervals for which an informative result keeps an analyzer live.
+const LIVE_INTERVALS: u32 = 3;
+
+/// Taken where the interval is zero.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Whether an analyzer was informative of late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Liveness {
+    /// Its last informative result is at most three loop intervals old.
+    Live,
+    /// It never was informative, or not for longer.
+    Silent,
+    /// It never was informative, and was first asked less than three loop intervals ago: whether it
+    /// is live cannot be known yet. Where a vote of it is needed to shrink, it is waited for.
+    Unheard {
+        /// Time since it was first asked.
+        asked_for: Duration,
+        /// Time from then on after which it counts as silent.
+        limit: Duration,
+    },
+}
+
+/// When each voter was first asked about each model by this process. A controller that has just
+/// started or come to lead, a model that is new and a voter that was just selected have that in
+/// common: nothing is known of who lives. Like the log of activity it errs late.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AskedLog {
+    models: BTreeMap<ModelKey, BTreeMap<AnalyzerName, Moment>>,
+}
+
+impl AskedLog {
+    /// Adds the voters that one cycle asked. Who is not among them is forgotten, and starts anew once
+    /// asked again; except where nobody was asked, which is a cycle that saw nothing.
+    #[must_use]
+    pub fn learn(
+        mut self,
+        voters: &BTreeMap<ModelKey, BTreeSet<AnalyzerName>>,
+        now: Moment,
+    ) -> Self {
+        if voters.is_empty() {
+            return self;
+        }
+        let first = |model: &ModelKey, analyzer: &AnalyzerName| {
+            let known = self.models.get(model).and_then(|asked| asked.get(analyzer));
+            known.copied().unwrap_or(now)
+        };
+        let models = voters.iter().map(|(model, asked)| {
+            let asked = asked.iter().map(|one| (*one, first(model, one)));
+            (model.clone(), asked.collect())
+        });
+        self.models = models.collect();
+        self
+    }
+
+    /// Whether it is too early to take the silence of an analyzer that was never informative for
+    /// what it is. Nobody who was not asked yet has had the time to speak.
+    pub fn silence(
+        &self,
+        model: &ModelKey,
+        analyzer: AnalyzerName,
+        interval: Duration,
+        now: Moment,
+    ) -> Liveness {
+        let limit = live_for(interval);
+        let asked = self
+            .models
+            .get(model)
+            .and_then(|asked| asked.get(&analyzer));
+        let asked_for = asked.map_or(Duration::ZERO, |first| now.since(*first));
+        if asked_for <= limit {
+            Liveness::Unheard { asked_for, limit }
+        } else {
+            Liveness::Silent
+        }
+    }
+}
+
+/// How long one informative result keeps an analyzer live.
+fn live_for(interval: Duration) -> Duration {
+    let interval = if interval.is_zero() {
+        DEFAULT_INTERVAL
+    } else {
+        interval
+    };
+    interval.saturating_mul(LIVE_INTERVALS)
+}
+
+/// An informative result: at least one variant was sized by data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InformativeResult {
+    /// The analyzer.
+    pub analyzer: AnalyzerName,
+    /// When the result was made; absent means now.
+    pub at: Option<Moment>,
+}
+
+/// When each analyzer was last informative about each model. Holds as many models as there are, and
+/// at most one entry for each analyzer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AnalyzerLog {
+    models: BTreeMap<ModelKey, BTreeMap<AnalyzerName, Moment>>,
+}
+
+impl AnalyzerLog {
+    /// Adds the informative results of one cycle. A model that is not among the active ones is
+    /// forgotten, except where none is active: that is a cycle that saw nothing.
+    #[must_use]
+    pub fn learn(
+        mut self,
+        active: &BTreeSet<ModelKey>,
+        sightings: &BTreeMap<ModelKey, Vec<InformativeResult>>,
+        now: Moment,
+    ) -> Self {
+        if !active.is_empty() {
+            self.models.retain(|model, _| active.contains(model));
+        }
+        for (model, seen) in sightings.iter().filter(|(model, _)| active.contains(model)) {
+            let analyzers = self.models.entry(model.clone()).or_default();
+            for sighting in seen {
+                let at = sighting.at.unwrap_or(now);
+                let last = analyzers.entry(sighting.analyzer).or_insert(at);
+                *last = at.max(*last);
+            }
+        }
+        self
+    }
+
+    /// Whether an analyzer was informative about a model of late.
+    pub fn liveness(
+        &self,
+        model: &ModelKey,
+        analyzer: AnalyzerName,
+        interval: Duration,
+        now: Moment,
+    ) -> Liveness {
+        match self.last(model, analyzer) {
+            Some(last) if now.since(last) <= live_for(interval) => Liveness::Live,
+            _ => Liveness::Silent,
+        }
+    }
+
+    /// When an analyzer was last informative about a model.
+    pub fn last(&self, model: &ModelKey, analyzer: AnalyzerName) -> Option<Moment> {
+        self.models.get(model)?.get(&analyzer).copied()
+    }
+}

@@ -1,0 +1,250 @@
+//! What a role must gain, may lose, or why it stays.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::balance::View;
+use super::capacity_source::CapacitySource;
+use super::claim::{CapacityClaim, weigh};
+use super::liveness::Liveness;
+use super::votes::{Vote, VoteDirection};
+use crate::capacity::{AnalyzerName, ServingRole};
+use crate::key::VariantKey;
+use crate::units::Cost;
+
+/// What an optimizer is asked to do with one role of one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum RoleTarget {
+    /// Add capacity until every claim is met.
+    Grow {
+        /// One for each voter with a view on the role.
+        claims: Vec<CapacityClaim>,
+        /// The votes, in replicas of one variant.
+        votes: Vec<Vote>,
+        /// What the votes combine to, not rounded.
+        replicas: Option<f64>,
+    },
+    /// Take capacity away while every claim leaves it.
+    Release {
+        /// One for each live voter with a view on the role.
+        claims: Vec<CapacityClaim>,
+        /// The votes, in replicas of one variant.
+        votes: Vec<Vote>,
+        /// What the votes combine to, not rounded.
+        replicas: Option<f64>,
+    },
+    /// Neither.
+    Hold(BlockReason),
+}
+
+/// Why a role stays as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum BlockReason {
+    /// No voter lacks capacity, and this one has none to spare.
+    Vetoed {
+        /// The voter.
+        analyzer: AnalyzerName,
+        /// Its utilization, demand over supply; `None` without supply.
+        utilization: Option<f64>,
+    },
+    /// A voter wants something and waits: nothing is done on one look.
+    Waiting {
+        /// The voter.
+        analyzer: AnalyzerName,
+        /// For what.
+        awaits: Awaited,
+        /// Its measured utilization, demand over supply; `None` without supply.
+        utilization: Option<f64>,
+    },
+    /// No voter was informative of late: there is no basis to shrink on.
+    NobodyLive,
+    /// A voter that was informative of late said nothing this cycle, and might have a veto.
+    Awaited {
+        /// The voter.
+        analyzer: AnalyzerName,
+    },
+    /// A voter was never informative, and was first asked so lately that it may well be live.
+    Unheard {
+        /// The voter.
+        analyzer: AnalyzerName,
+        /// Time since it was first asked.
+        asked_for: Duration,
+        /// Time from then on for which nothing is lowered.
+        limit: Duration,
+    },
+    /// Another role of the model serves and nobody could judge it: it might need what this one gives.
+    Unjudged {
+        /// That role.
+        role: ServingRole,
+    },
+    /// No live voter has a view on the role.
+    NoView,
+    /// Nobody can size the model.
+    Unsized {
+        /// Why.
+        anchor: CapacitySource,
+    },
+}
+
+/// What a voter waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Awaited {
+    /// A second cycle that wants the same.
+    SecondCycle,
+    /// More than a first impression of a capacity.
+    WarmUp,
+}
+
+impl fmt::Display for BlockReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vetoed {
+                analyzer,
+                utilization: Some(utilization),
+            } => write!(
+                f,
+                "{} sees nothing to spare at a utilization of {utilization:.3}",
+                analyzer.as_str()
+            ),
+            Self::Vetoed {
+                analyzer,
+                utilization: None,
+            } => write!(f, "{} sees no capacity to spare", analyzer.as_str()),
+            Self::Waiting {
+                analyzer,
+                awaits,
+                utilization,
+            } => {
+                let awaited = match awaits {
+                    Awaited::SecondCycle => "waits for a second cycle",
+                    Awaited::WarmUp => "waits until its capacity is more than a first impression",
+                };
+                write!(f, "{} {awaited}", analyzer.as_str())?;
+                match utilization {
+                    Some(utilization) => write!(f, " at a utilization of {utilization:.3}"),
+                    None => Ok(()),
+                }
+            }
+            Self::NobodyLive => f.write_str("no analyzer was informative of late"),
+            Self::Awaited { analyzer } => {
+                write!(f, "{} said nothing this cycle", analyzer.as_str())
+            }
+            Self::Unheard {
+                analyzer,
+                asked_for,
+                limit,
+            } => write!(
+                f,
+                "{} has not been heard since it was first asked {}s ago; nothing is lowered before {}s",
+                analyzer.as_str(),
+                asked_for.as_secs(),
+                limit.as_secs()
+            ),
+            Self::Unjudged { role } => {
+                write!(f, "role {role} serves and nobody could judge it this cycle")
+            }
+            Self::NoView => f.write_str("no analyzer has a view on the role"),
+            Self::Unsized { anchor } => match anchor {
+                CapacitySource::Ambiguous { candidates } => {
+                    let names: Vec<&str> = candidates.iter().map(|name| name.as_str()).collect();
+                    write!(
+                        f,
+                        "several analyzers could size the model ({}) and none comes first",
+                        names.join(", ")
+                    )
+                }
+                CapacitySource::Nobody | CapacitySource::Sized { .. } => {
+                    f.write_str("no analyzer can size the model")
+                }
+            },
+        }
+    }
+}
+
+impl BlockReason {
+    /// The hold of a voter of which nobody can know yet whether it is live; `None` for others.
+    pub fn unheard(analyzer: AnalyzerName, liveness: Liveness) -> Option<Self> {
+        match liveness {
+            Liveness::Unheard { asked_for, limit } => Some(Self::Unheard {
+                analyzer,
+                asked_for,
+                limit,
+            }),
+            Liveness::Live | Liveness::Silent => None,
+        }
+    }
+}
+
+/// Up on any voter, down on all live ones.
+pub(super) fn decide(
+    role: ServingRole,
+    anchor: &CapacitySource,
+    views: &[View<'_>],
+    costs: &BTreeMap<VariantKey, Cost>,
+) -> RoleTarget {
+    if !matches!(anchor, CapacitySource::Sized { .. }) {
+        return RoleTarget::Hold(BlockReason::Unsized {
+            anchor: anchor.clone(),
+        });
+    }
+    let all: Vec<&View<'_>> = views.iter().collect();
+    let is_short = |view: &&View<'_>| {
+        view.roles
+            .get(&role)
+            .is_some_and(|balance| balance.required > 0.0)
+    };
+    if all.iter().any(is_short) {
+        let weighed = weigh(VoteDirection::Up, role, &all, costs);
+        return RoleTarget::Grow {
+            claims: weighed.claims,
+            votes: weighed.votes,
+            replicas: weighed.combined,
+        };
+    }
+    let unheard =
+        |view: &&View<'_>| BlockReason::unheard(view.result.analyzer, view.result.liveness);
+    if let Some(hold) = all.iter().find_map(unheard) {
+        return RoleTarget::Hold(hold);
+    }
+    let live: Vec<&View<'_>> = all
+        .into_iter()
+        .filter(|view| view.result.liveness == Liveness::Live)
+        .collect();
+    if let Some(hold) = obstacle(role, &live) {
+        return RoleTarget::Hold(hold);
+    }
+    let weighed = weigh(VoteDirection::Down, role, &live, costs);
+    RoleTarget::Release {
+        claims: weighed.claims,
+        votes: weighed.votes,
+        replicas: weighed.combined,
+    }
+}
+
+/// Why a role may not shrink.
+fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {
+    if live.is_empty() {
+        return Some(BlockReason::NobodyLive);
+    }
+    if let Some(view) = live.iter().find(|view| view.result.assessment.is_none()) {
+        return Some(BlockReason::Awaited {
+            analyzer: view.result.analyzer,
+        });
+    }
+    let mut has_view = false;
+    for view in live {
+        if let Some(balance) = view.roles.get(&role) {
+            has_view = true;
+            if balance.spare <= 0.0 {
+                return Some(BlockReason::Vetoed {
+                    analyzer: view.result.analyzer,
+                    utilization: (balance.supply > 0.0).then(|| balance.demand / balance.supply),
+                });
+            }
+        }
+    }
+    (!has_view).then_some(BlockReason::NoView)
+}

@@ -1,0 +1,77 @@
+//! `ActuationReady`.
+
+use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
+use crate::actuation::{ActuationObstacle, Scalers, judge};
+use crate::ownership::Exposure;
+use crate::plan::Decision;
+use crate::snapshot::VariantView;
+
+/// Whether anything follows what is published.
+pub(super) fn ready(
+    view: &VariantView,
+    decision: Option<&Decision>,
+    exposure: Exposure,
+) -> Condition {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True, Unknown};
+    let (status, reason, message) = match (&view.scalers, view.target.resolved()) {
+        (_, None) => (
+            Unknown,
+            Reason::SkippedProcessing,
+            "Scalers are not looked at while the scale target is not resolved".to_owned(),
+        ),
+        (Scalers::Unknown, Some(_)) => (
+            Unknown,
+            Reason::ScalersUnknown,
+            "HorizontalPodAutoscalers and ScaledObjects have not been listed yet".to_owned(),
+        ),
+        (Scalers::Known(scalers), Some(target)) => {
+            let desired = decision.and_then(|decision| decision.target);
+            let obstacles = judge(scalers, &view.key, view.bounds, desired);
+            let mut texts: Vec<String> = obstacles.iter().map(|one| one.text(&view.key)).collect();
+            let is_failing =
+                |one: &ActuationObstacle| matches!(one, ActuationObstacle::Failing { .. });
+            if exposure == Exposure::Missing && obstacles.iter().any(is_failing) {
+                texts.push(UNSCRAPED.to_owned());
+            }
+            match obstacles.first() {
+                Some(worst) => (False, obstacle_reason(worst), sentence(&texts)),
+                None => (
+                    True,
+                    Reason::ScalerFollows,
+                    format!(
+                        "A scaler follows for {} {}",
+                        target.key.kind, target.key.name
+                    ),
+                ),
+            }
+        }
+    };
+    Condition::new(ConditionType::ActuationReady, status, reason, message)
+}
+
+/// The likeliest cause where a scaler gets no count that Prometheus should have.
+const UNSCRAPED: &str = "Prometheus has no series wva_desired_replicas of this variant; unless the controller serves external metrics itself, have Prometheus scrape the controller: its ServiceMonitor, the label by which Prometheus selects it, its token and network policies";
+
+/// One text of several, with a capital letter.
+fn sentence(texts: &[String]) -> String {
+    let joined = texts.join(". Also ");
+    let mut letters = joined.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn obstacle_reason(obstacle: &ActuationObstacle) -> ConditionReason {
+    match obstacle {
+        ActuationObstacle::NoScaler => ConditionReason::NoScaler,
+        ActuationObstacle::SeveralScalers { .. } => ConditionReason::SeveralScalers,
+        ActuationObstacle::NotRead { .. } => ConditionReason::CountNotRead,
+        ActuationObstacle::WrongAim { .. } => ConditionReason::WrongTarget,
+        ActuationObstacle::Paused { .. } => ConditionReason::ScalerPaused,
+        ActuationObstacle::Failing { .. } => ConditionReason::ScalerFailing,
+        ActuationObstacle::Minimum { .. } => ConditionReason::ScalerMinimum,
+        ActuationObstacle::Maximum { .. } => ConditionReason::ScalerMaximum,
+        ActuationObstacle::Tolerance { .. } => ConditionReason::ScalerTolerance,
+        ActuationObstacle::NullIsZero { .. } => ConditionReason::NullCountsAsZero,
+    }
+}

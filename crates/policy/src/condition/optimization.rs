@@ -1,0 +1,228 @@
+//! `OptimizationReady`.
+
+use super::{Condition, ConditionReason, ConditionStatus, ConditionType, notes};
+use crate::backlog::STANDS;
+use crate::combine::BlockReason;
+use crate::hybrid::Basis;
+use crate::limit::WhyLimited;
+use crate::optimize::{WhyOptimized, WhyShared};
+use crate::plan::{
+    Decision, DecisionOutcome, PlanStage, Reason, SpareTrigger, Step, TargetProblem,
+};
+use crate::snapshot::VariantView;
+use crate::units::Replicas;
+
+/// What was decided, and why.
+pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True, Unknown};
+    let (status, reason, mut message) = match decision {
+        None => (
+            Unknown,
+            Reason::AwaitingFirstDecision,
+            "No planning cycle has looked at this variant yet".to_owned(),
+        ),
+        Some(decision) => match decision.outcome {
+            DecisionOutcome::Analyzed => match decision.unserved() {
+                Some(because) => (False, Reason::RequestsWaiting, unserved(decision, because)),
+                None => (True, Reason::SaturationOnlyMode, saturation_only(decision)),
+            },
+            DecisionOutcome::SafetyNet if decision.target.is_some() => {
+                (False, Reason::SafetyNetActivated, safety_net(decision))
+            }
+            // Without a count of before, a target that cannot be read leaves nothing to fall back to.
+            DecisionOutcome::SafetyNet | DecisionOutcome::Unmanaged => (
+                False,
+                Reason::SkippedProcessing,
+                format!("No decision is published: {}", unusable(decision)),
+            ),
+        },
+    };
+    for note in notes::of(view) {
+        message.push_str(". ");
+        message.push_str(&note);
+    }
+    Condition::new(ConditionType::OptimizationReady, status, reason, message)
+}
+
+/// Where analyzers voted, `decision of the analyzers: <action>`; else
+/// `saturation-only decision: <reason> (target: <n> replicas)`, the reason being
+/// `saturation-only mode: <action>` and what holds the variant or bounds it.
+fn saturation_only(decision: &Decision) -> String {
+    let voted = |step: &Step| matches!(step.stage, PlanStage::Optimizer | PlanStage::Hybrid);
+    let mode = if decision.steps.iter().any(voted) {
+        "decision of the analyzers"
+    } else {
+        "saturation-only decision: saturation-only mode"
+    };
+    let mut message = format!("{mode}: {}", decision.action());
+    if let Some(detail) = decision.decisive().and_then(|step| detail(&step.why)) {
+        message.push_str(", ");
+        message.push_str(detail);
+    }
+    let expired = |step: &Step| matches!(step.why, Reason::TransitionExpired { .. });
+    if decision.steps.iter().any(expired) {
+        message.push_str(", a limit on waiting has passed");
+    }
+    message.push_str(&target_text(decision.target));
+    message
+}
+
+/// `Requests have waited for two minutes, and nothing grows: <reason> (target: <n> replicas)`.
+fn unserved(decision: &Decision, because: &Reason) -> String {
+    let because = detail(because).unwrap_or("no analyzer asks for more");
+    format!(
+        "Requests have waited for {} minutes, and nothing grows: {because}{}",
+        STANDS.as_secs() / 60,
+        target_text(decision.target)
+    )
+}
+
+/// `Safety net activated: <what is kept> (target: <n> replicas)`.
+fn safety_net(decision: &Decision) -> String {
+    let kept = match decision.steps.first().map(|step| &step.why) {
+        Some(Reason::LastDesired) => "the last desired count is kept",
+        Some(Reason::CurrentReplicas) => "the current count is kept",
+        _ => unusable(decision),
+    };
+    format!(
+        "Safety net activated: {kept}{}",
+        target_text(decision.target)
+    )
+}
+
+fn target_text(target: Option<Replicas>) -> String {
+    target.map_or_else(String::new, |target| {
+        format!(" (target: {target} replicas)")
+    })
+}
+
+fn unusable(decision: &Decision) -> &'static str {
+    let problem = decision.steps.iter().find_map(|step| match step.why {
+        Reason::TargetUnusable { problem } => Some(problem),
+        _ => None,
+    });
+    problem.map_or("there is nothing to decide on", TargetProblem::as_str)
+}
+
+/// Neither growth nor shrinking is due, for one of several reasons that a load in balance meets in
+/// turns: each in its own words would be a write of the status in every other cycle.
+const BALANCE: &str = "neither more nor fewer replicas are due";
+
+fn arbitrated(basis: Basis) -> &'static str {
+    match basis {
+        Basis::SafetyOverride => "saturation keeps replicas that the queueing model would release",
+        Basis::Saturation => "saturation decides",
+        Basis::Model => "the queueing model decides",
+        Basis::Neither => BALANCE,
+    }
+}
+
+/// What a reason adds to the bare action, without its numbers.
+fn detail(why: &Reason) -> Option<&'static str> {
+    match why {
+        Reason::InTransition { causes } => causes.first().map(|cause| cause.label()),
+        Reason::AtMaximum { .. } | Reason::CutToMaximum { .. } | Reason::CutToCeiling { .. } => {
+            Some("the maximum is reached")
+        }
+        Reason::AwaitsScaler { .. } => {
+            Some("the published count would be enough and is not applied")
+        }
+        Reason::RaisedToMinimum { .. } => Some("the minimum is kept"),
+        Reason::MinimumAboveGpus { .. } => Some("the minimum exceeds its GPUs or quotas"),
+        Reason::HeldForStart { .. } => Some("GPUs are held for a start from zero"),
+        Reason::BoundsConflict { .. } => Some("the maximum is below the minimum"),
+        Reason::ShrinkWaits { .. } => Some("shrinking waits for a variant of the model"),
+        Reason::ShrinkOnStale { .. } | Reason::ShrinkOnStaleRouter => {
+            Some("metrics are too old to shrink on")
+        }
+        Reason::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
+        Reason::ShrinkOnSilent { .. } => Some("not every replica reports"),
+        Reason::NoView { .. } => Some("a signal is missing that its analyzers need"),
+        Reason::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
+        Reason::NoReplicas => Some("there are no replicas"),
+        Reason::Shared(WhyShared::Limited { .. }) | Reason::Limited(WhyLimited::Limited { .. }) => {
+            Some("GPUs or quotas limit growth")
+        }
+        Reason::Shared(WhyShared::BudgetUnknown { .. })
+        | Reason::Limited(WhyLimited::BudgetUnknown { .. }) => {
+            Some("BudgetUnknown: nobody knows what GPUs allow")
+        }
+        Reason::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
+        Reason::Relapsed { .. } => Some("fewer replicas did not last at this load"),
+        Reason::Unserved { because, .. } => detail(because),
+        Reason::GrowthWaits { .. } => Some("the load on the newest replica is not known yet"),
+        Reason::ReleaseCancelled { .. } => {
+            Some("more is needed, and a release that is not applied is cancelled")
+        }
+        Reason::Woken { cause, .. } => Some(cause.in_short()),
+        Reason::WakeRefused {
+            obstacle,
+            cause,
+            by,
+            ..
+        } => Some(obstacle.in_short(*cause, by)),
+        Reason::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
+        Reason::Zero(_) => Some("the boundary to zero decides"),
+        Reason::GrownElsewhere { .. } => Some("another variant of the model grows"),
+        Reason::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
+        Reason::Grown { trigger } => Some(lacking(*trigger)),
+        Reason::Shrunk { .. } => Some("fewer replicas carry the load"),
+        Reason::AtFloor { .. } | Reason::Steady { .. } => Some(BALANCE),
+        Reason::Optimized(why) => Some(optimized(why)),
+        Reason::Shared(WhyShared::Granted { .. }) | Reason::Limited(WhyLimited::Granted { .. }) => {
+            Some("its analyzers need more capacity, and GPUs are free")
+        }
+        Reason::Shared(WhyShared::Ordered { .. }) => Some(ON_ORDER),
+        Reason::Shared(WhyShared::FedByPrefill { .. }) => Some(FED_BY_PREFILL),
+        Reason::Shared(WhyShared::NotServed) => Some("other variants of the model grow"),
+        Reason::Arbitrated { basis, .. } => Some(arbitrated(*basis)),
+        Reason::Limited(WhyLimited::NotGrowing { .. })
+        | Reason::Withheld(_)
+        | Reason::LastDesired
+        | Reason::CurrentReplicas
+        | Reason::TransitionExpired { .. }
+        | Reason::WithinBounds { .. }
+        | Reason::TargetUnusable { .. } => None,
+    }
+}
+
+/// Replicas that were published and do not exist yet.
+const ON_ORDER: &str = "replicas that are on order are enough";
+const FED_BY_PREFILL: &str = "prefill cannot feed more replicas";
+
+/// Which spare capacity is below its trigger.
+fn lacking(trigger: SpareTrigger) -> &'static str {
+    match (trigger.kv, trigger.queue) {
+        (Some(_), Some(_)) => "spare KV cache and spare queue are below their triggers",
+        (None, Some(_)) => "spare queue is below its trigger",
+        (Some(_) | None, None) => "spare KV cache is below its trigger",
+    }
+}
+
+/// What the optimizer made of the votes, without its numbers.
+fn optimized(why: &WhyOptimized) -> &'static str {
+    match why {
+        WhyOptimized::Grown { .. } => "its analyzers need more capacity",
+        WhyOptimized::Released { .. } => "its analyzers have capacity to spare",
+        WhyOptimized::NotChosen { .. } | WhyOptimized::Kept { .. } => BALANCE,
+        WhyOptimized::Ordered { .. } => ON_ORDER,
+        WhyOptimized::AtMaximum { .. } => "the maximum is reached",
+        WhyOptimized::FedByPrefill { .. } => FED_BY_PREFILL,
+        WhyOptimized::NotSized => "no analyzer knows the capacity of one replica",
+        WhyOptimized::ModelGrows => "another role of the model needs capacity",
+        WhyOptimized::LeftToSaturation => "saturation decides",
+        WhyOptimized::NoMandate { .. } => NO_VIEW,
+        WhyOptimized::Held { hold } => match hold {
+            BlockReason::Vetoed { .. } | BlockReason::Waiting { .. } => BALANCE,
+            BlockReason::NobodyLive | BlockReason::Awaited { .. } | BlockReason::Unheard { .. } => {
+                "an analyzer is silent"
+            }
+            BlockReason::Unjudged { .. } => "another role of the model cannot be judged",
+            BlockReason::NoView => NO_VIEW,
+            BlockReason::Unsized { .. } => "the capacity of the model is not known",
+        },
+    }
+}
+
+const NO_VIEW: &str = "no analyzer has a view on its role";

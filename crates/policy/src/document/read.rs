@@ -1,0 +1,454 @@
+//! From a document to what a plan is made from. Every fault is named with its path and its remedy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::distinct::Distinct;
+use super::inventory::InventoryDocument;
+use super::pod::{PodDocument, RankDocument, SignalsDocument};
+use super::quantity::Quantity;
+use super::reading::DocumentReading;
+use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
+use crate::key::ModelKey;
+use crate::learned::Learned;
+use crate::limit::{GpuPod, NodeView, PodPhase, Scheduling};
+use crate::samples::{PodSamples, RankSamples, Sample};
+use crate::signal::FreshnessBands;
+use crate::snapshot::{
+    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, Unlabelled, VariantView,
+};
+use crate::units::Gpus;
+use wva_base::moment::{Moment, WallTime};
+use wva_base::names::check_object_name;
+use wva_base::yaml::{check_bounds, plain_words};
+
+/// Uptime of a process whose document states none: longer than anything that is remembered matters.
+const DEFAULT_UPTIME: Duration = Duration::from_hours(24);
+
+/// A difference of shares that is a rounding error.
+const ROUNDING: f64 = 1e-9;
+
+/// Everything that one plan is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Situation {
+    /// The fleet.
+    pub snapshot: ClusterSnapshot,
+    /// What was learned before; `None` if nothing was.
+    pub learned: Option<Learned>,
+    /// When the plan is made.
+    pub now: Moment,
+}
+
+/// Something in a document that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DocumentFault {
+    /// Path of the field, such as `variants[0].pods[1].signals.kvUsage`.
+    pub path: String,
+    /// What is wrong, and what to write instead.
+    pub why: String,
+}
+
+impl fmt::Display for DocumentFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.why)
+    }
+}
+
+/// Why a document was not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// Too long to look at.
+    #[error("the document has {0} bytes; at most {MAX_DOCUMENT} are read")]
+    TooLarge(usize),
+    /// Not YAML or JSON, or not of the documented form; with path and position.
+    #[error("{0}; `wva plan --schema` describes every field")]
+    Form(String),
+    /// Of the documented form, and impossible.
+    #[error("{}", lines(.0))]
+    Faults(Vec<DocumentFault>),
+}
+
+/// How many faults are told; whoever has more has one mistake many times.
+const FAULTS_TOLD: usize = 50;
+
+fn lines(faults: &[DocumentFault]) -> String {
+    let told = faults.iter().take(FAULTS_TOLD).map(ToString::to_string);
+    let mut lines: Vec<String> = told.collect();
+    match faults.len().saturating_sub(FAULTS_TOLD) {
+        0 => {}
+        more => lines.push(format!("and {more} more; mend these first")),
+    }
+    lines.join("\n")
+}
+
+/// The fault of a text that is no snapshot. The content of one that is no mapping is not quoted: it may
+/// be any file.
+fn fault(error: &serde_yaml::Error) -> String {
+    let text = plain_words(&error.to_string());
+    let Some(found) = text.strip_prefix("invalid type: ") else {
+        return text;
+    };
+    let kind = found.split([' ', ',']).next().unwrap_or_default();
+    format!("it is a {kind} and not a mapping; name a file as /debug/snapshot writes it")
+}
+
+impl SnapshotDocument {
+    /// Reads YAML or JSON.
+    ///
+    /// # Errors
+    /// The first place that is not of the documented form, with path and position.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        if text.len() > MAX_DOCUMENT {
+            return Err(DocumentError::TooLarge(text.len()));
+        }
+        // Some editors begin a file with a mark of its byte order, which the parser takes for a key.
+        let text = text.trim_start_matches('\u{feff}');
+        if text.trim_start().starts_with('{')
+            && let Ok(document) = serde_json::from_str(text)
+            && serde_json::from_str::<Distinct>(text).is_ok()
+        {
+            return Ok(document);
+        }
+        // YAML holds nearly all of JSON, and its parser knows the path of what is wrong.
+        check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
+        let form = |error: serde_yaml::Error| DocumentError::Form(fault(&error));
+        let document = serde_yaml::from_str(text).map_err(form)?;
+        serde_yaml::from_str::<Distinct>(text).map_err(form)?;
+        Ok(document)
+    }
+
+    /// What it says. `bands` are the ages that the settings in force call fresh and stale.
+    ///
+    /// # Errors
+    /// Everything that cannot be, at once.
+    pub fn situation(&self, bands: &FreshnessBands) -> Result<Situation, DocumentError> {
+        let mut reader = Reader::new(self, *bands);
+        let variants = reader.variants(self);
+        let metrics = reader.metrics(self, &variants);
+        let direct = reader.direct_queues(self);
+        let gpus = self
+            .inventory
+            .as_ref()
+            .and_then(|inventory| reader.inventory(inventory));
+        if self.version != DOCUMENT_VERSION {
+            reader.fault(
+                "version",
+                format!("{} is not read; write {DOCUMENT_VERSION}", self.version),
+            );
+        }
+        let learned = self
+            .learned
+            .as_ref()
+            .and_then(|learned| reader.learned(learned));
+        if !reader.faults.is_empty() {
+            return Err(DocumentError::Faults(reader.faults));
+        }
+        Ok(Situation {
+            snapshot: ClusterSnapshot {
+                cycle: CycleId(self.cycle.unwrap_or_default()),
+                variants: variants
+                    .into_iter()
+                    .map(|view| (view.key.clone(), Arc::new(view)))
+                    .collect(),
+                metrics: Arc::new(metrics),
+                direct: Arc::new(direct),
+                gpus: gpus.map(Arc::new),
+            },
+            learned,
+            now: reader.now,
+        })
+    }
+}
+
+/// A document on its way, with the faults that were found.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) now: Moment,
+    lag: Duration,
+    bands: FreshnessBands,
+    faults: Vec<DocumentFault>,
+}
+
+impl Reader {
+    fn new(document: &SnapshotDocument, bands: FreshnessBands) -> Self {
+        let uptime = document.time.uptime.map_or(DEFAULT_UPTIME, |span| span.0);
+        let wall = document.time.now.map_or(0, jiff::Timestamp::as_millisecond);
+        let mut reader = Self {
+            now: Moment {
+                monotonic: uptime,
+                wall: WallTime(wall),
+            },
+            lag: document.collection.ago.unwrap_or_default().0,
+            bands,
+            faults: Vec::new(),
+        };
+        if document.collection.state == CollectionState::Never && document.collection.ago.is_some()
+        {
+            reader.fault(
+                "collection.ago",
+                "what was never collected did not end; drop ago, or the state never",
+            );
+        }
+        if reader.lag > uptime {
+            reader.fault(
+                "collection.ago",
+                format!(
+                    "{} s ago the process did not run; write at most time.uptime, {} s",
+                    reader.lag.as_secs(),
+                    uptime.as_secs()
+                ),
+            );
+        }
+        reader
+    }
+
+    pub(super) fn fault(&mut self, path: impl Into<String>, why: impl Into<String>) {
+        self.faults.push(DocumentFault {
+            path: path.into(),
+            why: why.into(),
+        });
+    }
+
+    /// The moment so long before now.
+    pub(super) fn before(&self, length: Duration) -> Moment {
+        Moment {
+            monotonic: self.now.monotonic.saturating_sub(length),
+            wall: self.wall_before(length),
+        }
+    }
+
+    pub(super) fn wall_before(&self, length: Duration) -> WallTime {
+        let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+        WallTime(self.now.wall.0.saturating_sub(millis))
+    }
+
+    fn metrics(
+        &mut self,
+        document: &SnapshotDocument,
+        variants: &[VariantView],
+    ) -> MetricsSnapshot {
+        self.check_models(document, variants);
+        if document.collection.state == CollectionState::Never {
+            return MetricsSnapshot::never();
+        }
+        let mut metrics = MetricsSnapshot {
+            collected: Some(self.before(self.lag)),
+            models: BTreeMap::new(),
+            routers: BTreeMap::new(),
+            failures: document.collection.failures.clone(),
+            sources: BTreeMap::new(),
+            unlabelled: Unlabelled::default(),
+        };
+        for (index, variant) in document.variants.iter().enumerate() {
+            let model = ModelKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.model));
+            for (number, pod) in variant.pods.iter().enumerate() {
+                let path = format!("variants[{index}].pods[{number}].signals");
+                let samples = self.samples(&path, &pod.signals);
+                if samples != PodSamples::default() {
+                    let pods = metrics.models.entry(model.clone()).or_default();
+                    pods.insert(Arc::clone(&pod.name), samples);
+                }
+            }
+        }
+        metrics.routers = self.routers(document);
+        metrics
+    }
+
+    pub(super) fn sample(
+        &mut self,
+        path: &str,
+        field: &str,
+        reading: Option<DocumentReading>,
+        quantity: Quantity,
+    ) -> Option<Sample> {
+        self.sample_aged(path, field, reading, quantity, self.lag)
+    }
+
+    /// A sample whose age counts from so long ago.
+    pub(super) fn sample_aged(
+        &mut self,
+        path: &str,
+        field: &str,
+        reading: Option<DocumentReading>,
+        quantity: Quantity,
+        lag: Duration,
+    ) -> Option<Sample> {
+        let judged = reading?.sample(&self.bands, lag).and_then(|sample| {
+            sample.map_or(Ok(()), |sample| quantity.check(sample.value))?;
+            Ok(sample)
+        });
+        judged.unwrap_or_else(|why| {
+            self.fault(format!("{path}.{field}"), why);
+            None
+        })
+    }
+
+    fn samples(&mut self, path: &str, signals: &SignalsDocument) -> PodSamples {
+        use Quantity::{CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
+        let ranks = signals.ranks.iter().map(|(name, rank)| {
+            let path = format!("{path}.ranks.{name}");
+            (Arc::clone(name), self.rank(&path, rank))
+        });
+        let ranks = ranks.collect();
+        self.check_mean(path, signals, &ranks);
+        let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
+        PodSamples {
+            kv_usage: read("kvUsage", signals.kv_usage, Share),
+            queue_length: read("queueLength", signals.queue_length, Requests),
+            running: read("running", signals.running, Requests),
+            kv_capacity: read("kvCapacity", signals.kv_capacity, CacheSize),
+            input_tokens: read("inputTokens", signals.input_tokens, Tokens),
+            output_tokens: read("outputTokens", signals.output_tokens, Tokens),
+            prefix_hit_rate: read("prefixHitRate", signals.prefix_hit_rate, Share),
+            time_to_first_token: read("timeToFirstToken", signals.time_to_first_token, Seconds),
+            inter_token_latency: read(
+                "interTokenLatency",
+                signals.inter_token_latency,
+                SecondsPerToken,
+            ),
+            generation_rate: read("generationRate", signals.generation_rate, PerSecond),
+            completion_rate: read("completionRate", signals.completion_rate, PerSecond),
+            arrival_rate: read("arrivalRate", signals.arrival_rate, PerSecond),
+            kv_usage_now: read("kvUsageNow", signals.kv_usage_now, Share),
+            ranks,
+        }
+    }
+
+    /// What a replica holds is the mean of what its ranks hold: by tokens those count, by percentages
+    /// the mean does.
+    fn check_mean(
+        &mut self,
+        path: &str,
+        signals: &SignalsDocument,
+        ranks: &BTreeMap<Arc<str>, RankSamples>,
+    ) {
+        let own = signals.kv_usage.and_then(|reading| reading.value);
+        let held = ranks.values().map(|rank| Some(rank.kv_usage?.value));
+        let held: Option<Vec<f64>> = held.collect();
+        let (Some(own), Some(held)) = (own, held.filter(|held| !held.is_empty())) else {
+            return;
+        };
+        let least = held.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = held.iter().copied().fold(0.0, f64::max);
+        if own < least - ROUNDING || own > most + ROUNDING {
+            self.fault(
+                format!("{path}.kvUsage"),
+                format!(
+                    "{own} is not the mean of what its ranks hold, {least} to {most}; write the mean, \
+                     or leave it out"
+                ),
+            );
+        }
+    }
+
+    fn rank(&mut self, path: &str, rank: &RankDocument) -> RankSamples {
+        use Quantity::{CacheSize, Requests, Share, Tokens};
+        let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
+        RankSamples {
+            kv_usage: read("kvUsage", rank.kv_usage, Share),
+            queue_length: read("queueLength", rank.queue_length, Requests),
+            kv_capacity: read("kvCapacity", rank.kv_capacity, CacheSize),
+            input_tokens: read("inputTokens", rank.input_tokens, Tokens),
+            output_tokens: read("outputTokens", rank.output_tokens, Tokens),
+            prefix_hit_rate: read("prefixHitRate", rank.prefix_hit_rate, Share),
+        }
+    }
+
+    /// Names every pod that stands twice.
+    pub(super) fn check_pods(&mut self, path: &str, pods: &[PodDocument]) {
+        let mut names = BTreeSet::new();
+        for (index, pod) in pods.iter().enumerate() {
+            if !names.insert(&pod.name) {
+                self.fault(
+                    format!("{path}.pods[{index}].name"),
+                    format!("{:?} stands twice; give each pod its own name", pod.name),
+                );
+            }
+            if let Err(error) = check_object_name(&pod.name) {
+                self.fault(
+                    format!("{path}.pods[{index}].name"),
+                    format!("{error}; write such a name"),
+                );
+            }
+            if let Some(ready_for) = pod.ready_for {
+                let why = match pod.age {
+                    _ if !pod.ready => "a pod that is not ready has been so for no time; drop it",
+                    Some(age) if ready_for > age => {
+                        "it is longer than age; no pod is ready before it is created"
+                    }
+                    _ => continue,
+                };
+                self.fault(format!("{path}.pods[{index}].readyFor"), why);
+            }
+        }
+    }
+
+    fn inventory(&mut self, inventory: &InventoryDocument) -> Option<GpuInventory> {
+        let InventoryDocument {
+            unknown,
+            types,
+            nodes,
+            pods,
+        } = inventory;
+        match (unknown, types, nodes, pods) {
+            (Some(why), None, None, None) => Some(GpuInventory::Unknown {
+                why: Arc::clone(why),
+            }),
+            (None, Some(types), None, None) => {
+                let sums = |read: fn(&super::TypeDocument) -> u32| {
+                    let one = |(name, sums): (&Arc<str>, &super::TypeDocument)| {
+                        (Arc::clone(name), Gpus(read(sums)))
+                    };
+                    types.iter().map(one).collect()
+                };
+                Some(GpuInventory::Types {
+                    limits: sums(|sums| sums.total),
+                    used: sums(|sums| sums.used),
+                })
+            }
+            (None, None, Some(nodes), Some(pods)) => Some(GpuInventory::Nodes {
+                nodes: nodes
+                    .iter()
+                    .map(|(name, node)| (Arc::clone(name), view(node)))
+                    .collect(),
+                pods: pods.iter().map(gpu_pod).collect(),
+            }),
+            _ => {
+                self.fault(
+                    "inventory",
+                    "write either types, or nodes with pods, or unknown with a reason",
+                );
+                None
+            }
+        }
+    }
+}
+
+fn view(node: &super::NodeDocument) -> NodeView {
+    NodeView {
+        labels: node.labels.clone(),
+        allocatable: node.allocatable.clone(),
+        scheduling: if node.schedulable {
+            Scheduling::Open
+        } else {
+            Scheduling::Closed
+        },
+    }
+}
+
+fn gpu_pod(pod: &super::GpuPodDocument) -> GpuPod {
+    let name = pod.name.as_deref().and_then(|name| name.split_once('/'));
+    GpuPod {
+        named: name.map(|(namespace, name)| (namespace.into(), name.into())),
+        node: pod.node.clone(),
+        phase: match (pod.finished, pod.terminating) {
+            (true, _) => PodPhase::Finished,
+            (false, true) => PodPhase::Leaving,
+            (false, false) => PodPhase::Active,
+        },
+        containers: pod.containers.clone(),
+        init_containers: pod.init_containers.clone(),
+    }
+}

@@ -1,0 +1,152 @@
+//! Single values of a document that have a unit or a grammar of their own.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::units::{Cost, InvalidCost};
+use wva_base::duration::{format_duration, parse_duration};
+
+/// A length of time with its unit, such as `30s`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format_duration(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = Span;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a length of time with its unit, such as 30s or 1m30s")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
+                parse_duration(text).map(Span).map_err(|error| {
+                    E::custom(format!(
+                        "{text:?} is no length of time: {error}; write for example 30s"
+                    ))
+                })
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl JsonSchema for Span {
+    fn schema_name() -> Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A length of time with its unit: ns, us, ms, s, m, h, d or w.",
+            "type": "string",
+            "examples": ["30s", "1m30s", "500ms"],
+        })
+    }
+}
+
+/// Cost of one replica, as a number or as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CostText(pub Cost);
+
+impl Serialize for CostText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for CostText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = CostText;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a cost such as 10.0")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CostText, E> {
+                let told = |error| match error {
+                    InvalidCost::NotDecimal { text } => format!(
+                        "{text:?} is no cost; write digits, optionally a point and more digits, \
+                         such as 10.0"
+                    ),
+                    InvalidCost::TooLarge { text } => format!(
+                        "{text} is more than a cost can be; write at most {}",
+                        Cost::MAX_WHOLE
+                    ),
+                };
+                let cost = Cost::parse(text).map_err(|error| E::custom(told(error)));
+                cost.map(CostText)
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, cost: u64) -> Result<CostText, E> {
+                self.visit_str(&cost.to_string())
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, cost: i64) -> Result<CostText, E> {
+                self.visit_str(&cost.to_string())
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, cost: f64) -> Result<CostText, E> {
+                self.visit_str(&cost.to_string())
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl JsonSchema for CostText {
+    fn schema_name() -> Cow<'static, str> {
+        "Cost".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Cost of one replica, in any unit that all variants share.",
+            "anyOf": [{ "type": "string" }, { "type": "number", "minimum": 0 }],
+            "examples": ["10.0", 40],
+        })
+    }
+}
+
+/// Reads a moment of the wall clock.
+pub(super) fn timestamp<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<jiff::Timestamp>, D::Error> {
+    struct Time(jiff::Timestamp);
+    impl<'de> Deserialize<'de> for Time {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Reader;
+            impl Visitor<'_> for Reader {
+                type Value = Time;
+
+                fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    formatter.write_str("a time such as 2026-03-01T12:00:00Z")
+                }
+
+                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Time, E> {
+                    text.parse().map(Time).map_err(|_not_a_time| {
+                        E::custom(format!(
+                            "{text:?} is no time; write one such as 2026-03-01T12:00:00Z"
+                        ))
+                    })
+                }
+            }
+            deserializer.deserialize_str(Reader)
+        }
+    }
+    Ok(Option::<Time>::deserialize(deserializer)?.map(|time| time.0))
+}

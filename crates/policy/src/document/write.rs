@@ -1,0 +1,327 @@
+//! From what a plan is made from to its document.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::inventory::{GpuPodDocument, InventoryDocument, NodeDocument, TypeDocument};
+use super::pod::{PodDocument, RankDocument, SignalsDocument};
+use super::quantity::Quantity;
+use super::reading::{DocumentReading, ReadingFailure, ReadingState};
+use super::scalar::{CostText, Span};
+use super::variant::{
+    BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
+};
+use super::{
+    CollectionDocument, CollectionState, DOCUMENT_VERSION, DirectQueueDocument, ModelDocument,
+    RouterDocument, SnapshotDocument, TimeDocument,
+};
+use crate::key::{TargetKey, TargetKind};
+use crate::learned::Learned;
+use crate::limit::{GpuPod, PodPhase, Scheduling};
+use crate::router_queue::DirectQueue;
+use crate::samples::{PodSamples, RankSamples, RouterSamples, Sample};
+use crate::snapshot::{
+    Accelerator, ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness,
+    TargetView, VariantView,
+};
+use crate::units::Gpus;
+use wva_base::moment::{Moment, Since};
+
+impl SnapshotDocument {
+    /// Writes down what a plan is made from. Reading it back gives the same plan.
+    pub fn of(snapshot: &ClusterSnapshot, learned: &Learned, now: Moment) -> Self {
+        let views = snapshot.variants.values();
+        let mut models: Vec<_> = views.clone().map(|view| view.model.clone()).collect();
+        models.sort();
+        models.dedup();
+        let routers = models.into_iter().filter_map(|key| {
+            let told = snapshot.metrics.routers.get(&key).map(router);
+            let direct_queue = snapshot.direct.get(&key).map(|queue| direct(queue, now));
+            (told.is_some() || direct_queue.is_some()).then_some(ModelDocument {
+                namespace: key.namespace,
+                model: key.model,
+                router: told,
+                direct_queue,
+            })
+        });
+        Self {
+            version: DOCUMENT_VERSION,
+            cycle: (snapshot.cycle.0 > 0).then_some(snapshot.cycle.0),
+            time: TimeDocument {
+                now: jiff::Timestamp::from_millisecond(now.wall.0).ok(),
+                uptime: Some(Span(now.monotonic)),
+            },
+            collection: collection(&snapshot.metrics, now),
+            variants: views
+                .map(|view| variant(view, &snapshot.metrics, now))
+                .collect(),
+            models: routers.collect(),
+            inventory: snapshot.gpus.as_deref().map(inventory),
+            learned: serde_json::to_value(learned).ok(),
+            context: None,
+        }
+    }
+}
+
+fn collection(metrics: &MetricsSnapshot, now: Moment) -> CollectionDocument {
+    let Some(collected) = metrics.collected else {
+        return CollectionDocument {
+            state: CollectionState::Never,
+            ..CollectionDocument::default()
+        };
+    };
+    CollectionDocument {
+        state: CollectionState::Done,
+        ago: Some(Span(now.since(collected))),
+        failures: metrics.failures.clone(),
+    }
+}
+
+fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> VariantDocument {
+    let samples = metrics.models.get(&view.model);
+    let pods = view.pods.iter().map(|pod| PodDocument {
+        name: Arc::clone(&pod.name),
+        ready: pod.readiness == Readiness::Ready,
+        age: Some(Span(now.wall.since(pod.created))),
+        ready_for: (pod.ready_since).map(|since| Span(now.wall.since(since))),
+        node: pod.node.clone(),
+        signals: samples
+            .and_then(|by_pod| by_pod.get(&pod.name))
+            .map(signals)
+            .unwrap_or_default(),
+    });
+    let lasting = |since: Option<Since>| since.map(|since| Span(since.elapsed(now)));
+    let template = &view.template;
+    VariantDocument {
+        namespace: Arc::clone(&view.key.namespace),
+        name: Arc::clone(&view.key.name),
+        model: Arc::clone(&view.model.model),
+        cost: Some(CostText(view.cost)),
+        accelerator: match &view.accelerator {
+            Accelerator::Named(name) => Some(Arc::clone(name)),
+            Accelerator::Unresolved => None,
+        },
+        role: template.role,
+        gpus: counts(&template.gpus),
+        service_class: template.service_class.clone(),
+        bounds: BoundsDocument {
+            min: view.bounds.min.map(|count| count.0),
+            max: view.bounds.max.map(|count| count.0),
+        },
+        desired: view.desired.map(|count| count.0),
+        target: target(&view.target),
+        pending_for: lasting(view.pending_since),
+        unapplied_for: lasting(view.unapplied_since),
+        containers: template
+            .containers
+            .iter()
+            .map(|container| ContainerDocument {
+                name: None,
+                image: Arc::clone(&container.image),
+                command: container.command.clone(),
+                args: container.args.clone(),
+                env: container.env.clone(),
+            })
+            .collect(),
+        pods: pods.collect(),
+        generation: Some(view.generation),
+        notes: view.notes.to_vec(),
+    }
+}
+
+fn counts(gpus: &BTreeMap<Arc<str>, Gpus>) -> BTreeMap<Arc<str>, u32> {
+    gpus.iter()
+        .map(|(name, gpus)| (Arc::clone(name), gpus.0))
+        .collect()
+}
+
+/// `apiVersion` and `kind` as they are read again. The version of a group does not matter.
+fn kind(kind: &TargetKind) -> (Option<Arc<str>>, Option<Arc<str>>) {
+    match kind {
+        TargetKind::Deployment => (None, None),
+        TargetKind::StatefulSet | TargetKind::LeaderWorkerSet => {
+            (None, Some(kind.to_string().into()))
+        }
+        TargetKind::Other(other) if other.group.is_empty() => {
+            (Some(Arc::from("v1")), Some(Arc::clone(&other.kind)))
+        }
+        TargetKind::Other(other) => (
+            Some(format!("{}/v1", other.group).into()),
+            Some(Arc::clone(&other.kind)),
+        ),
+    }
+}
+
+fn target(view: &TargetView) -> TargetDocument {
+    let empty = |state| TargetDocument {
+        state,
+        api_version: None,
+        kind: None,
+        name: None,
+        current: None,
+        surge: None,
+        ready: None,
+        lagging: false,
+        claimants: Vec::new(),
+        why: None,
+    };
+    let named = |state, name: &Arc<str>| TargetDocument {
+        name: Some(Arc::clone(name)),
+        ..empty(state)
+    };
+    let keyed = |state, key: &TargetKey| {
+        let (api_version, kind) = kind(&key.kind);
+        TargetDocument {
+            api_version,
+            kind,
+            ..named(state, &key.name)
+        }
+    };
+    match view {
+        TargetView::Resolved(target) => TargetDocument {
+            current: Some(target.current.0),
+            surge: Some(target.surge.0).filter(|surge| *surge > 0),
+            ready: Some(target.ready.0),
+            lagging: target.generation == GenerationState::Lagging,
+            ..keyed(TargetState::Resolved, &target.key)
+        },
+        TargetView::NotFound { target, .. } => keyed(TargetState::NotFound, target),
+        TargetView::Unknown { target } => keyed(TargetState::Unknown, target),
+        TargetView::Contested { target, claimants } => TargetDocument {
+            claimants: claimants.iter().map(ToString::to_string).collect(),
+            ..keyed(TargetState::Contested, target)
+        },
+        TargetView::UnsupportedKind { kind, name, why } => TargetDocument {
+            kind: Some(Arc::clone(kind)),
+            why: Some(Arc::clone(why)),
+            ..named(TargetState::UnsupportedKind, name)
+        },
+        TargetView::Malformed { why } => TargetDocument {
+            why: Some(Arc::clone(why)),
+            ..empty(TargetState::Malformed)
+        },
+    }
+}
+
+/// A sample that is no value of its kind is told as invalid.
+fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<DocumentReading> {
+    let sample = sample?;
+    Some(match quantity.check(sample.value) {
+        Ok(()) => DocumentReading {
+            value: Some(sample.value),
+            age: (!sample.age.is_zero()).then_some(Span(sample.age)),
+            ..DocumentReading::default()
+        },
+        Err(_) => DocumentReading {
+            state: Some(ReadingState::Failed),
+            why: Some(ReadingFailure::Invalid),
+            ..DocumentReading::default()
+        },
+    })
+}
+
+fn signals(samples: &PodSamples) -> SignalsDocument {
+    use Quantity::{CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
+    SignalsDocument {
+        kv_usage: reading(samples.kv_usage, Share),
+        queue_length: reading(samples.queue_length, Requests),
+        running: reading(samples.running, Requests),
+        kv_capacity: reading(samples.kv_capacity, CacheSize),
+        input_tokens: reading(samples.input_tokens, Tokens),
+        output_tokens: reading(samples.output_tokens, Tokens),
+        prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
+        time_to_first_token: reading(samples.time_to_first_token, Seconds),
+        inter_token_latency: reading(samples.inter_token_latency, SecondsPerToken),
+        generation_rate: reading(samples.generation_rate, PerSecond),
+        completion_rate: reading(samples.completion_rate, PerSecond),
+        arrival_rate: reading(samples.arrival_rate, PerSecond),
+        kv_usage_now: reading(samples.kv_usage_now, Share),
+        ranks: samples
+            .ranks
+            .iter()
+            .map(|(name, samples)| (Arc::clone(name), rank(samples)))
+            .collect(),
+    }
+}
+
+fn rank(samples: &RankSamples) -> RankDocument {
+    use Quantity::{CacheSize, Requests, Share, Tokens};
+    RankDocument {
+        kv_usage: reading(samples.kv_usage, Share),
+        queue_length: reading(samples.queue_length, Requests),
+        kv_capacity: reading(samples.kv_capacity, CacheSize),
+        input_tokens: reading(samples.input_tokens, Tokens),
+        output_tokens: reading(samples.output_tokens, Tokens),
+        prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
+    }
+}
+
+fn router(samples: &RouterSamples) -> RouterDocument {
+    RouterDocument {
+        queue_requests: reading(samples.queue_requests, Quantity::Requests),
+        queue_bytes: reading(samples.queue_bytes, Quantity::Bytes),
+        arrival_rate: reading(samples.arrival_rate, Quantity::PerSecond),
+    }
+}
+
+fn direct(queue: &DirectQueue, now: Moment) -> DirectQueueDocument {
+    let sample = queue.counted.map(|counted| Sample {
+        value: counted.requests,
+        age: now.since(counted.at),
+    });
+    DirectQueueDocument {
+        requests: reading(sample, Quantity::Requests),
+        failure: queue.failure.clone(),
+    }
+}
+
+fn inventory(inventory: &GpuInventory) -> InventoryDocument {
+    let empty = InventoryDocument::default();
+    match inventory {
+        GpuInventory::Unknown { why } => InventoryDocument {
+            unknown: Some(Arc::clone(why)),
+            ..empty
+        },
+        GpuInventory::Types { limits, used } => {
+            let sums = limits.iter().map(|(name, limit)| {
+                let used = used.get(name).copied().unwrap_or_default();
+                let sums = TypeDocument {
+                    total: limit.0,
+                    used: used.0,
+                };
+                (Arc::clone(name), sums)
+            });
+            InventoryDocument {
+                types: Some(sums.collect()),
+                ..empty
+            }
+        }
+        GpuInventory::Nodes { nodes, pods } => {
+            let nodes = nodes.iter().map(|(name, node)| {
+                let node = NodeDocument {
+                    labels: node.labels.clone(),
+                    allocatable: node.allocatable.clone(),
+                    schedulable: node.scheduling == Scheduling::Open,
+                };
+                (Arc::clone(name), node)
+            });
+            let named = |pod: &GpuPod| {
+                let (namespace, name) = pod.named.as_ref()?;
+                Some(format!("{namespace}/{name}").into())
+            };
+            let pods = pods.iter().map(|pod| GpuPodDocument {
+                name: named(pod),
+                node: pod.node.clone(),
+                finished: pod.phase == PodPhase::Finished,
+                terminating: pod.phase == PodPhase::Leaving,
+                containers: pod.containers.clone(),
+                init_containers: pod.init_containers.clone(),
+            });
+            InventoryDocument {
+                nodes: Some(nodes.collect()),
+                pods: Some(pods.collect()),
+                ..empty
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What each collection teaches: which variants are silent, and since when.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::key::VariantKey;
+use super::learned::{LEARNED_VERSION, Learned, Reporting};
+use super::observations::Observations;
+use super::saturation::SampleReader;
+use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
+use super::startup::{PodOrigin, StartOutlook, StartingPod};
+use super::transition::Hearing;
+use crate::params::DynamicSettings;
+use wva_base::moment::{Moment, Since};
+
+/// Takes one collection in.
+///
+/// A variant that is not heard in full is silent from now on, or, when its pods are first seen by
+/// this process, since the oldest one that is not ready was created. What cannot be judged (a failed
+/// query, a target or pods not yet seen) leaves the record as it is.
+pub fn learn(
+    snapshot: &ClusterSnapshot,
+    learned: &Learned,
+    settings: &DynamicSettings,
+    now: Moment,
+) -> Learned {
+    let reader = SampleReader::new(
+        &snapshot.metrics,
+        &settings.freshness,
+        settings.cache.reuse,
+        now,
+    )
+    .with_routers(&snapshot.direct);
+    let reporting = snapshot
+        .variants
+        .iter()
+        .filter_map(|(key, view)| {
+            let before = learned.reporting.get(key).copied();
+            let after = match &view.target {
+                TargetView::Resolved(_) if reader.has_failed() || reader.has_expired() => before,
+                TargetView::Resolved(target) => hear(view, target, reader, before, now),
+                TargetView::Unknown { .. } | TargetView::Malformed { .. } => before,
+                TargetView::NotFound { .. }
+                | TargetView::Contested { .. }
+                | TargetView::UnsupportedKind { .. } => None,
+            };
+            after.map(|after| (key.clone(), after))
+        })
+        .collect();
+    let next = Learned {
+        version: LEARNED_VERSION,
+        reporting,
+        starts: learned.starts.learn(&pods_of(snapshot, now), now.wall),
+        ..learned.clone()
+    };
+    let collected = snapshot.metrics.collected.map(|at| at.monotonic);
+    let is_readable = !reader.has_failed() && !reader.has_expired();
+    let outlook = StartOutlook {
+        starts: &next.starts,
+        seed: settings.start_time,
+        now,
+    };
+    if !is_readable {
+        // A model may be in use, and be started from zero, all the same.
+        let lesson = Observations::unheard(snapshot, learned, settings, outlook);
+        let mut next = next;
+        lesson.teach_use(&mut next, now);
+        next
+    } else if collected != learned.collected {
+        let lesson = Observations::of(snapshot, learned, settings, reader, outlook);
+        Learned {
+            collected,
+            ..lesson.update(next, now)
+        }
+    } else {
+        next
+    }
+}
+
+/// The pods of every variant; none of one whose target is not resolved now. A pod that turned ready
+/// at a time that nobody noted did so now.
+fn pods_of(
+    snapshot: &ClusterSnapshot,
+    now: Moment,
+) -> BTreeMap<VariantKey, Option<Vec<StartingPod>>> {
+    let listed = |view: &VariantView| -> Option<Vec<StartingPod>> {
+        view.target.resolved()?;
+        let pods = view.pods.iter().map(|pod| StartingPod {
+            name: Arc::clone(&pod.name),
+            node: pod.node.clone(),
+            created: pod.created,
+            ready: match pod.readiness {
+                Readiness::Ready => Some(pod.ready_since.unwrap_or(now.wall)),
+                Readiness::NotReady => None,
+            },
+            origin: PodOrigin::Own,
+        });
+        Some(pods.collect())
+    };
+    let views = snapshot.variants.iter();
+    views
+        .map(|(key, view)| (key.clone(), listed(view)))
+        .collect()
+}
+
+fn hear(
+    view: &VariantView,
+    target: &ResolvedTarget,
+    reader: SampleReader<'_>,
+    before: Option<Reporting>,
+    now: Moment,
+) -> Option<Reporting> {
+    let (ready, reporting) = reader.count(view);
+    let current = target.current;
+    if Hearing::of(target, ready, reporting) == Hearing::Complete {
+        return Some(Reporting::Complete);
+    }
+    let since = match before {
+        Some(Reporting::Silent {
+            since,
+            current: known,
+        }) if current <= known => since,
+        Some(_) => Since::at(now),
+        None if view.pods.is_empty() => return None,
+        None => oldest_unready(view, now),
+    };
+    Some(Reporting::Silent { since, current })
+}
+
+/// Since when a variant that is met for the first time has been waiting for its oldest pod.
+fn oldest_unready(view: &VariantView, now: Moment) -> Since {
+    view.pods
+        .iter()
+        .filter(|pod| pod.readiness == Readiness::NotReady)
+        .map(|pod| pod.created)
+        .min()
+        .map_or_else(|| Since::at(now), |created| Since::written(created, now))
+}

@@ -1,0 +1,71 @@
+//! Every decision, as pure functions and plain state machines. Nothing below this module waits,
+//! asks for the time, draws a random number or depends on the order of a hash map.
+
+pub mod accelerator;
+pub mod actuation;
+mod analyzers;
+pub mod attribution;
+pub mod backlog;
+pub mod bounds;
+pub mod capacity;
+pub mod change;
+pub mod combine;
+pub mod condition;
+pub mod coupling;
+pub mod document;
+pub mod engine_args;
+pub mod filter;
+mod group;
+pub mod hybrid;
+pub mod invariant;
+pub mod key;
+pub mod learned;
+mod learner;
+pub mod lease;
+pub mod ledger;
+pub mod limit;
+pub mod metrics_gap;
+pub mod object;
+mod observations;
+pub mod optimize;
+pub mod ownership;
+pub mod params;
+mod pending_decision;
+pub mod plan;
+mod planner;
+pub mod pod_template;
+pub mod queueing;
+pub mod readiness;
+mod reason;
+pub mod record;
+mod refit;
+pub mod reuse;
+pub mod rounding;
+pub mod router_queue;
+pub mod safety_net;
+pub mod samples;
+mod saturation;
+pub mod scale_down_memory;
+pub mod schedule;
+pub mod series;
+pub mod signal;
+pub mod snapshot;
+mod spare;
+pub mod startup;
+mod target_problem;
+pub mod throughput;
+pub mod tokens;
+mod total;
+mod transition;
+pub mod units;
+pub mod variant;
+pub mod workload;
+pub mod zero;
+
+#[cfg(test)]
+mod tests;
+
+pub use invariant::check_plan;
+pub use learner::learn;
+pub use planner::plan;
+pub use refit::refit;

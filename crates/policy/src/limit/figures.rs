@@ -1,0 +1,123 @@
+//! One pool of GPUs in an explanation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Budget;
+use super::pool::{GpuPool, NODES};
+use crate::units::Gpus;
+
+/// What limits, how much it allows, and what of it is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolFigures {
+    /// The limiter by name; `nodes` for the GPUs that nodes offer.
+    pub limiter: Arc<str>,
+    /// Over what it counts.
+    pub scope: PoolScope,
+    /// The namespace of a scope of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Arc<str>>,
+    /// The accelerator type.
+    #[serde(rename = "type")]
+    pub kind: Arc<str>,
+    /// GPUs that it allows.
+    pub limit: Budget,
+    /// GPUs in use, and taken in this cycle.
+    pub used: Gpus,
+    /// What it leaves.
+    pub left: Budget,
+    /// The types that nodes have, where none has this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Vec<Arc<str>>>,
+}
+
+/// Over what a pool counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolScope {
+    /// The nodes.
+    Inventory,
+    /// Own variants in the cluster.
+    Cluster,
+    /// Own variants in one namespace.
+    Namespace,
+}
+
+impl PoolFigures {
+    pub(super) fn of(pool: &GpuPool, limit: Budget, used: Gpus) -> Self {
+        let (limiter, scope, namespace, kind) = match pool {
+            GpuPool::Inventory { accelerator } | GpuPool::NoNode { accelerator, .. } => {
+                (NODES.into(), PoolScope::Inventory, None, accelerator)
+            }
+            GpuPool::ClusterQuota {
+                limiter,
+                accelerator,
+            } => (Arc::clone(limiter), PoolScope::Cluster, None, accelerator),
+            GpuPool::NamespaceQuota {
+                limiter,
+                namespace,
+                accelerator,
+            } => (
+                Arc::clone(limiter),
+                PoolScope::Namespace,
+                Some(Arc::clone(namespace)),
+                accelerator,
+            ),
+        };
+        Self {
+            limiter,
+            scope,
+            namespace,
+            kind: Arc::clone(kind),
+            limit,
+            used,
+            left: limit.less(used),
+            known: match pool {
+                GpuPool::NoNode { known, .. } => Some(known.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> GpuPool {
+        let (limiter, accelerator) = (Arc::clone(&self.limiter), Arc::clone(&self.kind));
+        match (self.scope, &self.namespace) {
+            (PoolScope::Inventory, _) => match self.known.clone() {
+                Some(known) => GpuPool::NoNode { accelerator, known },
+                None => GpuPool::Inventory { accelerator },
+            },
+            (PoolScope::Namespace, Some(namespace)) => GpuPool::NamespaceQuota {
+                limiter,
+                namespace: Arc::clone(namespace),
+                accelerator,
+            },
+            (PoolScope::Cluster | PoolScope::Namespace, _) => GpuPool::ClusterQuota {
+                limiter,
+                accelerator,
+            },
+        }
+    }
+}
+
+impl fmt::Display for PoolFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            limiter,
+            limit,
+            used,
+            left,
+            ..
+        } = self;
+        let pool = self.pool();
+        if self.known.is_some() {
+            return write!(f, "{pool}");
+        }
+        write!(
+            f,
+            "{pool} (limiter {limiter}: limit {limit}, used {used}, left {left})"
+        )
+    }
+}

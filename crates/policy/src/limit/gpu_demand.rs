@@ -1,0 +1,82 @@
+//! How contended budgets would be shared by headroom: for information, since nothing moves by it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::headroom::{Claimant, headroom};
+use super::pools::GpuPools;
+use super::rescale::{RescaleSwitches, finite_budget, groups};
+use super::rescale_candidate::RescaleCandidate;
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::units::Gpus;
+
+/// What the roles of one model need: for each the variant that serves it most cheaply, and GPUs, not
+/// rounded, at the utilization that growth aims at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GpuDemand {
+    roles: BTreeMap<ServingRole, (VariantKey, f64)>,
+}
+
+impl GpuDemand {
+    /// Of a role that no variant can serve, nothing is known.
+    pub fn of(sharer: &RescaleCandidate, scale_up: f64) -> Self {
+        let roles = sharer.demand.iter().filter_map(|(role, demand)| {
+            let (key, best) = sharer.cheapest_first(*role).into_iter().next()?;
+            let gpus = demand / best.per_replica * best.gpus.at_least_one().to_f64() / scale_up;
+            (scale_up > 0.0).then(|| (*role, (key.clone(), gpus)))
+        });
+        Self {
+            roles: roles.collect(),
+        }
+    }
+}
+
+/// What one role would hold if its budget were shared by headroom.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HeadroomShare {
+    /// GPUs that are free, or held by those who share.
+    pub budget: Gpus,
+    /// GPUs that the role needs, not rounded.
+    pub need: f64,
+    /// GPUs that it would hold, not rounded.
+    pub share: f64,
+}
+
+/// Shares every budget whose switch is on and that is a number.
+pub fn by_headroom(
+    models: &BTreeMap<ModelKey, RescaleCandidate>,
+    needs: &BTreeMap<ModelKey, GpuDemand>,
+    switches: &RescaleSwitches,
+    pools: &GpuPools,
+) -> BTreeMap<ModelKey, BTreeMap<ServingRole, HeadroomShare>> {
+    let mut answer: BTreeMap<ModelKey, BTreeMap<ServingRole, HeadroomShare>> = BTreeMap::new();
+    for members in groups(models, switches, pools).values() {
+        let Some(budget) = finite_budget(members, pools) else {
+            continue;
+        };
+        let claims = || {
+            members.iter().flat_map(|(key, sharer)| {
+                let need = needs.get(*key).into_iter().flat_map(|need| &need.roles);
+                need.map(move |(role, (variant, gpus))| (*key, *role, variant, sharer, *gpus))
+            })
+        };
+        let claimants = claims()
+            .map(|(_, _, variant, sharer, need)| {
+                let weight = sharer.priority;
+                (variant.clone(), Claimant { weight, need })
+            })
+            .collect();
+        let shares = headroom(budget, &claimants);
+        for (model, role, variant, _, need) in claims() {
+            let share = HeadroomShare {
+                budget,
+                need,
+                share: shares.get(variant).copied().unwrap_or_default(),
+            };
+            answer.entry(model.clone()).or_default().insert(role, share);
+        }
+    }
+    answer
+}

@@ -1,0 +1,203 @@
+//! GPUs that nodes offer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::pools::Physical;
+use super::short_name;
+use super::usage::{GpuPod, PodPhase, usage_by_node};
+use crate::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
+use crate::params::{LabelRequirement, LabelSelector};
+use crate::units::Gpus;
+
+/// A vendor of GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vendor {
+    /// Prefix of the labels that tell the product of a node's GPUs and their memory.
+    pub prefix: &'static str,
+    /// Another label that tells the product, where the first one is absent.
+    pub otherwise: Option<&'static str>,
+    /// Resources that count them: a node offers one kind.
+    pub resources: &'static [&'static str],
+}
+
+/// All vendors.
+pub const VENDORS: [Vendor; 3] = [
+    Vendor {
+        prefix: "nvidia.com",
+        otherwise: Some(GKE_ACCELERATOR),
+        resources: &["nvidia.com/gpu"],
+    },
+    Vendor {
+        prefix: "amd.com",
+        otherwise: Some(AMD_PRODUCT_NAME),
+        resources: &["amd.com/gpu"],
+    },
+    Vendor {
+        prefix: "intel.com",
+        otherwise: None,
+        resources: &[
+            "intel.com/gpu",
+            "habana.ai/gaudi",
+            "gpu.intel.com/i915",
+            "gpu.intel.com/xe",
+        ],
+    },
+];
+
+impl Vendor {
+    /// The product of a node's GPUs, if they are this vendor's.
+    pub(super) fn product(self, node: &NodeView) -> Option<&Arc<str>> {
+        let stated = |label: &str| node.labels.get(label).filter(|product| !product.is_empty());
+        stated(format!("{}/gpu.product", self.prefix).as_str())
+            .or_else(|| self.otherwise.and_then(stated))
+    }
+
+    /// The short type name of a node's GPUs, if they are this vendor's. GKE writes in small letters
+    /// what the vendors write in capitals: one type must have one name.
+    fn kind(self, node: &NodeView) -> Option<Arc<str>> {
+        let product = self.product(node)?;
+        let kind = short_name(product);
+        let is_gke = node.labels.get(GKE_ACCELERATOR) == Some(product);
+        Some(if is_gke {
+            kind.to_ascii_uppercase().into()
+        } else {
+            kind.into()
+        })
+    }
+
+    /// GPUs that a node offers.
+    fn offered(self, node: &NodeView) -> Gpus {
+        let counts = self.resources.iter();
+        let counts = counts.filter_map(|resource| node.allocatable.get(*resource));
+        counts.fold(Gpus::ZERO, |sum, count| sum.plus(Gpus(*count)))
+    }
+}
+
+/// What is read of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeView {
+    /// Its labels.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Its allocatable resources that are whole numbers, such as `nvidia.com/gpu`.
+    pub allocatable: BTreeMap<Arc<str>, u32>,
+    /// Whether pods may be placed on it.
+    pub scheduling: Scheduling,
+}
+
+/// Whether pods may be placed on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Scheduling {
+    /// Ready and not cordoned.
+    Open,
+    /// Cordoned or not ready: what it holds keeps running, and nothing is added.
+    Closed,
+}
+
+impl NodeView {
+    /// Whether it offers GPUs, or could: a product label outlives a device plugin that is down.
+    pub fn has_gpus(&self) -> bool {
+        let is_ours = |vendor: &Vendor| vendor.product(self).is_some();
+        !self.allocatable.is_empty() || VENDORS.iter().any(is_ours)
+    }
+}
+
+/// GPUs of one product on one node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeGpus {
+    /// How many.
+    pub count: Gpus,
+    /// Memory of each in MiB, where a label says so.
+    pub memory: Option<u32>,
+}
+
+/// GPUs of one node by product: the vendors whose product label it carries.
+pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
+    VENDORS
+        .iter()
+        .filter_map(|vendor| {
+            let product = vendor.product(node)?;
+            let memory = node
+                .labels
+                .get(format!("{}/gpu.memory", vendor.prefix).as_str());
+            let gpus = NodeGpus {
+                count: vendor.offered(node),
+                memory: memory.and_then(|text| text.parse().ok()),
+            };
+            Some((Arc::clone(product), gpus))
+        })
+        .collect()
+}
+
+/// Limits and use by short type name over the selected nodes that pods may be placed on. What runs on a
+/// closed node counts on neither side: it holds no GPU that anybody could have.
+///
+/// `None` for either view means that it could not be read, and leaves the budget unknown; an empty
+/// view says that there is nothing.
+pub fn physical(
+    nodes: Option<&BTreeMap<Arc<str>, NodeView>>,
+    pods: Option<&[GpuPod]>,
+    selector: &LabelSelector,
+) -> Physical {
+    let (Some(nodes), Some(pods)) = (nodes, pods) else {
+        return Physical::Unknown;
+    };
+    let used_by_node = usage_by_node(pods);
+    let mut limits: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
+    let mut used: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
+    for (name, node) in nodes {
+        if node.scheduling == Scheduling::Closed || !is_selected(node, selector) {
+            continue;
+        }
+        for vendor in VENDORS {
+            let Some(kind) = vendor.kind(node) else {
+                continue;
+            };
+            let offered = vendor.offered(node);
+            let taken = used_by_node
+                .get(name)
+                .and_then(|by_vendor| by_vendor.get(vendor.prefix))
+                .copied()
+                .unwrap_or_default();
+            add(&mut limits, &kind, offered);
+            add(&mut used, &kind, taken.min(offered));
+        }
+    }
+    Physical::Known { limits, used }
+}
+
+/// GPUs by short type name that will be free without anybody's doing: those of pods that are deleted
+/// and not gone, over the same nodes. They are in use until then.
+pub fn leaving(
+    nodes: &BTreeMap<Arc<str>, NodeView>,
+    pods: &[GpuPod],
+    selector: &LabelSelector,
+) -> BTreeMap<Arc<str>, Gpus> {
+    let is_leaving = |pod: &&GpuPod| pod.phase == PodPhase::Leaving;
+    let pods: Vec<GpuPod> = pods.iter().filter(is_leaving).cloned().collect();
+    match physical(Some(nodes), Some(&pods), selector) {
+        Physical::Known { used, .. } => used,
+        Physical::Unknown | Physical::Unlimited => BTreeMap::new(),
+    }
+}
+
+fn is_selected(node: &NodeView, selector: &LabelSelector) -> bool {
+    selector.requirements.iter().all(|requirement| {
+        let value = node.labels.get(requirement.label.as_str());
+        match &requirement.holds {
+            LabelRequirement::Exists => value.is_some(),
+            LabelRequirement::Absent => value.is_none(),
+            LabelRequirement::OneOf(values) => value.is_some_and(|value| values.contains(&**value)),
+            LabelRequirement::NoneOf(values) => {
+                value.is_none_or(|value| !values.contains(&**value))
+            }
+        }
+    })
+}
+
+fn add(sums: &mut BTreeMap<Arc<str>, Gpus>, kind: &Arc<str>, gpus: Gpus) {
+    let sum = sums.entry(Arc::clone(kind)).or_default();
+    *sum = sum.plus(gpus);
+}

@@ -1,0 +1,252 @@
+//! Cutting wishes to grow to what the pools hold.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Budget;
+use super::pool::{GpuPool, Room};
+use super::pools::GpuPools;
+use crate::change::CountChange;
+use crate::key::VariantKey;
+use crate::snapshot::Accelerator;
+use crate::units::{Cost, Gpus, Replicas};
+
+/// A variant with the count that it is meant to have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrowthRequest {
+    /// The variant.
+    pub key: VariantKey,
+    /// Its accelerator.
+    pub accelerator: Accelerator,
+    /// Replicas that exist.
+    pub current: Replicas,
+    /// Replicas that are wanted.
+    pub target: Replicas,
+    /// Its minimum, which it gets even without GPUs.
+    pub floor: Replicas,
+    /// Its maximum.
+    pub max: Option<Replicas>,
+    /// GPUs of one replica; none counts as one.
+    pub gpus: Gpus,
+    /// Weight of its model among others.
+    pub priority: f64,
+    /// Spare capacity: the smaller, the more urgent.
+    pub spare: f64,
+    /// Cost of one replica.
+    pub cost: Cost,
+}
+
+/// What a request got.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The count before and after, and why.
+    pub change: CountChange<WhyLimited>,
+    /// GPUs taken from the pools for it.
+    pub gpus: Gpus,
+}
+
+impl Grant {
+    /// Whether a limit cut it.
+    pub fn is_limited(&self) -> bool {
+        matches!(
+            self.change.why,
+            WhyLimited::Limited { .. } | WhyLimited::BudgetUnknown { .. }
+        )
+    }
+}
+
+/// Why a limit changed or kept a count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhyLimited {
+    /// Nothing to grant.
+    NotGrowing {
+        /// Replicas that are wanted.
+        target: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+    /// All of it is granted.
+    Granted {
+        /// GPUs.
+        gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+    },
+    /// Part of it is granted, or none.
+    Limited {
+        /// GPUs.
+        gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that could not have granted it all, the credited one first.
+        by: Vec<GpuPool>,
+    },
+    /// A budget is not known: no growth above the floor.
+    BudgetUnknown {
+        /// Replicas added, up to the floor.
+        added: Replicas,
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that nobody knows.
+        pools: Vec<GpuPool>,
+    },
+}
+
+impl fmt::Display for WhyLimited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGrowing { target, current } => {
+                write!(f, "no scale-up (target={target}, current={current})")
+            }
+            Self::Granted { gpus, added } => {
+                write!(f, "allocated {gpus} GPUs for +{added} replicas")
+            }
+            Self::Limited {
+                gpus, added, by, ..
+            } => {
+                write!(f, "limited: allocated {gpus} GPUs for +{added} replicas")?;
+                by.iter()
+                    .try_for_each(|pool| write!(f, "; limited by {pool}"))
+            }
+            Self::BudgetUnknown {
+                added,
+                wanted,
+                pools,
+            } => {
+                write!(f, "BudgetUnknown: +{added} of +{wanted} replicas")?;
+                pools
+                    .iter()
+                    .try_for_each(|pool| write!(f, "; {pool} is not known"))
+            }
+        }
+    }
+}
+
+/// Serves floors first, then the rest by priority, urgency, cost and name, in whole replicas. A
+/// request that does not grow neither takes nor gives: its GPUs are free when its pods are gone.
+pub fn allocate(requests: &[GrowthRequest], pools: &mut GpuPools) -> BTreeMap<VariantKey, Grant> {
+    let mut ordered: Vec<&GrowthRequest> = requests.iter().collect();
+    ordered.sort_by(|one, other| urgency(one, other));
+    let mut floors = BTreeMap::new();
+    for request in &ordered {
+        let owed = request.guaranteed();
+        pools.take(
+            &request.key.namespace,
+            &request.accelerator,
+            request.gpus.at_least_one().times(owed),
+        );
+        floors.insert(&request.key, owed);
+    }
+    ordered
+        .into_iter()
+        .map(|request| {
+            let owed = floors.get(&request.key).copied().unwrap_or_default();
+            (request.key.clone(), request.serve(owed, pools))
+        })
+        .collect()
+}
+
+/// Highest priority, then least spare capacity, then least cost, then name.
+fn urgency(one: &GrowthRequest, other: &GrowthRequest) -> Ordering {
+    other
+        .priority
+        .total_cmp(&one.priority)
+        .then_with(|| one.spare.total_cmp(&other.spare))
+        .then_with(|| one.cost.cmp(&other.cost))
+        .then_with(|| one.key.cmp(&other.key))
+}
+
+impl GrowthRequest {
+    fn capped_target(&self) -> Replicas {
+        self.max.map_or(self.target, |max| self.target.min(max))
+    }
+
+    /// Replicas that it gets whatever the pools hold; its maximum holds against its floor.
+    fn guaranteed(&self) -> Replicas {
+        let floor = self.max.map_or(self.floor, |max| self.floor.min(max));
+        floor.saturating_sub(self.current)
+    }
+
+    /// Grants what the pools hold beyond `owed` replicas, which were taken already.
+    fn serve(&self, owed: Replicas, pools: &mut GpuPools) -> Grant {
+        let target = self.capped_target();
+        let wanted = target.saturating_sub(self.current).max(owed);
+        if wanted == Replicas::ZERO {
+            return self.kept(target);
+        }
+        let per_replica = self.gpus.at_least_one();
+        let namespace = &self.key.namespace;
+        let rooms = pools.rooms(namespace, &self.accelerator);
+        let asked = per_replica.times(wanted.saturating_sub(owed));
+        let granted = pools
+            .budget(namespace, &self.accelerator)
+            .grant(asked)
+            .replicas(per_replica);
+        pools.take(namespace, &self.accelerator, per_replica.times(granted));
+        let added = Replicas(owed.0.saturating_add(granted.0));
+        let gpus = per_replica.times(added);
+        let why = if added == wanted {
+            WhyLimited::Granted { gpus, added }
+        } else {
+            shortfall(&rooms, asked, added, wanted, gpus)
+        };
+        let to = Replicas(self.current.0.saturating_add(added.0));
+        Grant {
+            change: CountChange {
+                from: self.target,
+                to,
+                why,
+            },
+            gpus,
+        }
+    }
+
+    /// Nothing is granted; a count below the current one stays as it is wanted.
+    fn kept(&self, target: Replicas) -> Grant {
+        let current = self.current;
+        Grant {
+            change: CountChange {
+                from: self.target,
+                to: target,
+                why: WhyLimited::NotGrowing { target, current },
+            },
+            gpus: Gpus::ZERO,
+        }
+    }
+}
+
+fn shortfall(
+    rooms: &[Room],
+    asked: Gpus,
+    added: Replicas,
+    wanted: Replicas,
+    gpus: Gpus,
+) -> WhyLimited {
+    let named = |test: fn(Budget, Gpus) -> bool| -> Vec<GpuPool> {
+        rooms
+            .iter()
+            .filter(|room| test(room.left, asked))
+            .map(|room| room.pool.clone())
+            .collect()
+    };
+    let unknown = named(|left, _| left == Budget::Unknown);
+    if unknown.is_empty() {
+        WhyLimited::Limited {
+            gpus,
+            added,
+            wanted,
+            by: named(|left, asked| left.grant(asked) < asked),
+        }
+    } else {
+        WhyLimited::BudgetUnknown {
+            added,
+            wanted,
+            pools: unknown,
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! All pools of one cycle, and what has been taken from them.
+
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::accelerator_name::{counts_under, reconcile};
+use super::budget::Budget;
+use super::figures::PoolFigures;
+use super::held::HeldGpus;
+use super::pool::{GpuPool, Room};
+use crate::key::ModelKey;
+use crate::params::{Limiter, LimiterScope, Quota, Quotas};
+use crate::snapshot::Accelerator;
+use crate::units::Gpus;
+
+/// The name of the quotas of namespaces that are not listed.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// What is known about the GPUs on the nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Physical {
+    /// The nodes do not limit.
+    Unlimited,
+    /// A view of nodes or pods is missing.
+    Unknown,
+    /// By short type name. A type without an entry does not exist.
+    Known {
+        /// GPUs that nodes offer.
+        limits: BTreeMap<Arc<str>, Gpus>,
+        /// GPUs that pods hold, whoever they belong to.
+        used: BTreeMap<Arc<str>, Gpus>,
+    },
+}
+
+/// GPUs that our own variants hold, by namespace, then type as declared.
+pub type ManagedUse = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>;
+
+/// All pools of one cycle.
+#[derive(Debug, Clone)]
+pub struct GpuPools {
+    physical: Physical,
+    quotas: Vec<QuotaLimiter>,
+    managed: ManagedUse,
+    /// GPUs that pods on their way out still hold, by short type name.
+    leaving: BTreeMap<Arc<str>, Gpus>,
+    taken: BTreeMap<GpuPool, Gpus>,
+    /// For starts that are refused today.
+    held: Vec<HeldGpus>,
+    /// For the second part of a start that is under way.
+    partners: Vec<HeldGpus>,
+}
+
+/// Which GPUs of a pool count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GpuSupply {
+    /// Those that are left.
+    Left,
+    /// All that it allows, as if nothing were in use.
+    Limit,
+}
+
+/// One pool with what it holds and what is in use of it.
+#[derive(Debug)]
+struct Level {
+    pool: GpuPool,
+    cap: Budget,
+    used: Gpus,
+}
+
+impl Level {
+    fn budget(&self, supply: GpuSupply) -> Budget {
+        match supply {
+            GpuSupply::Left => self.cap.less(self.used),
+            GpuSupply::Limit => self.cap,
+        }
+    }
+
+    /// That of an accelerator that no node has, or that is not stated where nodes have several.
+    fn of_no_node(accelerator: &Accelerator, limits: &BTreeMap<Arc<str>, Gpus>) -> Self {
+        let pool = match accelerator {
+            Accelerator::Named(name) => GpuPool::NoNode {
+                accelerator: Arc::clone(name),
+                known: limits.keys().cloned().collect(),
+            },
+            Accelerator::Unresolved => GpuPool::Inventory {
+                accelerator: accelerator.label().into(),
+            },
+        };
+        Self {
+            pool,
+            cap: Budget::Finite(Gpus::ZERO),
+            used: Gpus::ZERO,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct QuotaLimiter {
+    name: Arc<str>,
+    limiter: Limiter,
+}
+
+impl GpuPools {
+    /// Opens the pools. `managed` is what quotas count; nodes count every pod.
+    pub fn new(physical: Physical, limiters: &[Limiter], managed: ManagedUse) -> Self {
+        let quotas = limiters
+            .iter()
+            .map(|limiter| QuotaLimiter {
+                name: limiter.name.as_str().into(),
+                limiter: limiter.clone(),
+            })
+            .collect();
+        Self {
+            physical,
+            quotas,
+            managed,
+            leaving: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            held: Vec::new(),
+            partners: Vec::new(),
+        }
+    }
+
+    /// Says how much of what nodes' pods hold will be free once those are gone that are deleted.
+    #[must_use]
+    pub fn with_leaving(mut self, leaving: BTreeMap<Arc<str>, Gpus>) -> Self {
+        self.leaving = leaving;
+        self
+    }
+
+    /// The pools that a variant draws from, in the order in which they are credited, and what is
+    /// left in each. A limiter that does not concern it has no pool here.
+    pub fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
+        let levels = self.levels(namespace, accelerator).into_iter();
+        levels
+            .map(|level| Room {
+                left: level.cap.less(level.used),
+                pool: level.pool,
+            })
+            .collect()
+    }
+
+    /// The pools that a variant draws from with everything that is known of them.
+    pub fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
+        let levels = self.levels(namespace, accelerator).into_iter();
+        levels
+            .map(|level| PoolFigures::of(&level.pool, level.cap, level.used))
+            .collect()
+    }
+
+    /// Whether more is in use than any pool of a variant holds.
+    pub fn is_overdrawn(&self, namespace: &str, accelerator: &Accelerator) -> bool {
+        self.levels(namespace, accelerator)
+            .iter()
+            .any(|level| matches!(level.cap, Budget::Finite(cap) if level.used > cap))
+    }
+
+    /// What all pools of a variant leave it.
+    pub fn budget(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
+        self.supply(namespace, accelerator, GpuSupply::Left)
+    }
+
+    /// What all pools of a variant leave it, or would leave it if they were empty.
+    pub fn supply(&self, namespace: &str, accelerator: &Accelerator, supply: GpuSupply) -> Budget {
+        self.levels(namespace, accelerator)
+            .iter()
+            .fold(Budget::Unlimited, |budget, level| {
+                budget.and(level.budget(supply))
+            })
+    }
+
+    /// Whether there are GPUs for several variants of a namespace together.
+    pub fn fits(
+        &self,
+        namespace: &str,
+        demands: &[(&Accelerator, Gpus)],
+        supply: GpuSupply,
+    ) -> bool {
+        let mut needs: BTreeMap<GpuPool, (Budget, Gpus)> = BTreeMap::new();
+        for (accelerator, gpus) in demands {
+            for level in self.levels(namespace, accelerator) {
+                let budget = level.budget(supply);
+                let (_, need) = needs.entry(level.pool).or_insert((budget, Gpus::ZERO));
+                *need = need.plus(*gpus);
+            }
+        }
+        needs
+            .values()
+            .all(|(left, need)| left.grant(*need) == *need)
+    }
+
+    /// What all pools of a variant leave it once the pods are gone that are on their way out.
+    pub fn budget_once_gone(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
+        let levels = self.levels(namespace, accelerator).into_iter();
+        levels.fold(Budget::Unlimited, |budget, level| {
+            let staying = match &level.pool {
+                GpuPool::Inventory { accelerator } => {
+                    let leaving = self.leaving.get(accelerator).copied();
+                    level.used.saturating_sub(leaving.unwrap_or_default())
+                }
+                GpuPool::NoNode { .. }
+                | GpuPool::ClusterQuota { .. }
+                | GpuPool::NamespaceQuota { .. } => level.used,
+            };
+            budget.and(level.cap.less(staying))
+        })
+    }
+
+    /// Takes GPUs from what the nodes offer alone.
+    pub fn take_physical(&mut self, accelerator: &Accelerator, gpus: Gpus) {
+        if let Some(level) = self.physical_level(accelerator) {
+            let taken = self.taken.entry(level.pool).or_default();
+            *taken = taken.plus(gpus);
+        }
+    }
+
+    /// Takes GPUs from every pool that a variant draws from.
+    pub fn take(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
+        for room in self.rooms(namespace, accelerator) {
+            let taken = self.taken.entry(room.pool).or_default();
+            *taken = taken.plus(gpus);
+        }
+    }
+
+    /// Returns GPUs to every pool that a variant draws from.
+    pub fn give_back(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
+        for room in self.rooms(namespace, accelerator) {
+            let taken = self.taken.entry(room.pool).or_default();
+            *taken = taken.saturating_sub(gpus);
+        }
+    }
+
+    /// Keeps GPUs for the start of a model that lacks some still: as many of `gpus` as every pool of the
+    /// variant leaves.
+    pub fn hold(&mut self, model: &ModelKey, place: (&str, &Accelerator), gpus: Gpus) {
+        let (namespace, accelerator) = place;
+        let gpus = self.budget(namespace, accelerator).grant(gpus);
+        self.take(namespace, accelerator, gpus);
+        self.held.extend(self.held_for(model, place, gpus));
+    }
+
+    /// Records that GPUs which were taken are for the second part of a start.
+    pub fn note_partner(&mut self, model: &ModelKey, place: (&str, &Accelerator), gpus: Gpus) {
+        self.partners.extend(self.held_for(model, place, gpus));
+    }
+
+    fn held_for(
+        &self,
+        model: &ModelKey,
+        (namespace, accelerator): (&str, &Accelerator),
+        gpus: Gpus,
+    ) -> Vec<HeldGpus> {
+        if gpus == Gpus::ZERO {
+            return Vec::new();
+        }
+        let rooms = self.rooms(namespace, accelerator).into_iter();
+        let held = rooms.map(|Room { pool, .. }| HeldGpus {
+            model: model.clone(),
+            pool,
+            gpus,
+        });
+        held.collect()
+    }
+
+    /// Frees what is held for the start of a model, before it is tried again.
+    pub fn release_held(&mut self, model: &ModelKey) {
+        for HeldGpus { pool, gpus, .. } in self.held.extract_if(.., |held| held.model == *model) {
+            let taken = self.taken.entry(pool).or_default();
+            *taken = taken.saturating_sub(gpus);
+        }
+    }
+
+    /// What is held for starts out of some pools.
+    pub fn held(&self, pools: &BTreeSet<GpuPool>) -> Vec<HeldGpus> {
+        let all = self.held.iter().chain(&self.partners);
+        all.filter(|held| pools.contains(&held.pool))
+            .cloned()
+            .collect()
+    }
+
+    fn levels(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Level> {
+        let mut levels = Vec::with_capacity(1 + self.quotas.len());
+        levels.extend(self.physical_level(accelerator));
+        for quota in &self.quotas {
+            levels.extend(self.quota_level(quota, namespace, accelerator));
+        }
+        for level in &mut levels {
+            let taken = self.taken.get(&level.pool).copied().unwrap_or_default();
+            level.used = level.used.plus(taken);
+        }
+        levels
+    }
+
+    fn physical_level(&self, accelerator: &Accelerator) -> Option<Level> {
+        let label: Arc<str> = accelerator.label().into();
+        let (accelerator, cap, used) = match &self.physical {
+            Physical::Unlimited => return None,
+            Physical::Unknown => (label, Budget::Unknown, Gpus::ZERO),
+            Physical::Known { limits, used } => {
+                let kind = match accelerator {
+                    Accelerator::Named(name) => reconcile(name, limits),
+                    // With one type there is nothing to confuse it with.
+                    Accelerator::Unresolved if limits.len() == 1 => limits.keys().next(),
+                    Accelerator::Unresolved => None,
+                };
+                let Some(kind) = kind else {
+                    return Some(Level::of_no_node(accelerator, limits));
+                };
+                let cap = limits.get(kind).copied().unwrap_or_default();
+                let used = used_of(used, kind, limits);
+                (Arc::clone(kind), Budget::Finite(cap), used)
+            }
+        };
+        let pool = GpuPool::Inventory { accelerator };
+        Some(Level { pool, cap, used })
+    }
+
+    fn quota_level(
+        &self,
+        quota: &QuotaLimiter,
+        namespace: &str,
+        accelerator: &Accelerator,
+    ) -> Option<Level> {
+        let QuotaLimiter { name, limiter } = quota;
+        if limiter.exclude.contains(namespace) {
+            return None;
+        }
+        match &limiter.scope {
+            LimiterScope::Cluster(quotas) => {
+                let (accelerator, cap) = cap_of(quotas, accelerator);
+                let used = self.managed_in_cluster(limiter, &accelerator, quotas);
+                let pool = GpuPool::ClusterQuota {
+                    limiter: Arc::clone(name),
+                    accelerator,
+                };
+                Some(Level { pool, cap, used })
+            }
+            LimiterScope::Namespaces(namespaces) => {
+                let none = Quotas::new();
+                let quotas = namespaces
+                    .get(namespace)
+                    .or_else(|| namespaces.get(DEFAULT_NAMESPACE))
+                    .unwrap_or(&none);
+                let (accelerator, cap) = cap_of(quotas, accelerator);
+                let used = self.managed_in(namespace, &accelerator, quotas);
+                let pool = GpuPool::NamespaceQuota {
+                    limiter: Arc::clone(name),
+                    namespace: namespace.into(),
+                    accelerator,
+                };
+                Some(Level { pool, cap, used })
+            }
+        }
+    }
+
+    fn managed_in_cluster(
+        &self,
+        limiter: &Limiter,
+        accelerator: &Arc<str>,
+        quotas: &Quotas,
+    ) -> Gpus {
+        self.managed
+            .iter()
+            .filter(|(namespace, _)| !limiter.exclude.contains(&***namespace))
+            .fold(Gpus::ZERO, |sum, (_, used)| {
+                sum.plus(used_of(used, accelerator, quotas))
+            })
+    }
+
+    fn managed_in(&self, namespace: &str, accelerator: &Arc<str>, quotas: &Quotas) -> Gpus {
+        self.managed
+            .get(namespace)
+            .map_or(Gpus::ZERO, |used| used_of(used, accelerator, quotas))
+    }
+}
+
+/// Use under every spelling that means this key of the limits.
+fn used_of<K: Borrow<str> + Ord, V>(
+    used: &BTreeMap<Arc<str>, Gpus>,
+    key: &str,
+    limits: &BTreeMap<K, V>,
+) -> Gpus {
+    used.iter()
+        .filter(|(name, _)| counts_under(name, key, limits))
+        .fold(Gpus::ZERO, |sum, (_, gpus)| sum.plus(*gpus))
+}
+
+/// The type that a quota counts a variant under, and how many it allows; a type that is not listed,
+/// or not known, is denied.
+fn cap_of(quotas: &Quotas, accelerator: &Accelerator) -> (Arc<str>, Budget) {
+    let Accelerator::Named(name) = accelerator else {
+        return (accelerator.label().into(), Budget::Finite(Gpus::ZERO));
+    };
+    let kind = reconcile(name, quotas);
+    let budget = match kind.and_then(|kind| quotas.get(kind)) {
+        Some(Quota::Unlimited) => Budget::Unlimited,
+        Some(Quota::AtMost(most)) => Budget::Finite(Gpus(*most)),
+        None => Budget::Finite(Gpus::ZERO),
+    };
+    let kind = kind.map_or_else(|| Arc::clone(name), |kind| kind.as_str().into());
+    (kind, budget)
+}

@@ -1,0 +1,346 @@
+//! Sharing a contended budget of GPUs by priority: who holds more than its share gives replicas up,
+//! and who holds less takes what is free. What is given up in one cycle is taken in a later one, once
+//! the pods are gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Budget;
+use super::pool::GpuPool;
+use super::pools::GpuPools;
+use super::rescale_candidate::RescaleCandidate;
+use super::water_filling::{Bidder, water_fill};
+use crate::change::CountChange;
+use crate::key::{ModelKey, VariantKey};
+use crate::units::{Gpus, Replicas};
+
+/// Whose budgets are shared by priority (`enableRescale`). A namespace is asked for itself and
+/// inherits nothing from the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RescaleSwitches {
+    /// The budget of the cluster.
+    pub cluster: bool,
+    /// Namespaces whose quota is shared.
+    pub namespaces: BTreeSet<Arc<str>>,
+}
+
+/// What a rescale led to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rescaled {
+    /// Counts of every variant of the models that were handled.
+    pub changes: BTreeMap<VariantKey, CountChange<WhyRescaled>>,
+    /// Models that were handled; nothing else must optimize them in this cycle.
+    pub handled: BTreeSet<ModelKey>,
+    /// Models of groups whose floors alone are more than the budget.
+    pub conflicts: BTreeSet<ModelKey>,
+    /// What each model that was handled claimed and got.
+    pub claims: BTreeMap<ModelKey, BudgetClaim>,
+}
+
+/// What one model claimed and got of a contended budget, in GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BudgetClaim {
+    /// What is free, will be once deleted pods are gone, or is held by those who share.
+    pub budget: Gpus,
+    /// What it holds.
+    pub held: Gpus,
+    /// What its demand needs.
+    pub wanted: Gpus,
+    /// What it gets in any case: its minima.
+    pub floor: Gpus,
+    /// What it gets at most: what it wants, within its maxima, and its floor at least.
+    pub cap: Gpus,
+    /// Between floor and cap GPUs go in proportion to this: priority by demand, in the unit of the
+    /// analyzer that sizes those who share, or in GPUs where several do.
+    pub weight: f64,
+    /// What it got.
+    pub share: Gpus,
+}
+
+impl fmt::Display for BudgetClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            budget,
+            held,
+            wanted,
+            floor,
+            cap,
+            weight,
+            share,
+        } = self;
+        write!(
+            f,
+            "share {share} of {budget} GPUs: held {held}, wanted {wanted}, floor {floor}, cap {cap}, \
+             weight {weight:.3}"
+        )
+    }
+}
+
+/// Why a count changed or stayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhyRescaled {
+    /// Its role holds more than its share.
+    Reclaimed {
+        /// GPUs that the role holds.
+        held: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+    /// Its role holds less than its share, and GPUs are free.
+    Filled {
+        /// GPUs taken.
+        gpus: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+    /// It stays.
+    Kept {
+        /// GPUs that the role holds.
+        held: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+}
+
+impl fmt::Display for WhyRescaled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reclaimed { held, share } => {
+                write!(
+                    f,
+                    "rescale: the role holds {held} GPUs, its share is {share}"
+                )
+            }
+            Self::Filled { gpus, share } => {
+                write!(
+                    f,
+                    "rescale: takes {gpus} free GPUs towards a share of {share}"
+                )
+            }
+            Self::Kept { held, share } => {
+                write!(
+                    f,
+                    "rescale: kept, the role holds {held} GPUs of a share of {share}"
+                )
+            }
+        }
+    }
+}
+
+/// Models that draw from the same pools, in the order in which groups are served: by accelerator,
+/// the cluster's budget before those of namespaces.
+type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<GpuPool>);
+
+/// The models of one group.
+type Members<'a> = BTreeMap<&'a ModelKey, &'a RescaleCandidate>;
+
+/// The next models to take their shares of a budget.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'a> {
+    /// Their priority.
+    pub priority: f64,
+    /// The pools that they draw from.
+    pub pools: &'a BTreeSet<GpuPool>,
+    /// What sharing led to before.
+    changes: &'a BTreeMap<VariantKey, CountChange<WhyRescaled>>,
+}
+
+impl Turn<'_> {
+    /// The counts that sharing led to before.
+    pub fn counts(&self) -> BTreeMap<VariantKey, Replicas> {
+        let changes = self.changes.iter();
+        (changes.map(|(key, change)| (key.clone(), change.to))).collect()
+    }
+}
+
+/// A start from zero that lacks GPUs, of a model that does not share.
+#[derive(Debug, Clone)]
+pub struct AwaitedStart {
+    /// The priority of the model.
+    pub priority: f64,
+    /// The pools that it draws from.
+    pub pools: BTreeSet<GpuPool>,
+    /// GPUs that it needs.
+    pub gpus: Gpus,
+}
+
+/// Shares every contended budget whose switch is on. A budget that is unknown, unlimited or overdrawn
+/// is left alone, as is a model on several accelerators. A budget is shared without the GPUs of `awaited` starts of
+/// more priority than every model that shares it, so that those give up what the start lacks.
+///
+/// `start` starts models from zero that come before the models of a turn, takes their GPUs, and returns the
+/// variants that were started. Each counts as a replica that exists.
+pub fn rescale(
+    models: &BTreeMap<ModelKey, RescaleCandidate>,
+    switches: &RescaleSwitches,
+    pools: &mut GpuPools,
+    awaited: &[AwaitedStart],
+    mut start: impl FnMut(&Turn<'_>, &mut GpuPools) -> Vec<VariantKey>,
+) -> Rescaled {
+    let groups = groups(models, switches, pools);
+    let mut rescaled = Rescaled::default();
+    let mut started = BTreeSet::new();
+    for ((_, _, drawn), members) in &groups {
+        let serving = Serving {
+            members,
+            drawn,
+            awaited,
+            started: &mut started,
+        };
+        serving.run(pools, &mut start, &mut rescaled);
+    }
+    rescaled
+}
+
+/// Models by what they draw from, as far as that is shared.
+pub(super) fn groups<'a>(
+    models: &'a BTreeMap<ModelKey, RescaleCandidate>,
+    switches: &RescaleSwitches,
+    pools: &GpuPools,
+) -> BTreeMap<Group, Members<'a>> {
+    let mut groups: BTreeMap<Group, Members<'a>> = BTreeMap::new();
+    for (key, model) in models {
+        let group = group_of(key, model, pools);
+        if let Some(group) = group.filter(|(_, scope, _)| switches.allow(scope.as_ref())) {
+            groups.entry(group).or_default().insert(key, model);
+        }
+    }
+    groups
+}
+
+fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Option<Group> {
+    let mut variants = model.variants.values();
+    let accelerator = &variants.next()?.accelerator;
+    if variants.any(|variant| variant.accelerator != *accelerator) {
+        return None;
+    }
+    let pools: BTreeSet<GpuPool> = (pools.rooms(&key.namespace, accelerator).into_iter())
+        .map(|room| room.pool)
+        .collect();
+    let is_own = |pool: &GpuPool| matches!(pool, GpuPool::NamespaceQuota { .. });
+    let scope = pools.iter().any(is_own);
+    let (GpuPool::Inventory { accelerator: kind }
+    | GpuPool::NoNode {
+        accelerator: kind, ..
+    }
+    | GpuPool::ClusterQuota {
+        accelerator: kind, ..
+    }
+    | GpuPool::NamespaceQuota {
+        accelerator: kind, ..
+    }) = pools.first()?;
+    let kind = Arc::clone(kind);
+    Some((kind, scope.then(|| Arc::clone(&key.namespace)), pools))
+}
+
+impl RescaleSwitches {
+    fn allow(&self, scope: Option<&Arc<str>>) -> bool {
+        scope.map_or(self.cluster, |namespace| {
+            self.namespaces.contains(namespace)
+        })
+    }
+}
+
+/// One group on its way to its shares.
+struct Serving<'a> {
+    members: &'a Members<'a>,
+    drawn: &'a BTreeSet<GpuPool>,
+    awaited: &'a [AwaitedStart],
+    started: &'a mut BTreeSet<VariantKey>,
+}
+
+impl Serving<'_> {
+    /// GPUs of starts that come before every member.
+    fn awaited(&self) -> Gpus {
+        let members = self.members.values();
+        let highest = members.fold(f64::NEG_INFINITY, |most, model| most.max(model.priority));
+        (self.awaited.iter())
+            .filter(|start| start.priority > highest && !start.pools.is_disjoint(self.drawn))
+            .fold(Gpus::ZERO, |sum, start| sum.plus(start.gpus))
+    }
+
+    fn run(
+        self,
+        pools: &mut GpuPools,
+        start: &mut impl FnMut(&Turn<'_>, &mut GpuPools) -> Vec<VariantKey>,
+        rescaled: &mut Rescaled,
+    ) {
+        let standing: Vec<(&ModelKey, RescaleCandidate)> = (self.members.iter())
+            .map(|(key, model)| (*key, model.with_started(self.started)))
+            .collect();
+        let members: Members<'_> = standing.iter().map(|(key, model)| (*key, model)).collect();
+        let Some(budget) = contended_budget(&members, pools, self.awaited()) else {
+            return;
+        };
+        let bidders: BTreeMap<&ModelKey, Bidder> = members
+            .iter()
+            .map(|(key, model)| (*key, model.bidder(budget)))
+            .collect();
+        let filled = water_fill(budget, &bidders);
+        let mut ordered: Vec<(&ModelKey, &RescaleCandidate)> =
+            members.iter().map(|(key, model)| (*key, *model)).collect();
+        ordered.sort_by(|one, other| {
+            (other.1.priority.total_cmp(&one.1.priority)).then_with(|| one.0.cmp(other.0))
+        });
+        for (key, model) in ordered {
+            let turn = Turn {
+                priority: model.priority,
+                pools: self.drawn,
+                changes: &rescaled.changes,
+            };
+            self.started.extend(start(&turn, pools));
+            let share = filled.shares.get(key).copied().unwrap_or_default();
+            let now = model.with_started(self.started);
+            for (role, share) in now.split(share) {
+                let changes = now.settle(key, role, share, pools);
+                rescaled.changes.extend(changes);
+            }
+            if let Some(bidder) = bidders.get(key) {
+                let claim = BudgetClaim {
+                    budget,
+                    held: model.held(None),
+                    wanted: model.wanted(),
+                    floor: bidder.floor,
+                    cap: bidder.cap,
+                    weight: bidder.weight,
+                    share,
+                };
+                rescaled.claims.insert(key.clone(), claim);
+            }
+            rescaled.handled.insert(key.clone());
+            if filled.is_conflict {
+                rescaled.conflicts.insert(key.clone());
+            }
+        }
+    }
+}
+
+/// What is free and what the members hold, less what is awaited; none where that is enough for all, or is no number.
+fn contended_budget(members: &Members<'_>, pools: &GpuPools, awaited: Gpus) -> Option<Gpus> {
+    let wanted = sum(members, RescaleCandidate::wanted);
+    let budget = finite_budget(members, pools)?.saturating_sub(awaited);
+    (wanted > budget).then_some(budget)
+}
+
+fn sum(members: &Members<'_>, of: fn(&RescaleCandidate) -> Gpus) -> Gpus {
+    let models = members.values();
+    models.fold(Gpus::ZERO, |sum, model| sum.plus(of(model)))
+}
+
+/// What is free, what will be once deleted pods are gone, and what the members hold; none where that
+/// is no number. Without the second, who gave replicas up would have to give up more until their pods
+/// are gone.
+pub(super) fn finite_budget(members: &Members<'_>, pools: &GpuPools) -> Option<Gpus> {
+    let (key, first) = members.first_key_value()?;
+    let accelerator = &first.variants.values().next()?.accelerator;
+    if pools.is_overdrawn(&key.namespace, accelerator) {
+        return None;
+    }
+    let Budget::Finite(free) = pools.budget_once_gone(&key.namespace, accelerator) else {
+        return None;
+    };
+    Some(free.plus(sum(members, |model| model.held(None))))
+}

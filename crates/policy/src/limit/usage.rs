@@ -1,0 +1,91 @@
+//! GPUs that pods hold, whoever they belong to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::inventory::{NodeView, VENDORS};
+use crate::units::Gpus;
+
+/// What is read of a pod that asks for GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuPod {
+    /// Its namespace and name, where somebody says.
+    #[serde(default)]
+    pub named: Option<(Arc<str>, Arc<str>)>,
+    /// The node it is bound to.
+    pub node: Option<Arc<str>>,
+    /// Whether it still holds what it asked for.
+    pub phase: PodPhase,
+    /// Requests of each container, by resource.
+    pub containers: Vec<BTreeMap<Arc<str>, u32>>,
+    /// Requests of each init container, by resource.
+    pub init_containers: Vec<BTreeMap<Arc<str>, u32>>,
+}
+
+/// Whether a pod still holds its resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PodPhase {
+    /// Pending, running or unknown.
+    Active,
+    /// Deleted and not gone: it holds what it asked for until it is.
+    Leaving,
+    /// Succeeded or failed.
+    Finished,
+}
+
+/// GPUs of one resource that a pod holds: containers run together, init containers one by one.
+pub fn pod_gpus(pod: &GpuPod, resource: &str) -> Gpus {
+    let of = |container: &BTreeMap<Arc<str>, u32>| container.get(resource).copied().unwrap_or(0);
+    let together = pod
+        .containers
+        .iter()
+        .map(of)
+        .fold(0_u32, u32::saturating_add);
+    let largest = pod.init_containers.iter().map(of).max().unwrap_or(0);
+    Gpus(together.max(largest))
+}
+
+/// GPUs in use by node and prefix of their vendor, of all pods that are bound and not finished.
+pub fn usage_by_node(pods: &[GpuPod]) -> BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> {
+    let mut nodes: BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| pod.phase != PodPhase::Finished) {
+        let Some(node) = &pod.node else { continue };
+        for vendor in VENDORS {
+            let held = (vendor.resources.iter())
+                .map(|resource| pod_gpus(pod, resource))
+                .fold(Gpus::ZERO, Gpus::plus);
+            if held > Gpus::ZERO {
+                let by_vendor = nodes.entry(Arc::clone(node)).or_default();
+                let sum = by_vendor.entry(vendor.prefix).or_default();
+                *sum = sum.plus(held);
+            }
+        }
+    }
+    nodes
+}
+
+/// GPUs in use by the product name that nodes carry, and those on nodes that state no product.
+pub fn usage_by_product(
+    nodes: &BTreeMap<Arc<str>, NodeView>,
+    pods: &[GpuPod],
+) -> (BTreeMap<Arc<str>, Gpus>, Gpus) {
+    let mut products: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
+    let mut unattributed = Gpus::ZERO;
+    for (node, by_vendor) in usage_by_node(pods) {
+        for (prefix, held) in by_vendor {
+            let vendor = VENDORS.iter().find(|vendor| vendor.prefix == prefix);
+            let product =
+                (vendor.zip(nodes.get(&node))).and_then(|(vendor, node)| vendor.product(node));
+            match product {
+                Some(product) => {
+                    let sum = products.entry(Arc::clone(product)).or_default();
+                    *sum = sum.plus(held);
+                }
+                None => unattributed = unattributed.plus(held),
+            }
+        }
+    }
+    (products, unattributed)
+}

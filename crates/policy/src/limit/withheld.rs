@@ -1,0 +1,94 @@
+//! Why a budget that is to be shared by priority is not.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::combine::BlockReason;
+use crate::key::{ModelKey, VariantKey};
+use crate::plan::{MetricsState, MissingSignal};
+use crate::reason::listed;
+
+/// A budget is not shared by priority, since a model holds GPUs of it whose demand is not known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Withheld {
+    /// The model; of several the one that tells this, if it is among them, else the first by name.
+    pub model: ModelKey,
+    /// Why its demand is not known.
+    pub because: DemandGap,
+}
+
+/// Why the demand of a model is not known in full.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DemandGap {
+    /// Nobody is heard.
+    NoUsableMetrics {
+        /// What is wrong with its metrics.
+        state: MetricsState,
+    },
+    /// Some of its variants may have replicas that nobody sees.
+    Unseen {
+        /// These.
+        variants: Arc<[VariantKey]>,
+    },
+    /// Some samples are too old.
+    Stale {
+        /// Replicas with such samples.
+        replicas: u32,
+    },
+    /// Those of its router are.
+    StaleRouter,
+    /// A ready replica does not report.
+    Silent {
+        /// The first variant with one.
+        variant: VariantKey,
+    },
+    /// Whoever might ask for more cannot tell, or nobody can size the model.
+    Held {
+        /// Why.
+        hold: BlockReason,
+    },
+    /// Only a part of it is known.
+    Partial {
+        /// What instances do not say, as far as known; at most 5.
+        missing: Vec<MissingSignal>,
+    },
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ModelKey { namespace, model } = &self.model;
+        write!(
+            f,
+            "rescale withheld, the demand of {namespace}/{model} is not known: {}",
+            self.because
+        )
+    }
+}
+
+impl fmt::Display for DemandGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoUsableMetrics { state } => write!(f, "{state}"),
+            Self::Unseen { variants } => {
+                f.write_str("nobody sees every replica of ")?;
+                listed(f, variants)
+            }
+            Self::Stale { replicas } => write!(f, "replicas with old samples: {replicas}"),
+            Self::StaleRouter => f.write_str("the samples of its router are old"),
+            Self::Silent { variant } => {
+                write!(f, "not every ready replica of {variant} reports")
+            }
+            Self::Held { hold } => write!(f, "{hold}"),
+            Self::Partial { missing } if missing.is_empty() => {
+                f.write_str("a part of it is hidden")
+            }
+            Self::Partial { missing } => {
+                f.write_str("missing: ")?;
+                listed(f, missing)
+            }
+        }
+    }
+}

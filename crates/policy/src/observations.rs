@@ -1,0 +1,276 @@
+//! What one collection teaches about engines, service times, analyzers and use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::analyzers::{
+    AnalyzedModel, AnalyzerConfig, AnalyzerInputs, analyzer_inputs, decision_mode, load_of,
+    occupancy_of, opinions, waiting_of,
+};
+use super::backlog::Waiting;
+use super::capacity::ServingRole;
+use super::combine::{InformativeResult, Participation};
+use super::group::{Group, group_by_model};
+use super::key::{ModelKey, VariantKey};
+use super::learned::Learned;
+use super::saturation::SampleReader;
+use super::scale_down_memory::{FleetState, Occupancy};
+use super::snapshot::{ClusterSnapshot, PodView, VariantView};
+use super::startup::StartOutlook;
+use super::throughput;
+use super::units::Replicas;
+use super::zero::{Look, ModelLoad};
+use crate::params::DynamicSettings;
+use wva_base::moment::{Moment, Since};
+
+/// What one collection says, model by model.
+#[derive(Debug, Default)]
+pub(super) struct Observations {
+    /// Models that analyzers vote on.
+    voted: BTreeMap<ModelKey, (Vec<AnalyzerConfig>, AnalyzerInputs)>,
+    loads: BTreeMap<ModelKey, ModelLoad>,
+    /// What waits for each model, and how many requests each replica may have waiting.
+    waiting: BTreeMap<ModelKey, (Waiting, f64)>,
+    fleet_states: BTreeMap<ModelKey, BTreeMap<ServingRole, FleetState>>,
+    /// Every variant: its model, how long it is kept once started from zero, and whether it is there.
+    variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
+}
+
+/// Whether a variant is to have replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// It is to have none.
+    AtZero,
+    /// It is to have some.
+    Wanted,
+    /// It is to have some, and may have been at zero since the last collection.
+    Started,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Observations {
+    /// What is known of use where nobody can be heard: nothing, so that every model may be in use.
+    pub(super) fn unheard(
+        snapshot: &ClusterSnapshot,
+        before: &Learned,
+        settings: &DynamicSettings,
+        outlook: StartOutlook<'_>,
+    ) -> Self {
+        let mut lesson = Self::default();
+        for (key, group) in group_by_model(snapshot) {
+            lesson.loads.insert(key.clone(), ModelLoad::default());
+            lesson.add_variants(key, &group, before, settings, outlook);
+        }
+        lesson
+    }
+
+    pub(super) fn of(
+        snapshot: &ClusterSnapshot,
+        before: &Learned,
+        settings: &DynamicSettings,
+        reader: SampleReader<'_>,
+        outlook: StartOutlook<'_>,
+    ) -> Self {
+        let mut lesson = Self::default();
+        for (key, group) in group_by_model(snapshot) {
+            let subject = AnalyzedModel {
+                members: &group.resolved,
+                reader,
+                outlook,
+            };
+            let policy = settings.saturation.policy(key);
+            let configs = decision_mode(settings, &policy).configs();
+            if !configs.is_empty() && !group.resolved.is_empty() {
+                let inputs = analyzer_inputs(key, subject, &configs, settings, &policy);
+                lesson.voted.insert(key.clone(), (configs, inputs));
+            }
+            let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unheard();
+            let load = if may_rest {
+                load_of(key, subject)
+            } else {
+                ModelLoad::default()
+            };
+            lesson.loads.insert(key.clone(), load);
+            let most = policy.thresholds.queue_length_threshold;
+            (lesson.waiting).insert(key.clone(), (waiting_of(key, subject), most));
+            let roles = if group.unseen().is_empty() {
+                fleet_states(subject)
+            } else {
+                BTreeMap::new()
+            };
+            lesson.fleet_states.insert(key.clone(), roles);
+            lesson.add_variants(key, &group, before, settings, outlook);
+        }
+        lesson
+    }
+
+    fn add_variants(
+        &mut self,
+        key: &ModelKey,
+        group: &Group<'_>,
+        before: &Learned,
+        settings: &DynamicSettings,
+        outlook: StartOutlook<'_>,
+    ) {
+        let retention = settings.scale_to_zero.retention(key);
+        let hold = |variant| outlook.of(variant).pending_limit(retention);
+        let resolved = group.resolved.iter().map(|(view, _)| *view);
+        for view in resolved.chain(group.others.iter().copied()) {
+            let presence = if is_started(view, before, outlook.now) {
+                Presence::Started
+            } else {
+                presence(view)
+            };
+            let entry = (key.clone(), hold(&view.key), presence);
+            self.variants.insert(view.key.clone(), entry);
+        }
+    }
+
+    /// What the throughput analyzer is told of each model.
+    pub(super) fn throughput(&self) -> BTreeMap<ModelKey, throughput::ThroughputModelInput> {
+        let voted = self.voted.iter();
+        voted
+            .filter_map(|(key, (_, inputs))| Some((key.clone(), inputs.throughput.clone()?)))
+            .collect()
+    }
+
+    /// Adds the lesson to what is known.
+    pub(super) fn update(self, before: Learned, now: Moment) -> Learned {
+        let tokens = self
+            .voted
+            .iter()
+            .map(|(key, (_, inputs))| (key.clone(), inputs.tokens.clone()))
+            .collect();
+        let queueing = self
+            .voted
+            .iter()
+            .map(|(key, (_, inputs))| (key.clone(), inputs.queueing.clone()))
+            .collect();
+        let mut next = before;
+        next.throughput = next.throughput.learn(&self.throughput(), now);
+        next.tokens = next.tokens.learn(&tokens, now);
+        next.queueing = next.queueing.learn(&queueing);
+        let exists = |key: &VariantKey| self.variants.contains_key(key);
+        next.backlogs = next.backlogs.learn(&self.waiting, now);
+        next.relapses = next.relapses.learn(&self.fleet_states, now).keep(exists);
+        self.teach_analyzers(&mut next, now);
+        self.teach_use(&mut next, now);
+        next
+    }
+
+    /// Notes who was asked and who was informative, by what is known now.
+    fn teach_analyzers(&self, next: &mut Learned, now: Moment) {
+        let active: BTreeSet<ModelKey> = self.voted.keys().cloned().collect();
+        let mut sightings = BTreeMap::new();
+        for (key, (configs, inputs)) in &self.voted {
+            let said = opinions(key, configs, inputs, next, now);
+            let seen: Vec<InformativeResult> = said
+                .informative()
+                .map(|analyzer| InformativeResult { analyzer, at: None })
+                .collect();
+            sightings.insert(key.clone(), seen);
+        }
+        let log = std::mem::take(&mut next.analyzers);
+        next.analyzers = log.learn(&active, &sightings, now);
+        let voters = self.voted.iter().map(|(key, (configs, _))| {
+            let votes = |config: &&AnalyzerConfig| config.participation == Participation::Votes;
+            let names = configs.iter().filter(votes).map(|config| config.analyzer);
+            (key.clone(), names.collect())
+        });
+        next.asked = std::mem::take(&mut next.asked).learn(&voters.collect(), now);
+    }
+
+    /// Notes who is in use, and who was started from zero.
+    pub(super) fn teach_use(self, next: &mut Learned, now: Moment) {
+        let started: BTreeSet<VariantKey> = self
+            .variants
+            .iter()
+            .filter(|(_, (_, _, presence))| *presence == Presence::Started)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let woken = self
+            .variants
+            .iter()
+            .filter(|(key, _)| started.contains(*key))
+            .map(|(_, (model, _, _))| model.clone())
+            .collect();
+        let holds = self
+            .variants
+            .iter()
+            .map(|(key, (_, hold, _))| (key.clone(), *hold))
+            .collect();
+        let look = Look {
+            now,
+            after: next.collected.map_or(Duration::ZERO, |before| {
+                now.monotonic.saturating_sub(before)
+            }),
+        };
+        next.activity = std::mem::take(&mut next.activity).learn(&self.loads, &woken, look);
+        next.wakes = std::mem::take(&mut next.wakes).learn(&started, &holds, now);
+        next.at_zero = self
+            .variants
+            .into_iter()
+            .filter(|(key, (_, _, presence))| match presence {
+                Presence::AtZero => true,
+                Presence::Wanted | Presence::Started => false,
+                Presence::Unknown => next.at_zero.contains(key),
+            })
+            .map(|(key, _)| key)
+            .collect();
+    }
+}
+
+/// Every role of a model with what it has and holds.
+fn fleet_states(subject: AnalyzedModel<'_>) -> BTreeMap<ServingRole, FleetState> {
+    let mut roles: BTreeMap<ServingRole, FleetState> = BTreeMap::new();
+    for (view, target) in subject.members {
+        let fleet_state = roles
+            .entry(view.template.role)
+            .or_insert_with(FleetState::empty);
+        let published = view.base().unwrap_or(target.current);
+        fleet_state.published.insert(view.key.clone(), published);
+        fleet_state.current.insert(view.key.clone(), target.current);
+        fleet_state.occupancy = (fleet_state.occupancy)
+            .zip(occupancy_of(subject, view))
+            .map(|(one, other)| Occupancy(one.0 + other.0));
+    }
+    roles
+}
+
+/// Whether a variant was started from zero since the collection that was `learned` last: it was at zero
+/// then, or may have been in between.
+pub(super) fn is_started(view: &VariantView, learned: &Learned, now: Moment) -> bool {
+    presence(view) == Presence::Wanted
+        && (learned.at_zero.contains(&view.key) || is_new(view, learned, now))
+}
+
+/// Whether nothing of a variant that the last collection saw is as old as that collection: it went and
+/// came back since, and of who asked for it the collection cannot know.
+fn is_new(view: &VariantView, learned: &Learned, now: Moment) -> bool {
+    let (Some(collected), Some(target)) = (learned.collected, view.target.resolved()) else {
+        return false;
+    };
+    let since = now.monotonic.saturating_sub(collected);
+    let is_late = |began: Option<Since>| began.is_some_and(|began| began.elapsed(now) < since);
+    let mut pods = view.pods.iter();
+    let is_new = if target.current == Replicas::ZERO {
+        is_late(view.unapplied_since)
+    } else if target.ready == Replicas::ZERO {
+        is_late(view.pending_since) && pods.all(|pod| now.wall.since(pod.created) < since)
+    } else {
+        let is_young =
+            |pod: &PodView| pod.ready_since.is_some() && now.wall.since(pod.created) < since;
+        !view.pods.is_empty() && pods.all(is_young)
+    };
+    is_new && learned.reporting.contains_key(&view.key)
+}
+
+fn presence(view: &VariantView) -> Presence {
+    match (view.base(), view.target.resolved()) {
+        // Its last replica may not have gone yet.
+        (Some(Replicas::ZERO), Some(_)) => Presence::AtZero,
+        (Some(base), Some(_)) if base > Replicas::ZERO => Presence::Wanted,
+        _ => Presence::Unknown,
+    }
+}

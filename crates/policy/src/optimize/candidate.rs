@@ -1,0 +1,112 @@
+//! A variant that may gain or lose replicas.
+
+use std::collections::BTreeMap;
+
+use crate::bounds::{Bounds, CEILING};
+use crate::capacity::ServingRole;
+use crate::combine::CapacityClaim;
+use crate::key::VariantKey;
+use crate::units::{Cost, Replicas};
+
+/// A variant that may gain or lose replicas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The part of a request that it serves.
+    pub role: ServingRole,
+    /// Cost of one replica.
+    pub cost: Cost,
+    /// The replicas that the claims were computed for: those that exist.
+    pub count: Replicas,
+    /// The replicas that it will have whatever is decided: those that exist, and those on order by its
+    /// minimum or by what was published.
+    pub standing: Replicas,
+    /// Bounds in force.
+    pub bounds: Bounds,
+}
+
+impl Candidate {
+    /// Replicas that may be added.
+    pub fn room_above(&self) -> u32 {
+        let max = self.bounds.max.unwrap_or(CEILING).min(CEILING);
+        max.saturating_sub(self.standing.max(self.count)).0
+    }
+
+    /// Replicas that are on order.
+    pub fn ordered(&self) -> Replicas {
+        self.standing.saturating_sub(self.count)
+    }
+
+    /// The count once so many are added; one that gains nothing is left to whoever ordered for it.
+    pub fn grown(&self, added: u32) -> Replicas {
+        if added == 0 {
+            self.count
+        } else {
+            Replicas(self.standing.max(self.count).0.saturating_add(added))
+        }
+    }
+
+    /// Replicas that may go.
+    pub fn room_below(&self) -> u32 {
+        self.count.saturating_sub(self.bounds.min).0
+    }
+}
+
+/// A candidate beside what one replica of it means to each claim: 0 where a claim cannot size it.
+#[derive(Debug, Clone)]
+pub(super) struct Sized<'a> {
+    pub(super) key: &'a VariantKey,
+    pub(super) candidate: &'a Candidate,
+    pub(super) gains: Vec<f64>,
+}
+
+/// The candidates of a role that at least one claim can size, by key.
+pub(super) fn sized<'a>(
+    candidates: &'a BTreeMap<VariantKey, Candidate>,
+    role: ServingRole,
+    claims: &[CapacityClaim],
+) -> Vec<Sized<'a>> {
+    candidates
+        .iter()
+        .filter(|(_, candidate)| candidate.role == role)
+        .map(|(key, candidate)| Sized {
+            key,
+            candidate,
+            gains: claims
+                .iter()
+                .map(|claim| claim.per_replica.get(key).copied().unwrap_or(0.0))
+                .collect(),
+        })
+        .filter(|sized| sized.gains.iter().any(|gain| *gain > 0.0))
+        .collect()
+}
+
+/// What claims on a role leave once the replicas on order are there.
+pub(super) fn outstanding<'a>(
+    candidates: impl Iterator<Item = (&'a VariantKey, &'a Candidate)>,
+    role: ServingRole,
+    claims: &[CapacityClaim],
+) -> Vec<CapacityClaim> {
+    let ordered: Vec<(&VariantKey, Replicas)> = candidates
+        .filter(|(_, candidate)| candidate.role == role)
+        .map(|(key, candidate)| (key, candidate.ordered()))
+        .filter(|(_, ordered)| *ordered > Replicas::ZERO)
+        .collect();
+    let covered = |claim: &CapacityClaim| -> f64 {
+        let supplied = ordered.iter().filter_map(|(key, count)| {
+            let per_replica = claim.per_replica.get(*key)?;
+            Some(per_replica * count.to_f64())
+        });
+        supplied.sum::<f64>().min(claim.amount)
+    };
+    claims
+        .iter()
+        .map(|claim| {
+            let covered = covered(claim);
+            CapacityClaim {
+                amount: claim.amount - covered,
+                anticipated: claim.anticipated + covered,
+                ..claim.clone()
+            }
+        })
+        .collect()
+}

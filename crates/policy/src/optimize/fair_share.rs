@@ -1,0 +1,500 @@
+//! Growth of many models out of shared pools of GPUs.
+//!
+//! A model claims the GPUs that it needs: for each role the largest claim of any voter. Priority
+//! weighs claims against each other and decides who is served first; it never makes a claim larger.
+//! The largest weighted claim is served down to the mean of all, again and again, so that scarcity
+//! levels the claims instead of starving the rest. What no variant can serve is no claim.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::candidate::{Candidate, outstanding};
+use super::cover::prices;
+use super::feed::{TOLERANCE, follow, reach, write_fed};
+use crate::capacity::ServingRole;
+use crate::change::CountChange;
+use crate::combine::{CapacityClaim, RoleTarget};
+use crate::key::{ModelKey, VariantKey};
+use crate::limit::{Budget, GpuPools, PoolFigures};
+use crate::rounding;
+use crate::snapshot::Accelerator;
+use crate::units::{Gpus, Replicas};
+
+/// A variant that competes for GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contender {
+    /// What it may gain, and at what cost.
+    pub candidate: Candidate,
+    /// Its accelerator.
+    pub accelerator: Accelerator,
+    /// GPUs of one replica; none counts as one.
+    pub gpus: Gpus,
+    /// Replicas beyond those that stand whose GPUs it has already.
+    pub reserved: Replicas,
+}
+
+/// A model that competes for GPUs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contest {
+    /// Its weight, positive.
+    pub priority: f64,
+    /// Its variants.
+    pub contenders: BTreeMap<VariantKey, Contender>,
+    /// What its roles need; only growth competes.
+    pub role_targets: BTreeMap<ServingRole, RoleTarget>,
+}
+
+/// Why a share changed or kept a count.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum WhyShared {
+    /// It got GPUs for all that it was to add.
+    Granted {
+        /// How many.
+        gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+    },
+    /// It got GPUs for a part of that, or for none.
+    Limited {
+        /// GPUs.
+        gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that could not grant the rest.
+        by: Vec<PoolFigures>,
+    },
+    /// Nobody knows what its pools hold.
+    BudgetUnknown {
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that nobody knows.
+        by: Vec<PoolFigures>,
+    },
+    /// Its role counts on replicas that it has on order.
+    Ordered {
+        /// Replicas that it will have then.
+        standing: Replicas,
+    },
+    /// Its role takes no more than prefill lets through.
+    FedByPrefill {
+        /// The share of its need that prefill reaches at its maxima.
+        reached: f64,
+    },
+    /// At its maximum, or what its role needs went to others.
+    NotServed,
+}
+
+impl fmt::Display for WhyShared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted { gpus, added } => {
+                write!(f, "allocated {gpus} GPUs for +{added} replicas")
+            }
+            Self::Limited {
+                gpus,
+                added,
+                wanted,
+                by,
+            } => {
+                let unmet = wanted.saturating_sub(*added);
+                write!(
+                    f,
+                    "limited: allocated {gpus} GPUs for +{added} replicas of +{wanted} wanted, +{unmet} \
+                     unmet"
+                )?;
+                by.iter()
+                    .try_for_each(|pool| write!(f, "; limited by {pool}"))
+            }
+            Self::BudgetUnknown { wanted, by } => {
+                write!(f, "BudgetUnknown: +0 of +{wanted} replicas")?;
+                by.iter()
+                    .try_for_each(|pool| write!(f, "; {} is not known", pool.pool()))
+            }
+            Self::Ordered { standing } => write!(
+                f,
+                "its {standing} replicas, published or its minimum, are counted on"
+            ),
+            Self::FedByPrefill { reached } => write_fed(f, *reached),
+            Self::NotServed => f.write_str("its role is served by others, or it is at its maximum"),
+        }
+    }
+}
+
+/// Serves the growth of all models. Every contender of a model that grows is in the answer.
+pub fn share(
+    contests: &BTreeMap<ModelKey, Contest>,
+    pools: &mut GpuPools,
+) -> BTreeMap<VariantKey, CountChange<WhyShared>> {
+    let mut works: Vec<Work<'_>> = contests.values().filter_map(Work::of).collect();
+    let mut round = Round::default();
+    for (index, work) in works.iter().enumerate() {
+        round.put(work.value(pools), index);
+    }
+    while let Some((largest, index)) = round.largest() {
+        let goal = round.goal(largest);
+        round.take(largest, index);
+        let Some(work) = works.get_mut(index) else {
+            continue;
+        };
+        if work.serve((largest - goal) / largest, pools) > Gpus::ZERO {
+            round.put(work.value(pools), index);
+        }
+    }
+    works
+        .iter()
+        .flat_map(|work| &work.needs)
+        .flat_map(|need| need.changes(pools))
+        .collect()
+}
+
+/// The claims that are open, by size.
+#[derive(Debug, Default)]
+struct Round {
+    /// Bits of a positive number, which are in the order of the numbers; of equal claims the first
+    /// model comes first.
+    open: BTreeSet<(u64, Reverse<usize>)>,
+    /// Of all claims that are open.
+    sum: f64,
+}
+
+impl Round {
+    fn put(&mut self, claim: f64, index: usize) {
+        if claim > 0.0 {
+            self.open.insert((claim.to_bits(), Reverse(index)));
+            self.sum += claim;
+        }
+    }
+
+    fn take(&mut self, claim: f64, index: usize) {
+        self.open.remove(&(claim.to_bits(), Reverse(index)));
+        self.sum -= claim;
+    }
+
+    fn largest(&self) -> Option<(f64, usize)> {
+        let (bits, Reverse(index)) = self.open.last()?;
+        Some((f64::from_bits(*bits), *index))
+    }
+
+    /// What the largest claim is served down to: the mean, and where all are equal, or rounding errors
+    /// of the sum say more, a part less.
+    fn goal(&self, largest: f64) -> f64 {
+        let count = f64::from(u32::try_from(self.open.len()).unwrap_or(u32::MAX));
+        let mean = (self.sum / count).max(0.0);
+        if self.open.len() == 1 {
+            0.0
+        } else if mean < largest * (1.0 - TOLERANCE) {
+            mean
+        } else {
+            largest - largest / count
+        }
+    }
+}
+
+/// A model on its way through the rounds.
+#[derive(Debug)]
+struct Work<'a> {
+    priority: f64,
+    needs: Vec<RoleDemand<'a>>,
+}
+
+/// What one role of a model still needs.
+#[derive(Debug)]
+struct RoleDemand<'a> {
+    /// What each voter claimed at first, and still claims.
+    claimed: Vec<f64>,
+    left: Vec<f64>,
+    /// The least cost for its capacity first.
+    takers: Vec<Taker<'a>>,
+    /// The share of its need that prefill lets through, where that is less than all of it.
+    fed: Option<f64>,
+}
+
+/// One variant of a role.
+#[derive(Debug)]
+struct Taker<'a> {
+    key: &'a VariantKey,
+    contender: &'a Contender,
+    gains: Vec<f64>,
+    added: u32,
+}
+
+impl<'a> Work<'a> {
+    fn of(contest: &'a Contest) -> Option<Self> {
+        let mut reached = None;
+        let mut needs = Vec::new();
+        // Prefill, which decides what decode receives, is before it in order.
+        for (role, role_target) in &contest.role_targets {
+            let RoleTarget::Grow { claims, .. } = role_target else {
+                continue;
+            };
+            let candidates =
+                (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
+            let claims = outstanding(candidates, *role, claims);
+            let fed = reached.filter(|_| *role == ServingRole::Decode);
+            let need = RoleDemand::of(contest, *role, &claims, fed);
+            if *role == ServingRole::Prefill {
+                reached = need.reach(&claims);
+            }
+            needs.push(need);
+        }
+        (!needs.is_empty()).then_some(Self {
+            priority: contest.priority,
+            needs,
+        })
+    }
+
+    /// The weighted claim in GPUs, as far as it can be served now.
+    fn value(&self, pools: &GpuPools) -> f64 {
+        let gpus = self.needs.iter().map(|need| need.gpus(pools));
+        self.priority * gpus.sum::<f64>()
+    }
+
+    /// Serves a share of what every role still needs; what one role cannot take goes to no other. Replicas
+    /// go one by one to the role that lacks most of its need, so that a pool that is too small for all
+    /// roles is split by need.
+    fn serve(&mut self, share: f64, pools: &mut GpuPools) -> Gpus {
+        if let [need] = self.needs.as_mut_slice() {
+            let goals = need.goals(share);
+            return need.serve(&goals, u32::MAX, pools);
+        }
+        let mut open: Vec<(Vec<f64>, Vec<f64>, &mut RoleDemand<'a>)> = (self.needs.iter_mut())
+            .map(|need| (need.goals(share), need.left.clone(), need))
+            .collect();
+        let mut granted = Gpus::ZERO;
+        loop {
+            let lacks = (open.iter()).map(|(goals, from, need)| need.lack(goals, from));
+            // The first one of equal ones.
+            let most = (lacks.enumerate().rev()).max_by(|one, other| one.1.total_cmp(&other.1));
+            let Some((index, _)) = most else {
+                return granted;
+            };
+            let served = (open.get_mut(index))
+                .map_or(Gpus::ZERO, |(goals, _, need)| need.serve(goals, 1, pools));
+            granted = granted.plus(served);
+            if served == Gpus::ZERO {
+                open.remove(index);
+            }
+        }
+    }
+}
+
+impl<'a> RoleDemand<'a> {
+    fn of(
+        contest: &'a Contest,
+        role: ServingRole,
+        claims: &[CapacityClaim],
+        fed: Option<f64>,
+    ) -> Self {
+        let bounded = fed.map(|share| follow(claims, share));
+        let fed = fed.filter(|_| bounded.as_deref().is_some_and(|bounded| bounded != claims));
+        let claims = bounded.as_deref().unwrap_or(claims);
+        let claimed: Vec<f64> = claims.iter().map(|claim| claim.amount).collect();
+        let takers: Vec<Taker<'a>> = contest
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.candidate.role == role)
+            .filter_map(|(key, contender)| {
+                let gains: Vec<f64> = claims
+                    .iter()
+                    .map(|claim| claim.per_replica.get(key).copied().unwrap_or(0.0))
+                    .collect();
+                gains.iter().any(|gain| *gain > 0.0).then_some(Taker {
+                    key,
+                    contender,
+                    gains,
+                    added: 0,
+                })
+            })
+            .collect();
+        let supplies: Vec<(f64, &[f64])> = (takers.iter())
+            .map(|taker| {
+                let cost = taker.contender.candidate.cost.millionths();
+                (cost, taker.gains.as_slice())
+            })
+            .collect();
+        let prices = prices(&claimed, &supplies);
+        let mut takers: Vec<(f64, Taker<'a>)> = prices.into_iter().zip(takers).collect();
+        takers.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Self {
+            left: claimed.clone(),
+            claimed,
+            takers: takers.into_iter().map(|(_, taker)| taker).collect(),
+            fed,
+        }
+    }
+
+    /// GPUs that the role still needs and may get: the largest claim, each in replicas of the first
+    /// variant that can serve it.
+    fn gpus(&self, pools: &GpuPools) -> f64 {
+        (self.left.iter().zip(&self.claimed))
+            .enumerate()
+            .filter(|(_, (left, claimed))| **left > *claimed * TOLERANCE)
+            .filter_map(|(index, (left, _))| {
+                self.takers.iter().find_map(|taker| {
+                    let gain = taker.gains.get(index).filter(|gain| **gain > 0.0)?;
+                    let gpus = taker.contender.gpus.at_least_one();
+                    (taker.may_take(pools)).then(|| left / gain * gpus.to_f64())
+                })
+            })
+            .fold(0.0, f64::max)
+    }
+
+    /// What it reaches of these claims at its maxima.
+    fn reach(&self, claims: &[CapacityClaim]) -> Option<f64> {
+        let rooms: Vec<(&[f64], u32)> = (self.takers.iter())
+            .map(|taker| (taker.gains.as_slice(), taker.room()))
+            .collect();
+        reach(claims, &rooms)
+    }
+
+    /// What every claim is served down to by a share of it.
+    fn goals(&self, share: f64) -> Vec<f64> {
+        self.left.iter().map(|left| left * (1.0 - share)).collect()
+    }
+
+    /// The largest part of a claim on its way from where it was to its goal that is not served yet.
+    fn lack(&self, goals: &[f64], from: &[f64]) -> f64 {
+        (self.left.iter().zip(goals).zip(from))
+            .filter(|((_, goal), from)| *from > *goal)
+            .map(|((left, goal), from)| (left - goal) / (from - goal))
+            .fold(0.0, f64::max)
+    }
+
+    /// Serves claims down to their goals with as many replicas at most.
+    fn serve(&mut self, goals: &[f64], most: u32, pools: &mut GpuPools) -> Gpus {
+        let mut granted = Gpus::ZERO;
+        let mut rest = most;
+        for taker in &mut self.takers {
+            let wanted = wanted(&self.left, goals, &self.claimed, &taker.gains);
+            let count = taker.take(wanted.min(rest), pools);
+            rest = rest.saturating_sub(count);
+            for (left, gain) in self.left.iter_mut().zip(&taker.gains) {
+                *left = (*left - gain * f64::from(count)).max(0.0);
+            }
+            granted = granted.plus(taker.contender.gpus.at_least_one().times(Replicas(count)));
+        }
+        granted
+    }
+
+    fn changes(&self, pools: &GpuPools) -> Vec<(VariantKey, CountChange<WhyShared>)> {
+        let goals = vec![0.0; self.left.len()];
+        self.takers
+            .iter()
+            .map(|taker| {
+                let unmet = wanted(&self.left, &goals, &self.claimed, &taker.gains);
+                (taker.key.clone(), taker.change(unmet, self.fed, pools))
+            })
+            .collect()
+    }
+}
+
+/// Replicas that bring every claim to its goal.
+fn wanted(left: &[f64], goals: &[f64], claimed: &[f64], gains: &[f64]) -> u32 {
+    (left.iter().zip(goals).zip(claimed))
+        .zip(gains)
+        .filter(|(((left, goal), claimed), gain)| {
+            **gain > 0.0 && **left > **goal && **left > **claimed * TOLERANCE
+        })
+        .map(|(((left, goal), _), gain)| rounding::ceil((left - goal) / gain))
+        .max()
+        .unwrap_or(0)
+}
+
+impl Taker<'_> {
+    fn room(&self) -> u32 {
+        let room = self.contender.candidate.room_above();
+        room.saturating_sub(self.added)
+    }
+
+    /// Takes as many replicas as are wanted, and as room and pools allow; those that it has GPUs for
+    /// first.
+    fn take(&mut self, wanted: u32, pools: &mut GpuPools) -> u32 {
+        let Contender {
+            accelerator,
+            gpus,
+            reserved,
+            ..
+        } = self.contender;
+        let per_replica = gpus.at_least_one();
+        let asked = Replicas(wanted.min(self.room()));
+        let own = asked.min(reserved.saturating_sub(Replicas(self.added)));
+        let more = asked.saturating_sub(own);
+        let namespace = &self.key.namespace;
+        let free = pools.budget(namespace, accelerator);
+        let granted = free.grant(per_replica.times(more)).replicas(per_replica);
+        pools.take(namespace, accelerator, per_replica.times(granted));
+        let count = own.0.saturating_add(granted.0);
+        self.added = self.added.saturating_add(count);
+        count
+    }
+
+    /// Whether room and pools allow one more.
+    fn may_take(&self, pools: &GpuPools) -> bool {
+        let Contender {
+            accelerator,
+            gpus,
+            reserved,
+            ..
+        } = self.contender;
+        let one = gpus.at_least_one();
+        self.room() > 0
+            && (Replicas(self.added) < *reserved
+                || pools.budget(&self.key.namespace, accelerator).grant(one) == one)
+    }
+
+    /// `unmet` are the replicas that its role still lacks, `fed` what prefill lets through.
+    fn change(&self, unmet: u32, fed: Option<f64>, pools: &GpuPools) -> CountChange<WhyShared> {
+        let candidate = &self.contender.candidate;
+        let added = Replicas(self.added);
+        let lacking = Replicas(unmet.min(self.room()));
+        let why = if lacking > Replicas::ZERO {
+            self.shortfall(lacking, pools)
+        } else if added > Replicas::ZERO {
+            let gpus = self.contender.gpus.at_least_one().times(added);
+            WhyShared::Granted { gpus, added }
+        } else if candidate.ordered() > Replicas::ZERO {
+            WhyShared::Ordered {
+                standing: candidate.standing,
+            }
+        } else if let Some(reached) = fed {
+            WhyShared::FedByPrefill { reached }
+        } else {
+            WhyShared::NotServed
+        };
+        CountChange {
+            from: candidate.count,
+            to: candidate.grown(self.added),
+            why,
+        }
+    }
+
+    fn shortfall(&self, lacking: Replicas, pools: &GpuPools) -> WhyShared {
+        let gpus = self.contender.gpus.at_least_one();
+        let added = Replicas(self.added);
+        let wanted = Replicas(self.added.saturating_add(lacking.0));
+        let all = pools.figures(&self.key.namespace, &self.contender.accelerator);
+        let unknown: Vec<PoolFigures> = (all.iter())
+            .filter(|pool| pool.left == Budget::Unknown)
+            .cloned()
+            .collect();
+        if added == Replicas::ZERO && !unknown.is_empty() {
+            return WhyShared::BudgetUnknown {
+                wanted,
+                by: unknown,
+            };
+        }
+        let asked = gpus.times(lacking);
+        let binds = |pool: &PoolFigures| pool.left.grant(asked) < asked;
+        WhyShared::Limited {
+            gpus: gpus.times(added),
+            added,
+            wanted,
+            by: all.into_iter().filter(binds).collect(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The roles of one model together.
+//!
+//! Each role meets its own claims; a role without room never blocks another. One bound goes along
+//! the flow of requests: what prefill cannot let through, decode need not take.
+
+use std::collections::BTreeMap;
+
+use super::candidate::{Candidate, Sized, outstanding, sized};
+use super::cover::{Cover, CoverItem};
+use super::feed::{follow, reach};
+use super::reason::{Unmet, WantedAmount, WhyOptimized};
+use super::shed::{self, Shed};
+use super::{Method, ReplicaAllocation};
+use crate::capacity::ServingRole;
+use crate::change::CountChange;
+use crate::combine::{CapacityClaim, RoleTarget};
+use crate::key::VariantKey;
+use crate::units::Replicas;
+
+/// Grows every role that has claims; prefill, which is first in order, before decode.
+pub(super) fn grow(
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    role_targets: &BTreeMap<ServingRole, RoleTarget>,
+    method: Method,
+) -> ReplicaAllocation {
+    let mut allocation = ReplicaAllocation::default();
+    let mut reached = None;
+    for (role, role_target) in role_targets {
+        let RoleTarget::Grow { claims, .. } = role_target else {
+            continue;
+        };
+        let claims = outstanding(candidates.iter(), *role, claims);
+        let bounded = match (role, reached) {
+            (ServingRole::Decode, Some(share)) => follow(&claims, share),
+            _ => claims.clone(),
+        };
+        let outcome = grow_role(candidates, *role, &bounded, method);
+        if *role == ServingRole::Prefill {
+            let variants = outcome.variants.iter();
+            let rooms: Vec<(&[f64], u32)> = variants
+                .map(|sized| (sized.gains.as_slice(), sized.candidate.room_above()))
+                .collect();
+            reached = reach(&claims, &rooms);
+        }
+        let is_fed = claims != bounded;
+        explain_growth(
+            &mut allocation,
+            &outcome,
+            method,
+            &bounded,
+            reached.filter(|_| is_fed),
+        );
+        if !outcome.unmet.is_empty() {
+            allocation.unmet.insert(*role, outcome.unmet);
+        }
+    }
+    keep_rest(&mut allocation, candidates, role_targets);
+    allocation
+}
+
+/// What growing one role led to.
+#[derive(Debug)]
+struct Outcome<'a> {
+    variants: Vec<Sized<'a>>,
+    added: Vec<u32>,
+    unmet: Vec<Unmet>,
+}
+
+fn grow_role<'a>(
+    candidates: &'a BTreeMap<VariantKey, Candidate>,
+    role: ServingRole,
+    claims: &[CapacityClaim],
+    method: Method,
+) -> Outcome<'a> {
+    let variants = sized(candidates, role, claims);
+    // A claim that no variant can serve must not make the others take everything there is.
+    let is_served = |index: usize| {
+        variants
+            .iter()
+            .any(|sized| sized.gains.get(index).is_some_and(|gain| *gain > 0.0))
+    };
+    let amounts: Vec<f64> = claims
+        .iter()
+        .enumerate()
+        .map(|(index, claim)| if is_served(index) { claim.amount } else { 0.0 })
+        .collect();
+    let items = variants
+        .iter()
+        .map(|sized| CoverItem {
+            cost: sized.candidate.cost.millionths(),
+            room: sized.candidate.room_above(),
+            gains: sized.gains.clone(),
+        })
+        .collect();
+    let cover = Cover::new(amounts, items);
+    let added = match method {
+        Method::LeastCost => cover.cheapest(),
+        Method::Greedy => cover.greedy(),
+    };
+    let unmet = cover
+        .lacking(&added)
+        .into_iter()
+        .zip(claims)
+        .enumerate()
+        .map(|(index, (left, claim))| Unmet {
+            analyzer: claim.analyzer,
+            amount: if is_served(index) { left } else { claim.amount },
+        })
+        .filter(|unmet| unmet.amount > 0.0)
+        .collect();
+    Outcome {
+        variants,
+        added,
+        unmet,
+    }
+}
+
+fn explain_growth(
+    allocation: &mut ReplicaAllocation,
+    outcome: &Outcome<'_>,
+    method: Method,
+    claims: &[CapacityClaim],
+    fed: Option<f64>,
+) {
+    for (sized, added) in outcome.variants.iter().zip(&outcome.added) {
+        let from = sized.candidate.count;
+        let why = match (added, fed, sized.candidate.bounds.max) {
+            (1.., _, _) => WhyOptimized::Grown {
+                method,
+                required: WantedAmount::of(claims),
+            },
+            (0, _, Some(max)) if from >= max => WhyOptimized::AtMaximum { max },
+            (0, _, _) if sized.candidate.ordered() > Replicas::ZERO => WhyOptimized::Ordered {
+                standing: sized.candidate.standing,
+            },
+            (0, Some(reached), _) => WhyOptimized::FedByPrefill { reached },
+            (0, None, _) => WhyOptimized::NotChosen { method },
+        };
+        record(
+            allocation,
+            sized.key,
+            from,
+            sized.candidate.grown(*added),
+            why,
+        );
+    }
+}
+
+fn record(
+    allocation: &mut ReplicaAllocation,
+    key: &VariantKey,
+    from: Replicas,
+    to: Replicas,
+    why: WhyOptimized,
+) {
+    allocation
+        .changes
+        .insert(key.clone(), CountChange { from, to, why });
+}
+
+/// Shrinks every role that may.
+pub(super) fn release(
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    role_targets: &BTreeMap<ServingRole, RoleTarget>,
+    method: Method,
+) -> ReplicaAllocation {
+    let mut allocation = ReplicaAllocation::default();
+    for (role, role_target) in role_targets {
+        if let RoleTarget::Release { claims, .. } = role_target {
+            release_role(&mut allocation, candidates, *role, claims, method);
+        }
+    }
+    keep_rest(&mut allocation, candidates, role_targets);
+    allocation
+}
+
+fn release_role(
+    allocation: &mut ReplicaAllocation,
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    role: ServingRole,
+    claims: &[CapacityClaim],
+    method: Method,
+) {
+    let variants = sized(candidates, role, claims);
+    let standing = candidates
+        .values()
+        .filter(|candidate| candidate.role == role)
+        .fold(0_u32, |sum, candidate| {
+            sum.saturating_add(candidate.count.0)
+        });
+    let items = variants
+        .iter()
+        .map(|sized| shed::ShedItem {
+            cost: sized.candidate.cost.millionths(),
+            room: sized.candidate.room_below(),
+            losses: sized.gains.clone(),
+        })
+        .collect();
+    let allowances = claims.iter().map(|claim| claim.amount).collect();
+    let shed = Shed::new(allowances, items, standing.saturating_sub(1));
+    let removed = match method {
+        Method::LeastCost => shed.most_expensive(),
+        Method::Greedy => shed.greedy(),
+    };
+    let releasable = WantedAmount::of(claims);
+    for (sized, removed) in variants.iter().zip(&removed) {
+        let from = sized.candidate.count;
+        let to = from.saturating_sub(Replicas(*removed));
+        let releasable = releasable.clone();
+        let why = if to < from {
+            WhyOptimized::Released { method, releasable }
+        } else {
+            WhyOptimized::Kept { releasable }
+        };
+        record(allocation, sized.key, from, to, why);
+    }
+}
+
+/// Every candidate without a change yet keeps its count and says why.
+fn keep_rest(
+    allocation: &mut ReplicaAllocation,
+    candidates: &BTreeMap<VariantKey, Candidate>,
+    role_targets: &BTreeMap<ServingRole, RoleTarget>,
+) {
+    for (key, candidate) in candidates {
+        if allocation.changes.contains_key(key) {
+            continue;
+        }
+        let why = match role_targets.get(&candidate.role) {
+            None => WhyOptimized::NoMandate {
+                role: candidate.role,
+            },
+            Some(RoleTarget::Hold(hold)) => WhyOptimized::Held { hold: hold.clone() },
+            Some(RoleTarget::Release { claims, .. }) if knows(claims, key) => {
+                WhyOptimized::ModelGrows
+            }
+            Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => WhyOptimized::NotSized,
+        };
+        record(allocation, key, candidate.count, candidate.count, why);
+    }
+}
+
+fn knows(claims: &[CapacityClaim], key: &VariantKey) -> bool {
+    claims
+        .iter()
+        .any(|claim| claim.per_replica.contains_key(key))
+}

@@ -1,0 +1,190 @@
+//! Releasing replicas within what every claim leaves, saving as much as possible: an integer packing
+//! problem of a few variants and a few claims.
+
+use super::cover::is_cheaper;
+use super::{SEARCH_EFFORT, SEARCH_WIDTH};
+use crate::rounding;
+
+/// One variant.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ShedItem {
+    /// Cost of one replica.
+    pub(super) cost: f64,
+    /// Replicas that may go.
+    pub(super) room: u32,
+    /// What one replica takes away, claim by claim; 0 where the claim cannot size the variant.
+    pub(super) losses: Vec<f64>,
+}
+
+/// What may be given up, by what.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shed {
+    allowances: Vec<f64>,
+    items: Vec<ShedItem>,
+    /// Replicas that may go in total, so that the last one of a role stays.
+    total: u32,
+    /// Positions of the items, the dearest first.
+    order: Vec<usize>,
+}
+
+impl Shed {
+    /// Poses the problem. The dearest variant comes first, of equally dear ones the one that takes
+    /// the least away, then the first.
+    pub(super) fn new(allowances: Vec<f64>, items: Vec<ShedItem>, total: u32) -> Self {
+        let weight = |item: &ShedItem| -> f64 {
+            allowances
+                .iter()
+                .zip(&item.losses)
+                .map(|(allowance, loss)| {
+                    if *allowance > 0.0 {
+                        loss / allowance
+                    } else {
+                        *loss
+                    }
+                })
+                .sum()
+        };
+        let mut ranked: Vec<(f64, f64, usize)> = items
+            .iter()
+            .enumerate()
+            .map(|(position, item)| (item.cost, weight(item), position))
+            .collect();
+        ranked.sort_by(|one, other| {
+            (other.0.total_cmp(&one.0))
+                .then(one.1.total_cmp(&other.1))
+                .then(one.2.cmp(&other.2))
+        });
+        let order = ranked
+            .into_iter()
+            .map(|(_, _, position)| position)
+            .collect();
+        Self {
+            allowances,
+            items,
+            total,
+            order,
+        }
+    }
+
+    /// Takes of each item in order as many as the allowances and its room permit.
+    pub(super) fn greedy(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.items.len()];
+        let mut left = self.allowances.clone();
+        let mut total = self.total;
+        for position in &self.order {
+            if let (Some(item), Some(count)) =
+                (self.items.get(*position), counts.get_mut(*position))
+            {
+                *count = permitted(item, &left, total);
+                take(&mut left, item, *count);
+                total -= *count;
+            }
+        }
+        counts
+    }
+
+    /// The counts that save most; where nothing saves more, or the effort ends first, the greedy
+    /// ones or the best found.
+    pub(super) fn most_expensive(&self) -> Vec<u32> {
+        let greedy = self.greedy();
+        let items: Vec<(usize, &ShedItem)> = self
+            .order
+            .iter()
+            .take(SEARCH_WIDTH)
+            .filter_map(|position| Some((*position, self.items.get(*position)?)))
+            .collect();
+        let mut search = Search {
+            items,
+            counts: vec![0; greedy.len()],
+            best_saving: self.saving(&greedy),
+            best: greedy,
+            effort: SEARCH_EFFORT,
+        };
+        search.descend(0, &self.allowances, self.total, 0.0);
+        search.best
+    }
+
+    /// Cost that the counts save.
+    pub(super) fn saving(&self, counts: &[u32]) -> f64 {
+        self.items
+            .iter()
+            .zip(counts)
+            .map(|(item, count)| item.cost * f64::from(*count))
+            .sum()
+    }
+}
+
+fn permitted(item: &ShedItem, left: &[f64], total: u32) -> u32 {
+    left.iter()
+        .zip(&item.losses)
+        .filter(|(_, loss)| **loss > 0.0)
+        .map(|(left, loss)| rounding::floor(left / loss))
+        .min()
+        .map_or(0, |count| count.min(item.room).min(total))
+}
+
+fn take(left: &mut [f64], item: &ShedItem, count: u32) {
+    for (left, loss) in left.iter_mut().zip(&item.losses) {
+        *left -= loss * f64::from(count);
+    }
+}
+
+/// Depth-first search with a bound, from many replicas of the dearest item to few.
+#[derive(Debug)]
+struct Search<'a> {
+    items: Vec<(usize, &'a ShedItem)>,
+    counts: Vec<u32>,
+    best: Vec<u32>,
+    best_saving: f64,
+    effort: u32,
+}
+
+impl Search<'_> {
+    fn descend(&mut self, depth: usize, left: &[f64], total: u32, saving: f64) {
+        if is_cheaper(self.best_saving, saving) {
+            self.best_saving = saving;
+            self.best.clone_from(&self.counts);
+        }
+        let Some((position, item)) = self.items.get(depth).copied() else {
+            return;
+        };
+        if !is_cheaper(
+            self.best_saving,
+            saving + self.most_rest(depth, left, total),
+        ) {
+            return;
+        }
+        for count in (0..=permitted(item, left, total)).rev() {
+            if self.effort == 0 {
+                return;
+            }
+            self.effort -= 1;
+            let mut rest = left.to_vec();
+            take(&mut rest, item, count);
+            self.set(position, count);
+            let more = item.cost * f64::from(count);
+            self.descend(depth + 1, &rest, total - count, saving + more);
+        }
+        self.set(position, 0);
+    }
+
+    /// What the items from `depth` on can save at the very most.
+    fn most_rest(&self, depth: usize, left: &[f64], total: u32) -> f64 {
+        self.items
+            .get(depth..)
+            .unwrap_or_default()
+            .iter()
+            .map(|(_, item)| item.cost * f64::from(permitted(item, left, total)))
+            .sum()
+    }
+
+    fn set(&mut self, position: usize, count: u32) {
+        if let Some(slot) = self.counts.get_mut(position) {
+            *slot = count;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "shed_tests.rs"]
+mod tests;

@@ -1,0 +1,349 @@
+//! What the saturation entries of a model say: thresholds, analyzers, limiters.
+
+use super::analyzers::{AnalyzerSettings, SATURATION};
+use super::entries::{EntrySet, ScopedEntries};
+use super::limiters::Limiter;
+use crate::capacity::AnalyzerName;
+use crate::key::ModelKey;
+
+/// Thresholds of the V1 analysis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SaturationThresholds {
+    /// KV share from which a replica is saturated.
+    pub kv_cache_threshold: f64,
+    /// Queue length from which a replica is saturated.
+    pub queue_length_threshold: f64,
+    /// Spare KV share below which the model grows.
+    pub kv_spare_trigger: f64,
+    /// Spare queue below which the model grows.
+    pub queue_spare_trigger: f64,
+}
+
+impl Default for SaturationThresholds {
+    fn default() -> Self {
+        Self {
+            kv_cache_threshold: 0.80,
+            queue_length_threshold: 5.0,
+            kv_spare_trigger: 0.10,
+            queue_spare_trigger: 3.0,
+        }
+    }
+}
+
+/// Everything that a model's saturation entries say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SaturationPolicy {
+    /// Thresholds of the percentage-based analysis.
+    pub thresholds: SaturationThresholds,
+    /// Which analysis is selected.
+    pub analysis: SaturationMethod,
+    /// The band of every analyzer that states none of its own.
+    pub common_band: UtilizationBand,
+    /// The band of the token-based analysis, with the overrides of `analyzers[]`.
+    pub band: UtilizationBand,
+    /// Weight among models that share GPUs; positive.
+    pub priority: f64,
+    /// Analyzers that are listed.
+    pub analyzers: Vec<AnalyzerSettings>,
+    /// The inline scale-to-zero switch; absent leaves it to the scale-to-zero ConfigMap.
+    pub scale_to_zero: Option<bool>,
+}
+
+/// The two ways to look at saturation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SaturationMethod {
+    /// V1: shares of KV cache and queue lengths.
+    Percentage,
+    /// V2: tokens.
+    Tokens,
+}
+
+/// Shares of a model's capacity between which the token-based analysis leaves it alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UtilizationBand {
+    /// Utilization that growth aims at; above it the model grows.
+    pub scale_up_threshold: f64,
+    /// Utilization below which the model may shrink.
+    pub scale_down_boundary: f64,
+}
+
+impl Default for UtilizationBand {
+    fn default() -> Self {
+        Self {
+            scale_up_threshold: 0.85,
+            scale_down_boundary: 0.70,
+        }
+    }
+}
+
+impl UtilizationBand {
+    /// What is wrong with the pair, in the documented words.
+    pub fn fault(self) -> Option<String> {
+        let (up, down) = (self.scale_up_threshold, self.scale_down_boundary);
+        let usable = |share: f64| share > 0.0 && share <= 1.0;
+        if !usable(up) {
+            Some(format!(
+                "scaleUpThreshold must be in (0, 1], got {up:.2}: write a share such as 0.85"
+            ))
+        } else if !usable(down) {
+            Some(format!(
+                "scaleDownBoundary must be in (0, 1], got {down:.2}: write a share such as 0.70"
+            ))
+        } else if up <= down {
+            Some(format!(
+                "scaleUpThreshold ({up:.2}) must be > scaleDownBoundary ({down:.2}): raise the first or \
+                 lower the second"
+            ))
+        } else {
+            None
+        }
+    }
+}
+
+/// What one entry states. `None` is inherited from the layer below.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SaturationEntry {
+    /// KV share from which a replica is saturated.
+    pub kv_cache_threshold: Option<f64>,
+    /// Queue length from which a replica is saturated.
+    pub queue_length_threshold: Option<f64>,
+    /// Spare KV share below which the model grows.
+    pub kv_spare_trigger: Option<f64>,
+    /// Spare queue below which the model grows.
+    pub queue_spare_trigger: Option<f64>,
+    /// Whether growth is limited to GPUs.
+    pub enable_limiter: Option<bool>,
+    /// Whether a budget is shared by priority.
+    pub enable_rescale: Option<bool>,
+    /// The analysis that is selected.
+    pub analyzer_name: Option<String>,
+    /// Utilization that growth aims at.
+    pub scale_up_threshold: Option<f64>,
+    /// Utilization below which the model may shrink.
+    pub scale_down_boundary: Option<f64>,
+    /// Weight among models that share GPUs.
+    pub priority: Option<f64>,
+    /// Analyzers that are listed.
+    pub analyzers: Option<Vec<AnalyzerSettings>>,
+    /// Limiters that are listed.
+    pub limiters: Option<Vec<Limiter>>,
+    /// The inline scale-to-zero switch.
+    pub scale_to_zero: Option<bool>,
+}
+
+impl SaturationEntry {
+    /// The entry without what may contradict an inherited value.
+    pub fn without_pairs(self) -> Self {
+        Self {
+            kv_cache_threshold: None,
+            kv_spare_trigger: None,
+            queue_length_threshold: None,
+            queue_spare_trigger: None,
+            scale_up_threshold: None,
+            scale_down_boundary: None,
+            ..self
+        }
+    }
+}
+
+/// Saturation thresholds, layered: namespace entry, namespace `default`, global entry, global
+/// `default`, built-in; field by field.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SaturationLayers {
+    /// As they are written.
+    pub entries: ScopedEntries<SaturationEntry>,
+}
+
+impl SaturationLayers {
+    /// Thresholds in force for one model.
+    pub fn resolve(&self, model: &ModelKey) -> SaturationThresholds {
+        let merged = self.merge(model);
+        let built_in = SaturationThresholds::default();
+        let is_kv_sound = kv_fault(merged.kv_cache_threshold, merged.kv_spare_trigger).is_none();
+        let kv = if is_kv_sound { merged } else { built_in };
+        // Spare queues are looked at by percentages only.
+        let is_queue_sound = self.selects_tokens(model)
+            || queue_fault(merged.queue_length_threshold, merged.queue_spare_trigger).is_none();
+        let queue = if is_queue_sound { merged } else { built_in };
+        SaturationThresholds {
+            kv_cache_threshold: kv.kv_cache_threshold,
+            kv_spare_trigger: kv.kv_spare_trigger,
+            queue_length_threshold: queue.queue_length_threshold,
+            queue_spare_trigger: queue.queue_spare_trigger,
+        }
+    }
+
+    /// Everything in force for one model.
+    pub fn policy(&self, model: &ModelKey) -> SaturationPolicy {
+        let analyzers = self
+            .field(model, |entry| entry.analyzers.clone())
+            .unwrap_or_default();
+        let top = self.merge_band(model);
+        let built_in = UtilizationBand::default();
+        let top = if top.fault().is_some() { built_in } else { top };
+        SaturationPolicy {
+            thresholds: self.resolve(model),
+            analysis: if self.selects_tokens(model) {
+                SaturationMethod::Tokens
+            } else {
+                SaturationMethod::Percentage
+            },
+            common_band: top,
+            band: band_of(top, &analyzers),
+            // Zero is documented as "not set".
+            priority: self
+                .field(model, |entry| entry.priority)
+                .filter(|priority| *priority != 0.0)
+                .unwrap_or(1.0),
+            analyzers,
+            scale_to_zero: self.scale_to_zero(model),
+        }
+    }
+
+    /// Whether a model is looked at by tokens.
+    pub fn selects_tokens(&self, model: &ModelKey) -> bool {
+        let named = self.field(model, |entry| entry.analyzer_name.clone());
+        let listed = self.field(model, |entry| entry.analyzers.clone());
+        named.as_deref() == Some(SATURATION) || listed.is_some_and(|list| !list.is_empty())
+    }
+
+    /// Whether a model may go to zero, if its entries say so at all.
+    pub fn scale_to_zero(&self, model: &ModelKey) -> Option<bool> {
+        self.field(model, |entry| entry.scale_to_zero)
+    }
+
+    /// Whether any model is looked at by tokens.
+    pub(super) fn any_by_tokens(&self) -> bool {
+        let models = self.entries.models_named();
+        let mut policies = models.iter().map(|named| self.policy(&named.model));
+        policies.any(|policy| policy.analysis == SaturationMethod::Tokens)
+    }
+
+    /// Whether the throughput analyzer looks at any model.
+    pub fn any_by_throughput(&self) -> bool {
+        let kind = AnalyzerName::Throughput.as_str();
+        let models = self.entries.models_named();
+        let mut policies = models.iter().map(|named| self.policy(&named.model));
+        policies.any(|policy| {
+            let mut listed = policy.analyzers.iter();
+            listed.any(|analyzer| analyzer.enabled && analyzer.kind == kind)
+        })
+    }
+
+    /// Whether any entry lets models go to zero.
+    pub(super) fn any_to_zero(&self) -> bool {
+        let models = self.entries.models_named();
+        let mut models = models.iter().map(|named| &named.model);
+        models.any(|model| self.scale_to_zero(model) == Some(true))
+    }
+
+    /// Whether growth is limited to GPUs; only the global `default` says so.
+    pub fn limiter_enabled(&self) -> bool {
+        self.global_default()
+            .and_then(|entry| entry.enable_limiter)
+            .unwrap_or(false)
+    }
+
+    /// The limiters of the global `default`; absent means the cluster's inventory.
+    pub fn limiters(&self) -> Option<&[Limiter]> {
+        self.global_default()
+            .and_then(|entry| entry.limiters.as_deref())
+    }
+
+    /// Whether the budget of a scope is shared by priority: of one namespace, or of the cluster.
+    /// Only that scope's own `default` says so.
+    pub fn rescale_enabled(&self, namespace: Option<&str>) -> bool {
+        let set = match namespace {
+            Some(namespace) => self.entries.namespaces.get(namespace),
+            None => Some(&self.entries.global),
+        };
+        set.and_then(EntrySet::default_entry)
+            .and_then(|entry| entry.enable_rescale)
+            .unwrap_or(false)
+    }
+
+    /// The entry that switches of the cluster are read from.
+    fn global_default(&self) -> Option<&SaturationEntry> {
+        self.entries.global.default_entry()
+    }
+
+    /// The strongest layer that states a field.
+    fn field<T>(
+        &self,
+        model: &ModelKey,
+        read: impl Fn(&SaturationEntry) -> Option<T>,
+    ) -> Option<T> {
+        self.entries.layers(model).find_map(read)
+    }
+
+    /// The thresholds that apply to a model, whether they fit together or not.
+    pub fn merge(&self, model: &ModelKey) -> SaturationThresholds {
+        let built_in = SaturationThresholds::default();
+        let field = |read: fn(&SaturationEntry) -> Option<f64>, otherwise: f64| {
+            self.field(model, read).unwrap_or(otherwise)
+        };
+        SaturationThresholds {
+            kv_cache_threshold: field(
+                |entry| entry.kv_cache_threshold,
+                built_in.kv_cache_threshold,
+            ),
+            queue_length_threshold: field(
+                |entry| entry.queue_length_threshold,
+                built_in.queue_length_threshold,
+            ),
+            kv_spare_trigger: field(|entry| entry.kv_spare_trigger, built_in.kv_spare_trigger),
+            queue_spare_trigger: field(
+                |entry| entry.queue_spare_trigger,
+                built_in.queue_spare_trigger,
+            ),
+        }
+    }
+
+    /// The same of the band.
+    pub fn merge_band(&self, model: &ModelKey) -> UtilizationBand {
+        let built_in = UtilizationBand::default();
+        UtilizationBand {
+            scale_up_threshold: self
+                .field(model, |entry| entry.scale_up_threshold)
+                .unwrap_or(built_in.scale_up_threshold),
+            scale_down_boundary: self
+                .field(model, |entry| entry.scale_down_boundary)
+                .unwrap_or(built_in.scale_down_boundary),
+        }
+    }
+}
+
+/// The band with the overrides of the first enabled `saturation` analyzer.
+fn band_of(top: UtilizationBand, analyzers: &[AnalyzerSettings]) -> UtilizationBand {
+    let Some(own) = analyzers
+        .iter()
+        .find(|analyzer| analyzer.enabled && analyzer.kind == SATURATION)
+    else {
+        return top;
+    };
+    let band = UtilizationBand {
+        scale_up_threshold: own.scale_up_threshold.unwrap_or(top.scale_up_threshold),
+        scale_down_boundary: own.scale_down_boundary.unwrap_or(top.scale_down_boundary),
+    };
+    if band.fault().is_some() { top } else { band }
+}
+
+/// What is wrong with a pair of KV thresholds, in the documented words.
+pub fn kv_fault(threshold: f64, spare: f64) -> Option<String> {
+    (threshold < spare).then(|| {
+        format!(
+            "kvCacheThreshold ({threshold:.2}) should be >= kvSpareTrigger ({spare:.2}): raise the \
+             threshold or lower the trigger"
+        )
+    })
+}
+
+/// What is wrong with a pair of queue thresholds: the model would grow for ever.
+pub fn queue_fault(threshold: f64, spare: f64) -> Option<String> {
+    (threshold < spare).then(|| {
+        format!(
+            "queueLengthThreshold ({threshold:.1}) should be >= queueSpareTrigger ({spare:.1}): raise \
+             the threshold or lower the trigger"
+        )
+    })
+}

@@ -1,0 +1,61 @@
+//! Which models may go to zero, and how long they must have been idle.
+
+use std::time::Duration;
+
+use super::entries::ScopedEntries;
+use crate::key::ModelKey;
+use crate::units::Replicas;
+
+/// Idle time before zero when nothing states one.
+pub const DEFAULT_RETENTION: Duration = Duration::from_mins(10);
+
+/// What one entry states.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScaleToZeroEntry {
+    /// Whether the model may go to zero.
+    pub enabled: Option<bool>,
+    /// How long it must have been idle.
+    pub retention: Option<Duration>,
+}
+
+/// Scale-to-zero policy, layered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScaleToZeroLayers {
+    /// As they are written.
+    pub entries: ScopedEntries<ScaleToZeroEntry>,
+    /// `WVA_SCALE_TO_ZERO`, below every entry.
+    pub otherwise: bool,
+}
+
+impl ScaleToZeroLayers {
+    /// Whether the model may go to zero.
+    pub fn enabled(&self, model: &ModelKey) -> bool {
+        self.entries
+            .layers(model)
+            .find_map(|entry| entry.enabled)
+            .unwrap_or(self.otherwise)
+    }
+
+    /// Whether any model may go to zero.
+    pub(super) fn any(&self) -> bool {
+        let models = self.entries.models_named();
+        self.otherwise || models.iter().any(|named| self.enabled(&named.model))
+    }
+
+    /// How long the model must have been idle before it goes to zero.
+    pub fn retention(&self, model: &ModelKey) -> Duration {
+        self.entries
+            .layers(model)
+            .find_map(|entry| entry.retention)
+            .unwrap_or(DEFAULT_RETENTION)
+    }
+
+    /// The fewest replicas of a model without bounds of its own.
+    pub fn least_replicas(&self, model: &ModelKey) -> Replicas {
+        if self.enabled(model) {
+            Replicas::ZERO
+        } else {
+            Replicas::ONE
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The planning cycle: from what is known to one decision per variant.
+
+mod cancelled;
+mod hybrid;
+mod limits;
+mod multi_analyzer;
+mod parallel;
+mod rescaled;
+mod scale_down_memory;
+mod scale_to_zero;
+mod unserved;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rescaled::Sharing;
+
+use super::analyzers::{AnalyzedModel, DecisionMode, decision_mode};
+use super::bounds::{Bounds, ZeroPolicy};
+use super::capacity::ServingRole;
+use super::group::{Group, group_by_model};
+use super::key::{ModelKey, VariantKey};
+use super::learned::Learned;
+use super::observations;
+use super::pending_decision::{Landing, PendingDecision};
+use super::plan::{
+    Decision, DecisionOutcome, MetricsState, ModelFigures, Plan, SaturationFigures, TargetProblem,
+    VariantFigures,
+};
+use super::safety_net;
+use super::saturation::{self, SampleReader, SaturationAnalysis};
+use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
+use super::startup::{StartOutlook, StartSource};
+use super::transition::Transitions;
+use super::units::Replicas;
+use super::zero::Kept;
+use crate::params::{DynamicSettings, SaturationPolicy, TransitionLimits};
+use wva_base::moment::Moment;
+
+/// Decides a count for every variant of the snapshot. Models are independent of each other, apart
+/// from GPUs that they share: one that cannot be analysed is kept by the safety net and costs the
+/// others nothing.
+pub fn plan(
+    snapshot: &ClusterSnapshot,
+    learned: &Learned,
+    settings: &DynamicSettings,
+    generation: u64,
+    now: Moment,
+) -> Plan {
+    let cycle = Cycle {
+        learned,
+        settings,
+        reader: SampleReader::new(
+            &snapshot.metrics,
+            &settings.freshness,
+            settings.cache.reuse,
+            now,
+        )
+        .with_routers(&snapshot.direct),
+        now,
+    };
+    let groups = group_by_model(snapshot);
+    let models: Vec<_> = groups.iter().collect();
+    let mut works = parallel::map(&models, |(model, group)| cycle.open(model, group));
+    let mut pools = limits::apply(&cycle, snapshot, &mut works);
+    cancelled::apply(&cycle, &mut works);
+    scale_to_zero::apply(&cycle, &mut works, pools.as_mut());
+    if let Some(pools) = &pools {
+        limits::mark_minima(&mut works, pools);
+        limits::mark_held(&mut works, pools);
+    }
+    unserved::apply(&cycle, &mut works);
+    let mut plan = Plan {
+        cycle: snapshot.cycle,
+        generation,
+        at: now,
+        decisions: BTreeMap::new(),
+        models: BTreeMap::new(),
+        pools: pools.map_or_else(Vec::new, |pools| limits::figures(&works, &pools)),
+    };
+    for work in works {
+        work.finish(cycle.outlook(), &mut plan);
+    }
+    plan
+}
+
+/// One model on its way through the stages.
+#[derive(Debug)]
+struct Work<'a> {
+    key: &'a ModelKey,
+    group: &'a Group<'a>,
+    zero: ZeroPolicy,
+    policy: SaturationPolicy,
+    approach: DecisionMode,
+    drafts: Vec<PendingDecision<'a>>,
+    /// What was measured, if anything was.
+    figures: Option<ModelFigures>,
+    /// Growth that waits for its share of GPUs.
+    growth: Option<multi_analyzer::Growth>,
+    /// What it asks of budgets that are shared by priority.
+    sharing: Sharing,
+}
+
+impl<'a> Work<'a> {
+    fn subject(&self, cycle: &Cycle<'a>) -> AnalyzedModel<'a> {
+        AnalyzedModel {
+            members: &self.group.resolved,
+            reader: cycle.reader,
+            outlook: cycle.outlook(),
+        }
+    }
+
+    fn finish(self, outlook: StartOutlook<'_>, plan: &mut Plan) {
+        if let Some(mut figures) = self.figures {
+            figures.starts = (self.drafts.iter())
+                .map(|draft| (draft.view.key.clone(), outlook.of(&draft.view.key)))
+                .filter(|(_, start)| start.source == StartSource::Measured)
+                .collect();
+            plan.models.insert(self.key.clone(), figures);
+        }
+        for draft in self.drafts {
+            let decision = draft.finish();
+            plan.decisions.insert(decision.key.clone(), decision);
+        }
+        for view in &self.group.others {
+            let decision = plan_other(view, self.zero);
+            plan.decisions.insert(view.key.clone(), decision);
+        }
+    }
+}
+
+/// What every stage of one cycle reads.
+#[derive(Debug, Clone, Copy)]
+struct Cycle<'a> {
+    learned: &'a Learned,
+    settings: &'a DynamicSettings,
+    reader: SampleReader<'a>,
+    now: Moment,
+}
+
+impl<'a> Cycle<'a> {
+    /// What is expected of replicas that start.
+    fn outlook(&self) -> StartOutlook<'a> {
+        StartOutlook {
+            starts: &self.learned.starts,
+            seed: self.settings.start_time,
+            now: self.now,
+        }
+    }
+
+    /// The start from zero that a variant keeps its replica for; perhaps one since the last collection,
+    /// which cannot know who asked for it.
+    fn woken(&self, model: &ModelKey, view: &VariantView) -> Option<Kept> {
+        let variant = &view.key;
+        let retention = self.settings.scale_to_zero.retention(model);
+        let hold = self.outlook().of(variant).pending_limit(retention);
+        if observations::is_started(view, self.learned, self.now) {
+            let ago = Duration::ZERO;
+            return Some(Kept { ago, hold });
+        }
+        self.learned.wakes.kept(variant, hold, self.now)
+    }
+
+    /// The fewest replicas of a variant because of such a start.
+    fn woken_floor(&self, model: &ModelKey, view: &VariantView) -> Replicas {
+        Replicas(u32::from(self.woken(model, view).is_some()))
+    }
+
+    /// Decides what one model needs, before limits and bounds.
+    fn open(&self, model: &'a ModelKey, group: &'a Group<'a>) -> Work<'a> {
+        let zero = ZeroPolicy::from(self.settings.may_go_to_zero(model));
+        let policy = self.settings.saturation.policy(model);
+        let (analysis, figures) = self.analyze(group, &policy);
+        let mut work = Work {
+            key: model,
+            group,
+            zero,
+            approach: decision_mode(self.settings, &policy),
+            policy,
+            drafts: self.drafts(group, figures, zero),
+            figures: None,
+            growth: None,
+            sharing: Sharing::None,
+        };
+        if !work.drafts.is_empty() {
+            self.decide(&mut work, &analysis);
+            scale_down_memory::hold(self, &mut work);
+        }
+        work
+    }
+
+    fn decide(&self, work: &mut Work<'a>, analysis: &SaturationAnalysis) {
+        match work.approach.clone() {
+            DecisionMode::Percentage => {
+                self.percentage(work, analysis);
+            }
+            DecisionMode::MultiAnalyzer(configs) => multi_analyzer::decide(self, work, &configs),
+            DecisionMode::Hybrid { saturation, model } => {
+                hybrid::decide(self, work, analysis, saturation, model);
+            }
+        }
+    }
+
+    fn analyze(
+        &self,
+        group: &Group<'a>,
+        policy: &SaturationPolicy,
+    ) -> (SaturationAnalysis, Vec<VariantFigures>) {
+        let members: Vec<&VariantView> = group.resolved.iter().map(|(view, _)| *view).collect();
+        saturation::analyze(&members, self.reader, &policy.thresholds)
+    }
+
+    fn drafts(
+        &self,
+        group: &Group<'a>,
+        figures: Vec<VariantFigures>,
+        zero: ZeroPolicy,
+    ) -> Vec<PendingDecision<'a>> {
+        group
+            .resolved
+            .iter()
+            .zip(figures)
+            .map(|((view, target), figures)| {
+                let limits = &self.settings.transition_limits;
+                let limits = TransitionLimits {
+                    pending: self.outlook().of(&view.key).pending_limit(limits.pending),
+                    ..*limits
+                };
+                let transitions = Transitions::of(
+                    view,
+                    target,
+                    &figures,
+                    self.learned.reporting.get(&view.key),
+                    &limits,
+                    self.now,
+                );
+                let bounds = Bounds::effective(&view.bounds, zero);
+                let mut draft = PendingDecision::new(view, target, figures, transitions, bounds);
+                draft.landing = self.landing(view, target, limits.pending);
+                draft
+            })
+            .collect()
+    }
+
+    /// The replicas of a variant that started within the time that peaks reach back: older replicas may
+    /// show the load that these were started for. A replica that is ready once more, long after its
+    /// creation, has not started, and while one is on its way another rule holds.
+    fn landing(&self, view: &VariantView, target: &ResolvedTarget, limit: Duration) -> Landing {
+        let reach = self.reader.reach();
+        let mut landing = Landing::default();
+        let ready = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::Ready);
+        for pod in ready {
+            let starts = (pod.ready_since).filter(|ready| ready.since(pod.created) <= limit);
+            let ago = starts.map(|ready| self.now.wall.since(ready));
+            match ago.filter(|ago| *ago < reach) {
+                Some(ago) => landing.last = Some(landing.last.map_or(ago, |last| last.min(ago))),
+                None => landing.has_older = true,
+            }
+        }
+        if target.is_pending() {
+            landing.last = None;
+        }
+        landing
+    }
+
+    /// Why a model cannot be analysed; `None` if it can.
+    fn unusable(&self, drafts: &[PendingDecision<'_>]) -> Option<MetricsState> {
+        if self.reader.has_failed() {
+            Some(MetricsState::QueryFailed)
+        } else if self.reader.has_expired() {
+            Some(MetricsState::Stale)
+        } else if drafts.iter().any(|draft| draft.figures.reporting > 0) {
+            None
+        } else if drafts.iter().any(|draft| draft.figures.outdated > 0) {
+            Some(MetricsState::Stale)
+        } else {
+            Some(MetricsState::Missing)
+        }
+    }
+}
+
+impl Cycle<'_> {
+    /// V1, or the safety net; whether it could be analysed.
+    fn percentage(&self, work: &mut Work<'_>, analysis: &SaturationAnalysis) -> bool {
+        if let Some(state) = self.unusable(&work.drafts) {
+            let queue = multi_analyzer::held_queue(self, work, state);
+            safety_net::hold(&mut work.drafts, state, queue);
+            return false;
+        }
+        let by_role = self.by_role(work, analysis);
+        work.figures = Some(ModelFigures {
+            percentage: Some(analysis.figures),
+            percentage_by_role: by_role,
+            ..ModelFigures::default()
+        });
+        true
+    }
+
+    /// Decides each part of a request by its own replicas: what prefill has to spare is of no use to
+    /// decode. Nothing shrinks while a variant of the model is in transition. Returns the figures of
+    /// each part; none where every variant serves whole requests.
+    fn by_role(
+        &self,
+        work: &mut Work<'_>,
+        analysis: &SaturationAnalysis,
+    ) -> BTreeMap<ServingRole, SaturationFigures> {
+        let role = |draft: &PendingDecision<'_>| draft.view.template.role;
+        let unseen = work.group.unseen();
+        let roles: BTreeSet<ServingRole> = work.drafts.iter().map(role).collect();
+        if roles.len() <= 1 {
+            saturation::decide(&mut work.drafts, analysis, &unseen);
+            return BTreeMap::new();
+        }
+        let holds = |draft: &&PendingDecision<'_>| draft.transitions.hold_shrink_of_model();
+        let moving: Vec<(ServingRole, &VariantKey)> = (work.drafts.iter().filter(holds))
+            .map(|draft| (role(draft), &draft.view.key))
+            .collect();
+        work.drafts.sort_by_key(role);
+        let figures = (work.drafts)
+            .chunk_by_mut(|one, other| role(one) == role(other))
+            .filter_map(|drafts| {
+                let own = role(drafts.first()?);
+                let members: Vec<&VariantView> = drafts.iter().map(|draft| draft.view).collect();
+                let partners = moving.iter().filter(|(role, _)| *role != own);
+                let waits: Vec<&VariantKey> = (unseen.iter().copied())
+                    .chain(partners.map(|(_, key)| *key))
+                    .collect();
+                let thresholds = &work.policy.thresholds;
+                let (analysis, _) = saturation::analyze(&members, self.reader, thresholds);
+                saturation::decide(drafts, &analysis, &waits);
+                Some((own, analysis.figures))
+            })
+            .collect();
+        work.drafts
+            .sort_by(|one, other| one.view.key.cmp(&other.view.key));
+        figures
+    }
+}
+
+/// The decision for a variant without a resolved target.
+fn plan_other(view: &VariantView, policy: ZeroPolicy) -> Decision {
+    let unmanaged = |problem| safety_net::unpublished(view, problem, DecisionOutcome::Unmanaged);
+    match &view.target {
+        TargetView::Resolved(_) | TargetView::Unknown { .. } => {
+            let bounds = Bounds::effective(&view.bounds, policy);
+            safety_net::hold_unseen(view, TargetProblem::Unknown, Some(&bounds))
+        }
+        TargetView::Malformed { .. } => {
+            safety_net::hold_unseen(view, TargetProblem::Malformed, None)
+        }
+        TargetView::NotFound { .. } => unmanaged(TargetProblem::NotFound),
+        TargetView::Contested { .. } => unmanaged(TargetProblem::Contested),
+        TargetView::UnsupportedKind { .. } => unmanaged(TargetProblem::UnsupportedKind),
+    }
+}

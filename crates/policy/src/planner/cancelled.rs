@@ -1,0 +1,60 @@
+//! Releases that are published, not applied, and no longer wanted.
+
+use std::collections::BTreeSet;
+
+use super::multi_analyzer::is_informed;
+use super::{Cycle, Work};
+use crate::analyzers::waiting_of;
+use crate::capacity::ServingRole;
+use crate::optimize::WhyOptimized;
+use crate::pending_decision::PendingDecision;
+use crate::plan::Reason;
+use crate::units::Replicas;
+
+/// Cancels the unapplied releases of every role that grows, and of every role without an opinion while requests
+/// wait or its caches are full: their replicas still serve, so keeping them costs nothing and acts at once.
+/// Percentages have done so already, instead of growing.
+pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
+    for work in works {
+        if !work
+            .drafts
+            .iter()
+            .any(PendingDecision::has_unapplied_release)
+        {
+            continue;
+        }
+        let waiting = waiting_of(work.key, work.subject(cycle));
+        let leaves_none =
+            (work.drafts.iter()).all(|draft| draft.bounds.clamp(draft.count()).0 == Replicas::ZERO);
+        let each = work.policy.thresholds.queue_length_threshold;
+        let has_backlog = waiting.is_backlog(if leaves_none { 0.0 } else { each });
+        let role = |draft: &PendingDecision<'_>| draft.view.template.role;
+        let lacking: BTreeSet<ServingRole> = (work.drafts.iter())
+            .filter(|draft| {
+                draft.grows() || ((has_backlog || is_full(draft)) && is_unjudged(draft))
+            })
+            .map(role)
+            .collect();
+        for draft in &mut work.drafts {
+            // A budget that is shared by priority took its replicas; they are not its own to keep.
+            if lacking.contains(&role(draft)) && !draft.is_rescaled() {
+                draft.cancel_release();
+            }
+        }
+    }
+}
+
+/// Whether every replica of a variant that reports is saturated.
+fn is_full(draft: &PendingDecision<'_>) -> bool {
+    draft.figures.reporting > 0 && draft.figures.non_saturated == 0
+}
+
+/// Whether no analyzer has an opinion about what the role of a variant needs.
+fn is_unjudged(draft: &PendingDecision<'_>) -> bool {
+    draft.judgement().is_some_and(|(_, why)| match why {
+        Reason::NoView { .. } | Reason::NoUsableMetrics { .. } => true,
+        Reason::Optimized(WhyOptimized::LeftToSaturation) => false,
+        Reason::Optimized(why) => !is_informed(why),
+        _ => false,
+    })
+}

@@ -1,0 +1,423 @@
+//! A model whose analyzers vote: assess, combine, optimize.
+
+mod guard;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use guard::Guard;
+
+use super::rescaled::Sharing;
+use super::{Cycle, Work};
+use crate::analyzers::{
+    AnalyzerConfig, Opinions, analyzer_inputs, liveness, load_of, opinions, queued_at,
+};
+use crate::bounds::Bounds;
+use crate::capacity::{AnalyzerName, ServingRole};
+use crate::change::CountChange;
+use crate::combine::{BlockReason, Consensus, Liveness, Participation, RoleTarget};
+use crate::key::VariantKey;
+use crate::limit::DemandGap;
+use crate::optimize::{Candidate, Method, WhyOptimized, cost_aware};
+use crate::pending_decision::PendingDecision;
+use crate::plan::{MetricsState, MissingSignal, ModelFigures, PlanStage, Reason};
+use crate::reason::LISTED;
+use crate::router_queue::HeldQueue;
+use crate::safety_net;
+use crate::snapshot::ResolvedTarget;
+use crate::units::{Cost, Replicas};
+
+/// Growth of a model that waits for its share of GPUs.
+#[derive(Debug)]
+pub(super) struct Growth {
+    pub(super) role_targets: BTreeMap<ServingRole, RoleTarget>,
+    pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+    /// Requests in the router, which raise no variant without a report.
+    pub(super) queue: Option<HeldQueue>,
+}
+
+/// The outcome of asking the analyzers of one model.
+#[derive(Debug)]
+pub(super) struct AnalyzerDecision {
+    pub(super) opinions: Opinions,
+    pub(super) consensus: Consensus,
+    pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+    /// What could not be read of the arguments of engines.
+    arguments: BTreeMap<VariantKey, Vec<String>>,
+    guard: Guard,
+}
+
+/// Decides one model. Growth waits for its share where GPUs limit it.
+pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[AnalyzerConfig]) {
+    let is_limited = cycle.settings.limits_growth();
+    let decision = match open(cycle, work, configs) {
+        Ok(decision) => decision,
+        Err(state) => {
+            if is_limited {
+                work.sharing = Sharing::unheard(cycle, work, state);
+            }
+            return;
+        }
+    };
+    let grows = decision
+        .consensus
+        .roles
+        .values()
+        .any(|role_target| matches!(role_target, RoleTarget::Grow { .. }));
+    if is_limited {
+        work.sharing = Sharing::of(cycle, work, configs, &decision);
+    }
+    if grows && is_limited {
+        work.growth = Some(Growth {
+            role_targets: decision.consensus.roles.clone(),
+            candidates: decision.candidates.clone(),
+            queue: decision.guard.queue,
+        });
+    } else {
+        decision.settle(&mut work.drafts);
+    }
+    work.figures = Some(decision.figures());
+}
+
+/// Decides one model, whatever GPUs allow.
+pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[AnalyzerConfig]) {
+    if let Ok(decision) = open(cycle, work, configs) {
+        decision.settle(&mut work.drafts);
+        work.figures = Some(decision.figures());
+    }
+}
+
+/// Asks, if anybody is heard; else the safety net holds the model.
+fn open(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    configs: &[AnalyzerConfig],
+) -> Result<AnalyzerDecision, MetricsState> {
+    if let Some(state) = has_no_metrics(cycle, work) {
+        let queue = held_queue(cycle, work, state);
+        safety_net::hold(&mut work.drafts, state, queue);
+        if let Some(queue) = queue {
+            size_queue(cycle, work, configs, (state, queue));
+        }
+        return Err(state);
+    }
+    mark_metrics(cycle, &mut work.drafts);
+    Ok(ask(cycle, work, configs))
+}
+
+/// Adds to the reason of a model that does not grow, since none of its replicas reports, the replicas that its
+/// queue needs, where the capacity of one is known. The counts stay: what the replicas hold is not known.
+fn size_queue(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    configs: &[AnalyzerConfig],
+    (state, queue): (MetricsState, HeldQueue),
+) {
+    let decision = ask_for(cycle, work, configs, |_| true);
+    let changes = decision.changes(Method::LeastCost);
+    let mut is_sized = false;
+    for draft in &mut work.drafts {
+        let grown = (changes.get(&draft.view.key))
+            .filter(|change| matches!(change.why, WhyOptimized::Grown { .. }));
+        is_sized |= grown.is_some();
+        if draft.scale.current > Replicas::ZERO {
+            let needs = grown.map(|change| change.to);
+            let queue = Some(HeldQueue { needs, ..queue });
+            draft.keep_still(
+                PlanStage::SafetyNet,
+                Reason::NoUsableMetrics { state, queue },
+            );
+        }
+    }
+    if is_sized {
+        work.figures = Some(decision.figures());
+    }
+}
+
+/// The requests in the router of a model of which no replica reports, if any wait there.
+pub(super) fn held_queue(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    state: MetricsState,
+) -> Option<HeldQueue> {
+    if state != MetricsState::Missing {
+        return None;
+    }
+    let requests = queued_at(work.key, work.subject(cycle)).filter(|queued| *queued > 0.0)?;
+    let needs = None;
+    Some(HeldQueue { requests, needs })
+}
+
+/// Why nobody can be asked; `None` if somebody can.
+fn has_no_metrics(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
+    let is_heard = |draft: &PendingDecision<'_>| cycle.reader.hears(draft.view);
+    match cycle.unusable(&work.drafts) {
+        Some(MetricsState::Missing)
+            if work.drafts.iter().any(is_heard) || is_asked_at_zero(cycle, work) =>
+        {
+            None
+        }
+        state => state,
+    }
+}
+
+/// Whether requests wait for a model without replicas: what a queue asks for can be told without
+/// any, by what is remembered of its engines. Roles are left to the boundary, which starts decode
+/// before prefill.
+fn is_asked_at_zero(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
+    let is_whole_and_empty = |draft: &PendingDecision<'_>| {
+        draft.view.template.role == ServingRole::Both && draft.scale.current == Replicas::ZERO
+    };
+    let load = load_of(work.key, work.subject(cycle));
+    work.drafts.iter().all(is_whole_and_empty) && load.queued.is_some_and(|queued| queued > 0.0)
+}
+
+/// Asks the analyzers of one model and combines what they say. Variants that report may move, and
+/// those without replicas, which have nothing to report.
+pub(super) fn ask(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    configs: &[AnalyzerConfig],
+) -> AnalyzerDecision {
+    ask_for(cycle, work, configs, |draft| {
+        draft.scale.current == Replicas::ZERO || cycle.reader.hears(draft.view)
+    })
+}
+
+/// Asks for the variants that may move.
+fn ask_for(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    configs: &[AnalyzerConfig],
+    may_move: impl Fn(&PendingDecision<'_>) -> bool,
+) -> AnalyzerDecision {
+    let subject = work.subject(cycle);
+    let inputs = analyzer_inputs(work.key, subject, configs, cycle.settings, &work.policy);
+    let opinions = opinions(work.key, configs, &inputs, cycle.learned, cycle.now);
+    let candidates = candidates(cycle, work, may_move);
+    let costs: BTreeMap<VariantKey, Cost> = candidates
+        .iter()
+        .map(|(key, candidate)| (key.clone(), candidate.cost))
+        .collect();
+    let live = liveness(cycle.learned, cycle.settings, cycle.now);
+    let mut consensus = opinions.combine(work.key, configs, &costs, &live);
+    if let Some(role) = unjudged_role(cycle, work, configs, &opinions) {
+        consensus.hold_partners_of(role);
+    }
+    let voters: Vec<(AnalyzerName, Liveness)> = (configs.iter())
+        .filter(|config| config.participation == Participation::Votes)
+        .map(|config| (config.analyzer, live(work.key, config.analyzer)))
+        .collect();
+    let guard = Guard {
+        queue: held_queue(cycle, work, MetricsState::Missing),
+        ..Guard::of(work, &inputs, &opinions, &voters)
+    };
+    AnalyzerDecision {
+        opinions,
+        consensus,
+        candidates,
+        arguments: inputs.arguments,
+        guard,
+    }
+}
+
+/// A role beside others that serves, and whose replicas are not heard, or not enough for saturation to
+/// state a demand. Other voters abstain from roles that they have no model of.
+fn unjudged_role(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    configs: &[AnalyzerConfig],
+    opinions: &Opinions,
+) -> Option<ServingRole> {
+    let roles: BTreeSet<ServingRole> = (work.drafts.iter())
+        .filter(|draft| draft.scale.ready > Replicas::ZERO)
+        .map(|draft| draft.view.template.role)
+        .collect();
+    let has_saturation = |config: &AnalyzerConfig| {
+        config.analyzer == AnalyzerName::Saturation && config.participation == Participation::Votes
+    };
+    let saturation = (configs.iter().any(has_saturation))
+        .then(|| opinions.assessments.get(&AnalyzerName::Saturation))
+        .flatten();
+    let is_heard = |role: ServingRole| {
+        let mut members = work.drafts.iter();
+        members.any(|draft| draft.view.template.role == role && cycle.reader.hears(draft.view))
+    };
+    let is_judged = |role: &ServingRole| {
+        is_heard(*role) && saturation.is_none_or(|said| said.demand.contains_key(role))
+    };
+    roles.into_iter().find(|role| !is_judged(role))
+}
+
+/// Variants that may move. The others only supply.
+fn candidates(
+    cycle: &Cycle<'_>,
+    work: &Work<'_>,
+    may_move: impl Fn(&PendingDecision<'_>) -> bool,
+) -> BTreeMap<VariantKey, Candidate> {
+    work.drafts
+        .iter()
+        .filter(|draft| may_move(draft))
+        .map(|draft| {
+            let key = &draft.view.key;
+            let woken = cycle.woken_floor(work.key, draft.view);
+            let candidate = Candidate {
+                role: draft.view.template.role,
+                cost: draft.view.cost,
+                count: draft.scale.current,
+                standing: draft.committed(),
+                bounds: Bounds {
+                    min: draft.bounds.min.max(woken),
+                    ..draft.bounds
+                },
+            };
+            (key.clone(), candidate)
+        })
+        .collect()
+}
+
+fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
+    for draft in drafts {
+        draft.metrics = if cycle.reader.hears(draft.view) {
+            MetricsState::Available
+        } else if draft.is_idle() {
+            MetricsState::NoReplicas
+        } else if draft.figures.outdated > 0 {
+            MetricsState::Stale
+        } else {
+            MetricsState::Missing
+        };
+    }
+}
+
+impl AnalyzerDecision {
+    /// What the optimizer makes of the consensus.
+    pub(super) fn changes(
+        &self,
+        method: Method,
+    ) -> BTreeMap<VariantKey, CountChange<WhyOptimized>> {
+        cost_aware(&self.candidates, &self.consensus.roles, method).changes
+    }
+
+    /// Takes the optimizer's answer over.
+    fn settle(&self, drafts: &mut [PendingDecision<'_>]) {
+        let changes = self.changes(Method::LeastCost);
+        for draft in drafts {
+            take(draft, changes.get(&draft.view.key), &self.guard);
+        }
+    }
+
+    /// What is missing that might speak against fewer replicas.
+    pub(super) fn gap(&self) -> Option<DemandGap> {
+        self.guard.gap()
+    }
+
+    /// What the voters do not know; a few inputs.
+    pub(super) fn missing(&self) -> Vec<MissingSignal> {
+        let all = self.guard.missing.values().flatten();
+        all.take(LISTED).cloned().collect()
+    }
+
+    /// Every figure.
+    pub(super) fn figures(self) -> ModelFigures {
+        ModelFigures {
+            tokens: self.opinions.tokens,
+            queueing: self.opinions.queueing,
+            throughput: self.opinions.throughput,
+            consensus: Some(self.consensus),
+            arguments: self.arguments,
+            ..ModelFigures::default()
+        }
+    }
+
+    /// Where a change leads from the count that was published; `None` where nobody could tell.
+    pub(super) fn target(
+        &self,
+        draft: &PendingDecision<'_>,
+        change: Option<&CountChange<WhyOptimized>>,
+    ) -> Option<Replicas> {
+        let to = reached(draft.scale, draft.base(), change?)?;
+        let shrinks = to < draft.base();
+        (!shrinks || self.guard.obstacle().is_none()).then_some(to)
+    }
+}
+
+/// Takes a change over, unless nobody could tell or something keeps the variant from shrinking.
+fn take(
+    draft: &mut PendingDecision<'_>,
+    change: Option<&CountChange<WhyOptimized>>,
+    guard: &Guard,
+) {
+    let Some(change) = change else {
+        let (state, queue) = (draft.metrics, guard.queue);
+        draft.keep(
+            PlanStage::Optimizer,
+            Reason::NoUsableMetrics { state, queue },
+        );
+        return;
+    };
+    let role = draft.view.template.role;
+    if let (WhyOptimized::NoMandate { .. }, Some(missing)) = (&change.why, guard.missing.get(&role))
+    {
+        let missing = missing.clone();
+        draft.keep(PlanStage::Optimizer, Reason::NoView { role, missing });
+        return;
+    }
+    let why = Reason::Optimized(change.why.clone());
+    match reached(draft.scale, draft.count(), change) {
+        None => draft.keep(PlanStage::Optimizer, why),
+        Some(to) => match guard.obstacle() {
+            Some(obstacle) if to < draft.count() => draft.keep(PlanStage::Optimizer, obstacle),
+            _ => draft.step(PlanStage::Optimizer, to, why),
+        },
+    }
+}
+
+/// Where a change leads from the count that was published; `None` where nobody could tell. Only a
+/// release lowers that count: being in balance with fewer replicas is no reason to take back what
+/// was asked for. Nor is being in balance with what a rollout has for a while a reason to ask for it: each
+/// round of it would bring forth the next one.
+pub(super) fn reached(
+    scale: &ResolvedTarget,
+    published: Replicas,
+    change: &CountChange<WhyOptimized>,
+) -> Option<Replicas> {
+    let is_release = matches!(change.why, WhyOptimized::Released { .. });
+    is_informed(&change.why).then(|| {
+        if is_release {
+            change.to
+        } else {
+            kept(scale, change.to).max(published)
+        }
+    })
+}
+
+/// A count, and where it is the one that exists, as much of it as stays.
+pub(super) fn kept(scale: &ResolvedTarget, to: Replicas) -> Replicas {
+    if to == scale.current {
+        scale.current_excluding_surge()
+    } else {
+        to
+    }
+}
+
+/// Whether a reason rests on a view of the variant's role. Where it does not, the count that was
+/// published stays, not the one that exists.
+pub(super) fn is_informed(why: &WhyOptimized) -> bool {
+    match why {
+        WhyOptimized::Grown { .. }
+        | WhyOptimized::NotChosen { .. }
+        | WhyOptimized::Ordered { .. }
+        | WhyOptimized::AtMaximum { .. }
+        | WhyOptimized::FedByPrefill { .. }
+        | WhyOptimized::Released { .. }
+        | WhyOptimized::Kept { .. }
+        | WhyOptimized::ModelGrows => true,
+        WhyOptimized::NotSized
+        | WhyOptimized::LeftToSaturation
+        | WhyOptimized::NoMandate { .. } => false,
+        WhyOptimized::Held { hold } => matches!(
+            hold,
+            BlockReason::Vetoed { .. } | BlockReason::Waiting { .. }
+        ),
+    }
+}

@@ -1,0 +1,108 @@
+//! What keeps a model from shrinking, whatever its analyzers vote.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::Work;
+use crate::analyzers::{AnalyzerInputs, Opinions};
+use crate::capacity::{AnalyzerName, ServingRole};
+use crate::combine::{BlockReason, Liveness};
+use crate::key::VariantKey;
+use crate::limit::DemandGap;
+use crate::optimize::WhyOptimized;
+use crate::plan::{MissingSignal, Reason};
+use crate::router_queue::HeldQueue;
+
+/// What keeps a voted model from shrinking, whatever the votes say.
+#[derive(Debug)]
+pub(super) struct Guard {
+    /// Variants that may have replicas nobody sees.
+    pub(super) unseen: Arc<[VariantKey]>,
+    /// Replicas with samples that are too old to shrink on.
+    pub(super) stale: u32,
+    /// Whether the router has such samples.
+    pub(super) is_router_stale: bool,
+    /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
+    /// then nothing of the model would shrink.
+    pub(super) unjudged: Option<AnalyzerName>,
+    /// A voter that was never heard and may yet speak.
+    pub(super) unheard: Option<BlockReason>,
+    /// What the voters do not know, by role.
+    pub(super) missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
+    /// Requests in the router, which raise no variant without a report.
+    pub(super) queue: Option<HeldQueue>,
+}
+
+impl Guard {
+    pub(super) fn of(
+        work: &Work<'_>,
+        inputs: &AnalyzerInputs,
+        opinions: &Opinions,
+        voters: &[(AnalyzerName, Liveness)],
+    ) -> Self {
+        let is_unjudged = |analyzer: &AnalyzerName| {
+            let half_told = inputs.has_partial_metrics(*analyzer);
+            opinions.assessments.get(analyzer).is_some_and(|said| {
+                let mut sized = said.variants.values();
+                sized.any(|variant| half_told || !said.demand.contains_key(&variant.role))
+            })
+        };
+        let is_live = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
+            (*liveness == Liveness::Live).then_some(*analyzer)
+        };
+        let has_vote = |analyzer| voters.iter().any(|(voter, _)| *voter == analyzer);
+        let unjudged = voters.iter().filter_map(is_live).find(is_unjudged);
+        let unheard = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
+            BlockReason::unheard(*analyzer, *liveness)
+        };
+        Self {
+            unseen: work.group.unseen().into_iter().cloned().collect(),
+            stale: inputs.stale,
+            is_router_stale: inputs.is_router_stale,
+            unjudged,
+            unheard: voters.iter().find_map(unheard),
+            missing: opinions.missing(inputs, has_vote),
+            queue: None,
+        }
+    }
+
+    /// What keeps the demand from being known in full.
+    pub(super) fn gap(&self) -> Option<DemandGap> {
+        if !self.unseen.is_empty() {
+            let variants = Arc::clone(&self.unseen);
+            return Some(DemandGap::Unseen { variants });
+        }
+        if self.stale > 0 {
+            let replicas = self.stale;
+            return Some(DemandGap::Stale { replicas });
+        }
+        if self.is_router_stale {
+            return Some(DemandGap::StaleRouter);
+        }
+        self.hold().map(|hold| DemandGap::Held { hold })
+    }
+
+    /// Why nothing may shrink.
+    pub(super) fn obstacle(&self) -> Option<Reason> {
+        if !self.unseen.is_empty() {
+            return Some(Reason::ShrinkWaits {
+                transitions: Arc::clone(&self.unseen),
+            });
+        }
+        if self.stale > 0 {
+            return Some(Reason::ShrinkOnStale {
+                replicas: self.stale,
+            });
+        }
+        if self.is_router_stale {
+            return Some(Reason::ShrinkOnStaleRouter);
+        }
+        let hold = self.hold()?;
+        Some(Reason::Optimized(WhyOptimized::Held { hold }))
+    }
+
+    fn hold(&self) -> Option<BlockReason> {
+        let awaited = |analyzer| BlockReason::Awaited { analyzer };
+        (self.unheard.clone()).or_else(|| self.unjudged.map(awaited))
+    }
+}

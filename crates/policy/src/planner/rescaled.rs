@@ -1,0 +1,346 @@
+//! Contended budgets that are shared by priority instead of by claims.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::limits::{aside_minima, drawn};
+use super::multi_analyzer::AnalyzerDecision;
+use super::{Cycle, Work, scale_to_zero};
+use crate::analyzers::AnalyzerConfig;
+use crate::capacity::{AnalyzerName, ServingRole};
+use crate::combine::{BlockReason, CapacitySource};
+use crate::key::{ModelKey, VariantKey};
+use crate::limit::{
+    AwaitedStart, DemandGap, GpuDemand, GpuPool, GpuPools, RescaleCandidate, RescaleSwitches,
+    ShareVariant, Turn, WhyRescaled, Withheld, by_headroom, rescale,
+};
+use crate::pending_decision::PendingDecision;
+use crate::plan::{MetricsState, PlanStage, Reason};
+use crate::units::{Gpus, Replicas};
+
+/// A model that may share a budget.
+#[derive(Debug)]
+pub(super) struct Share {
+    /// Whose unit demand and capacities are in.
+    analyzer: AnalyzerName,
+    /// Utilization that growth aims at.
+    scale_up: f64,
+    sharer: RescaleCandidate,
+}
+
+/// What a model has to do with budgets that are shared by priority.
+#[derive(Debug)]
+pub(super) enum Sharing {
+    /// Nothing: none is, or it is left alone.
+    None,
+    /// Its demand is not known in full: it would look as if it needed less.
+    Unknown(DemandGap),
+    /// It may share.
+    Asked(Share),
+}
+
+impl Sharing {
+    /// Of a model that was asked.
+    pub(super) fn of(
+        cycle: &Cycle<'_>,
+        work: &Work<'_>,
+        configs: &[AnalyzerConfig],
+        decision: &AnalyzerDecision,
+    ) -> Self {
+        if !is_asked(cycle, work) {
+            return Self::None;
+        }
+        Share::of(work, configs, decision).map_or_else(Self::Unknown, Self::Asked)
+    }
+
+    /// Of a model of which nobody is heard.
+    pub(super) fn unheard(cycle: &Cycle<'_>, work: &Work<'_>, state: MetricsState) -> Self {
+        if is_asked(cycle, work) {
+            Self::Unknown(DemandGap::NoUsableMetrics { state })
+        } else {
+            Self::None
+        }
+    }
+
+    fn take(&mut self) -> Option<Share> {
+        match std::mem::replace(self, Self::None) {
+            Self::Asked(share) => Some(share),
+            Self::None | Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl Share {
+    fn of(
+        work: &Work<'_>,
+        configs: &[AnalyzerConfig],
+        decision: &AnalyzerDecision,
+    ) -> Result<Self, DemandGap> {
+        if let Some(gap) = decision.gap() {
+            return Err(gap);
+        }
+        // Replicas on their way up hold GPUs and serve nobody yet: they have nothing to tell.
+        let is_silent = |draft: &&PendingDecision<'_>| {
+            draft.figures.reporting < draft.scale.ready.0
+                || !decision.candidates.contains_key(&draft.view.key)
+        };
+        if let Some(draft) = work.drafts.iter().find(is_silent) {
+            let variant = draft.view.key.clone();
+            return Err(DemandGap::Silent { variant });
+        }
+        let by = match &decision.consensus.anchor {
+            CapacitySource::Sized { by } => *by,
+            anchor => {
+                let anchor = anchor.clone();
+                let hold = BlockReason::Unsized { anchor };
+                return Err(DemandGap::Held { hold });
+            }
+        };
+        let partial = || DemandGap::Partial {
+            missing: decision.missing(),
+        };
+        // Nobody tells how large the requests are that wait for a model without replicas.
+        let is_served = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
+        let is_whole = by != AnalyzerName::Saturation
+            || !work.drafts.iter().any(is_served)
+            || (decision.opinions.tokens.as_ref()).is_none_or(|said| said.model.is_demand_known);
+        if !is_whole {
+            return Err(partial());
+        }
+        let config = configs.iter().find(|config| config.analyzer == by);
+        let said = decision.opinions.assessments.get(&by);
+        let (config, said) = config.zip(said).ok_or_else(partial)?;
+        let roles: BTreeSet<ServingRole> = (work.drafts.iter())
+            .map(|draft| draft.view.template.role)
+            .collect();
+        let demand: Option<BTreeMap<ServingRole, f64>> = roles
+            .into_iter()
+            .map(|role| Some((role, *said.demand.get(&role)?)))
+            .collect();
+        let variants = work.drafts.iter().filter_map(|draft| {
+            let key = &draft.view.key;
+            let bounds = decision.candidates.get(key)?.bounds;
+            let sized = said.variants.get(key);
+            let variant = ShareVariant {
+                bounds,
+                per_replica: sized.map_or(0.0, |variant| variant.per_replica),
+                ..shared_part(draft)
+            };
+            Some((key.clone(), variant))
+        });
+        Ok(Self {
+            analyzer: by,
+            scale_up: config.band.scale_up,
+            sharer: RescaleCandidate {
+                priority: work.policy.priority,
+                demand: demand.ok_or_else(partial)?,
+                variants: variants.collect(),
+            },
+        })
+    }
+}
+
+/// Leaves budgets alone that a model holds GPUs of whose demand is not known in full: nobody gives
+/// replicas up for what is not known. Every model that draws from one says so.
+pub(super) fn withdraw(works: &mut [Work<'_>], pools: &GpuPools) {
+    let holds = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
+    let withholds = |work: &Work<'_>| match &work.sharing {
+        Sharing::Unknown(gap) if work.drafts.iter().any(holds) => Some(Arc::new(Withheld {
+            model: work.key.clone(),
+            because: gap.clone(),
+        })),
+        _ => None,
+    };
+    let mut unheard: BTreeMap<GpuPool, Arc<Withheld>> = BTreeMap::new();
+    for work in works.iter() {
+        if let Some(withheld) = withholds(work) {
+            for pool in drawn(work, pools) {
+                (unheard.entry(pool)).or_insert_with(|| Arc::clone(&withheld));
+            }
+        }
+    }
+    for work in works {
+        let first = || {
+            let pools = drawn(work, pools);
+            let all = pools.iter().filter_map(|pool| unheard.get(pool));
+            all.min_by(|one, other| one.model.cmp(&other.model))
+        };
+        let withheld = match work.sharing {
+            Sharing::None => None,
+            Sharing::Unknown(_) => withholds(work),
+            Sharing::Asked(_) => first().cloned(),
+        };
+        if let Some(withheld) = withheld {
+            work.sharing = Sharing::None;
+            for draft in &mut work.drafts {
+                draft.keep(PlanStage::Limit, Reason::Withheld(Arc::clone(&withheld)));
+            }
+        }
+    }
+}
+
+/// Whether a budget that a model may draw from is to be shared.
+fn is_asked(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
+    let settings = &cycle.settings.saturation;
+    settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace))
+}
+
+fn shared_part(draft: &PendingDecision<'_>) -> ShareVariant {
+    ShareVariant {
+        role: draft.view.template.role,
+        accelerator: draft.view.accelerator.clone(),
+        gpus: draft.view.template.gpus_per_replica(),
+        current: draft.scale.current_excluding_surge(),
+        bounds: draft.bounds,
+        cost: draft.view.cost,
+        per_replica: 0.0,
+    }
+}
+
+/// Shares every contended budget whose switch is on, and says how each would be shared by headroom.
+/// Models that are served here claim nothing else. Starts from zero take what is free before models
+/// that are not of higher priority take their shares.
+pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut GpuPools) {
+    let asked: BTreeMap<ModelKey, Share> = works
+        .iter_mut()
+        .filter_map(|work| Some((work.key.clone(), work.sharing.take()?)))
+        .collect();
+    if asked.is_empty() {
+        return;
+    }
+    let switches = switches(cycle, &asked);
+    let needs = asked
+        .iter()
+        .map(|(key, share)| (key.clone(), GpuDemand::of(&share.sharer, share.scale_up)))
+        .collect();
+    let sharers = in_one_unit(asked);
+    let mut headroom = by_headroom(&sharers, &needs, &switches, pools);
+    let mut starts = Starts::of(cycle, works, pools);
+    let awaited = starts.awaited(cycle, works, pools, &sharers);
+    let rescaled = rescale(&sharers, &switches, pools, &awaited, |turn, pools| {
+        starts.serve(cycle, works, turn, pools)
+    });
+    for work in works {
+        if let Some(figures) = &mut work.figures {
+            figures.headroom = headroom.remove(work.key).unwrap_or_default();
+            figures.rescale = rescaled.claims.get(work.key).copied();
+        }
+        if !rescaled.handled.contains(work.key) {
+            continue;
+        }
+        let was_growing = work.growth.take().is_some();
+        for draft in &mut work.drafts {
+            if let Some(change) = rescaled.changes.get(&draft.view.key) {
+                let to = match change.why {
+                    WhyRescaled::Reclaimed { .. } if !was_growing => change.to.min(draft.count()),
+                    WhyRescaled::Kept { .. } if !was_growing => draft.count(),
+                    WhyRescaled::Reclaimed { .. } => change.to,
+                    _ => change.to.max(draft.count()),
+                };
+                if matches!(change.why, WhyRescaled::Filled { .. }) {
+                    let filled = change
+                        .to
+                        .saturating_sub(draft.scale.current_excluding_surge());
+                    draft.reserved = draft.reserved.max(filled);
+                }
+                draft.step(PlanStage::Optimizer, to, Reason::Rescaled(change.why));
+            }
+        }
+    }
+}
+
+/// Models that something may be started of, the highest priority first, each with the pools that it draws
+/// from.
+struct Starts(Vec<(usize, f64, BTreeSet<GpuPool>)>);
+
+impl Starts {
+    fn of(cycle: &Cycle<'_>, works: &[Work<'_>], pools: &GpuPools) -> Self {
+        let asked = scale_to_zero::asked_at_zero(cycle, works).into_iter();
+        let placed = asked.filter_map(|index| {
+            let work = works.get(index)?;
+            Some((index, work.policy.priority, drawn(work, pools)))
+        });
+        Self(placed.collect())
+    }
+
+    /// Those that lack GPUs, and whose models do not share.
+    fn awaited(
+        &self,
+        cycle: &Cycle<'_>,
+        works: &[Work<'_>],
+        pools: &GpuPools,
+        sharers: &BTreeMap<ModelKey, RescaleCandidate>,
+    ) -> Vec<AwaitedStart> {
+        let starts = self.0.iter().filter_map(|(index, priority, drawn)| {
+            let work = works.get(*index)?;
+            let gpus = scale_to_zero::awaited(cycle, work, pools);
+            let is_awaited = gpus > Gpus::ZERO && !sharers.contains_key(work.key);
+            is_awaited.then(|| AwaitedStart {
+                priority: *priority,
+                pools: drawn.clone(),
+                gpus,
+            })
+        });
+        starts.collect()
+    }
+
+    /// Starts what comes before the growth of a model, and returns it. What lacks GPUs still holds those that
+    /// are free from models of less priority.
+    fn serve(
+        &mut self,
+        cycle: &Cycle<'_>,
+        works: &mut [Work<'_>],
+        turn: &Turn<'_>,
+        pools: &mut GpuPools,
+    ) -> Vec<VariantKey> {
+        let is_due = |start: &(usize, f64, BTreeSet<GpuPool>)| {
+            let (_, priority, drawn) = start;
+            *priority >= turn.priority && !drawn.is_disjoint(turn.pools)
+        };
+        let (due, later) = std::mem::take(&mut self.0).into_iter().partition(is_due);
+        self.0 = later;
+        let due: Vec<(usize, f64, BTreeSet<GpuPool>)> = due;
+        if due.is_empty() {
+            return Vec::new();
+        }
+        aside_minima(works, &turn.counts(), pools, |works, pools| {
+            let mut started = Vec::new();
+            for start in due {
+                let Some(work) = works.get_mut(start.0) else {
+                    continue;
+                };
+                if let Some(variant) = scale_to_zero::start_if_free(cycle, work, pools) {
+                    started.push(variant);
+                    continue;
+                }
+                if start.1 > turn.priority {
+                    scale_to_zero::hold(cycle, work, pools);
+                }
+                self.0.push(start);
+            }
+            started
+        })
+    }
+}
+
+fn switches(cycle: &Cycle<'_>, asked: &BTreeMap<ModelKey, Share>) -> RescaleSwitches {
+    let settings = &cycle.settings.saturation;
+    let namespaces: BTreeSet<&Arc<str>> = asked.keys().map(|key| &key.namespace).collect();
+    RescaleSwitches {
+        cluster: settings.rescale_enabled(None),
+        namespaces: (namespaces.into_iter())
+            .filter(|namespace| settings.rescale_enabled(Some(namespace)))
+            .map(Arc::clone)
+            .collect(),
+    }
+}
+
+/// Demands of analyzers with different units are compared in GPUs.
+fn in_one_unit(asked: BTreeMap<ModelKey, Share>) -> BTreeMap<ModelKey, RescaleCandidate> {
+    let units: BTreeSet<AnalyzerName> = asked.values().map(|share| share.analyzer).collect();
+    let is_one = units.len() == 1;
+    asked
+        .into_iter()
+        .map(|(key, Share { sharer, .. })| (key, if is_one { sharer } else { sharer.in_gpus() }))
+        .collect()
+}

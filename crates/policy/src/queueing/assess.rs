@@ -1,0 +1,182 @@
+//! The analyzer's view of one model.
+
+mod figures;
+mod input;
+
+pub use figures::{QueueingModelFigures, QueueingVariantFigures, Supply, Unsized, supply};
+pub use input::{DEFAULT_BATCH, QueueingModelInput, QueueingReplicaInput, QueueingVariantInput};
+
+use std::collections::BTreeMap;
+
+use super::learned::LearnedParameters;
+use super::performance::ReplicaModel;
+use super::quantity::{Millis, RequestRate};
+use super::service::{ReplicaRoom, ServiceParameters, Workload};
+use super::sizing::{Sizing, SizingError};
+use super::targets::{Latencies, ModelTargets, model_targets};
+use super::tuner::Tuned;
+use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
+use crate::key::{ModelKey, VariantKey};
+use crate::units::Replicas;
+use crate::zero::ModelActivity;
+
+/// Requests that may wait in front of a replica when it is sized.
+const SIZING_QUEUE: u32 = 100;
+
+/// Assesses one model. Variants that cannot be sized have no entry in the assessment, and their load
+/// is not part of its demand. There is no demand either, hence no opinion, while the load of a ready
+/// replica is unknown and what is known fits on the replicas that there are: that is no reason to
+/// shrink. Where nothing is asked of the model, and a capacity is not known, replicas are counted: any
+/// capacity is enough then.
+pub fn assess(
+    key: &ModelKey,
+    model: &QueueingModelInput,
+    learned: &LearnedParameters,
+) -> (Assessment, QueueingModelFigures) {
+    let known: BTreeMap<&VariantKey, &Tuned> = model
+        .variants
+        .keys()
+        .filter_map(|variant| Some((variant, learned.get(key, variant)?)))
+        .collect();
+    let of_model = model.workload();
+    let workloads = |variant: &VariantKey, input: &QueueingVariantInput| {
+        let remembered = || known.get(variant).map(|tuned| tuned.workload);
+        input.workload().or(of_model).or_else(remembered)
+    };
+    let parameters = model.variants.iter().filter_map(|(variant, input)| {
+        let tuned = known.get(variant)?;
+        Some((tuned.estimate.parameters, workloads(variant, input)?))
+    });
+    let observed = model.latencies();
+    let targets = model_targets(&model.policy, model.class_targets, parameters, observed);
+    let variants: BTreeMap<VariantKey, QueueingVariantFigures> = model
+        .variants
+        .iter()
+        .map(|(variant, input)| {
+            let tuned = known.get(variant).copied();
+            let workload = workloads(variant, input);
+            (variant.clone(), measure(input, tuned, workload, targets))
+        })
+        .collect();
+    let figures = QueueingModelFigures::of(targets, observed, variants);
+    (assessment(model, &figures), figures)
+}
+
+fn measure(
+    input: &QueueingVariantInput,
+    tuned: Option<&Tuned>,
+    workload: Option<Workload>,
+    targets: Option<ModelTargets>,
+) -> QueueingVariantFigures {
+    let demand = input.demand();
+    let parameters = tuned.map(|tuned| tuned.estimate.parameters);
+    let sizing = size(input, parameters, workload, targets);
+    let supply = sizing.as_ref().ok().map(|sizing| {
+        supply(
+            demand,
+            sizing.performance.throughput,
+            input.ready,
+            input.pending,
+        )
+    });
+    QueueingVariantFigures {
+        busy: input.busy(),
+        unknown: input.unknown(),
+        demand,
+        workload,
+        parameters,
+        refused_rounds: tuned.map(|tuned| tuned.refused_rounds),
+        tuning: tuned.map(|tuned| tuned.last),
+        sizing: sizing.as_ref().ok().copied(),
+        unsized_because: sizing.err(),
+        supply,
+    }
+}
+
+fn size(
+    input: &QueueingVariantInput,
+    parameters: Option<ServiceParameters>,
+    workload: Option<Workload>,
+    targets: Option<ModelTargets>,
+) -> Result<Sizing, Unsized> {
+    if input.role != ServingRole::Both {
+        return Err(Unsized::PartOfRequests);
+    }
+    let parameters = parameters.ok_or(Unsized::NothingLearned)?;
+    let workload = workload.ok_or(Unsized::NoWorkload)?;
+    let targets = targets.ok_or(Unsized::NoTargets)?;
+    let shape = ReplicaRoom {
+        batch: input.batch.unwrap_or(DEFAULT_BATCH),
+        queue: SIZING_QUEUE,
+    };
+    let sizing = ReplicaModel::new(parameters, workload, shape)
+        .map_err(SizingError::Performance)
+        .and_then(|model| model.size(&targets.latencies.into()));
+    sizing.map_err(|error| Unsized::Impossible(error.to_string()))
+}
+
+fn assessment(model: &QueueingModelInput, figures: &QueueingModelFigures) -> Assessment {
+    let is_unsized = |(key, input): (&VariantKey, &QueueingVariantInput)| {
+        let own = figures.variants.get(key);
+        input.ready.max(input.pending) > Replicas::ZERO
+            && own.is_none_or(|own| own.supply.is_none())
+    };
+    if model.activity == ModelActivity::Idle && model.whole().any(is_unsized) {
+        return idle(model);
+    }
+    let mut variants = BTreeMap::new();
+    for (key, input) in &model.variants {
+        let own = figures.variants.get(key);
+        if let Some(supply) = own.and_then(|own| own.supply) {
+            let capacity = VariantCapacity {
+                role: input.role,
+                per_replica: supply.per_replica.0,
+                ready: input.ready,
+                pending: input.pending,
+            };
+            variants.insert(key.clone(), capacity);
+        }
+    }
+    // A lower bound of the demand can only ask for more.
+    let is_telling = figures.is_complete() || figures.required.0 > 0.0;
+    let demand = (!variants.is_empty() && is_telling).then_some(figures.demand.0);
+    Assessment {
+        analyzer: AnalyzerName::QueueingModel,
+        unit: CapacityUnit::RequestsPerSecond,
+        demand: demand
+            .map(|demand| (ServingRole::Both, demand))
+            .into_iter()
+            .collect(),
+        variants,
+    }
+}
+
+/// No demand, and replicas that serve whole requests counted as such. Of roles it has no opinion, as
+/// ever: it would release what it never asks for.
+fn idle(model: &QueueingModelInput) -> Assessment {
+    let counted = |input: &QueueingVariantInput| {
+        VariantCapacity::counted(ServingRole::Both, input.ready, input.pending)
+    };
+    Assessment {
+        analyzer: AnalyzerName::QueueingModel,
+        unit: CapacityUnit::Replicas,
+        demand: BTreeMap::from([(ServingRole::Both, 0.0)]),
+        variants: (model.whole())
+            .map(|(key, input)| (key.clone(), counted(input)))
+            .collect(),
+    }
+}
+
+/// Mean of latencies by the requests behind them.
+fn weighted(parts: impl Iterator<Item = (RequestRate, Latencies)>) -> Option<Latencies> {
+    let (mut weight, mut first, mut step) = (0.0, 0.0, 0.0);
+    for (RequestRate(rate), latencies) in parts {
+        weight += rate;
+        first += rate * latencies.time_to_first_token.0;
+        step += rate * latencies.inter_token_latency.0;
+    }
+    (weight > 0.0).then(|| Latencies {
+        time_to_first_token: Millis(first / weight),
+        inter_token_latency: Millis(step / weight),
+    })
+}

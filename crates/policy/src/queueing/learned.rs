@@ -1,0 +1,67 @@
+//! Parameters learned of every variant, by model.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::assess::QueueingModelInput;
+use super::tuner::{Tuned, TunerSettings, tune};
+use crate::key::{ModelKey, VariantKey};
+
+/// Most variants that are remembered: as many as are ever scaled.
+pub const MAX_VARIANTS: usize = 50_000;
+
+/// What has been learned of every variant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LearnedParameters {
+    models: BTreeMap<ModelKey, BTreeMap<VariantKey, Tuned>>,
+}
+
+impl LearnedParameters {
+    /// What has been learned of a variant.
+    pub fn get(&self, model: &ModelKey, variant: &VariantKey) -> Option<&Tuned> {
+        self.models.get(model)?.get(variant)
+    }
+
+    /// Number of variants that something is known about.
+    pub fn len(&self) -> usize {
+        self.models.values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty()
+    }
+
+    /// Learns from one collection. `models` names every model and variant that there is, whether or
+    /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
+    /// in order of their keys are kept.
+    #[must_use]
+    pub fn learn(&self, models: &BTreeMap<ModelKey, QueueingModelInput>) -> Self {
+        let settings = TunerSettings::default();
+        let mut left = MAX_VARIANTS;
+        let mut learned = BTreeMap::new();
+        for (key, model) in models {
+            let variants: BTreeMap<VariantKey, Tuned> = model
+                .variants
+                .iter()
+                .filter_map(|(variant, input)| {
+                    let known = self.get(key, variant);
+                    let next = if model.policy.tuning {
+                        tune(known, &input.observations(), &settings)
+                    } else {
+                        known.copied()
+                    };
+                    Some((variant.clone(), next?))
+                })
+                .take(left)
+                .collect();
+            left -= variants.len();
+            if !variants.is_empty() {
+                learned.insert(key.clone(), variants);
+            }
+        }
+        Self { models: learned }
+    }
+}

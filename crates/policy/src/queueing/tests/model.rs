@@ -1,0 +1,261 @@
+//! One model: learned, sized and assessed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::params::{ANALYZER_NAME, LatencyTargets, QueueingModelPolicy};
+use crate::queueing::assess::{
+    QueueingModelFigures, QueueingModelInput, QueueingReplicaInput, QueueingVariantInput, Unsized,
+    assess,
+};
+use crate::queueing::learned::LearnedParameters;
+use crate::queueing::quantity::{Millis, RequestRate};
+use crate::queueing::service::Workload;
+use crate::queueing::targets::{TargetSource, inferred, model_targets};
+use crate::units::Replicas;
+use crate::zero::ModelActivity;
+
+const POLICY: QueueingModelPolicy = QueueingModelPolicy {
+    slo_multiplier: 3.0,
+    tuning: true,
+    targets: None,
+};
+
+fn key(model: &str) -> ModelKey {
+    ModelKey::new("default", model)
+}
+
+fn variant() -> VariantKey {
+    VariantKey::new("default", "v")
+}
+
+fn replica(rate: f64) -> QueueingReplicaInput {
+    QueueingReplicaInput {
+        rate: Some(RequestRate(rate)),
+        input_tokens: Some(512.0),
+        output_tokens: Some(128.0),
+        time_to_first_token: Some(Millis(45.0)),
+        inter_token_latency: Some(Millis(8.0)),
+    }
+}
+
+fn model(rates: &[f64]) -> QueueingModelInput {
+    let replicas = rates
+        .iter()
+        .enumerate()
+        .map(|(index, rate)| (format!("pod-{index}").into(), replica(*rate)));
+    let input = QueueingVariantInput {
+        ready: Replicas(u32::try_from(rates.len()).unwrap()),
+        batch: Some(64),
+        replicas: replicas.collect(),
+        ..QueueingVariantInput::default()
+    };
+    QueueingModelInput {
+        activity: ModelActivity::Unknown,
+        policy: POLICY,
+        class_targets: None,
+        variants: BTreeMap::from([(variant(), input)]),
+    }
+}
+
+fn learned(input: &QueueingModelInput) -> LearnedParameters {
+    LearnedParameters::default().learn(&BTreeMap::from([(key("llama"), input.clone())]))
+}
+
+fn demand(
+    input: &QueueingModelInput,
+    learned: &LearnedParameters,
+) -> (Option<f64>, QueueingModelFigures) {
+    let (assessment, figures) = assess(&key("llama"), input, learned);
+    (assessment.demand.get(&ServingRole::Both).copied(), figures)
+}
+
+fn latency_targets(first: u64, step: u64) -> LatencyTargets {
+    LatencyTargets {
+        time_to_first_token: Duration::from_millis(first),
+        inter_token_latency: Duration::from_millis(step),
+    }
+}
+
+/// QMC-13.
+#[test]
+fn the_analyzer_has_its_published_name() {
+    let (assessment, _) = assess(&key("llama"), &model(&[]), &LearnedParameters::default());
+    let name = serde_json::to_string(&assessment.analyzer).unwrap();
+    assert_eq!(name, format!("{ANALYZER_NAME:?}"));
+    assert_eq!(ANALYZER_NAME, "queueing-model");
+}
+
+/// QMC-27, QMC-29, QMC-31, QMC-35.
+#[test]
+fn parameters_are_kept_by_model_and_forgotten_with_it() {
+    let models = BTreeMap::from([(key("llama"), model(&[4.0])), (key("other"), model(&[]))]);
+    let learned = LearnedParameters::default().learn(&models);
+    assert!(learned.get(&key("llama"), &variant()).is_some());
+    assert_eq!(learned.get(&key("other"), &variant()), None);
+    assert_eq!(learned.get(&key("unknown"), &variant()), None);
+    assert_eq!(String::from(key("llama")), "default/llama");
+
+    let silent = BTreeMap::from([(key("llama"), model(&[]))]);
+    assert_eq!(learned.learn(&silent), learned);
+    let gone = BTreeMap::from([(key("other"), model(&[4.0]))]);
+    let learned = learned.learn(&gone);
+    assert_eq!(learned.get(&key("llama"), &variant()), None);
+    assert_eq!(learned.len(), 1);
+    assert!(learned.learn(&BTreeMap::new()).is_empty());
+}
+
+#[test]
+fn nothing_is_learned_while_tuning_is_off() {
+    let mut off = model(&[4.0]);
+    off.policy.tuning = false;
+    assert!(learned(&off).is_empty());
+    let known = learned(&model(&[4.0]));
+    assert_eq!(known.learn(&BTreeMap::from([(key("llama"), off)])), known);
+}
+
+/// QMC-23 among them.
+#[test]
+fn targets_come_from_the_first_source_that_has_any() {
+    let work = Workload {
+        input_tokens: 100.0,
+        output_tokens: 10.0,
+    };
+    let of = |alpha: f64, gamma: f64| (super::answers::parameters([alpha, 0.01, gamma]), work);
+    let parameters = vec![of(1.0, 0.01), of(2.0, 0.001)];
+    let stated = QueueingModelPolicy {
+        targets: Some(latency_targets(500, 50)),
+        ..POLICY
+    };
+    let class = Some(latency_targets(400, 40));
+    let observed = Some(inferred(&parameters[0].0, work, 1.0));
+    let source = |policy, class, learned: &[_], observed| {
+        model_targets(policy, class, learned.to_vec(), observed)
+    };
+    for (found, wanted, first, step) in [
+        (
+            source(&stated, class, &parameters, observed),
+            TargetSource::Explicit,
+            500.0,
+            50.0,
+        ),
+        (
+            source(&POLICY, class, &parameters, observed),
+            TargetSource::ServiceClass,
+            400.0,
+            40.0,
+        ),
+        // 3·2 + .011·100 against 3·1 + .02·100; 3·2 + .01 + .001·105.5 against 3·1 + .01 + .01·105.5.
+        (
+            source(&POLICY, None, &parameters, observed),
+            TargetSource::Learned,
+            7.1,
+            6.1155,
+        ),
+        (
+            source(&POLICY, None, &[], observed),
+            TargetSource::Observed,
+            4.5,
+            3.0975,
+        ),
+    ] {
+        let found = found.unwrap();
+        assert_eq!(found.source, wanted);
+        let latencies = found.latencies;
+        assert!(
+            (latencies.time_to_first_token.0 - first).abs() < 1e-9,
+            "{found:?}"
+        );
+        assert!(
+            (latencies.inter_token_latency.0 - step).abs() < 1e-9,
+            "{found:?}"
+        );
+    }
+    assert_eq!(source(&POLICY, None, &[], None), None);
+}
+
+#[test]
+fn a_model_whose_load_grows_asks_for_more_and_pending_replicas_count() {
+    let known = learned(&model(&[4.0]));
+    let (calm, figures) = demand(&model(&[0.25, 0.25]), &known);
+    assert_eq!(calm, Some(0.5));
+    let own = &figures.variants[&variant()];
+    let supply = own.supply.unwrap();
+    assert_eq!(
+        own.sizing.unwrap().performance.throughput,
+        supply.per_replica
+    );
+    assert!(figures.spare.0 > 0.0 && supply.needed <= Replicas(2));
+
+    let heavy = supply.per_replica.0 * 1.4;
+    let mut input = model(&[heavy, heavy]);
+    let (asked, figures) = demand(&input, &known);
+    assert_eq!(asked, Some(2.0 * heavy));
+    assert!(figures.required.0 > 0.0);
+    assert_eq!(
+        figures.variants[&variant()].supply.unwrap().needed,
+        Replicas(3)
+    );
+    input.variants.get_mut(&variant()).unwrap().pending = Replicas(1);
+    let (_, figures) = demand(&input, &known);
+    assert_eq!(
+        (figures.required.0.to_bits(), figures.spare.0.to_bits()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn an_unknown_load_is_no_reason_to_shrink() {
+    let known = learned(&model(&[4.0]));
+    let mut input = model(&[1.0, 1.0]);
+    assert_eq!(demand(&input, &known).0, Some(2.0));
+    let replicas = &mut input.variants.get_mut(&variant()).unwrap().replicas;
+    replicas.get_mut("pod-1").unwrap().rate = None;
+    let (none, figures) = demand(&input, &known);
+    assert_eq!(none, None);
+    assert_eq!(figures.variants[&variant()].unknown, Replicas(1));
+    // What is known alone is too much.
+    let replicas = &mut input.variants.get_mut(&variant()).unwrap().replicas;
+    replicas.get_mut("pod-0").unwrap().rate = Some(RequestRate(1e6));
+    assert_eq!(demand(&input, &known).0, Some(1e6));
+}
+
+#[test]
+fn a_known_idle_model_can_shrink() {
+    let known = learned(&model(&[4.0]));
+    let (asked, figures) = demand(&model(&[0.0, 0.0]), &known);
+    assert_eq!(asked, Some(0.0));
+    let supply = figures.variants[&variant()].supply.unwrap();
+    assert_eq!(supply.needed, Replicas::ZERO);
+    assert_eq!(figures.spare, supply.supply);
+}
+
+#[test]
+fn what_cannot_be_sized_says_why() {
+    let known = learned(&model(&[4.0]));
+    let input = model(&[4.0]);
+    let why = |input: &QueueingModelInput, known: &LearnedParameters| {
+        let (assessment, figures) = assess(&key("llama"), input, known);
+        assert!(assessment.variants.is_empty() && assessment.demand.is_empty());
+        figures.variants[&variant()]
+            .unsized_because
+            .clone()
+            .unwrap()
+    };
+    assert_eq!(
+        why(&input, &LearnedParameters::default()),
+        Unsized::NothingLearned
+    );
+    let mut prefill = input.clone();
+    prefill.variants.get_mut(&variant()).unwrap().role = ServingRole::Prefill;
+    assert_eq!(why(&prefill, &known), Unsized::PartOfRequests);
+    let mut strict = input;
+    strict.policy.targets = Some(latency_targets(1, 1));
+    let text = why(&strict, &known).to_string();
+    assert!(
+        text.contains("target time to first token of 1.000 ms is below"),
+        "{text}"
+    );
+}

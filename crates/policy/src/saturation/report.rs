@@ -1,0 +1,334 @@
+//! What the replicas of a variant say about themselves, judged by age and range.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::key::ModelKey;
+use crate::reuse::Reuse;
+use crate::router_queue::{DirectQueues, KnownQueue, QueueSource};
+use crate::signal::{Failure, FreshnessBands, Signal, StaleBand};
+use crate::snapshot::{
+    MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample, SignalName, VariantView,
+};
+use crate::zero::LOOK;
+use wva_base::moment::Moment;
+
+/// Shares of the KV cache.
+const KV_RANGE: RangeInclusive<f64> = 0.0..=1.0;
+/// Requests in a queue.
+const QUEUE_RANGE: RangeInclusive<f64> = 0.0..=f64::MAX;
+
+/// Reads one collection as of one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SampleReader<'a> {
+    metrics: &'a MetricsSnapshot,
+    bands: &'a FreshnessBands,
+    /// Time since the samples were collected, which adds to their age.
+    lag: Duration,
+    collection: Collection,
+    direct: Option<&'a DirectQueues>,
+    now: Moment,
+}
+
+/// Whether a collection can be read at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Collection {
+    /// It can.
+    Complete,
+    /// A query failed that no model can do without, or nothing was collected: nobody is heard.
+    Failed,
+    /// It is older than a collection may be when it is used again: nobody is heard, either.
+    Expired,
+}
+
+/// What one ready pod reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Report {
+    /// Something to act on.
+    Usable(ReplicaLoad),
+    /// A sample that is too old to act on: what it was taken from may be under any load by now.
+    Outdated,
+    /// No sample that is young enough to be one and a number in its range.
+    Nothing,
+}
+
+/// Load of one replica; at least one of the two is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ReplicaLoad {
+    /// Share of the KV cache in use.
+    pub(super) kv: Option<f64>,
+    /// Requests waiting.
+    pub(super) queue: Option<f64>,
+    /// Whether one of them is too old to shrink on.
+    pub(super) stale: bool,
+}
+
+impl<'a> SampleReader<'a> {
+    /// Reads `metrics` as of `now`, unless they have been kept for longer than `reuse`.
+    pub(crate) fn new(
+        metrics: &'a MetricsSnapshot,
+        bands: &'a FreshnessBands,
+        reuse: Reuse,
+        now: Moment,
+    ) -> Self {
+        let lag = metrics
+            .collected
+            .map_or(Duration::ZERO, |collected| now.since(collected));
+        let needed = [SignalName::KvUsage, SignalName::QueueLength];
+        let has_failure = needed
+            .iter()
+            .any(|signal| metrics.failures.contains_key(signal));
+        let collection = if has_failure || metrics.collected.is_none() {
+            Collection::Failed
+        } else if reuse.has_ended(metrics, now) {
+            Collection::Expired
+        } else {
+            Collection::Complete
+        };
+        Self {
+            metrics,
+            bands,
+            lag,
+            collection,
+            direct: None,
+            now,
+        }
+    }
+
+    /// The same, which listens to routers themselves as well.
+    pub(crate) fn with_routers(self, direct: &'a DirectQueues) -> Self {
+        Self {
+            direct: Some(direct),
+            ..self
+        }
+    }
+
+    /// How far back peaks and rates reach.
+    pub(crate) fn reach(&self) -> Duration {
+        self.lag.saturating_add(LOOK)
+    }
+
+    /// Whether a replica has been ready for less time than peaks reach back.
+    pub(super) fn is_newest(&self, pod: &PodView) -> bool {
+        let ready = pod.ready_since;
+        ready.is_some_and(|ready| self.now.wall.since(ready) < self.reach())
+    }
+
+    /// Whether a query failed that no model can do without, or nothing was collected at all.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.collection == Collection::Failed
+    }
+
+    /// Whether what was collected has been kept for too long.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.collection == Collection::Expired
+    }
+
+    /// The report of every ready pod of a variant, under the variant's own model.
+    pub(super) fn reports<'v>(
+        self,
+        view: &'v VariantView,
+    ) -> impl Iterator<Item = (&'v PodView, Report)> + use<'a, 'v> {
+        let samples = match self.collection {
+            Collection::Complete => self.metrics.models.get(&view.model),
+            Collection::Failed | Collection::Expired => None,
+        };
+        view.pods
+            .iter()
+            .filter(|pod| pod.readiness == Readiness::Ready)
+            .map(move |pod| {
+                let found = samples.and_then(|by_pod| by_pod.get(&pod.name));
+                (pod, self.report(found))
+            })
+    }
+
+    /// Ready pods, and how many of them report something to act on.
+    pub(crate) fn count(self, view: &VariantView) -> (u32, u32) {
+        self.reports(view)
+            .fold((0, 0), |(ready, reporting), (_, report)| {
+                let heard = u32::from(matches!(report, Report::Usable(_)));
+                (ready + 1, reporting + heard)
+            })
+    }
+
+    /// Samples by pod under the variant's own model; `None` where nobody is heard.
+    pub(crate) fn samples(self, model: &ModelKey) -> Option<&'a BTreeMap<Arc<str>, PodSamples>> {
+        match self.collection {
+            Collection::Complete => self.metrics.models.get(model),
+            Collection::Failed | Collection::Expired => None,
+        }
+    }
+
+    /// Samples of the router in front of a model; `None` where there is none, or nobody is heard.
+    pub(crate) fn router(self, model: &ModelKey) -> Option<&'a RouterSamples> {
+        match self.collection {
+            Collection::Complete => self.metrics.routers.get(model),
+            Collection::Failed | Collection::Expired => None,
+        }
+    }
+
+    /// Requests that wait in the router of a model: the fresher of what Prometheus and the router
+    /// itself say, and of two of one age the longer queue. What one of them does not know, the other one
+    /// may.
+    pub(crate) fn queued(self, model: &ModelKey) -> Option<KnownQueue> {
+        let told = self
+            .router_alone(model)
+            .and_then(|router| router.queue_requests);
+        let told = told.map(|sample| (sample.value, sample.age.saturating_add(self.lag)));
+        let seen = self.direct.and_then(|direct| direct.get(model)?.counted);
+        let seen = seen.map(|counted| (counted.requests, self.now.since(counted.at)));
+        let known = |reading: Option<(f64, Duration)>, source| {
+            let (value, age) = reading?;
+            let usable = usable(self.bands.judge(value, age, QUEUE_RANGE))?;
+            let queue = KnownQueue {
+                requests: usable.value,
+                is_stale: usable.stale,
+                source,
+            };
+            Some((age, queue))
+        };
+        let known = [
+            known(told, QueueSource::Prometheus),
+            known(seen, QueueSource::Router),
+        ];
+        let fresher = known
+            .into_iter()
+            .flatten()
+            .min_by(|(age, one), (other_age, other)| {
+                let longer_first = other.requests.total_cmp(&one.requests);
+                age.cmp(other_age).then(longer_first)
+            });
+        fresher.map(|(_, queue)| queue)
+    }
+
+    /// Why the routers of a model said nothing when they were asked themselves.
+    pub(crate) fn router_failure(self, model: &ModelKey) -> Option<&'a Arc<str>> {
+        self.direct?.get(model)?.failure.as_ref()
+    }
+
+    /// Whether the query for the queues of routers failed: a model that none of them names may have one
+    /// all the same.
+    pub(crate) fn lost_routers(self) -> bool {
+        self.failed(SignalName::RouterQueueRequests)
+    }
+
+    /// Whether the query for a signal failed: who has no sample of it may have one all the same.
+    pub(crate) fn failed(self, signal: SignalName) -> bool {
+        self.metrics.failures.contains_key(&signal)
+    }
+
+    /// Samples of the router alone, whatever became of the queries about replicas: an old one is judged
+    /// by its age. `None` where the query for its queue failed.
+    pub(crate) fn router_alone(self, model: &ModelKey) -> Option<&'a RouterSamples> {
+        if self.lost_routers() {
+            return None;
+        }
+        self.metrics.routers.get(model)
+    }
+
+    /// A value that may be acted on, and whether it is too old to shrink on.
+    pub(crate) fn value(self, sample: Option<Sample>, most: f64) -> Option<(f64, bool)> {
+        usable(self.judge(sample, 0.0..=most)).map(|usable| (usable.value, usable.stale))
+    }
+
+    /// Whether any ready pod of a variant reports anything that an analyzer acts on.
+    pub(crate) fn hears(self, view: &VariantView) -> bool {
+        let Some(samples) = self.samples(&view.model) else {
+            return false;
+        };
+        view.pods
+            .iter()
+            .filter(|pod| pod.readiness == Readiness::Ready)
+            .filter_map(|pod| samples.get(&pod.name))
+            .any(|pod| {
+                let ranks = pod.ranks.values();
+                self.value(pod.arrival_rate, f64::MAX).is_some()
+                    || matches!(self.report(Some(pod)), Report::Usable(_))
+                    || ranks.into_iter().any(|rank| {
+                        self.value(rank.kv_usage, 1.0).is_some()
+                            || self.value(rank.queue_length, f64::MAX).is_some()
+                    })
+            })
+    }
+
+    fn report(&self, samples: Option<&PodSamples>) -> Report {
+        let kv = self.judge(samples.and_then(|pod| pod.kv_usage), KV_RANGE);
+        let queue = self.judge(samples.and_then(|pod| pod.queue_length), QUEUE_RANGE);
+        match (usable(kv), usable(queue)) {
+            (None, None) if is_held(kv) || is_held(queue) => Report::Outdated,
+            // Beyond the unavailable threshold a sample is none.
+            (None, None) => Report::Nothing,
+            _ if is_outdated(kv) || is_outdated(queue) => Report::Outdated,
+            (kv, queue) => Report::Usable(ReplicaLoad {
+                stale: [kv, queue].iter().flatten().any(|value| value.stale),
+                kv: kv.map(|value| value.value),
+                queue: queue.map(|value| value.value),
+            }),
+        }
+    }
+
+    fn judge(&self, sample: Option<Sample>, range: RangeInclusive<f64>) -> Signal {
+        sample.map_or(
+            Signal::Failed {
+                why: Failure::Absent,
+            },
+            |sample| {
+                let age = sample.age.saturating_add(self.lag);
+                self.bands.judge(sample.value, age, range)
+            },
+        )
+    }
+}
+
+/// A value that may be acted on.
+#[derive(Debug, Clone, Copy)]
+struct Usable {
+    value: f64,
+    stale: bool,
+}
+
+fn usable(signal: Signal) -> Option<Usable> {
+    match signal {
+        Signal::Known { value, .. } => Some(Usable {
+            value,
+            stale: false,
+        }),
+        Signal::KnownZero { .. } => Some(Usable {
+            value: 0.0,
+            stale: false,
+        }),
+        Signal::Stale {
+            value,
+            band: StaleBand::NoShrink,
+            ..
+        } => Some(Usable { value, stale: true }),
+        Signal::Stale {
+            band: StaleBand::Hold,
+            ..
+        }
+        | Signal::Failed { .. } => None,
+    }
+}
+
+/// A value that holds its variant.
+fn is_held(signal: Signal) -> bool {
+    matches!(
+        signal,
+        Signal::Stale {
+            band: StaleBand::Hold,
+            ..
+        }
+    )
+}
+
+fn is_outdated(signal: Signal) -> bool {
+    let is_too_old = matches!(
+        signal,
+        Signal::Failed {
+            why: Failure::TooOld
+        }
+    );
+    is_held(signal) || is_too_old
+}

@@ -1,0 +1,157 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::{
+    KEPT_NODES, KEPT_STARTS, PodOrigin, StartSource, StartTimes, StartingPod, VariantKey, WallTime,
+};
+use crate::tests::vectors::{Tally, run};
+
+/// Name, node, created, ready (negative while it is not), lent; times in seconds.
+type PodGiven = (String, Option<String>, i64, i64, bool);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    seed: u64,
+    looks: Vec<Option<Vec<PodGiven>>>,
+    #[serde(default)]
+    age: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    typical: u64,
+    source: StartSource,
+    cold: Option<u64>,
+    cached: Option<u64>,
+    remaining: Option<u64>,
+    limit: Option<u64>,
+}
+
+fn key() -> VariantKey {
+    VariantKey::new("ns", "v")
+}
+
+fn pod(name: &str, node: Option<&str>, created: i64, ready: i64, lent: bool) -> StartingPod {
+    StartingPod {
+        name: Arc::from(name),
+        node: node.map(Arc::from),
+        created: WallTime(created * 1000),
+        ready: (ready >= 0).then_some(WallTime(ready * 1000)),
+        origin: if lent {
+            PodOrigin::Lent
+        } else {
+            PodOrigin::Own
+        },
+    }
+}
+
+#[test]
+fn start_times() {
+    let tally = run(
+        include_str!("../../../tests/vectors/startup.yaml"),
+        |id, given: Given, expect: Expect| {
+            let mut times = StartTimes::default();
+            for look in &given.looks {
+                let pods = look.as_ref().map(|pods| {
+                    pods.iter()
+                        .map(|(name, node, created, ready, lent)| {
+                            pod(name, node.as_deref(), *created, *ready, *lent)
+                        })
+                        .collect()
+                });
+                times = times.learn(&BTreeMap::from([(key(), pods)]), WallTime(0));
+            }
+            let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
+            let estimate = times.expect(&key(), Duration::from_secs(given.seed));
+            assert_eq!(estimate.typical.as_secs(), expect.typical, "{id}");
+            assert_eq!(estimate.source, expect.source, "{id}");
+            assert_eq!(seconds(estimate.cold), expect.cold, "{id} cold");
+            assert_eq!(seconds(estimate.cached), expect.cached, "{id} cached");
+            let remaining = estimate.remaining(Duration::from_secs(given.age));
+            assert_eq!(seconds(remaining), expect.remaining, "{id} remaining");
+            if let Some(limit) = expect.limit {
+                let configured = Duration::from_mins(10);
+                assert_eq!(estimate.pending_limit(configured).as_secs(), limit, "{id}");
+            }
+        },
+    );
+    assert_eq!(
+        tally,
+        Tally {
+            passed: 13,
+            corrected: 0,
+            not_applicable: 0
+        }
+    );
+}
+
+#[test]
+fn a_variant_that_is_gone_is_forgotten() {
+    let look = |ready| BTreeMap::from([(key(), Some(vec![pod("p", Some("n"), 0, ready, false)]))]);
+    let times = StartTimes::default()
+        .learn(&look(-1), WallTime(0))
+        .learn(&look(90), WallTime(90_000));
+    assert_eq!(times.len(), 1);
+    assert!(times.learn(&BTreeMap::new(), WallTime(90_000)).is_empty());
+}
+
+/// A process that starts while the container of an old pod is down does not take the age of that pod for the
+/// time of a start.
+#[test]
+fn a_pod_that_is_old_at_first_sight_has_not_just_started() {
+    let slowest_of = |created: i64, first_seen: i64| {
+        let look = |ready, now| {
+            let pods = vec![pod("p", Some("n"), created, ready, false)];
+            (BTreeMap::from([(key(), Some(pods))]), WallTime(now * 1000))
+        };
+        let (down, first) = look(-1, first_seen);
+        let (still_down, second) = look(-1, first_seen + 600);
+        let (up, last) = look(first_seen + 900, first_seen + 900);
+        let times = (StartTimes::default().learn(&down, first))
+            .learn(&still_down, second)
+            .learn(&up, last);
+        times
+            .expect(&key(), Duration::from_mins(2))
+            .slowest
+            .as_secs()
+    };
+    assert_eq!(slowest_of(1_000, 1_600), 1_500);
+    assert_eq!(slowest_of(1_000, 1_601), 120);
+    assert_eq!(slowest_of(1_000, 260_200), 120);
+}
+
+proptest! {
+    #[test]
+    fn what_is_remembered_is_bounded_and_order_changes_nothing(
+        rounds in prop::collection::vec(
+            prop::collection::vec((0_u8..9, 0_u8..200, -500_i64..500, -9_i64..900), 0..12),
+            0..60,
+        ),
+    ) {
+        let (mut times, mut reversed) = (StartTimes::default(), StartTimes::default());
+        for round in &rounds {
+            let mut names = std::collections::BTreeSet::new();
+            let mut pods: Vec<StartingPod> = round
+                .iter()
+                .filter(|(name, ..)| names.insert(*name))
+                .map(|(name, node, created, ready)| {
+                    pod(&name.to_string(), Some(&node.to_string()), *created, *ready, false)
+                })
+                .collect();
+            times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), WallTime(0));
+            pods.reverse();
+            reversed = reversed.learn(&BTreeMap::from([(key(), Some(pods))]), WallTime(0));
+            for variant in times.variants.values() {
+                prop_assert!(variant.nodes.len() <= KEPT_NODES);
+                prop_assert!(variant.starts.values().all(|starts| starts.len() <= KEPT_STARTS));
+            }
+        }
+        prop_assert_eq!(times, reversed);
+    }
+}

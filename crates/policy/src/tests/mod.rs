@@ -1,0 +1,24 @@
+//! Tests of the decision core as a whole: published cases, properties, timelines.
+
+mod conditions;
+mod decisions;
+pub(super) mod fleet;
+mod metrics_gaps;
+mod properties;
+mod records;
+mod targets;
+mod timeline;
+mod variant_state;
+pub(crate) mod vectors;
+mod vectors_analysis;
+mod vectors_combine;
+mod vectors_headroom;
+mod vectors_limit;
+mod vectors_object;
+mod vectors_optimize;
+mod vectors_plan;
+mod vectors_rescale;
+mod vectors_share;
+mod vectors_zero;
+mod violations;
+pub(super) mod world;

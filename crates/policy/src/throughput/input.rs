@@ -1,0 +1,365 @@
+//! What the analyzer is told about one model. Values are fresh; an absent one is not known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::average::mean;
+use super::shape::RequestShape;
+use super::supply::full_sequences;
+use crate::capacity::{AnalyzerName, ServingRole};
+use crate::combine::Band;
+use crate::key::VariantKey;
+use crate::params::{SaturationPolicy, SaturationThresholds, UtilizationBand};
+use crate::plan::MissingInput;
+use crate::snapshot::SignalName;
+use crate::total::total;
+use crate::units::Replicas;
+use crate::zero::ModelActivity;
+
+/// Settings of one model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// The utilization band of the analyzer.
+    pub band: Band,
+    /// KV share from which a replica is full.
+    pub kv_threshold: f64,
+    /// Waiting requests from which a replica is queued.
+    pub queue_threshold: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let thresholds = SaturationThresholds::default();
+        Self {
+            band: UtilizationBand::default().into(),
+            kv_threshold: thresholds.kv_cache_threshold,
+            queue_threshold: thresholds.queue_length_threshold,
+        }
+    }
+}
+
+impl From<&SaturationPolicy> for Params {
+    /// The model's own settings, with the thresholds of the enabled `throughput` entry of
+    /// `analyzers[]`; a pair that contradicts itself is inherited whole.
+    fn from(policy: &SaturationPolicy) -> Self {
+        let kind = AnalyzerName::Throughput.as_str();
+        let mut entries = policy.analyzers.iter();
+        let own = entries.find(|entry| entry.enabled && entry.kind == kind);
+        let inherited = Band::from(policy.common_band);
+        let band = own.map_or(inherited, |own| Band {
+            scale_up: own.scale_up_threshold.unwrap_or(inherited.scale_up),
+            scale_down: own.scale_down_boundary.unwrap_or(inherited.scale_down),
+        });
+        Self {
+            band: if band.scale_up > band.scale_down {
+                band
+            } else {
+                inherited
+            },
+            kv_threshold: policy.thresholds.kv_cache_threshold,
+            queue_threshold: policy.thresholds.queue_length_threshold,
+        }
+    }
+}
+
+/// One model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThroughputModelInput {
+    /// Its settings.
+    #[serde(default)]
+    pub params: Params,
+    /// Requests per second, counted when they are accepted and not when they are placed: placements
+    /// fall behind exactly when the fleet does.
+    pub arrivals: Option<f64>,
+    /// Requests that wait in the router; absent where nothing counts them.
+    pub router_queue: Option<f64>,
+    /// Whether anything is asked of it now.
+    #[serde(default)]
+    pub activity: ModelActivity,
+    /// Its variants, heard of or not.
+    #[serde(default)]
+    pub variants: BTreeMap<VariantKey, ThroughputVariantInput>,
+}
+
+/// One variant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThroughputVariantInput {
+    /// The part of a request that it serves.
+    #[serde(default)]
+    pub role: ServingRole,
+    /// What makes its engine what it is: accelerator, GPUs of one replica, and the arguments that
+    /// change its speed. Variants with the same text are interchangeable; another text makes what
+    /// was learned worthless.
+    #[serde(default = "unnamed")]
+    pub engine: Arc<str>,
+    /// Replicas that serve.
+    #[serde(default)]
+    pub ready: Replicas,
+    /// Replicas on their way up.
+    #[serde(default)]
+    pub pending: Replicas,
+    /// Time until the pending replicas are ready, as far as known; the others have just begun.
+    #[serde(default)]
+    pub remaining: Vec<Duration>,
+    /// Time that a new replica takes to be ready.
+    #[serde(default)]
+    pub start: Duration,
+    /// Requests that a replica works on at once: the engine's `max-num-seqs`, for each of its ranks.
+    pub max_sequences: Option<f64>,
+    /// Its ready replicas, by pod.
+    #[serde(default)]
+    pub replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
+}
+
+fn unnamed() -> Arc<str> {
+    Arc::from("")
+}
+
+/// One ready replica.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThroughputReplicaInput {
+    /// KV tokens that fit.
+    pub kv_capacity: Option<f64>,
+    /// Share of the KV cache in use, 0 to 1.
+    pub usage: Option<f64>,
+    /// Requests that the engine works on.
+    pub running: Option<f64>,
+    /// Requests that wait in the engine.
+    pub waiting: Option<f64>,
+    /// Mean time between tokens, in seconds.
+    pub inter_token_latency: Option<f64>,
+    /// Mean time to first token, in seconds.
+    pub time_to_first_token: Option<f64>,
+    /// Mean tokens of a prompt.
+    pub input_tokens: Option<f64>,
+    /// Mean tokens of an answer.
+    pub output_tokens: Option<f64>,
+    /// Share of prompts found in the prefix cache, 0 to 1; absent means none.
+    pub hit_rate: Option<f64>,
+    /// Requests per second that the router sends it.
+    pub arrivals: Option<f64>,
+    /// Requests per second that it completes.
+    pub completions: Option<f64>,
+    /// Tokens per second that it generates.
+    pub decode_rate: Option<f64>,
+}
+
+/// What a decode replica showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct DecodeReading {
+    pub(super) kv_capacity: f64,
+    /// How full it is, 0 to 1.
+    pub(super) fullness: f64,
+    pub(super) latency: f64,
+    pub(super) shape: RequestShape,
+    pub(super) weight: f64,
+    pub(super) decode_rate: Option<f64>,
+}
+
+/// What a prefill replica showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PrefillReading {
+    /// Prompt tokens between the arrival of a request and its first token: its own, and those of
+    /// the requests in front of it.
+    pub(super) tokens: f64,
+    pub(super) latency: f64,
+    pub(super) shape: RequestShape,
+    pub(super) weight: f64,
+}
+
+impl ThroughputReplicaInput {
+    /// Its KV capacity, if it has one.
+    pub(super) fn capacity(&self) -> Option<f64> {
+        positive(self.kv_capacity)
+    }
+
+    /// Requests that wait in it.
+    pub(super) fn backlog(&self) -> f64 {
+        positive(self.waiting).unwrap_or(0.0)
+    }
+
+    /// Its request rate: what it is sent, else what it completes.
+    pub(super) fn request_rate(&self) -> Option<f64> {
+        positive(self.arrivals).or_else(|| positive(self.completions))
+    }
+
+    /// Whether its queue has reached the threshold.
+    pub(super) fn is_queued(&self, params: &Params) -> bool {
+        self.waiting
+            .is_some_and(|waiting| waiting > 0.0 && waiting >= params.queue_threshold)
+    }
+
+    /// How full it is, 0 to 1: the larger of the share of its KV cache in use and that of the requests
+    /// that it works on at once. An engine may hold few tokens and yet take no further request. One that
+    /// works on more than `max_sequences` has another limit than the arguments say.
+    fn fullness(&self, max_sequences: Option<f64>) -> Option<f64> {
+        let share = |share: &f64| (0.0..=1.0).contains(share);
+        let usage = self.usage.filter(share)?;
+        let slots = self.running.zip(positive(max_sequences));
+        let slots = slots.map(|(running, most)| running / most).filter(share);
+        Some(slots.map_or(usage, |slots| slots.max(usage)))
+    }
+
+    /// Whether it is full and its queue has reached the threshold.
+    pub(super) fn is_full(&self, max_sequences: Option<f64>, params: &Params) -> bool {
+        let fullness = self.fullness(max_sequences);
+        fullness.is_some_and(|fullness| fullness >= params.kv_threshold) && self.is_queued(params)
+    }
+
+    /// None where it has not served enough to learn from, as one that warms up.
+    pub(super) fn decode(&self, max_sequences: Option<f64>) -> Option<DecodeReading> {
+        let one_request = |tokens: &f64| *tokens > 1.0;
+        Some(DecodeReading {
+            kv_capacity: self.capacity()?,
+            fullness: self.fullness(max_sequences)?,
+            latency: positive(self.inter_token_latency)?,
+            shape: RequestShape {
+                input: positive(self.input_tokens).filter(one_request)?,
+                output: positive(self.output_tokens).filter(one_request)?,
+                hit_rate: self.share_cached(),
+            },
+            weight: self.request_rate().unwrap_or(0.0),
+            decode_rate: positive(self.decode_rate),
+        })
+    }
+
+    /// As [`Self::decode`]; the answers of a prefill engine have one token or none.
+    pub(super) fn prefill(&self) -> Option<PrefillReading> {
+        let shape = RequestShape {
+            input: positive(self.input_tokens).filter(|tokens| *tokens > 1.0)?,
+            output: positive(self.output_tokens).unwrap_or(1.0),
+            hit_rate: self.share_cached(),
+        };
+        Some(PrefillReading {
+            tokens: shape.effective_input() * (1.0 + self.backlog()),
+            latency: positive(self.time_to_first_token)?,
+            shape,
+            weight: self.request_rate().unwrap_or(0.0),
+        })
+    }
+
+    /// The first signal without which it teaches nothing. What limits the requests that it works on at once
+    /// matters where some wait.
+    fn lacking(
+        &self,
+        role: ServingRole,
+        has_arguments: bool,
+        has_arrivals: bool,
+    ) -> Option<MissingInput> {
+        let signals: &[(Option<f64>, SignalName)] = match role {
+            ServingRole::Prefill => &[
+                (self.input_tokens, SignalName::InputTokens),
+                (self.time_to_first_token, SignalName::TimeToFirstToken),
+            ],
+            ServingRole::Both | ServingRole::Decode => &[
+                (self.kv_capacity, SignalName::KvCapacity),
+                (self.usage, SignalName::KvUsage),
+                (self.input_tokens, SignalName::InputTokens),
+                (self.output_tokens, SignalName::OutputTokens),
+                (self.inter_token_latency, SignalName::InterTokenLatency),
+            ],
+        };
+        let lacking = |signals: &[(Option<f64>, SignalName)]| {
+            let lacking = signals.iter().find(|(value, _)| value.is_none());
+            lacking.map(|(_, signal)| MissingInput::Signal(*signal))
+        };
+        let is_limited = role != ServingRole::Prefill && self.backlog() > 0.0;
+        lacking(signals)
+            .or_else(|| lacking(&[(self.running, SignalName::Running)]).filter(|_| is_limited))
+            .or_else(|| (is_limited && !has_arguments).then_some(MissingInput::Arguments))
+            .or_else(|| {
+                let arrivals = lacking(&[(self.request_rate(), SignalName::ArrivalRate)]);
+                arrivals.filter(|_| !has_arrivals)
+            })
+    }
+
+    fn share_cached(&self) -> f64 {
+        self.hit_rate
+            .filter(|share| (0.0..=1.0).contains(share))
+            .unwrap_or(0.0)
+    }
+}
+
+impl ThroughputVariantInput {
+    /// What its replicas lack, one input of each. `has_arrivals` says whether the arrivals of the model are known.
+    pub(crate) fn lacking(
+        &self,
+        has_arrivals: bool,
+    ) -> impl Iterator<Item = (&Arc<str>, MissingInput)> {
+        let has_arguments = self.max_sequences.is_some();
+        self.replicas.iter().filter_map(move |(pod, replica)| {
+            Some((
+                pod,
+                replica.lacking(self.role, has_arguments, has_arrivals)?,
+            ))
+        })
+    }
+
+    /// Requests that wait in its engines.
+    pub(super) fn backlog(&self) -> f64 {
+        total(self.replicas.values().map(ThroughputReplicaInput::backlog))
+    }
+
+    /// KV capacities of the replicas that have one.
+    pub(super) fn capacities(&self) -> impl Iterator<Item = f64> {
+        self.replicas
+            .values()
+            .filter_map(ThroughputReplicaInput::capacity)
+    }
+
+    /// Mean requests of a shape that fill a replica; none where no KV capacity is known.
+    pub(super) fn full_sequences(&self, shape: RequestShape) -> Option<f64> {
+        mean(
+            (self.capacities())
+                .filter_map(|capacity| full_sequences(capacity, shape, self.max_sequences)),
+        )
+    }
+
+    /// Readings of a decode variant in one order, whatever the names of the pods.
+    pub(super) fn decode(&self) -> Vec<DecodeReading> {
+        let replicas = self.replicas.values();
+        let read = |replica: &ThroughputReplicaInput| replica.decode(self.max_sequences);
+        let mut readings: Vec<_> = replicas.filter_map(read).collect();
+        readings.sort_by(|one, other| {
+            (one.fullness.total_cmp(&other.fullness))
+                .then(one.latency.total_cmp(&other.latency))
+                .then(one.kv_capacity.total_cmp(&other.kv_capacity))
+        });
+        readings
+    }
+
+    /// Readings of a prefill variant in one order.
+    pub(super) fn prefill(&self) -> Vec<PrefillReading> {
+        let replicas = self.replicas.values();
+        let mut readings: Vec<_> = replicas
+            .filter_map(ThroughputReplicaInput::prefill)
+            .collect();
+        readings.sort_by(|one, other| {
+            (one.tokens.total_cmp(&other.tokens)).then(one.latency.total_cmp(&other.latency))
+        });
+        readings
+    }
+}
+
+impl ThroughputModelInput {
+    /// Whether any replica that generates tokens is full and queued.
+    pub(super) fn is_decode_full(&self) -> bool {
+        let generating = |variant: &&ThroughputVariantInput| variant.role != ServingRole::Prefill;
+        self.variants.values().filter(generating).any(|variant| {
+            let mut replicas = variant.replicas.values();
+            replicas.any(|replica| replica.is_full(variant.max_sequences, &self.params))
+        })
+    }
+}
+
+/// A value that is finite and above zero.
+pub(super) fn positive(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite() && *value > 0.0)
+}

@@ -1,0 +1,63 @@
+//! The analyzer's view of one model.
+
+use std::collections::BTreeMap;
+
+use super::figures::TokensReport;
+use super::input::TokenModelInput;
+use super::learned::LearnedTokens;
+use super::roles::{TokenRoleFigures, by_role, of_model};
+use super::router::RouterDemand;
+use super::variant::{TokenVariantFigures, measure_all};
+use super::workload::MeanWorkload;
+use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
+use crate::combine::Band;
+use crate::key::{ModelKey, VariantKey};
+use wva_base::moment::Moment;
+
+/// Assesses one model. `learned` has taken this collection in.
+///
+/// A variant of unknown capacity has no entry. A role has no demand, hence no opinion, while some of
+/// its demand is unknown and what is known fits on the replicas that there are: that is no reason to
+/// shrink.
+pub fn assess(
+    key: &ModelKey,
+    input: &TokenModelInput,
+    learned: &LearnedTokens,
+    now: Moment,
+) -> (Assessment, TokensReport) {
+    let workload = MeanWorkload::of(input);
+    let router = RouterDemand::of(input.router, workload);
+    let variants = measure_all(key, input, learned, now);
+    let roles = by_role(input, &variants, &router, |role| {
+        learned.trust(key, role, now)
+    });
+    let assessment = assessment(&roles, &variants);
+    let is_split = roles.keys().any(|role| *role != ServingRole::Both);
+    let report = TokensReport {
+        workload,
+        router,
+        model: of_model(&roles, &router, Band::from(input.band)),
+        roles: if is_split { roles } else { BTreeMap::new() },
+        variants,
+    };
+    (assessment, report)
+}
+
+fn assessment(
+    roles: &BTreeMap<ServingRole, TokenRoleFigures>,
+    variants: &BTreeMap<VariantKey, TokenVariantFigures>,
+) -> Assessment {
+    Assessment {
+        analyzer: AnalyzerName::Saturation,
+        unit: CapacityUnit::KvTokens,
+        demand: roles
+            .iter()
+            .filter(|(_, figures)| figures.is_telling())
+            .map(|(role, figures)| (*role, figures.balance.demand))
+            .collect(),
+        variants: variants
+            .iter()
+            .filter_map(|(key, figures)| Some((key.clone(), figures.capacity()?)))
+            .collect(),
+    }
+}

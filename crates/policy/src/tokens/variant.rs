@@ -1,0 +1,256 @@
+//! Supply and demand of one variant.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::bound::{CapacityReason, median};
+use super::history::EngineKey;
+use super::idle::IdleFigures;
+use super::input::{TokenModelInput, TokenVariantInput};
+use super::instance::{InstanceFigures, Missing, Surroundings, measure};
+use super::learned::LearnedTokens;
+use super::workload::MeanWorkload;
+use crate::capacity::{ServingRole, VariantCapacity};
+use crate::engine_args::{EngineArgs, KvTokens, StepTokens};
+use crate::key::{ModelKey, VariantKey};
+use crate::units::Replicas;
+use wva_base::moment::Moment;
+
+/// Figures of one variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TokenVariantFigures {
+    /// The part of a request that it serves.
+    pub role: ServingRole,
+    /// Its engine and hardware, as its object and its scale target state them.
+    pub engine: EngineKey,
+    /// The arguments of its engine.
+    pub args: Option<EngineArgs>,
+    /// Tokens that its engine computes in one step; no capacity by itself.
+    pub step_budget: Option<StepTokens>,
+    /// Replicas that serve.
+    pub ready: Replicas,
+    /// Replicas on their way up.
+    pub pending: Replicas,
+    /// Its instances that were heard.
+    pub instances: BTreeMap<Arc<str>, InstanceFigures>,
+    /// Instances of ready replicas that were not heard.
+    pub silent: u32,
+    /// Instances that supply: those heard; where none is, those that the ready replicas have.
+    pub count: u32,
+    /// Instances of one replica.
+    pub ranks: u32,
+    /// Instances on their way up.
+    pub pending_instances: u32,
+    /// Capacity of one instance; absent where nothing is known of it.
+    pub per_instance: Option<KvTokens>,
+    /// Where it comes from.
+    pub reason: CapacityReason,
+    /// What it cannot be shown to exceed, where signals are missing that were known before.
+    pub upper_bound: Option<KvTokens>,
+    /// What is known without a report, where there is none.
+    pub idle: Option<IdleFigures>,
+    /// Whether what is remembered of it is old, or nothing is.
+    pub is_stale: bool,
+    /// What the instances that supply can hold.
+    pub supply: KvTokens,
+    /// What all instances can hold, silent and pending ones included.
+    pub anticipated: KvTokens,
+    /// What the heard instances are asked to hold.
+    pub demand: KvTokens,
+    /// Whether that is all of it; otherwise it is at least so much.
+    pub is_demand_known: bool,
+}
+
+impl TokenVariantFigures {
+    /// Whether the capacity rests on every signal of every instance.
+    pub(super) fn is_capacity_known(&self) -> bool {
+        let mut instances = self.instances.values();
+        self.silent == 0 && instances.all(|instance| instance.missing.is_empty())
+    }
+
+    /// Instances whose demand is not known, with the first signal that each of them does not give.
+    pub fn lacking<'a>(
+        &'a self,
+        input: &'a TokenVariantInput,
+    ) -> impl Iterator<Item = (&'a Arc<str>, Missing)> {
+        let instances = input.instances.iter();
+        instances.filter_map(|(name, said)| {
+            let signal = match self.instances.get(name) {
+                Some(figures) => figures.lacking(self.role)?,
+                // Not measured: it says nothing, or not how large its cache is.
+                None if said.kv_usage.is_none() => Missing::KvUsage,
+                None if said.waiting.is_none() => Missing::Waiting,
+                None => Missing::KvCapacity,
+            };
+            Some((name, signal))
+        })
+    }
+
+    /// The supply in replicas. Ready replicas that are silent count as pending; a replica some of
+    /// whose ranks are silent does too.
+    pub fn capacity(&self) -> Option<VariantCapacity> {
+        let per_instance = self.per_instance?;
+        let all = Replicas(self.ready.0.saturating_add(self.pending.0));
+        let ready = Replicas((self.count / self.ranks.max(1)).min(all.0));
+        Some(VariantCapacity {
+            role: self.role,
+            per_replica: per_instance.times(self.ranks).0,
+            ready,
+            pending: all.saturating_sub(ready),
+        })
+    }
+}
+
+/// Measures every variant of a model.
+pub(super) fn measure_all(
+    model: &ModelKey,
+    input: &TokenModelInput,
+    learned: &LearnedTokens,
+    now: Moment,
+) -> BTreeMap<VariantKey, TokenVariantFigures> {
+    let workload = MeanWorkload::of(input);
+    let figures = input.variants.iter().map(|(key, variant)| {
+        let engine = EngineKey::of(model, variant);
+        let record = learned.record(model, key, &engine);
+        let around = Surroundings {
+            variant,
+            engine: &engine,
+            thresholds: &input.thresholds,
+            workload,
+            learned,
+            remembered: record.map(|record| record.total),
+            trust: learned.trust(model, variant.role, now),
+        };
+        let instances = variant
+            .instances
+            .iter()
+            .filter_map(|(name, instance)| Some((Arc::clone(name), measure(instance, &around)?)))
+            .collect();
+        let is_stale = record.is_none_or(|record| record.is_stale(now));
+        let bound = record.and_then(|record| record.upper_bound(now));
+        let idle = || {
+            IdleFigures::of(
+                variant,
+                &engine,
+                record,
+                learned,
+                workload,
+                &input.thresholds,
+            )
+        };
+        let sized = size(variant, instances, bound, idle);
+        (
+            key.clone(),
+            finish(variant, engine.clone(), sized, is_stale),
+        )
+    });
+    figures.collect()
+}
+
+/// Capacity of one instance, and what it rests on.
+struct Sized {
+    instances: BTreeMap<Arc<str>, InstanceFigures>,
+    silent: u32,
+    ranks: u32,
+    per_instance: Option<KvTokens>,
+    reason: CapacityReason,
+    upper_bound: Option<KvTokens>,
+    idle: Option<IdleFigures>,
+}
+
+fn size(
+    variant: &TokenVariantInput,
+    instances: BTreeMap<Arc<str>, InstanceFigures>,
+    bound: Option<KvTokens>,
+    idle: impl FnOnce() -> IdleFigures,
+) -> Sized {
+    let heard = count(instances.len());
+    let ranks = heard.checked_div(variant.ready.0).unwrap_or(1).max(1);
+    let named = count(variant.instances.len()).saturating_sub(heard);
+    let silent = named.max(variant.ready.0.saturating_mul(ranks).saturating_sub(heard));
+    let capacities = instances
+        .values()
+        .map(|instance| (instance.capacity, instance.k2_source));
+    let Some((middle, reason)) = median(capacities) else {
+        let idle = idle();
+        let per_instance = idle.capacity();
+        return Sized {
+            instances,
+            silent,
+            ranks: idle.ranks,
+            per_instance,
+            reason: match per_instance {
+                Some(_) => CapacityReason::Stored,
+                None => CapacityReason::NoData,
+            },
+            upper_bound: None,
+            idle: Some(idle),
+        };
+    };
+    let is_known = silent == 0
+        && instances
+            .values()
+            .all(|instance| instance.missing.is_empty());
+    let upper_bound = bound.filter(|_| !is_known);
+    let per_instance = upper_bound.map_or(middle, |bound| bound.min(middle));
+    Sized {
+        instances,
+        silent,
+        ranks,
+        per_instance: per_instance.is_some().then_some(per_instance),
+        reason,
+        upper_bound,
+        idle: None,
+    }
+}
+
+fn finish(
+    variant: &TokenVariantInput,
+    engine: EngineKey,
+    sized: Sized,
+    is_stale: bool,
+) -> TokenVariantFigures {
+    let heard = count(sized.instances.len());
+    let ready = variant.ready.0.saturating_mul(sized.ranks);
+    let supplying = if heard > 0 { heard } else { ready };
+    let ready = ready.max(supplying);
+    let pending_instances = variant.pending.0.saturating_mul(sized.ranks);
+    let per_instance = sized.per_instance.unwrap_or(KvTokens::ZERO);
+    let is_demand_known = sized.silent == 0
+        && sized
+            .instances
+            .values()
+            .all(|instance| instance.lacking(variant.role).is_none());
+    TokenVariantFigures {
+        role: variant.role,
+        engine,
+        args: variant.engine.clone(),
+        step_budget: variant.engine.as_ref().map(EngineArgs::step_budget),
+        ready: variant.ready,
+        pending: variant.pending,
+        silent: sized.silent,
+        count: supplying,
+        ranks: sized.ranks,
+        pending_instances,
+        per_instance: sized.per_instance,
+        reason: sized.reason,
+        upper_bound: sized.upper_bound,
+        idle: sized.idle,
+        is_stale,
+        supply: per_instance.times(supplying),
+        anticipated: per_instance.times(ready.saturating_add(pending_instances)),
+        demand: sized
+            .instances
+            .values()
+            .map(|instance| instance.demand)
+            .sum(),
+        is_demand_known,
+        instances: sized.instances,
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}

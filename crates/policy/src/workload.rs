@@ -1,0 +1,95 @@
+//! What a scale target says about one replica: its part of a request, its GPUs and its engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::capacity::ServingRole;
+use super::engine_args::ContainerCommand;
+use super::limit::{GpuPod, NodeView, Physical, leaving, physical};
+use super::units::Gpus;
+use crate::params::LabelSelector;
+
+/// One replica of a variant, as its scale target describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplicaTemplate {
+    /// The part of a request that it serves.
+    pub role: ServingRole,
+    /// GPUs of one replica by resource, such as `nvidia.com/gpu`; empty where none are stated.
+    pub gpus: BTreeMap<Arc<str>, Gpus>,
+    /// Containers of its pod template; empty where they are not known.
+    pub containers: Arc<[ContainerCommand]>,
+    /// The service class that the object names.
+    pub service_class: Option<Arc<str>>,
+}
+
+impl Default for ReplicaTemplate {
+    fn default() -> Self {
+        Self {
+            role: ServingRole::Both,
+            gpus: BTreeMap::new(),
+            containers: Arc::from([]),
+            service_class: None,
+        }
+    }
+}
+
+impl ReplicaTemplate {
+    /// GPUs of one replica, of all vendors; one where none are stated, since it takes a place.
+    pub fn gpus_per_replica(&self) -> Gpus {
+        let sum = self
+            .gpus
+            .values()
+            .fold(Gpus::ZERO, |sum, gpus| sum.plus(*gpus));
+        sum.at_least_one()
+    }
+}
+
+/// What is known about the GPUs of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GpuInventory {
+    /// Somebody looked and could not read all of it.
+    Unknown {
+        /// Why.
+        why: Arc<str>,
+    },
+    /// Every node, and every pod that holds GPUs.
+    Nodes {
+        /// Nodes by name.
+        nodes: BTreeMap<Arc<str>, NodeView>,
+        /// Pods that ask for GPUs, whoever they belong to.
+        pods: Vec<GpuPod>,
+    },
+    /// Sums by accelerator type.
+    Types {
+        /// GPUs that schedulable nodes offer.
+        limits: BTreeMap<Arc<str>, Gpus>,
+        /// GPUs that pods hold.
+        used: BTreeMap<Arc<str>, Gpus>,
+    },
+}
+
+impl GpuInventory {
+    /// Limits and use by accelerator type, over the nodes that `selector` chooses. Sums by type are
+    /// taken as they are.
+    pub fn physical(&self, selector: &LabelSelector) -> Physical {
+        match self {
+            Self::Unknown { .. } => Physical::Unknown,
+            Self::Nodes { nodes, pods } => physical(Some(nodes), Some(pods), selector),
+            Self::Types { limits, used } => Physical::Known {
+                limits: limits.clone(),
+                used: used.clone(),
+            },
+        }
+    }
+
+    /// GPUs by accelerator type that pods hold which are deleted and not gone.
+    pub fn leaving(&self, selector: &LabelSelector) -> BTreeMap<Arc<str>, Gpus> {
+        match self {
+            Self::Nodes { nodes, pods } => leaving(nodes, pods, selector),
+            Self::Unknown { .. } | Self::Types { .. } => BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! To zero, per model: all of its variants, or none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::load::{ModelActivity, ModelLoad};
+use super::wake_log::Kept;
+use crate::bounds::ZeroPolicy;
+use crate::change::CountChange;
+use crate::key::VariantKey;
+use crate::units::Replicas;
+
+/// What is declared about a model at zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZeroRule {
+    /// Whether the model may go to zero.
+    pub policy: ZeroPolicy,
+    /// How long it must have been idle.
+    pub retention: Duration,
+}
+
+/// One variant of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZeroMember {
+    /// The count so far.
+    pub count: Replicas,
+    /// Its minimum in force.
+    pub min: Replicas,
+    /// The recent start that it is kept for.
+    pub woken: Option<Kept>,
+}
+
+/// Why a model cannot go to zero.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZeroBlock {
+    /// Scale to zero is not enabled for it.
+    PolicyForbidsZero,
+    /// A variant has a minimum above zero.
+    VariantFloor {
+        /// The variant.
+        variant: VariantKey,
+        /// Its minimum.
+        min: Replicas,
+    },
+    /// A variant was started from zero of late.
+    Woken {
+        /// The variant.
+        variant: VariantKey,
+        /// How long ago that was noticed; zero where no collection knows of it.
+        ago: Duration,
+        /// For how long its replica is kept.
+        hold: Duration,
+    },
+    /// Nobody reports its queue in the router, so nothing could wake it.
+    NoWakeSignal,
+    /// It is in use.
+    Busy,
+    /// Running or waiting requests are not known to be zero.
+    LoadUnknown,
+    /// It has not been idle for long enough.
+    Retained {
+        /// How long it has been idle.
+        idle: Duration,
+        /// How long it must have been.
+        retention: Duration,
+    },
+}
+
+/// Why the zero boundary changed or kept a count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhyZero {
+    /// Nobody used the model for its retention period.
+    NoRequests {
+        /// How long it has been idle.
+        idle: Duration,
+        /// How long it must have been.
+        retention: Duration,
+    },
+    /// The model stays.
+    Blocked {
+        /// Why.
+        block: ZeroBlock,
+    },
+}
+
+impl ZeroBlock {
+    /// The reason in conditions and metrics.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::PolicyForbidsZero => "policy-forbids-zero",
+            Self::VariantFloor { .. } => "variant-floor",
+            Self::Woken { .. } => "activation-retention",
+            Self::NoWakeSignal => "no-wake-signal",
+            Self::Busy => "busy",
+            Self::LoadUnknown => "load-unknown",
+            Self::Retained { .. } => "retention",
+        }
+    }
+
+    /// Why a model cannot go to zero, the lasting reasons first; `None` if it can, with how long it
+    /// has been idle for.
+    fn of(
+        rule: &ZeroRule,
+        members: &BTreeMap<VariantKey, ZeroMember>,
+        load: &ModelLoad,
+        idle: Option<Duration>,
+    ) -> Option<Self> {
+        if rule.policy == ZeroPolicy::Disabled {
+            return Some(Self::PolicyForbidsZero);
+        }
+        let floor = members
+            .iter()
+            .find(|(_, member)| member.min > Replicas::ZERO);
+        if let Some((variant, member)) = floor {
+            return Some(Self::VariantFloor {
+                variant: variant.clone(),
+                min: member.min,
+            });
+        }
+        let woken = (members.iter()).find_map(|(key, member)| Some((key, member.woken?)));
+        if let Some((variant, Kept { ago, hold })) = woken {
+            return Some(Self::Woken {
+                variant: variant.clone(),
+                ago,
+                hold,
+            });
+        }
+        match (load.activity(), load.queued, idle) {
+            (ModelActivity::Busy, _, _) => Some(Self::Busy),
+            (_, None, _) => Some(Self::NoWakeSignal),
+            (ModelActivity::Unknown, Some(_), _) | (ModelActivity::Idle, Some(_), None) => {
+                Some(Self::LoadUnknown)
+            }
+            (ModelActivity::Idle, Some(_), Some(idle)) => {
+                let retention = rule.retention;
+                (idle < retention).then_some(Self::Retained { idle, retention })
+            }
+        }
+    }
+}
+
+/// Sends every variant of an idle model to zero. `idle` is how long it has been idle; `None` is not
+/// known. Names the obstacle on every variant where there is one.
+pub fn to_zero(
+    rule: &ZeroRule,
+    members: &BTreeMap<VariantKey, ZeroMember>,
+    load: &ModelLoad,
+    idle: Option<Duration>,
+) -> BTreeMap<VariantKey, CountChange<WhyZero>> {
+    let block = ZeroBlock::of(rule, members, load, idle);
+    members
+        .iter()
+        .map(|(key, member)| {
+            let (to, why) = match &block {
+                Some(block) => (
+                    member.count,
+                    WhyZero::Blocked {
+                        block: block.clone(),
+                    },
+                ),
+                None => (
+                    Replicas::ZERO,
+                    WhyZero::NoRequests {
+                        idle: idle.unwrap_or_default(),
+                        retention: rule.retention,
+                    },
+                ),
+            };
+            let from = member.count;
+            (key.clone(), CountChange { from, to, why })
+        })
+        .collect()
+}
+
+impl fmt::Display for WhyZero {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRequests { idle, retention } => write!(
+                f,
+                "No requests in retention period, scaling to zero (idle for {}s of {}s)",
+                idle.as_secs(),
+                retention.as_secs()
+            ),
+            Self::Blocked { block } => match block {
+                ZeroBlock::VariantFloor { variant, min } => {
+                    write!(f, "{}: {variant} has a minimum of {min}", block.as_str())
+                }
+                ZeroBlock::Woken { variant, ago, hold } => write!(
+                    f,
+                    "{}: {variant} was started from zero {}s ago and is kept for {}s",
+                    block.as_str(),
+                    ago.as_secs(),
+                    hold.as_secs()
+                ),
+                ZeroBlock::Retained { idle, retention } => write!(
+                    f,
+                    "{}: idle for {}s of {}s",
+                    block.as_str(),
+                    idle.as_secs(),
+                    retention.as_secs()
+                ),
+                other => f.write_str(other.as_str()),
+            },
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! From zero: the cheapest serving set, decode before prefill, never prefill alone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::serving_set::{ServingMember, cheapest_fitting};
+use crate::bounds::ZeroPolicy;
+use crate::capacity::ServingRole;
+use crate::key::VariantKey;
+use crate::limit::{Budget, PoolFigures};
+use crate::units::{Gpus, Replicas};
+
+/// One variant of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WakeMember {
+    /// Its part in a serving set.
+    pub serving: ServingMember,
+    /// Replicas that it has whatever is started: that exist, or that its own minimum makes.
+    pub kept: Replicas,
+    /// Of these, ready ones.
+    pub ready: Replicas,
+    /// Its maximum.
+    pub max: Option<Replicas>,
+    /// GPUs of one replica.
+    pub gpus: Gpus,
+    /// What the pools leave it.
+    pub budget: Budget,
+}
+
+/// Why a model at zero is to be started.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum WakeCause {
+    /// So many requests wait for it in the router.
+    Queued(f64),
+    /// Its decode runs and needs prefill.
+    Pair,
+    /// Scale to zero is off, so it is to have one replica of what serves it.
+    MinimumOfOne,
+}
+
+/// What a model needs to serve again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Wake {
+    /// Something serves it, or is starting.
+    Serving,
+    /// Nobody reports its queue in the router.
+    NoSignal,
+    /// Nobody asks for it.
+    NotWanted,
+    /// This variant gets its first replica.
+    Start {
+        /// The variant.
+        variant: VariantKey,
+        /// The prefill that is to follow a decode variant, and needs its GPUs then.
+        next: Option<VariantKey>,
+        /// Why.
+        cause: WakeCause,
+    },
+    /// Prefill joins once this decode variant is ready.
+    AwaitDecode {
+        /// The variant.
+        decode: VariantKey,
+        /// The prefill that is to follow; `None` where none may start today.
+        next: Option<VariantKey>,
+    },
+    /// No set of variants that serves it is within maxima and budgets.
+    NoServingSet {
+        /// Why one is needed.
+        cause: WakeCause,
+        /// What keeps each variant that has no replica.
+        obstacles: BTreeMap<VariantKey, WakeObstacle>,
+    },
+}
+
+/// What keeps a variant from its first replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WakeObstacle {
+    /// Its maximum is zero.
+    AtMaximum,
+    /// Its pools hold too little, or nobody knows what they hold.
+    NoGpus,
+    /// It could start, and nothing that it would serve with can.
+    NoPartner,
+    /// It could start, and so could what it would serve with, but not both.
+    NoGpusForPair,
+}
+
+/// Decides the next start of one model. `queued` are the requests that wait for it in the router;
+/// `None` is not known. Where `policy` forbids zero, nobody needs to wait. `fits` says whether there
+/// are GPUs for a decode and a prefill variant
+/// together, which may draw from one pool. One start at a time, so that prefill never precedes decode.
+pub fn wake(
+    members: &BTreeMap<VariantKey, WakeMember>,
+    queued: Option<f64>,
+    policy: ZeroPolicy,
+    fits: impl Fn(&VariantKey, &VariantKey) -> bool,
+) -> Wake {
+    let runs = |role: ServingRole| {
+        members
+            .iter()
+            .find(|(_, member)| member.serving.role == role && member.kept > Replicas::ZERO)
+    };
+    if runs(ServingRole::Both).is_some() {
+        return Wake::Serving;
+    }
+    if let Some((decode, _)) = runs(ServingRole::Decode) {
+        return complete_pair(members, decode);
+    }
+    match (queued, policy) {
+        (Some(queued), _) if queued > 0.0 => start(members, WakeCause::Queued(queued), fits),
+        (_, ZeroPolicy::Disabled) => start(members, WakeCause::MinimumOfOne, fits),
+        (None, ZeroPolicy::Enabled) => Wake::NoSignal,
+        (Some(_), ZeroPolicy::Enabled) => Wake::NotWanted,
+    }
+}
+
+/// The first of the cheapest set that may start as a whole. Decode counts only where prefill can
+/// follow, or runs already, or is no part of the model.
+fn start(
+    members: &BTreeMap<VariantKey, WakeMember>,
+    cause: WakeCause,
+    fits: impl Fn(&VariantKey, &VariantKey) -> bool,
+) -> Wake {
+    let prefill = || of_role(members, ServingRole::Prefill).map(|(_, member)| member);
+    let is_fed = prefill().any(|member| member.kept > Replicas::ZERO);
+    let can_decode = is_fed || prefill().next().is_none() || prefill().any(WakeMember::may_start);
+    let startable = members
+        .iter()
+        .filter(|(_, member)| {
+            member.may_start()
+                && match member.serving.role {
+                    ServingRole::Both => true,
+                    ServingRole::Prefill => !is_fed,
+                    ServingRole::Decode => can_decode,
+                }
+        })
+        .map(|(key, member)| (key.clone(), member.serving))
+        .collect();
+    let mut set = cheapest_fitting(&startable, fits).map(|set| set.members.into_iter());
+    match set.as_mut().and_then(Iterator::next) {
+        Some(variant) => Wake::Start {
+            variant,
+            next: set.and_then(|mut rest| rest.next()),
+            cause,
+        },
+        None => no_serving_set(members, cause),
+    }
+}
+
+fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey) -> Wake {
+    let prefill = || of_role(members, ServingRole::Prefill);
+    if prefill().count() == 0 || prefill().any(|(_, member)| member.kept > Replicas::ZERO) {
+        return Wake::Serving;
+    }
+    let chosen = prefill()
+        .filter(|(_, member)| member.may_start())
+        .min_by(|(one, member), (other, its)| {
+            (member.serving.cost.cmp(&its.serving.cost)).then_with(|| one.cmp(other))
+        })
+        .map(|(variant, _)| variant.clone());
+    let is_decode_ready =
+        of_role(members, ServingRole::Decode).any(|(_, member)| member.ready > Replicas::ZERO);
+    if !is_decode_ready {
+        return Wake::AwaitDecode {
+            decode: decode.clone(),
+            next: chosen,
+        };
+    }
+    match chosen {
+        Some(variant) => Wake::Start {
+            variant,
+            next: None,
+            cause: WakeCause::Pair,
+        },
+        None => no_serving_set(members, WakeCause::Pair),
+    }
+}
+
+fn of_role(
+    members: &BTreeMap<VariantKey, WakeMember>,
+    role: ServingRole,
+) -> impl Iterator<Item = (&VariantKey, &WakeMember)> {
+    members
+        .iter()
+        .filter(move |(_, member)| member.serving.role == role)
+}
+
+fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: WakeCause) -> Wake {
+    let may_start =
+        |role: ServingRole| of_role(members, role).any(|(_, member)| member.may_start());
+    let lone = if may_start(ServingRole::Decode) && may_start(ServingRole::Prefill) {
+        WakeObstacle::NoGpusForPair
+    } else {
+        WakeObstacle::NoPartner
+    };
+    let waiting = members
+        .iter()
+        .filter(|(_, member)| member.kept == Replicas::ZERO);
+    Wake::NoServingSet {
+        cause,
+        obstacles: waiting
+            .map(|(key, member)| (key.clone(), member.obstacle().unwrap_or(lone)))
+            .collect(),
+    }
+}
+
+impl WakeMember {
+    /// Whether maximum and budget leave room for a first replica.
+    fn may_start(&self) -> bool {
+        self.kept == Replicas::ZERO && self.obstacle().is_none()
+    }
+
+    fn obstacle(&self) -> Option<WakeObstacle> {
+        let wanted = self.gpus.at_least_one();
+        if self.max == Some(Replicas::ZERO) {
+            Some(WakeObstacle::AtMaximum)
+        } else if self.budget.grant(wanted) < wanted {
+            Some(WakeObstacle::NoGpus)
+        } else {
+            None
+        }
+    }
+}
+
+impl WakeObstacle {
+    /// What it means, without measurements.
+    pub(crate) fn in_short(self, cause: WakeCause, by: &[PoolFigures]) -> &'static str {
+        let is_known = by.iter().all(|pool| pool.left != Budget::Unknown);
+        match (self, cause) {
+            (Self::NoGpus | Self::NoGpusForPair, WakeCause::Queued(_)) if is_known => {
+                "requests wait, and GPUs or quotas refuse a start from zero"
+            }
+            (Self::NoGpus | Self::NoGpusForPair, _) if is_known => {
+                "GPUs or quotas refuse a start from zero"
+            }
+            (Self::NoGpus | Self::NoGpusForPair, WakeCause::Queued(_)) => {
+                "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
+            }
+            (Self::NoGpus | Self::NoGpusForPair, _) => {
+                "BudgetUnknown: nobody knows whether GPUs allow a start from zero"
+            }
+            (Self::AtMaximum, WakeCause::Queued(_)) => "requests wait, and the maximum is 0",
+            (Self::AtMaximum, _) => "a replica is needed, and the maximum is 0",
+            (Self::NoPartner, WakeCause::Queued(_)) => {
+                "requests wait, and no variant to serve with can start"
+            }
+            (Self::NoPartner, _) => "no variant to serve with can start",
+        }
+    }
+}
+
+/// Writes what keeps a variant from its first replica, with the pools that lack what it takes.
+pub(crate) fn wake_refused(
+    f: &mut fmt::Formatter<'_>,
+    (obstacle, gpus, by): (WakeObstacle, Gpus, &[PoolFigures]),
+    cause: WakeCause,
+) -> fmt::Result {
+    for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
+        write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
+    }
+    f.write_str("wake refused: ")?;
+    match obstacle {
+        WakeObstacle::AtMaximum => f.write_str("maxReplicas is 0; ")?,
+        WakeObstacle::NoPartner => f.write_str("nothing that it would serve with can start; ")?,
+        WakeObstacle::NoGpus => {
+            free_gpus(f, by)?;
+            write!(f, "one replica takes {gpus}; ")?;
+        }
+        WakeObstacle::NoGpusForPair => {
+            free_gpus(f, by)?;
+            write!(
+                f,
+                "one replica takes {gpus}, and decode serves with prefill only; "
+            )?;
+        }
+    }
+    write!(f, "{cause}")
+}
+
+impl WakeCause {
+    /// What a start for it means, without measurements.
+    pub(crate) fn in_short(self) -> &'static str {
+        match self {
+            Self::Queued(_) | Self::Pair => "started from zero",
+            Self::MinimumOfOne => "one replica is kept since scale to zero is off",
+        }
+    }
+}
+
+impl fmt::Display for WakeCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queued(queued) => write!(f, "{queued} requests wait in the router"),
+            Self::Pair => f.write_str("decode runs and needs prefill"),
+            Self::MinimumOfOne => f.write_str("one is due since scale to zero is off"),
+        }
+    }
+}
+
+fn free_gpus(f: &mut fmt::Formatter<'_>, pools: &[PoolFigures]) -> fmt::Result {
+    for pool in pools {
+        if let Budget::Finite(left) = pool.left {
+            let kind = &pool.kind;
+            write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Start-up times, from pods that become ready to what is decided with them.
+
+use std::time::Duration;
+
+use wva_policy::document::{Situation, SnapshotDocument};
+use wva_policy::key::{ModelKey, VariantKey};
+use wva_policy::learned::Learned;
+use wva_policy::plan::{Plan, Reason};
+use wva_policy::startup::StartSource;
+use wva_policy::{learn, plan};
+use wva_settings::bundle::read_bundle;
+
+/// Plans one document after the other; the last plan and what is known after it.
+pub(super) fn told(documents: &[impl AsRef<str>], settings: &str) -> (Learned, Plan) {
+    let settings = read_bundle(settings).unwrap();
+    let mut known = (Learned::default(), None);
+    for text in documents {
+        let Situation { snapshot, now, .. } = SnapshotDocument::parse(text.as_ref())
+            .and_then(|document| document.situation(&settings.freshness))
+            .unwrap();
+        let learned = learn(&snapshot, &known.0, &settings, now);
+        let made = plan(&snapshot, &learned, &settings, 1, now);
+        known = (learned, Some(made));
+    }
+    (known.0, known.1.unwrap())
+}
+
+/// Variant `v`, of which `a` serves and `b` starts or has started.
+fn fleet(uptime: u32, pending: &str, second: &str) -> String {
+    format!(
+        "version: 1\ntime: {{uptime: {uptime}s}}\nvariants:\n- namespace: ns\n  name: v\n  model: m\n  \
+         target: {{current: 2, ready: {}}}\n  {pending}\n  pods:\n  - {{name: a, signals: {{kvUsage: 0.6, queueLength: 0}}}}\n  \
+         - {{name: b, {second}}}\n",
+        if pending.is_empty() { 2 } else { 1 },
+    )
+}
+
+fn waits(plan: &Plan) -> bool {
+    let steps = &plan.decisions[&VariantKey::new("ns", "v")].steps;
+    steps
+        .iter()
+        .any(|step| matches!(step.why, Reason::InTransition { .. }))
+}
+
+#[test]
+fn a_measured_start_is_shown_and_lengthens_the_pending_limit() {
+    let starting = fleet(10_000, "pendingFor: 1s", "ready: false, age: 1s");
+    let serving = |age: u32, ready: &str| {
+        fleet(
+            11_000,
+            "",
+            &format!("age: {age}s, {ready}, node: n1, signals: {{kvUsage: 0.6, queueLength: 0}}"),
+        )
+    };
+    let late = fleet(12_000, "pendingFor: 15m", "ready: false, age: 15m");
+
+    // The limit is 10 minutes where no start was seen, and twice a start of 8 minutes.
+    let (unknown, plan) = told(std::slice::from_ref(&late), "");
+    assert!(
+        unknown
+            .starts
+            .expect(&VariantKey::new("ns", "v"), Duration::ZERO)
+            .starts
+            == 0
+    );
+    assert!(!waits(&plan));
+    let (known, shown) = told(&[starting.clone(), serving(1_000, "readyFor: 520s")], "");
+    let start = known
+        .starts
+        .expect(&VariantKey::new("ns", "v"), Duration::ZERO);
+    assert_eq!(start.source, StartSource::Measured);
+    assert_eq!(start.cold, Some(Duration::from_mins(8)));
+    let figures = &shown.models[&ModelKey::new("ns", "m")];
+    assert_eq!(figures.starts[&VariantKey::new("ns", "v")], start);
+    let (_, plan) = told(
+        &[starting.clone(), serving(1_000, "readyFor: 520s"), late],
+        "",
+    );
+    assert!(waits(&plan));
+
+    // Where nobody says since when it is ready, it is ready since it was seen to be.
+    let (known, _) = told(&[starting, serving(90, "ready: true")], "");
+    let start = known
+        .starts
+        .expect(&VariantKey::new("ns", "v"), Duration::ZERO);
+    assert_eq!(start.typical, Duration::from_secs(90));
+}

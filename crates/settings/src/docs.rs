@@ -1,0 +1,249 @@
+//! The page `docs/user-guide/configuration.md`, made from the schema.
+
+use std::fmt::Write as _;
+
+use super::schema::{self, Mutability, Reach, SettingGroup, SettingState, Spec};
+use super::{queueing_model, saturation, scale_to_zero, service_class};
+use wva_base::yaml::DocumentField;
+
+const INTRODUCTION: &str = "\
+# Configuration
+
+<!-- Made from the schema in crates/settings/src/schema. Do not edit: run the tests with UPDATE=1. -->
+
+A setting is looked for in this order, and the first place that has it wins:
+
+1. flags of `wva controller`
+2. environment variables (an empty one counts as unset)
+3. the main ConfigMap, or the YAML file that `--config-file` names in its place
+4. the default
+
+Names are found in any letter case. `wva controller --print-config` shows every setting with its
+value, its source and whether it acts, and what a start refuses, with the exit code of that start. It needs
+no cluster and does not read the main ConfigMap: a required setting that only stands there is missing here.
+
+Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations need a unit: `90s`,
+`1m30s`, `1.5h`, `2 min`; `M`, months and years are refused.
+
+Of a flag that is given more than once the last counts. An unknown or incomplete flag, or one with a value that is
+not accepted, ends the process with exit code 2. At start, a wrong value in the environment, the ConfigMap or the
+file ends it with exit code 1, except a live one in the ConfigMap: it takes the layer below and is reported. Either
+way the text names every key with a wrong value. While running,
+a live value that is not accepted keeps the previous one. An edit of a setting that is not live is
+rejected with the event `ImmutableConfigChangeRejected`; the rest of the same edit is applied.
+
+State: **active** or **inert** (accepted for compatibility).
+";
+
+const ENTRIES: &str = "
+## Policy ConfigMaps
+
+Each key of `data` holds a YAML document. The entry `default` is for every model; any other key is
+legal for the entry of one model, which its body names (`modelId`, `modelID` or `model_id`, and
+`namespace`). A model takes each field from the first of these that states it: its namespace's entry
+for it, its namespace's `default`, the global entry, the global `default`, the built-in value. A
+global ConfigMap is in the system namespace; a namespace's own counts while a variant lives there or
+the namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
+`wva.llmd.ai/exclude: \"true\"`. An entry that is not accepted is reported and leaves the others in
+force. Service classes are global only; a variant names its class with the label
+`wva.llmd.ai/service-class`. Latency targets are in milliseconds. Type, default, unit and meaning of each
+field: [thresholds](../saturation-scaling-config.md#fields).
+";
+
+/// The fields of each policy ConfigMap, by the title of its section.
+const SECTIONS: [(&str, &[DocumentField]); 4] = [
+    ("Saturation", saturation::FIELDS),
+    ("Scale to zero", scale_to_zero::FIELDS),
+    ("Queueing model", queueing_model::FIELDS),
+    ("Service classes", service_class::FIELDS),
+];
+
+/// The whole page.
+pub fn page() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for group in SettingGroup::ALL {
+        write!(
+            text,
+            "\n## {}\n\n| Key | Flags | Other names | Type | Default | Live | State | Meaning | \
+             Effect |\n|---|---|---|---|---|---|---|---|---|\n",
+            group.title()
+        )
+        .unwrap_or_default();
+        for spec in schema::all().filter(|spec| spec.group == *group) {
+            text.push_str(&row(spec));
+        }
+    }
+    text.push_str(ENTRIES);
+    for (title, fields) in SECTIONS {
+        write!(
+            text,
+            "\n### {title}\n\n| Field | Other spellings |\n|---|---|\n"
+        )
+        .unwrap_or_default();
+        push_fields(&mut text, "", fields);
+    }
+    text
+}
+
+fn row(spec: &Spec) -> String {
+    let key = match spec.reach {
+        Reach::Everywhere => code(spec.name),
+        Reach::Process => format!("{} (environment only)", code(spec.name)),
+        Reach::Flag => "flag only".to_owned(),
+    };
+    let flags: Vec<String> = spec
+        .flags
+        .iter()
+        .map(|flag| {
+            code(&format!(
+                "{}{flag}",
+                if flag.len() == 1 { "-" } else { "--" }
+            ))
+        })
+        .collect();
+    let aliases: Vec<String> = spec.aliases.iter().map(|alias| code(alias)).collect();
+    let default = match spec.default {
+        "" => String::new(),
+        default => code(default),
+    };
+    let live = match spec.change {
+        Mutability::Live => "yes",
+        Mutability::Static => "no",
+    };
+    format!(
+        "| {key} | {} | {} | {} | {default} | {live} | {} | {} | {} |\n",
+        flags.join(", "),
+        aliases.join(", "),
+        spec.kind.as_str(),
+        word(spec.state),
+        spec.meaning,
+        spec.effect,
+    )
+}
+
+fn push_fields(text: &mut String, parent: &str, fields: &[DocumentField]) {
+    for field in fields {
+        let path = format!("{parent}{}", field.name);
+        let also: Vec<String> = field.also.iter().map(|name| code(name)).collect();
+        writeln!(text, "| {} | {} |", code(&path), also.join(", ")).unwrap_or_default();
+        push_fields(text, &format!("{path}."), field.fields);
+    }
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn word(state: SettingState) -> &'static str {
+    match state {
+        SettingState::Active => "active",
+        SettingState::Inert => "inert",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_page_in_the_repository_is_the_one_made_from_the_schema() {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/user-guide/configuration.md");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, page()).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == page(),
+            "{} is out of date: run with UPDATE=1",
+            path.display()
+        );
+    }
+
+    #[test]
+    fn the_page_names_every_key_flag_and_field() {
+        let page = page();
+        for spec in schema::all() {
+            if spec.reach != Reach::Flag {
+                assert!(page.contains(&code(spec.name)), "{}", spec.name);
+            }
+            for flag in spec.flags {
+                assert!(page.contains(&format!("-{flag}`")), "{flag}");
+            }
+        }
+        assert!(page.contains("`analyzers.scaleUpThreshold`"));
+    }
+
+    /// Paths of fields, in the order of the parser's table.
+    fn paths(parent: &str, fields: &[DocumentField]) -> Vec<String> {
+        let all = fields.iter().flat_map(|field| {
+            let path = format!("{parent}{}", field.name);
+            let below = paths(&format!("{path}."), field.fields);
+            std::iter::once(path).chain(below)
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn the_page_of_thresholds_describes_every_field_that_the_parser_knows_and_no_other() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/saturation-scaling-config.md");
+        let page = std::fs::read_to_string(file).unwrap();
+        for (title, fields) in SECTIONS {
+            let section = page.split(&format!("\n### {title}\n")).nth(1);
+            let section = section.unwrap_or_else(|| panic!("no section {title}"));
+            let section = section.split("\n### ").next().unwrap_or_default();
+            let mut lines = section.lines().filter(|line| line.starts_with('|'));
+            assert_eq!(
+                lines.next(),
+                Some("| Field | Type | Default | Unit | Meaning | Acts |")
+            );
+            let rows: Vec<Vec<&str>> = lines
+                .skip(1)
+                .map(|line| line.split('|').map(str::trim).collect())
+                .collect();
+            for row in &rows {
+                assert_eq!(row.len(), 8, "{title}: {row:?}");
+                let is_complete = [row[2], row[3], row[5], row[6]]
+                    .iter()
+                    .all(|cell| !cell.is_empty());
+                assert!(is_complete, "{title}: {row:?}");
+            }
+            let described: Vec<&str> = rows.iter().map(|row| row[1].trim_matches('`')).collect();
+            assert_eq!(described, paths("", fields), "{title}");
+        }
+    }
+
+    #[test]
+    fn the_documented_defaults_are_the_built_in_ones() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/saturation-scaling-config.md");
+        let page = std::fs::read_to_string(file).unwrap();
+        let default = |field: &str| -> f64 {
+            let start = format!("| `{field}` | ");
+            let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
+            row.split('|')
+                .nth(3)
+                .unwrap()
+                .trim()
+                .trim_matches('`')
+                .parse()
+                .unwrap()
+        };
+        let built_in = wva_policy::params::SaturationThresholds::default();
+        let band = wva_policy::params::UtilizationBand::default();
+        for (field, value) in [
+            ("kvCacheThreshold", built_in.kv_cache_threshold),
+            ("queueLengthThreshold", built_in.queue_length_threshold),
+            ("kvSpareTrigger", built_in.kv_spare_trigger),
+            ("queueSpareTrigger", built_in.queue_spare_trigger),
+            ("scaleUpThreshold", band.scale_up_threshold),
+            ("scaleDownBoundary", band.scale_down_boundary),
+            ("sloMultiplier", wva_policy::params::DEFAULT_SLO_MULTIPLIER),
+        ] {
+            assert_eq!(default(field).to_bits(), value.to_bits(), "{field}");
+        }
+    }
+}

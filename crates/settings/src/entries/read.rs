@@ -1,0 +1,219 @@
+//! From the texts of ConfigMaps to entries in force. A refused entry leaves the others alone.
+
+use std::sync::Arc;
+
+use super::{DocumentVerdict, Entry, EntryKind};
+use crate::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Warning};
+use crate::sources::{Data, PolicySources};
+use wva_base::text::bounded;
+use wva_base::yaml::parse_yaml;
+use wva_policy::params::{DEFAULT_KEY, EntrySet, Identity, ScopedEntries};
+
+/// Longest list of faults in a message.
+const MAX_FAULTS: usize = 8;
+
+/// Longest fault; some repeat names of any length.
+const MAX_FAULT: usize = 300;
+
+/// Reads every ConfigMap of one purpose. An entry that is refused leaves the others in force; what
+/// stood under its key in `previous` stays in force too.
+pub(crate) fn read_scoped<E: Entry>(
+    sources: &PolicySources,
+    previous: Option<&ScopedEntries<E>>,
+    diagnostics: &mut Diagnostics,
+) -> ScopedEntries<E> {
+    let mut scoped = ScopedEntries::default();
+    if let Some(data) = &sources.global {
+        let previous = previous.map(|scoped| &scoped.global);
+        scoped.global = read_set(data, None, previous, diagnostics);
+    }
+    for (namespace, data) in &sources.namespaces {
+        let previous = previous.and_then(|scoped| scoped.namespaces.get(namespace));
+        let set = read_set(data, Some(namespace), previous, diagnostics);
+        if set != EntrySet::default() {
+            scoped.namespaces.insert(namespace.clone(), set);
+        }
+    }
+    scoped
+}
+
+fn read_set<E: Entry>(
+    data: &Data,
+    scope: Option<&Arc<str>>,
+    previous: Option<&EntrySet<E>>,
+    diagnostics: &mut Diagnostics,
+) -> EntrySet<E> {
+    let mut set = EntrySet::default();
+    for (key, text) in data {
+        let place = EntryPlace {
+            purpose: E::PURPOSE,
+            namespace: scope.cloned(),
+            entry: key.clone(),
+        };
+        let before = previous.and_then(|set| set.at_key(key));
+        let Some((identity, entry)) = read_entry(&place, text, before, diagnostics) else {
+            continue;
+        };
+        match identity {
+            None => set.default = Some(entry),
+            Some(identity) => match set.models.get(&identity) {
+                // Keys are walked in order, so the smallest key keeps the model.
+                Some((first, _)) => {
+                    let why = format!(
+                        "model {:?} already has entry {first:?}: remove one of them",
+                        identity.model
+                    );
+                    refuse(place, vec![why], FallbackApplied::Below, diagnostics);
+                }
+                None => {
+                    set.models.insert(identity, (key.clone(), entry));
+                }
+            },
+        }
+    }
+    set
+}
+
+/// An entry with its identity; without one it is the `default`.
+type Identified<E> = (Option<Identity>, E);
+
+fn read_entry<E: Entry>(
+    place: &EntryPlace,
+    text: &str,
+    before: Option<(Option<&Identity>, &E)>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Identified<E>> {
+    let (instead, kept) = match before {
+        Some((identity, entry)) => (
+            FallbackApplied::Previous,
+            Some((identity.cloned(), entry.clone())),
+        ),
+        None => (FallbackApplied::Below, None),
+    };
+    let document = match parse_yaml::<E::Document>(text, E::FIELDS) {
+        Ok(document) => document,
+        Err(error) => {
+            refuse(place.clone(), vec![error.to_string()], instead, diagnostics);
+            return kept;
+        }
+    };
+    mention_unknown(place, document.unknown, diagnostics);
+    let identity = match identify::<E>(place, &document.content, diagnostics) {
+        Ok(identity) => identity,
+        Err(why) => {
+            refuse(place.clone(), vec![why], instead, diagnostics);
+            return kept;
+        }
+    };
+    let kind = match identity {
+        None => EntryKind::Default,
+        Some(_) => EntryKind::Model,
+    };
+    let strange = E::strange(&document.content, kind, place.namespace.as_deref()).into_iter();
+    (diagnostics.notices).extend(strange.map(|text| Warning::WithoutMeaning {
+        place: place.clone(),
+        text,
+    }));
+    match E::judge(document.content, kind) {
+        DocumentVerdict::Whole(entry) => {
+            let lints = entry.lints().into_iter();
+            (diagnostics.notices).extend(lints.map(|text| Warning::EntryAdvice {
+                place: place.clone(),
+                text,
+            }));
+            Some((identity, entry))
+        }
+        DocumentVerdict::Partly(mut entry, faults) => {
+            if let Some((_, previous)) = before {
+                entry.complete(previous);
+            }
+            refuse(place.clone(), faults, instead, diagnostics);
+            Some((identity, entry))
+        }
+        DocumentVerdict::Refused(faults) => {
+            refuse(place.clone(), faults, instead, diagnostics);
+            kept
+        }
+    }
+}
+
+/// Whom the entry is for: everybody under `default`, else the model that the body names.
+fn identify<E: Entry>(
+    place: &EntryPlace,
+    document: &E::Document,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<Identity>, String> {
+    if let Some(fault) = E::identity_fault(document) {
+        return Err(fault.to_owned());
+    }
+    let (model, namespace) = E::identity(document);
+    let (model, namespace) = (
+        model.filter(|name| !name.is_empty()),
+        namespace.filter(|name| !name.is_empty()),
+    );
+    if place.entry == DEFAULT_KEY {
+        if model.is_some() || namespace.is_some() {
+            diagnostics.notices.push(Warning::EntryAdvice {
+                place: place.clone(),
+                text: "it is for every model; modelId and namespace have no effect here".to_owned(),
+            });
+        }
+        return Ok(None);
+    }
+    let Some(model) = model else {
+        return Err("it names no model; write modelId: <the model's ID>".to_owned());
+    };
+    let namespace = match (namespace, &place.namespace) {
+        (Some(named), Some(home)) if named != home.as_ref() => {
+            return Err(format!(
+                "it names namespace {named:?}, but a namespace's own ConfigMap is for itself only: leave \
+                 namespace out, or move the entry to the global ConfigMap"
+            ));
+        }
+        (Some(named), None) => Some(Arc::from(named)),
+        (None, _) | (Some(_), Some(_)) => None,
+    };
+    Ok(Some(Identity {
+        model: Arc::from(model),
+        namespace,
+    }))
+}
+
+/// Names fields that nobody knows.
+pub(crate) fn mention_unknown(
+    place: &EntryPlace,
+    unknown: Vec<(String, String)>,
+    diagnostics: &mut Diagnostics,
+) {
+    for (field, remedy) in unknown {
+        diagnostics.notices.push(Warning::UnknownField {
+            place: place.clone(),
+            field,
+            remedy,
+        });
+    }
+}
+
+/// Records a refusal with a bounded list of faults.
+pub(crate) fn refuse(
+    place: EntryPlace,
+    mut faults: Vec<String>,
+    instead: FallbackApplied,
+    diagnostics: &mut Diagnostics,
+) {
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
+        faults.truncate(MAX_FAULTS);
+        faults.push(format!("and {more} more"));
+    }
+    let faults: Vec<String> = faults
+        .iter()
+        .map(|fault| bounded(fault, MAX_FAULT))
+        .collect();
+    let problem = EntryProblem {
+        place,
+        why: faults.join("; "),
+        instead,
+    };
+    diagnostics.problems.push(problem.into());
+}

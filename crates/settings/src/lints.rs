@@ -1,0 +1,118 @@
+//! What is accepted and does not act, for lack of something else.
+
+use std::collections::BTreeSet;
+
+use super::config_maps::Purpose;
+use super::entries;
+use super::problem::{EntryPlace, Warning};
+use super::{queueing_model, saturation, service_class};
+use wva_base::text::shortened;
+use wva_policy::key::ModelKey;
+use wva_policy::params::{ANY_MODEL, DynamicSettings};
+
+/// What acts only together with something that is not set.
+pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
+    let mut told = Vec::new();
+    let mut advise = |place, text: &str| told.push(lint(place, text.to_owned()));
+    let rescaling = saturation::rescaling(&settings.saturation);
+    if !settings.limits_growth() {
+        for place in rescaling {
+            advise(
+                place,
+                "enableRescale: nothing limits growth, so no budget is shared; write enableLimiter: \
+                 true in the global entry `default`, or remove it",
+            );
+        }
+        if let Some(place) = saturation::limiting(&settings.saturation) {
+            advise(
+                place,
+                "limiters: nothing limits growth, so they do not act; write enableLimiter: true \
+                 beside them, or remove them",
+            );
+        }
+    } else if !settings.sizes_models() {
+        for place in rescaling {
+            advise(
+                place,
+                "enableRescale: every model is planned by percentages, which say no size to share by; \
+                 write analyzerName: saturation in `default`, or remove it",
+            );
+        }
+    }
+    if !settings.asks_queueing_model() {
+        for place in queueing_model::entries(&settings.queueing_model) {
+            advise(
+                place,
+                "the queueing model is not asked, so this does not act; write a global entry \
+                 `default`, or remove it",
+            );
+        }
+        for (place, _) in service_class::entries(&settings.service_classes) {
+            advise(
+                place,
+                "the queueing model is not asked, so no latency target acts; write an entry \
+                 `default` of the global queueing-model ConfigMap, or remove it",
+            );
+        }
+    }
+    for (place, classes) in service_class::entries(&settings.service_classes) {
+        for class in classes.iter().filter(|class| class.targets.is_empty()) {
+            let name = shortened(&class.name);
+            let text = format!(
+                "class {name:?} names no model, so it has no target; list models under data, or \
+                 remove it"
+            );
+            told.push(lint(place.clone(), text));
+        }
+    }
+    told
+}
+
+/// What is said of models that nobody serves. A model may be on its way, so that this is no mistake.
+pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -> Vec<Warning> {
+    let entries = [
+        entries::unused_entries(&settings.saturation.entries, Purpose::Saturation, served),
+        entries::unused_entries(
+            &settings.scale_to_zero.entries,
+            Purpose::ScaleToZero,
+            served,
+        ),
+        entries::unused_entries(
+            &settings.queueing_model.entries,
+            Purpose::QueueingModel,
+            served,
+        ),
+    ];
+    let entries = entries.into_iter().flatten().map(|(place, model)| {
+        let text = match model {
+            Some(model) => {
+                let model = shortened(&model);
+                format!("no variant serves model {model:?}; correct its name, or remove the entry")
+            }
+            None => "no variant is in this namespace; correct its name, or remove it".to_owned(),
+        };
+        lint(place, text)
+    });
+    let names: BTreeSet<&str> = served.iter().map(|key| &*key.model).collect();
+    let classes = service_class::entries(&settings.service_classes).flat_map(|(place, classes)| {
+        let rows = classes.iter().flat_map(|class| {
+            let models = class.targets.keys();
+            models.map(move |model| (&class.name, model))
+        });
+        let unused_entries =
+            rows.filter(|(_, model)| *model != ANY_MODEL && !names.contains(model.as_str()));
+        unused_entries.map(move |(class, model)| (place.clone(), class, model))
+    });
+    let classes = classes.map(|(place, class, model)| {
+        let (class, model) = (shortened(class), shortened(model));
+        let text = format!(
+            "class {class:?}: no variant serves model {model:?}; correct its name, or remove the row"
+        );
+        lint(place, text)
+    });
+    entries.chain(classes).collect()
+}
+
+fn lint(place: EntryPlace, text: String) -> Warning {
+    Warning::EntryAdvice { place, text }
+}

@@ -1,0 +1,46 @@
+//! Which analyzers take part, and with what weight.
+
+use super::document::AnalyzerDocument;
+use super::entry::weight_fault;
+use wva_policy::params::{AnalyzerSettings, UtilizationBand};
+
+/// Checks one analyzer against the thresholds that it would inherit.
+pub(super) fn judge_analyzer(
+    document: AnalyzerDocument,
+    inherited: UtilizationBand,
+    faults: &mut Vec<String>,
+) -> AnalyzerSettings {
+    let parameters = document.parameters.unwrap_or_default();
+    let name = document.name.unwrap_or_default();
+    let kind = document.kind.unwrap_or_else(|| name.clone());
+    let label = if name.is_empty() { &kind } else { &name };
+    if label.is_empty() {
+        faults.push("analyzers: a name is required: write name: saturation".to_owned());
+    }
+    let settings = AnalyzerSettings {
+        enabled: document.enabled.or(parameters.enabled).unwrap_or(true),
+        score: document.score.or(parameters.score).unwrap_or(1.0),
+        scale_up_threshold: document
+            .scale_up_threshold
+            .or(parameters.scale_up_threshold),
+        scale_down_boundary: document
+            .scale_down_boundary
+            .or(parameters.scale_down_boundary),
+        kind: kind.clone(),
+    };
+    if let Some(fault) = weight_fault("score", settings.score) {
+        faults.push(format!("analyzer {label:?}: {fault}"));
+    }
+    let band = UtilizationBand {
+        scale_up_threshold: settings
+            .scale_up_threshold
+            .unwrap_or(inherited.scale_up_threshold),
+        scale_down_boundary: settings
+            .scale_down_boundary
+            .unwrap_or(inherited.scale_down_boundary),
+    };
+    if let Some(fault) = band.fault() {
+        faults.push(format!("analyzer {label:?}: {fault}"));
+    }
+    settings
+}

@@ -1,0 +1,252 @@
+//! A checked saturation entry: what it states, and nothing about what it leaves out.
+
+use super::analyzer::judge_analyzer;
+use super::document::{FIELDS, SaturationDocument};
+use super::limiter::{contradictions, judge_limiters, respelt};
+use crate::config_maps::Purpose;
+use crate::entries::{DocumentVerdict, Entry, EntryKind};
+use wva_base::nearest::with_suggestion;
+use wva_base::yaml::DocumentField;
+use wva_policy::capacity::AnalyzerName;
+use wva_policy::combine::lacks_saturation_vote;
+use wva_policy::params::{
+    AnalyzerSettings, SATURATION, SaturationEntry, UtilizationBand, kv_fault, queue_fault,
+};
+
+/// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
+const MAX_WEIGHT: f64 = 1e6;
+
+impl Entry for SaturationEntry {
+    type Document = SaturationDocument;
+    const PURPOSE: Purpose = Purpose::Saturation;
+    const FIELDS: &'static [DocumentField] = FIELDS;
+
+    fn identity(document: &SaturationDocument) -> (Option<&str>, Option<&str>) {
+        (document.model_id.as_deref(), document.namespace.as_deref())
+    }
+
+    fn strange(document: &SaturationDocument, kind: EntryKind, scope: Option<&str>) -> Vec<String> {
+        let selector = document.analyzer_name.iter();
+        let selector = selector
+            .filter(|name| !SELECTORS.contains(&name.as_str()))
+            .map(|name| format!("analyzerName: {}", strange_name(name, SELECTORS)));
+        let listed = document.analyzers.iter().flatten().enumerate();
+        let listed = listed.filter_map(|(index, analyzer)| {
+            let kind = analyzer.kind.as_ref().or(analyzer.name.as_ref())?;
+            (!kind.is_empty() && !KINDS.contains(&kind.as_str()))
+                .then(|| format!("analyzers[{index}].type: {}", strange_name(kind, KINDS)))
+        });
+        let unread = out_of_scope(document, kind, scope);
+        selector.chain(listed).chain(unread).collect()
+    }
+
+    fn lints(&self) -> Vec<String> {
+        let limiters = self.limiters.iter().flatten().enumerate();
+        let told = limiters.flat_map(|(index, limiter)| {
+            let told = contradictions(limiter).chain(respelt(limiter));
+            told.map(move |text| format!("limiters[{index}]: {text}"))
+        });
+        let listed = self.analyzers.as_deref().unwrap_or_default();
+        told.chain(repeated(listed))
+            .chain(unseated(listed))
+            .collect()
+    }
+
+    fn judge(document: SaturationDocument, _kind: EntryKind) -> DocumentVerdict<Self> {
+        let mut faults = Vec::new();
+        judge_thresholds(&document, &mut faults);
+        judge_band(&document, &mut faults);
+        let inherited = own_band(&document);
+        let analyzers = document.analyzers.map(|analyzers| {
+            analyzers
+                .into_iter()
+                .map(|analyzer| judge_analyzer(analyzer, inherited, &mut faults))
+                .collect()
+        });
+        let limiters = document
+            .limiters
+            .map(|limiters| judge_limiters(limiters, &mut faults));
+        if !faults.is_empty() {
+            return DocumentVerdict::Refused(faults);
+        }
+        DocumentVerdict::Whole(Self {
+            kv_cache_threshold: document.kv_cache_threshold,
+            queue_length_threshold: document.queue_length_threshold,
+            kv_spare_trigger: document.kv_spare_trigger,
+            queue_spare_trigger: document.queue_spare_trigger,
+            enable_limiter: document.enable_limiter,
+            enable_rescale: document.enable_rescale,
+            analyzer_name: document.analyzer_name,
+            scale_up_threshold: document.scale_up_threshold,
+            scale_down_boundary: document.scale_down_boundary,
+            priority: document.priority,
+            analyzers,
+            limiters,
+            scale_to_zero: document.scale_to_zero.and_then(|zero| zero.enabled),
+        })
+    }
+}
+
+/// Analyzers that are listed again. The documented rule is that the first enabled one counts.
+fn repeated(analyzers: &[AnalyzerSettings]) -> impl Iterator<Item = String> {
+    let listed = analyzers.iter().enumerate();
+    listed.filter_map(|(index, analyzer)| {
+        let before = analyzers.iter().take(index);
+        (before.rev().any(|earlier| earlier.kind == analyzer.kind)).then(|| {
+            format!(
+                "analyzers[{index}]: {:?} stands more than once; the first enabled one counts, remove \
+                 the others",
+                analyzer.kind
+            )
+        })
+    })
+}
+
+/// What a list does that gives saturation no vote.
+fn unseated(analyzers: &[AnalyzerSettings]) -> Option<String> {
+    if !lacks_saturation_vote(analyzers) {
+        return None;
+    }
+    let is_enabled = analyzers.iter().any(|analyzer| analyzer.enabled);
+    let said = if is_enabled {
+        "saturation is not enabled among them, so that nothing vetoes a scale-down on the pressure in \
+         KV caches; list it beside them unless that is meant"
+    } else {
+        "none of them is enabled, so that none of them sizes a model: unless the queueing model is \
+         selected by its own ConfigMap, every count stays as it is; enable one, or remove the list, \
+         which leaves it to saturation"
+    };
+    Some(format!("analyzers: {said}"))
+}
+
+/// Switches of whole budgets that stand where nobody reads them.
+fn out_of_scope(
+    document: &SaturationDocument,
+    kind: EntryKind,
+    scope: Option<&str>,
+) -> Vec<String> {
+    let is_of_cluster = scope.is_none() && kind == EntryKind::Default;
+    let of_cluster = [
+        ("enableLimiter", document.enable_limiter.is_some()),
+        ("limiters", document.limiters.is_some()),
+    ];
+    let of_cluster = of_cluster
+        .into_iter()
+        .filter(|(_, is_set)| *is_set && !is_of_cluster)
+        .map(|(field, _)| {
+            format!("{field}: only the global entry `default` is asked; write it there")
+        });
+    let of_budget = document.enable_rescale.is_some() && kind == EntryKind::Model;
+    let of_budget = of_budget.then(|| {
+        let asked = "only an entry `default` is asked, of the cluster or of a namespace";
+        format!("enableRescale: {asked}; write it there")
+    });
+    of_cluster.chain(of_budget).collect()
+}
+
+/// What `analyzerName` selects; anything else is the percentage-based analysis, too.
+const SELECTORS: [&str; 3] = [SATURATION, "percentage", ""];
+
+/// Analyzers that may be listed.
+const KINDS: [&str; 3] = [
+    AnalyzerName::Saturation.as_str(),
+    AnalyzerName::Throughput.as_str(),
+    AnalyzerName::QueueingModel.as_str(),
+];
+
+fn strange_name<const N: usize>(name: &str, known: [&'static str; N]) -> String {
+    let known: Vec<&str> = known.into_iter().filter(|name| !name.is_empty()).collect();
+    format!(
+        "{} is no analyzer and is ignored; write one of {}",
+        with_suggestion(name, known.iter().copied()),
+        known.join(", ")
+    )
+}
+
+/// Rules of the percentage-based analysis, on the fields that are written.
+fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
+    for (name, share) in [
+        ("kvCacheThreshold", document.kv_cache_threshold),
+        ("kvSpareTrigger", document.kv_spare_trigger),
+    ] {
+        if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
+            faults.push(format!(
+                "{name} must be between 0 and 1, got {share:.2}: write a share such as 0.80"
+            ));
+        }
+    }
+    for (name, length) in [
+        ("queueLengthThreshold", document.queue_length_threshold),
+        ("queueSpareTrigger", document.queue_spare_trigger),
+    ] {
+        if let Some(length) = length.filter(|length| !length.is_finite() || *length < 0.0) {
+            faults.push(format!(
+                "{name} must be >= 0, got {length:.1}: write a number of requests such as 5"
+            ));
+        }
+    }
+    if let (Some(threshold), Some(spare)) = (document.kv_cache_threshold, document.kv_spare_trigger)
+        && let Some(fault) = kv_fault(threshold, spare)
+    {
+        faults.push(fault);
+    }
+    if let (Some(threshold), Some(spare)) = (
+        document.queue_length_threshold,
+        document.queue_spare_trigger,
+    ) && !selects_tokens(document)
+        && let Some(fault) = queue_fault(threshold, spare)
+    {
+        faults.push(fault);
+    }
+    if let Some(fault) = (document.priority).and_then(|priority| weight_fault("priority", priority))
+    {
+        faults.push(fault);
+    }
+}
+
+/// What is wrong with a weight. A priority of 0 is documented as "not set"; a score of 0 is none.
+pub(super) fn weight_fault(name: &str, weight: f64) -> Option<String> {
+    if !weight.is_finite() || weight < 0.0 {
+        Some(format!(
+            "{name} must be >= 0, got {weight:.2}: write 1 for the usual one"
+        ))
+    } else if weight > MAX_WEIGHT || (weight > 0.0 && weight < MAX_WEIGHT.recip()) {
+        Some(format!(
+            "{name} must be 0 or between {:e} and {MAX_WEIGHT:e}, got {weight:e}: write 1 for the usual \
+             one",
+            MAX_WEIGHT.recip()
+        ))
+    } else {
+        None
+    }
+}
+
+/// Rules of the token-based analysis. They bind an entry that selects it; another one may carry
+/// anything in these fields.
+fn judge_band(document: &SaturationDocument, faults: &mut Vec<String>) {
+    if selects_tokens(document)
+        && let Some(fault) = own_band(document).fault()
+    {
+        faults.push(fault);
+    }
+}
+
+/// Whether the entry selects the token-based analysis.
+fn selects_tokens(document: &SaturationDocument) -> bool {
+    let listed = document.analyzers.as_ref();
+    document.analyzer_name.as_deref() == Some(SATURATION)
+        || listed.is_some_and(|list| !list.is_empty())
+}
+
+/// The band that the entry states, completed by the built-in one.
+fn own_band(document: &SaturationDocument) -> UtilizationBand {
+    let built_in = UtilizationBand::default();
+    UtilizationBand {
+        scale_up_threshold: document
+            .scale_up_threshold
+            .unwrap_or(built_in.scale_up_threshold),
+        scale_down_boundary: document
+            .scale_down_boundary
+            .unwrap_or(built_in.scale_down_boundary),
+    }
+}

@@ -1,0 +1,203 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::sources::Data;
+use wva_policy::params::{
+    Limiter, LimiterScope, Quota, Quotas, SaturationMethod, SaturationThresholds, UtilizationBand,
+};
+
+fn map(pairs: &[(&str, &str)]) -> Data {
+    pairs
+        .iter()
+        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+fn global(pairs: &[(&str, &str)]) -> PolicySources {
+    PolicySources {
+        global: Some(map(pairs)),
+        ..PolicySources::default()
+    }
+}
+
+fn read(sources: &PolicySources) -> (SaturationLayers, Diagnostics) {
+    let mut diagnostics = Diagnostics::default();
+    (
+        super::read(sources, BandUse::Tokens, None, &mut diagnostics),
+        diagnostics,
+    )
+}
+
+const EVERY_FIELD: &str = "
+modelId: m
+namespace: ns
+kvCacheThreshold: 0.7
+queueLengthThreshold: 6
+kvSpareTrigger: 0.2
+queueSpareTrigger: 4
+enableLimiter: true
+enableRescale: true
+analyzerName: saturation
+scaleUpThreshold: 0.9
+scaleDownBoundary: 0.6
+priority: 2
+analyzers:
+- {name: saturation, type: saturation, enabled: true, score: 2, scaleUpThreshold: 0.95,
+   scaleDownBoundary: 0.5, parameters: {anything: 1}}
+limiters:
+- {name: a, type: quota, scope: cluster, quotas: {H100: 4, L40S: -1}, exclude: [kube-system]}
+- {name: b, type: quota, scope: namespace, namespaceQuotas: {default: {H100: 0}}}
+scaleToZero: {enabled: true}
+";
+
+#[test]
+fn every_known_field_is_read_and_none_of_them_is_unknown() {
+    let (layers, diagnostics) = read(&global(&[("x", EVERY_FIELD)]));
+    assert_eq!(diagnostics.problems, []);
+    // Known, and told where they act.
+    let told: Vec<String> = diagnostics
+        .notices
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let place = "global saturation ConfigMap, entry \"x\"";
+    let cluster = "only the global entry `default` is asked; write it there";
+    let own = "only an entry `default` is asked, of the cluster or of a namespace; write it there";
+    assert_eq!(
+        told,
+        [
+            format!("{place}: enableLimiter: {cluster}"),
+            format!("{place}: limiters: {cluster}"),
+            format!("{place}: enableRescale: {own}"),
+        ]
+    );
+    let (_, diagnostics) = read(&global(&[(
+        "default",
+        "{enableLimiter: true, enableRescale: true}",
+    )]));
+    assert_eq!(diagnostics.notices, []);
+    let policy = layers.policy(&ModelKey::new("ns", "m"));
+    assert_eq!(
+        policy.thresholds,
+        SaturationThresholds {
+            kv_cache_threshold: 0.7,
+            queue_length_threshold: 6.0,
+            kv_spare_trigger: 0.2,
+            queue_spare_trigger: 4.0,
+        }
+    );
+    assert_eq!(policy.analysis, SaturationMethod::Tokens);
+    assert_eq!(
+        policy.band,
+        UtilizationBand {
+            scale_up_threshold: 0.95,
+            scale_down_boundary: 0.5,
+        }
+    );
+    assert_eq!(policy.scale_to_zero, Some(true));
+    let elsewhere = layers.policy(&ModelKey::new("other", "m"));
+    assert_eq!(elsewhere.thresholds, SaturationThresholds::default());
+    assert_eq!(elsewhere.analysis, SaturationMethod::Percentage);
+}
+
+#[test]
+fn limiters_and_rescaling_are_read_from_the_defaults_of_their_scope() {
+    let (layers, _) = read(&PolicySources::default());
+    assert!(!layers.limiter_enabled() && layers.limiters().is_none());
+    let text = "
+enableLimiter: true
+enableRescale: true
+limiters:
+- {name: a, type: quota, scope: cluster, quotas: {H100: 4, L40S: -1}, exclude: [kube-system]}
+";
+    let mut sources = global(&[("default", text)]);
+    let local = map(&[("default", "kvCacheThreshold: 0.7")]);
+    sources.namespaces.insert(Arc::from("ns"), local);
+    let (layers, diagnostics) = read(&sources);
+    assert_eq!(diagnostics.problems, []);
+    assert!(layers.limiter_enabled());
+    let quotas = Quotas::from([
+        ("H100".to_owned(), Quota::AtMost(4)),
+        ("L40S".to_owned(), Quota::Unlimited),
+    ]);
+    let limiter = Limiter {
+        name: "a".to_owned(),
+        scope: LimiterScope::Cluster(quotas),
+        exclude: ["kube-system".to_owned()].into(),
+    };
+    assert_eq!(layers.limiters(), Some([limiter].as_slice()));
+    assert!(layers.rescale_enabled(None));
+    assert!(!layers.rescale_enabled(Some("ns")));
+    assert!(!layers.rescale_enabled(Some("unknown")));
+}
+
+#[test]
+fn an_unknown_field_is_named_and_the_entry_counts() {
+    let (layers, diagnostics) = read(&global(&[(
+        "default",
+        "kvCacheTreshold: 0.5\nqueueSpareTrigger: 4",
+    )]));
+    assert_eq!(diagnostics.problems, []);
+    assert_eq!(
+        diagnostics.notices[0].to_string(),
+        "global saturation ConfigMap, entry \"default\": unknown field \"kvCacheTreshold\"; \
+         did you mean \"kvCacheThreshold\"?"
+    );
+    let thresholds = layers.resolve(&ModelKey::new("ns", "m"));
+    assert_eq!(thresholds.queue_spare_trigger.to_bits(), 4.0_f64.to_bits());
+    assert_eq!(thresholds.kv_cache_threshold.to_bits(), 0.8_f64.to_bits());
+}
+
+#[test]
+fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_removed() {
+    let model = ModelKey::new("ns", "m");
+    let kv = |layers: &SaturationLayers| layers.resolve(&model).kv_cache_threshold.to_bits();
+    let mut sources = PolicySources::default();
+    let (mut layers, _) = read(&sources);
+    assert_eq!(kv(&layers), 0.8_f64.to_bits());
+    for (text, expected, problem) in [
+        ("kvCacheThreshold: 0.6", 0.6_f64, None),
+        (
+            "kvCacheThreshold: high",
+            0.6,
+            Some("what was in force stays in force"),
+        ),
+        ("kvCacheThreshold: 0.7", 0.7, None),
+        (
+            "kvCacheThreshold: 7",
+            0.7,
+            Some("what was in force stays in force"),
+        ),
+    ] {
+        sources
+            .namespaces
+            .insert(Arc::from("ns"), map(&[("default", text)]));
+        let mut diagnostics = Diagnostics::default();
+        layers = super::read(&sources, BandUse::Tokens, Some(&layers), &mut diagnostics);
+        assert_eq!(kv(&layers), expected.to_bits(), "{text}");
+        let shown: Vec<String> = diagnostics
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        match problem {
+            None => assert_eq!(shown, Vec::<String>::new()),
+            Some(part) => assert!(shown.len() == 1 && shown[0].ends_with(part), "{shown:?}"),
+        }
+    }
+    let (fresh, diagnostics) = read(&sources);
+    assert_eq!(kv(&fresh), 0.8_f64.to_bits());
+    assert!(
+        diagnostics.problems[0]
+            .to_string()
+            .ends_with("the layers below apply")
+    );
+    sources.namespaces.clear();
+    layers = super::read(
+        &sources,
+        BandUse::Tokens,
+        Some(&layers),
+        &mut Diagnostics::default(),
+    );
+    assert_eq!(kv(&layers), 0.8_f64.to_bits());
+}

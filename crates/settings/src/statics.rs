@@ -1,0 +1,377 @@
+//! Settings that are fixed for the life of the process, typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::address::BindAddress;
+use super::config_maps::{ConfigMapNames, Purpose};
+use super::logging::LogFormatSetting;
+use super::pool_group::PoolGroup;
+use super::problem::SettingError;
+use super::schema::{self, Spec};
+use super::secret::Secret;
+use super::url::{BaseUrl, Scheme};
+use super::value::{InvalidValue, Value};
+use super::values::SettingValues;
+use wva_base::duration::format_duration;
+use wva_base::text::shortened;
+use wva_policy::params::LabelSelector;
+
+/// The part of the settings that is fixed at start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticSettings {
+    /// How Prometheus is reached.
+    pub prometheus: PrometheusConnection,
+    /// What is served, and where.
+    pub serving: ServingSettings,
+    /// Which objects are ours.
+    pub scope: ScopeSettings,
+    /// Who writes.
+    pub leader_election: LeaderElectionSettings,
+    /// Names of the ConfigMaps that are read.
+    pub config_maps: ConfigMapNames,
+    /// Longest request to the API server; `REST_CLIENT_TIMEOUT`.
+    pub rest_client_timeout: Duration,
+    /// Whether models may go to zero where no entry states anything; `WVA_SCALE_TO_ZERO`.
+    pub scale_to_zero_by_default: bool,
+    /// GPU limits for all models; `WVA_LIMITED_MODE`.
+    pub limited_mode: bool,
+    /// The hybrid of saturation and model-based targets; `EXPERIMENTAL_PROACTIVE_MODEL`.
+    pub proactive_model: bool,
+    /// Nodes whose GPUs count; `WVA_NODE_SELECTOR`.
+    pub node_selector: LabelSelector,
+    /// Token for the metrics of endpoint pickers; `EPP_METRIC_READER_BEARER_TOKEN`.
+    pub endpoint_picker_token: Option<Secret>,
+    /// Form of a log line; `LOG_FORMAT`.
+    pub log_format: LogFormatSetting,
+}
+
+/// How Prometheus is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrometheusConnection {
+    /// Its address.
+    pub base_url: BaseUrl,
+    /// Whether an address without TLS is accepted; such an address carries no credentials.
+    pub allow_http: bool,
+    /// The token; beats `token_path`.
+    pub bearer_token: Option<Secret>,
+    /// File with the token.
+    pub token_path: Option<PathBuf>,
+    /// TLS.
+    pub tls: PrometheusTls,
+}
+
+/// TLS towards Prometheus.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrometheusTls {
+    /// Authorities that may sign its certificate, instead of the system's.
+    pub ca_path: Option<PathBuf>,
+    /// Our own certificate.
+    pub client: Option<CertificatePair>,
+    /// Name to ask for and to verify instead of the host.
+    pub server_name: Option<String>,
+    /// Accept any certificate.
+    pub insecure_skip_verify: bool,
+}
+
+/// A certificate with its key, as PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificatePair {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+impl PrometheusTls {
+    /// Files that must exist before the first query, with the words for a message when one does not.
+    /// With verification off none has to.
+    pub fn required_files(&self) -> Vec<(&'static str, &PathBuf)> {
+        if self.insecure_skip_verify {
+            return Vec::new();
+        }
+        let client = self.client.iter().flat_map(|client| {
+            [
+                ("client certificate file", &client.certificate),
+                ("client key file", &client.key),
+            ]
+        });
+        let ca = self
+            .ca_path
+            .iter()
+            .map(|path| ("CA certificate file", path));
+        ca.chain(client).collect()
+    }
+}
+
+/// What is served, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServingSettings {
+    /// `/metrics`.
+    pub metrics: BindAddress,
+    /// `/healthz` and `/readyz`.
+    pub probes: BindAddress,
+    /// `external.metrics.k8s.io`.
+    pub external_metrics: BindAddress,
+    /// Serve `/metrics` over TLS to authorized readers only.
+    pub metrics_secure: bool,
+    /// Certificate and key of `/metrics`; `None` makes a self-signed one.
+    pub metrics_certificate: Option<CertificatePair>,
+    /// Certificate and key of `external.metrics.k8s.io`; `None` makes a self-signed one.
+    pub external_metrics_certificate: Option<CertificatePair>,
+    /// Offer HTTP/2.
+    pub http2: bool,
+}
+
+/// Which objects are ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeSettings {
+    /// The one namespace to watch; `None` watches all.
+    pub watch_namespace: Option<String>,
+    /// Where the global ConfigMaps and the lease are.
+    pub system_namespace: String,
+    /// Value of the instance label on our objects; `None` takes every object.
+    pub controller_instance: Option<String>,
+    /// Which InferencePools are watched.
+    pub pool_group: PoolGroup,
+}
+
+/// Who writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderElectionSettings {
+    /// Whether there is an election; without one this process leads.
+    pub enabled: bool,
+    /// Name of the Lease.
+    pub id: String,
+    /// How long followers wait for a silent leader.
+    pub lease_duration: Duration,
+    /// How long a leader tries to renew.
+    pub renew_deadline: Duration,
+    /// Time between two attempts.
+    pub retry_period: Duration,
+}
+
+impl StaticSettings {
+    /// Types the values and checks what concerns several of them.
+    ///
+    /// # Errors
+    /// Every contradiction. An address of Prometheus must be among the values.
+    pub(super) fn build(values: &SettingValues) -> Result<Self, Vec<SettingError>> {
+        let errors = contradictions(values);
+        let Some(base_url) = values.url(&schema::PROMETHEUS_BASE_URL) else {
+            return Err(errors);
+        };
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Self {
+            prometheus: prometheus(values, base_url),
+            serving: serving(values),
+            scope: ScopeSettings {
+                watch_namespace: values.text(&schema::WATCH_NAMESPACE),
+                system_namespace: values.name(&schema::POD_NAMESPACE),
+                controller_instance: values.text(&schema::CONTROLLER_INSTANCE),
+                pool_group: values.pool_group(&schema::POOL_GROUP),
+            },
+            leader_election: LeaderElectionSettings {
+                enabled: values.bool(&schema::LEADER_ELECT),
+                id: values.name(&schema::LEADER_ELECTION_ID),
+                lease_duration: values.duration(&schema::LEASE_DURATION),
+                renew_deadline: values.duration(&schema::RENEW_DEADLINE),
+                retry_period: values.duration(&schema::RETRY_PERIOD),
+            },
+            config_maps: ConfigMapNames::of(values),
+            rest_client_timeout: values.duration(&schema::REST_CLIENT_TIMEOUT),
+            scale_to_zero_by_default: values.bool(&schema::SCALE_TO_ZERO),
+            limited_mode: values.bool(&schema::LIMITED_MODE),
+            proactive_model: values.bool(&schema::PROACTIVE_MODEL),
+            node_selector: values.selector(&schema::NODE_SELECTOR),
+            endpoint_picker_token: values.secret(&schema::EPP_METRIC_READER_BEARER_TOKEN),
+            log_format: values.log_format(&schema::LOG_FORMAT),
+        })
+    }
+}
+
+/// Settings that contradict each other.
+pub fn contradictions(values: &SettingValues) -> Vec<SettingError> {
+    let mut errors = Vec::new();
+    check_transport(values, &mut errors);
+    check_pairs(values, &mut errors);
+    check_lease(values, &mut errors);
+    check_names(values, &mut errors);
+    errors
+}
+
+fn prometheus(values: &SettingValues, base_url: BaseUrl) -> PrometheusConnection {
+    let path = |spec| values.text(spec).map(PathBuf::from);
+    let certificate = path(&schema::PROMETHEUS_CLIENT_CERT_PATH);
+    let key = path(&schema::PROMETHEUS_CLIENT_KEY_PATH);
+    PrometheusConnection {
+        base_url,
+        allow_http: values.bool(&schema::PROMETHEUS_ALLOW_HTTP),
+        bearer_token: values.secret(&schema::PROMETHEUS_BEARER_TOKEN),
+        token_path: path(&schema::PROMETHEUS_TOKEN_PATH),
+        tls: PrometheusTls {
+            ca_path: path(&schema::PROMETHEUS_CA_CERT_PATH),
+            client: certificate
+                .zip(key)
+                .map(|(certificate, key)| CertificatePair { certificate, key }),
+            server_name: values.text(&schema::PROMETHEUS_SERVER_NAME),
+            insecure_skip_verify: values.bool(&schema::PROMETHEUS_TLS_INSECURE_SKIP_VERIFY),
+        },
+    }
+}
+
+fn serving(values: &SettingValues) -> ServingSettings {
+    let pair = |folder, certificate, key| {
+        let folder = values.text(folder).map(PathBuf::from);
+        folder.map(|folder| CertificatePair {
+            certificate: folder.join(values.name(certificate)),
+            key: folder.join(values.name(key)),
+        })
+    };
+    ServingSettings {
+        metrics: values.address(&schema::METRICS_BIND_ADDRESS),
+        probes: values.address(&schema::HEALTH_PROBE_BIND_ADDRESS),
+        external_metrics: values.address(&schema::EXTERNAL_METRICS_BIND_ADDRESS),
+        metrics_secure: values.bool(&schema::METRICS_SECURE),
+        metrics_certificate: pair(
+            &schema::METRICS_CERT_PATH,
+            &schema::METRICS_CERT_NAME,
+            &schema::METRICS_CERT_KEY,
+        ),
+        external_metrics_certificate: pair(
+            &schema::EXTERNAL_METRICS_CERT_PATH,
+            &schema::EXTERNAL_METRICS_CERT_NAME,
+            &schema::EXTERNAL_METRICS_CERT_KEY,
+        ),
+        http2: values.bool(&schema::ENABLE_HTTP2),
+    }
+}
+
+/// A contradiction between settings, said about one of them.
+fn contradiction(
+    values: &SettingValues,
+    spec: &'static Spec,
+    why: String,
+    remedy: impl Into<String>,
+) -> SettingError {
+    let resolved = values.get(spec);
+    SettingError {
+        key: spec.name,
+        value: spec.show(&resolved.value.to_string()),
+        origin: resolved.origin,
+        refusal: InvalidValue::new(why, remedy),
+    }
+}
+
+/// Plain http needs permission, and carries neither credentials nor TLS settings.
+fn check_transport(values: &SettingValues, errors: &mut Vec<SettingError>) {
+    let spec = &schema::PROMETHEUS_BASE_URL;
+    let Some(url) = values.url(spec).filter(|url| url.scheme() == Scheme::Http) else {
+        return;
+    };
+    if !values.bool(&schema::PROMETHEUS_ALLOW_HTTP) {
+        let why = format!(
+            "TLS configuration validation failed - HTTPS is required: URL must use https:// \
+             scheme: {}",
+            shortened(&url.to_string())
+        );
+        let remedy =
+            "write https://, or set PROMETHEUS_ALLOW_HTTP=true for a Prometheus without TLS";
+        errors.push(contradiction(values, spec, why, remedy));
+        return;
+    }
+    let mut given: Vec<&str> = [
+        &schema::PROMETHEUS_BEARER_TOKEN,
+        &schema::PROMETHEUS_TOKEN_PATH,
+        &schema::PROMETHEUS_CA_CERT_PATH,
+        &schema::PROMETHEUS_CLIENT_CERT_PATH,
+        &schema::PROMETHEUS_CLIENT_KEY_PATH,
+        &schema::PROMETHEUS_SERVER_NAME,
+    ]
+    .into_iter()
+    .filter(|spec| values.get(spec).value != Value::Unset)
+    .map(|spec| spec.name)
+    .collect();
+    if values.bool(&schema::PROMETHEUS_TLS_INSECURE_SKIP_VERIFY) {
+        given.push(schema::PROMETHEUS_TLS_INSECURE_SKIP_VERIFY.name);
+    }
+    if url.has_credentials() {
+        given.push("credentials in the address");
+    }
+    if !given.is_empty() {
+        let given = given.join(", ");
+        let why = format!("plain http would expose or ignore {given}");
+        errors.push(contradiction(
+            values,
+            spec,
+            why,
+            "write https://, or remove them",
+        ));
+    }
+}
+
+/// A client certificate is a pair.
+fn check_pairs(values: &SettingValues, errors: &mut Vec<SettingError>) {
+    let certificate = &schema::PROMETHEUS_CLIENT_CERT_PATH;
+    let key = &schema::PROMETHEUS_CLIENT_KEY_PATH;
+    for (given, missing) in [(certificate, key), (key, certificate)] {
+        if values.text(given).is_some() && values.text(missing).is_none() {
+            let why = format!("it needs {} as well", missing.name);
+            let remedy = format!("set {}, or remove {}", missing.name, given.name);
+            errors.push(contradiction(values, given, why, remedy));
+        }
+    }
+}
+
+/// A leader must have given up before another takes over, and must have tried more than once.
+fn check_lease(values: &SettingValues, errors: &mut Vec<SettingError>) {
+    if !values.bool(&schema::LEADER_ELECT) {
+        return;
+    }
+    let lease = values.duration(&schema::LEASE_DURATION);
+    let renew = values.duration(&schema::RENEW_DEADLINE);
+    let retry = values.duration(&schema::RETRY_PERIOD);
+    if renew >= lease {
+        let why = format!(
+            "the renew deadline must be shorter than the lease duration {}",
+            format_duration(lease)
+        );
+        let remedy = "shorten it, or lengthen LEADER_ELECTION_LEASE_DURATION";
+        errors.push(contradiction(values, &schema::RENEW_DEADLINE, why, remedy));
+    }
+    // 1.2 is the jitter that other controllers put on the period.
+    if retry.mul_f64(1.2) >= renew {
+        let why = format!(
+            "1.2 times the retry period must be shorter than the renew deadline {}",
+            format_duration(renew)
+        );
+        let remedy = "shorten it, or lengthen LEADER_ELECTION_RENEW_DEADLINE";
+        errors.push(contradiction(values, &schema::RETRY_PERIOD, why, remedy));
+    }
+}
+
+/// One ConfigMap cannot serve two purposes.
+fn check_names(values: &SettingValues, errors: &mut Vec<SettingError>) {
+    let names = ConfigMapNames::of(values);
+    for (purpose, spec) in [
+        (Purpose::Saturation, &schema::SATURATION_CONFIG_MAP_NAME),
+        (
+            Purpose::QueueingModel,
+            &schema::QUEUEING_MODEL_CONFIG_MAP_NAME,
+        ),
+        (
+            Purpose::ServiceClasses,
+            &schema::SERVICE_CLASSES_CONFIG_MAP_NAME,
+        ),
+    ] {
+        let other = Purpose::ALL
+            .into_iter()
+            .find(|other| names.current(*other) == names.current(purpose));
+        if let Some(other) = other.filter(|other| *other != purpose) {
+            let why = format!("it is the name of the {other} as well");
+            errors.push(contradiction(values, spec, why, "give each its own name"));
+        }
+    }
+}
