@@ -54,10 +54,10 @@ pub(super) fn settings<'a>(
         };
     }
     #[cfg(feature = "sim")]
-    if mutations.has(Mutation::BudgetForgotten) {
-        if let Some(entry) = &mut seen.to_mut().saturation.entries.global.default {
-            entry.enable_limiter = None;
-        }
+    if mutations.has(Mutation::BudgetForgotten)
+        && let Some(entry) = &mut seen.to_mut().saturation.entries.global.default
+    {
+        entry.enable_limiter = None;
     }
     seen
 }

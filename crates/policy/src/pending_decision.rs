@@ -182,6 +182,21 @@ impl<'a> PendingDecision<'a> {
         decisive(&self.steps).map(|step| (step.stage, &step.why))
     }
 
+    /// The last reason that load gave and that counts.
+    pub(super) fn last_of_load(&self, counts: impl Fn(&Reason) -> bool) -> Option<&Reason> {
+        let stages = [
+            PlanStage::Saturation,
+            PlanStage::Optimizer,
+            PlanStage::Hybrid,
+            PlanStage::SafetyNet,
+        ];
+        let steps = self.steps.iter().rev();
+        let mut reasons = steps
+            .filter(|step| stages.contains(&step.stage))
+            .map(|step| &step.why);
+        reasons.find(|why| counts(why) && !matches!(why, Reason::Withheld(_)))
+    }
+
     /// Whether its release was cancelled in this cycle.
     pub(super) fn has_cancelled_release(&self) -> bool {
         let mut steps = self.steps.iter();

@@ -62,7 +62,7 @@ pub struct HeldQueue {
 
 impl fmt::Display for HeldQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} requests in its router", self.requests)?;
+        write!(f, "requests in its router: {}", self.requests)?;
         match self.needs {
             Some(needs) => write!(f, ", which need {needs} replicas"),
             None => Ok(()),

@@ -22,6 +22,7 @@ pub struct HeldGpus {
 impl fmt::Display for HeldGpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { model, pool, gpus } = self;
-        write!(f, "{gpus} in {pool} for {model}")
+        let ModelKey { namespace, model } = model;
+        write!(f, "{gpus} in {pool} for {namespace}/{model}")
     }
 }

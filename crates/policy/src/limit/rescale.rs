@@ -272,7 +272,7 @@ impl Serving<'_> {
             .map(|(key, model)| (*key, model.with_started(self.started)))
             .collect();
         let members: Members<'_> = standing.iter().map(|(key, model)| (*key, model)).collect();
-        let Some(budget) = contended_budget(&members, pools, self.awaited()) else {
+        let Some((budget, is_awaited)) = contended_budget(&members, pools, self.awaited()) else {
             return;
         };
         let bidders: BTreeMap<&ModelKey, Bidder> = members
@@ -295,6 +295,11 @@ impl Serving<'_> {
             let share = filled.shares.get(key).copied().unwrap_or_default();
             let now = model.with_started(self.started);
             for (role, share) in now.split(share) {
+                let share = if is_awaited {
+                    now.whole_replicas(role, share)
+                } else {
+                    share
+                };
                 let changes = now.settle(key, role, share, pools);
                 rescaled.changes.extend(changes);
             }
@@ -318,11 +323,23 @@ impl Serving<'_> {
     }
 }
 
-/// What is free and what the members hold, less what is awaited; none where that is enough for all, or is no number.
-fn contended_budget(members: &Members<'_>, pools: &GpuPools, awaited: Gpus) -> Option<Gpus> {
+/// What is free and what the members hold, less what is awaited, and whether anything is; none where that is enough
+/// for all, or is no number. Nothing is awaited of models that cannot give it up.
+fn contended_budget(
+    members: &Members<'_>,
+    pools: &GpuPools,
+    awaited: Gpus,
+) -> Option<(Gpus, bool)> {
     let wanted = sum(members, RescaleCandidate::wanted);
-    let budget = finite_budget(members, pools)?.saturating_sub(awaited);
-    (wanted > budget).then_some(budget)
+    let whole = finite_budget(members, pools)?;
+    let least = sum(members, RescaleCandidate::least).plus(awaited);
+    let is_awaited = awaited > Gpus::ZERO && least <= whole;
+    let budget = if is_awaited {
+        whole.saturating_sub(awaited)
+    } else {
+        whole
+    };
+    (wanted > budget).then_some((budget, is_awaited))
 }
 
 fn sum(members: &Members<'_>, of: fn(&RescaleCandidate) -> Gpus) -> Gpus {

@@ -104,6 +104,30 @@ impl RescaleCandidate {
         sum.map(|sum| sum.min(MOST))
     }
 
+    /// GPUs that it keeps whatever others need: its minima, and one replica of each role that serves.
+    pub(super) fn least(&self) -> Gpus {
+        let roles: BTreeSet<ServingRole> =
+            self.variants.values().map(|variant| variant.role).collect();
+        total(roles.into_iter().map(|role| {
+            let serving =
+                (self.of(Some(role))).filter(|(_, variant)| variant.current > Replicas::ZERO);
+            let smallest = serving
+                .map(|(_, variant)| variant.gpus.at_least_one())
+                .min();
+            self.floor(Some(role)).max(smallest.unwrap_or_default())
+        }))
+    }
+
+    /// The part of a share that whole replicas of a role make up, where all hold as many GPUs.
+    pub(super) fn whole_replicas(&self, role: ServingRole, share: Gpus) -> Gpus {
+        let each = self
+            .of(Some(role))
+            .map(|(_, variant)| variant.gpus.at_least_one());
+        let most = each.max().unwrap_or_default();
+        most.at_least_one()
+            .times(share.replicas(most.at_least_one()))
+    }
+
     /// GPUs that all roles need.
     pub(super) fn wanted(&self) -> Gpus {
         let roles = self.demand.keys();

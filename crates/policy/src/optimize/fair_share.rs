@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::candidate::{Candidate, outstanding};
 use super::cover::prices;
-use super::feed::{TOLERANCE, follow, reach, write_fed};
+use super::feed::{SINGLY, TOLERANCE, follow, reach, write_fed};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget};
@@ -115,10 +115,12 @@ impl fmt::Display for WhyShared {
                 by.iter()
                     .try_for_each(|pool| write!(f, "; {} is not known", pool.pool()))
             }
-            Self::Ordered { standing } => write!(
-                f,
-                "its {standing} replicas, published or its minimum, are counted on"
-            ),
+            Self::Ordered { standing } => {
+                write!(
+                    f,
+                    "its {standing} replicas, published or its minimum, are counted on"
+                )
+            }
             Self::FedByPrefill { reached } => write_fed(f, *reached),
             Self::NotServed => f.write_str("its role is served by others, or it is at its maximum"),
         }
@@ -254,9 +256,8 @@ impl<'a> Work<'a> {
         self.priority * gpus.sum::<f64>()
     }
 
-    /// Serves a share of what every role still needs; what one role cannot take goes to no other. Replicas
-    /// go one by one to the role that lacks most of its need, so that a pool that is too small for all
-    /// roles is split by need.
+    /// Serves a share of what every role still needs; what one role cannot take goes to no other. Replicas go one by
+    /// one, beyond [`SINGLY`] GPUs in groups, to the role that lacks most: a small pool is split by need.
     fn serve(&mut self, share: f64, pools: &mut GpuPools) -> Gpus {
         if let [need] = self.needs.as_mut_slice() {
             let goals = need.goals(share);
@@ -273,8 +274,10 @@ impl<'a> Work<'a> {
             let Some((index, _)) = most else {
                 return granted;
             };
-            let served = (open.get_mut(index))
-                .map_or(Gpus::ZERO, |(goals, _, need)| need.serve(goals, 1, pools));
+            let count = 1 + granted.0 / SINGLY;
+            let served = (open.get_mut(index)).map_or(Gpus::ZERO, |(goals, _, need)| {
+                need.serve(goals, count, pools)
+            });
             granted = granted.plus(served);
             if served == Gpus::ZERO {
                 open.remove(index);
@@ -478,15 +481,12 @@ impl Taker<'_> {
         let added = Replicas(self.added);
         let wanted = Replicas(self.added.saturating_add(lacking.0));
         let all = pools.figures(&self.key.namespace, &self.contender.accelerator);
-        let unknown: Vec<PoolFigures> = (all.iter())
+        let by: Vec<PoolFigures> = (all.iter())
             .filter(|pool| pool.left == Budget::Unknown)
             .cloned()
             .collect();
-        if added == Replicas::ZERO && !unknown.is_empty() {
-            return WhyShared::BudgetUnknown {
-                wanted,
-                by: unknown,
-            };
+        if added == Replicas::ZERO && !by.is_empty() {
+            return WhyShared::BudgetUnknown { wanted, by };
         }
         let asked = gpus.times(lacking);
         let binds = |pool: &PoolFigures| pool.left.grant(asked) < asked;

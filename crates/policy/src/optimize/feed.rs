@@ -8,6 +8,9 @@ use std::fmt;
 
 use crate::combine::CapacityClaim;
 
+/// GPUs that roles take replica by replica.
+pub(super) const SINGLY: u32 = 1024;
+
 /// Share of a claim that is a rounding error and not a need.
 pub(super) const TOLERANCE: f64 = 1e-9;
 

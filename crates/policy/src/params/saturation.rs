@@ -133,6 +133,7 @@ pub struct SaturationEntry {
 
 impl SaturationEntry {
     /// The entry without what may contradict an inherited value.
+    #[must_use]
     pub fn without_pairs(self) -> Self {
         Self {
             kv_cache_threshold: None,

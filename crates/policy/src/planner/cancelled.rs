@@ -31,7 +31,7 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
         let role = |draft: &PendingDecision<'_>| draft.view.template.role;
         let lacking: BTreeSet<ServingRole> = (work.drafts.iter())
             .filter(|draft| {
-                draft.grows() || ((has_backlog || is_full(draft)) && is_unjudged(draft))
+                draft.grows() || ((has_backlog || is_full(draft)) && is_unjudged(cycle, draft))
             })
             .map(role)
             .collect();
@@ -49,12 +49,22 @@ fn is_full(draft: &PendingDecision<'_>) -> bool {
     draft.figures.reporting > 0 && draft.figures.non_saturated == 0
 }
 
-/// Whether no analyzer has an opinion about what the role of a variant needs.
-fn is_unjudged(draft: &PendingDecision<'_>) -> bool {
-    draft.judgement().is_some_and(|(_, why)| match why {
-        Reason::NoView { .. } | Reason::NoUsableMetrics { .. } => true,
-        Reason::Optimized(WhyOptimized::LeftToSaturation) => false,
-        Reason::Optimized(why) => !is_informed(why),
-        _ => false,
-    })
+/// Whether a variant is silent, or no analyzer has an opinion about what its role needs.
+fn is_unjudged(cycle: &Cycle<'_>, draft: &PendingDecision<'_>) -> bool {
+    let is_silent = draft.scale.current > Replicas::ZERO && !cycle.reader.hears(draft.view);
+    // Where the queueing model has nothing to say, saturation decides, and did so before.
+    let left = |why: &Reason| matches!(why, Reason::Optimized(WhyOptimized::LeftToSaturation));
+    is_silent || !draft.last_of_load(|why| !left(why)).is_some_and(is_opinion)
+}
+
+/// Whether a reason states what a role needs.
+fn is_opinion(why: &Reason) -> bool {
+    match why {
+        Reason::NoView { .. }
+        | Reason::NoUsableMetrics { .. }
+        | Reason::LastDesired
+        | Reason::CurrentReplicas => false,
+        Reason::Optimized(why) => is_informed(why),
+        _ => true,
+    }
 }

@@ -46,10 +46,7 @@ impl fmt::Display for Reason {
             Self::NoUsableMetrics {
                 state,
                 queue: Some(queue),
-            } => write!(
-                f,
-                "{state}: nothing is lowered, and nothing grows for {queue}"
-            ),
+            } => write!(f, "{state}: its count stays; {queue}"),
             Self::ShrinkWaits { .. }
             | Self::ShrinkOnStale { .. }
             | Self::ShrinkOnStaleRouter

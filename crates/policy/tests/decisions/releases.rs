@@ -124,3 +124,39 @@ fn full_caches_keep_a_release_that_no_analyzer_judges() {
         assert_eq!(targets(&calm)["warm"], 1, "{settings}");
     }
 }
+
+#[test]
+fn a_silent_variant_keeps_its_release_while_requests_wait() {
+    for settings in MODES {
+        for (queue, kept) in [(31, 4), (0, 2)] {
+            let heard =
+                "{name: b0, age: 2h, signals: {kvUsage: 0.2, queueLength: 0, kvCapacity: 16000}}";
+            let fleet = format!(
+                "version: 1\nvariants:\n\
+                 - {{namespace: ns, name: a, model: m, desired: 2, target: {{current: 4}}, pods: [{{name: a0, age: 2h}}, {{name: a1, age: 2h}}, {{name: a2, age: 2h}}, {{name: a3, age: 2h}}]}}\n\
+                 - {{namespace: ns, name: b, model: m, desired: 1, target: {{current: 1}}, pods: [{heard}]}}\n\
+                 models: [{{namespace: ns, model: m, router: {{queueRequests: {queue}}}}}]\n"
+            );
+            let plan = planned(&fleet, settings);
+            assert_eq!(
+                targets(&plan)["a"],
+                kept,
+                "{settings}, {queue}: {}",
+                reason(&plan, "a")
+            );
+        }
+    }
+}
+
+#[test]
+fn no_mode_lets_a_release_stand_that_no_analyzer_judges_while_requests_wait() {
+    for settings in MODES {
+        let fleet = beside_cold(1, "kvUsage: 0.5, queueLength: 8", 0);
+        let plan = planned(&fleet, settings);
+        assert!(
+            targets(&plan)["warm"] >= 2,
+            "{settings}: {}",
+            reason(&plan, "warm")
+        );
+    }
+}

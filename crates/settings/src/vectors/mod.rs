@@ -181,18 +181,21 @@ impl NamespaceCase {
             };
             let object = NamespaceObject {
                 name: namespace.into(),
-                management: match facts.excluded {
-                    true => Management::Excluded,
-                    false => Management::Managed,
+                management: if facts.excluded {
+                    Management::Excluded
+                } else {
+                    Management::Managed
                 },
-                opt_in: match facts.opted_in {
-                    true => OptIn::Given,
-                    false => OptIn::Absent,
+                opt_in: if facts.opted_in {
+                    OptIn::Given
+                } else {
+                    OptIn::Absent
                 },
             };
-            let tracking = match facts.has_variants {
-                true => Tracking::Tracked,
-                false => Tracking::Untracked,
+            let tracking = if facts.has_variants {
+                Tracking::Tracked
+            } else {
+                Tracking::Untracked
             };
             scope.reach(namespace, Some(&object), tracking) == ConfigReach::Local
         };
