@@ -6,8 +6,11 @@ use std::sync::Arc;
 use super::SnapshotDocument;
 use super::read::Reader;
 use super::scalar::Span;
-use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
+use super::variant::{
+    BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
+};
 use crate::actuation::Scalers;
+use crate::bounds::CEILING;
 use crate::engine_args::ContainerCommand;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::object::TargetReference;
@@ -41,6 +44,7 @@ impl Reader {
 
     fn variant(&mut self, path: &str, variant: &VariantDocument) -> VariantView {
         self.check_names(path, variant);
+        self.check_bounds(path, variant.bounds);
         self.check_target(path, &variant.target);
         self.check_pods(path, &variant.pods);
         let mut pods: Vec<PodView> = variant
@@ -127,6 +131,17 @@ impl Reader {
                 format!("{path}.gpus.{resource}"),
                 "it is no resource; write one such as nvidia.com/gpu",
             );
+        }
+    }
+
+    fn check_bounds(&mut self, path: &str, bounds: BoundsDocument) {
+        for (field, bound) in [("min", bounds.min), ("max", bounds.max)] {
+            if let Some(count) = bound.filter(|count| Replicas(*count) > CEILING) {
+                self.fault(
+                    format!("{path}.bounds.{field}"),
+                    format!("{count} replicas are more than there can be; write at most {CEILING}"),
+                );
+            }
         }
     }
 

@@ -241,6 +241,18 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         "nvidia.com/gpu",
     ),
     (
+        "  target:",
+        "  bounds: {max: 2147483648}\n  target:",
+        "variants[0].bounds.max",
+        "2147483648 replicas are more than there can be; write at most 2147483647",
+    ),
+    (
+        "  target:",
+        "  bounds: {min: 4294967295, max: 2147483647}\n  target:",
+        "variants[0].bounds.min",
+        "write at most 2147483647",
+    ),
+    (
         "version: 1",
         "version: 1\ncollection: {ago: 48h}",
         "collection.ago",

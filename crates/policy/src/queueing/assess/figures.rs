@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::CEILING;
 use crate::key::VariantKey;
 use crate::queueing::quantity::RequestRate;
 use crate::queueing::service::{ServiceParameters, Workload};
@@ -117,7 +118,7 @@ pub fn supply(
 fn whole(replicas: f64) -> Replicas {
     let whole =
         Duration::try_from_secs_f64(replicas.ceil()).map_or(u64::MAX, |count| count.as_secs());
-    Replicas(u32::try_from(whole).unwrap_or(u32::MAX))
+    u32::try_from(whole).map_or(CEILING, |count| Replicas(count).min(CEILING))
 }
 
 impl QueueingModelFigures {
@@ -151,5 +152,23 @@ impl QueueingModelFigures {
         self.variants
             .values()
             .all(|variant| variant.unknown == Replicas::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CEILING, supply};
+    use crate::queueing::quantity::RequestRate;
+    use crate::units::Replicas;
+
+    #[test]
+    fn no_demand_needs_more_replicas_than_there_can_be() {
+        let needed = |demand, per_replica| {
+            let rates = (RequestRate(demand), RequestRate(per_replica));
+            supply(rates.0, rates.1, Replicas::ONE, Replicas::ZERO).needed
+        };
+        assert_eq!(needed(2.5, 1.0), Replicas(3));
+        assert_eq!(needed(4e9, 1.0), CEILING);
+        assert_eq!(needed(1e30, 1e-9), CEILING);
     }
 }
