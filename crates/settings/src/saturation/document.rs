@@ -101,7 +101,7 @@ pub(super) struct LimiterDocument {
     /// Of any type, so that a wrong one is named with the other faults of the entry.
     pub(super) quotas: Option<Value>,
     pub(super) namespace_quotas: Option<Value>,
-    pub(super) exclude: Option<Vec<String>>,
+    pub(super) exclude: Option<Value>,
 }
 
 /// The scale-to-zero switch inside a saturation entry.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_yaml::Value;
 
 use super::document::LimiterDocument;
+use wva_base::names::check_namespace;
 use wva_base::text::shortened;
 use wva_policy::params::{Limiter, LimiterScope, Quota, Quotas};
 
@@ -81,15 +82,53 @@ pub(super) fn judge_limiters(
                 other.unwrap_or_default()
             )),
         }
-        if let Some(scope) = judge_scope(&place, &document, faults) {
+        let scope = judge_scope(&place, &document, faults);
+        let exclude = judge_exclude(&place, document.exclude.as_ref(), faults);
+        if let Some(scope) = scope {
             limiters.push(Limiter {
                 name,
                 scope,
-                exclude: document.exclude.unwrap_or_default().into_iter().collect(),
+                exclude,
             });
         }
     }
     limiters
+}
+
+/// Namespaces of a list; as elsewhere, one of digits needs no quotes.
+fn judge_exclude(
+    place: &str,
+    written: Option<&Value>,
+    faults: &mut Vec<String>,
+) -> BTreeSet<String> {
+    let listed = match written {
+        None => return BTreeSet::new(),
+        Some(Value::Sequence(listed)) => listed,
+        Some(other) => {
+            faults.push(format!(
+                "{place}.exclude must be a list of namespaces, got {}: write one such as \
+                 [kube-system]",
+                shown(other)
+            ));
+            return BTreeSet::new();
+        }
+    };
+    let names = listed.iter().enumerate().filter_map(|(index, name)| {
+        let text = match name {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(_) | Value::Bool(_) => Some(shown(name)),
+            _ => None,
+        };
+        if text.is_none() {
+            faults.push(format!(
+                "{place}.exclude[{index}] must be a namespace, got {}: write one such as \
+                 kube-system",
+                shown(name)
+            ));
+        }
+        text
+    });
+    names.collect()
 }
 
 /// The fields of a mapping; an empty one may be written as nothing.
@@ -118,7 +157,7 @@ fn fields<'a>(
     }
 }
 
-/// Names every quota without an accelerator type or outside its range.
+/// Names every quota whose accelerator type no variant has, or that is outside its range.
 fn judge_quotas(
     place: &str,
     written: &BTreeMap<String, &Value>,
@@ -126,10 +165,15 @@ fn judge_quotas(
 ) -> Quotas {
     let mut quotas = Quotas::new();
     for (accelerator, value) in written {
-        if accelerator.trim().is_empty() {
+        let bare = accelerator.trim();
+        if bare.is_empty() {
             faults.push(format!(
                 "{place}: quota of {accelerator:?} needs an accelerator type: write one, for example \
                  H100"
+            ));
+        } else if bare != accelerator {
+            faults.push(format!(
+                "{place}: quota of {accelerator:?} has blanks around its accelerator type: write {bare:?}"
             ));
         }
         match quota(value) {
@@ -159,6 +203,9 @@ fn judge_scope(
         let place = format!("{place}.namespaceQuotas");
         let namespaces = fields(&place, written, "{default: {H100: 4}}", faults).into_iter();
         let judged = namespaces.map(|(name, written)| {
+            if let Err(error) = check_namespace(&name) {
+                faults.push(format!("{place}: {error}: write such a name, or default"));
+            }
             let place = format!("{place}.{name}");
             let quotas = fields(&place, written, "{H100: 4}", faults);
             (name, judge_quotas(&place, &quotas, faults))
