@@ -30,6 +30,14 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
                  beside them, or remove them",
             );
         }
+    } else if settings.proactive_model {
+        for place in rescaling {
+            advise(
+                place,
+                "enableRescale: EXPERIMENTAL_PROACTIVE_MODEL selects hybrid mode, which shares no \
+                 budget; write false there, or remove it",
+            );
+        }
     } else if !settings.sizes_models() {
         for place in rescaling {
             advise(

@@ -80,6 +80,13 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
         by_percentages.ends_with(&format!("{note}\n")),
         "{by_percentages}"
     );
+    let note = "enableRescale: EXPERIMENTAL_PROACTIVE_MODEL selects hybrid mode, which shares no \
+                budget; write false there, or remove it";
+    for more in [", enableLimiter: true", by_tokens] {
+        let said = rescaled(more).replacen('{', "{EXPERIMENTAL_PROACTIVE_MODEL: true, ", 1);
+        let said = table(&said);
+        assert!(said.ends_with(&format!("{note}\n")), "{said}");
+    }
     // Targets are in milliseconds.
     let targets = |slo: &str| {
         format!(
