@@ -64,7 +64,7 @@ pub enum ArgumentError {
         kind: &'static str,
     },
     /// A value of `--print-config`.
-    #[error("--print-config={0:?} is not a format; write text or json")]
+    #[error("--print-config is {0:?}; give one of text or json")]
     Format(String),
 }
 
@@ -90,11 +90,10 @@ where
     while let Some(argument) = rest.next() {
         parser.take(&argument, &mut rest);
     }
-    if matches!(
-        parser.parsed.action,
-        SettingsAction::Help | SettingsAction::Version
-    ) {
-        parser.errors.clear();
+    // As with the other commands, --help makes up for a value that is missing.
+    if parser.parsed.action == SettingsAction::Help {
+        let is_wrong = |error: &ArgumentError| !matches!(error, ArgumentError::MissingValue { .. });
+        parser.errors.retain(is_wrong);
     }
     (parser.parsed, parser.errors)
 }
@@ -293,7 +292,7 @@ mod tests {
             action(&["--print-config=json"]),
             SettingsAction::PrintConfig(PrintFormat::Json)
         );
-        assert_eq!(action(&["--nonsense", "-h"]), SettingsAction::Help);
+        assert_eq!(action(&["-h", "-v"]), SettingsAction::Help);
         assert_eq!(action(&["-h", "--version"]), SettingsAction::Help);
         assert_eq!(
             action(&["-version", "--print-config"]),
@@ -322,12 +321,14 @@ mod tests {
                  wva controller --help lists them",
                 "unknown argument \"true\"; wva controller --help lists them, and a value is joined \
                  to its switch: --leader-elect=true",
-                "--print-config=\"xml\" is not a format; write text or json",
+                "--print-config is \"xml\"; give one of text or json",
                 "-v needs a value; write -v=<number>",
             ]
         );
         for argument in ["-", "--", "---v=2", "--=x", "positional"] {
             assert!(parsed(&[argument]).is_err(), "{argument}");
+            assert!(parsed(&["--help", argument]).is_err(), "{argument}");
+            assert!(parsed(&["--version", argument]).is_err(), "{argument}");
         }
     }
 

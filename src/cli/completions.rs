@@ -1,5 +1,6 @@
 //! `wva completions`: what shells complete, made from the flags that the commands read.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _, Parser, ValueEnum, ValueHint};
@@ -50,6 +51,14 @@ fn script(shell: Known) -> String {
     let mut script = Vec::new();
     generate(shell, &mut tree(), "wva", &mut script);
     String::from_utf8_lossy(&script).into_owned()
+}
+
+/// The long flags of all commands, without their dashes.
+pub(super) fn flags() -> BTreeSet<String> {
+    let tree = tree();
+    let flags = tree.get_subcommands().flat_map(Command::get_arguments);
+    let flags = flags.filter_map(Arg::get_long).map(str::to_owned);
+    flags.collect()
 }
 
 /// The commands that have a flag, given with its dashes.

@@ -42,6 +42,9 @@ pub fn run(
 ) -> ExitCode {
     let (arguments, unusable) = args::parse(arguments);
     match arguments.action {
+        SettingsAction::Help | SettingsAction::Version if !unusable.is_empty() => {
+            return misused(unusable);
+        }
         SettingsAction::Help => return print(&args::help_text()),
         SettingsAction::Version => return print_version(),
         SettingsAction::Run | SettingsAction::PrintConfig(_) => {}
@@ -52,16 +55,20 @@ pub fn run(
     let resolution = resolve(&sources, None);
     let mut refused = resolution.fatal.iter();
     let is_misused = !unusable.is_empty() || refused.any(|error| error.origin.layer == Layer::Flag);
-    // Of the errors those of the command line decide on the exit code.
-    let refuse = if is_misused { misused } else { fail };
     let report = SettingsReport::new(&resolution, &sources);
-    if let SettingsAction::PrintConfig(format) = arguments.action {
-        return print_config(report, &sources, errors, format, refuse);
+    if let SettingsAction::PrintConfig(format) = arguments.action
+        && !is_misused
+    {
+        return print_config(report, &sources, errors, format);
     }
     // Whatever stands in the cluster cannot mend these, and all of them are named at once.
     errors.extend(report.errors);
+    // Of the errors those of the command line decide on the exit code.
+    if is_misused {
+        return misused(errors);
+    }
     if !errors.is_empty() {
-        return refuse(errors);
+        return fail(errors);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -101,7 +108,6 @@ fn print_config(
     sources: &Sources,
     errors: Vec<String>,
     format: PrintFormat,
-    refuse: fn(Vec<String>) -> ExitCode,
 ) -> ExitCode {
     let mut refused = refused_at_start(sources);
     refused.retain(|error| !report.errors.contains(error));
@@ -126,7 +132,7 @@ fn print_config(
         printed
     } else {
         // The report names them.
-        refuse(Vec::new())
+        ExitCode::FAILURE
     }
 }
 

@@ -21,7 +21,6 @@ mod usage;
 mod vectors;
 
 use crate::version;
-use wva_base::nearest::nearest;
 
 const USAGE: &str = "\
 wva: autoscaler for LLM inference on Kubernetes
@@ -123,18 +122,44 @@ fn alone(mut rest: impl Iterator<Item = String>, act: impl FnOnce() -> ExitCode)
     }
 }
 
-/// What is wrong with a command that does not exist; it may be a flag of another one.
+/// What is wrong with a command that does not exist.
 fn unknown(command: &str, arguments: &[String]) -> String {
-    let flag = command.split('=').next().unwrap_or(command);
+    if command.starts_with('-') {
+        return unknown_flag(command, arguments);
+    }
+    let meant = usage::likeliest(command, commands().iter().copied());
+    let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
+    format!("unknown command {command:?}{meant}; wva --help lists them")
+}
+
+/// What is wrong with a flag in the place of a command; it may be one of another command.
+fn unknown_flag(argument: &str, arguments: &[String]) -> String {
+    let (flag, value) = match argument.split_once('=') {
+        Some((flag, value)) => (flag, Some(value)),
+        None => (argument, None),
+    };
+    if let ("--help" | "-h" | "--version" | "-V", Some(value)) = (flag, value) {
+        return usage::takes_no_value(flag, value);
+    }
     let owners = completions::commands_with(flag);
     if let [first, ..] = owners.as_slice() {
         let given = arguments.join(" ");
         let owners = owners.join(" and ");
         return format!("{flag} belongs to {owners}; run {first} {given}");
     }
-    let meant = nearest(command, commands().iter().copied());
-    let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
-    format!("unknown command {command:?}{meant}; wva --help lists them")
+    let flags = completions::flags();
+    let known = flags.iter().map(String::as_str);
+    let meant = usage::likeliest(flag, known.chain(["help", "version"])).map(args::dashed);
+    let owners = meant.as_deref().map(completions::commands_with);
+    match (meant, owners.as_deref()) {
+        (Some(meant), Some(owners @ [first, ..])) => {
+            let owners = owners.join(" and ");
+            format!(
+                "unknown argument {flag:?}, did you mean {meant:?} of {owners}?; {first} --help lists them"
+            )
+        }
+        _ => usage::unknown(flag, ["help", "version"], "wva --help"),
+    }
 }
 
 fn print_usage() -> ExitCode {
@@ -188,13 +213,36 @@ mod tests {
             ),
             (
                 "--verson",
-                "unknown command \"--verson\", did you mean \"--version\"?; wva --help lists them",
+                "unknown argument \"--verson\", did you mean \"--version\"?; wva --help lists them",
             ),
             ("x", "unknown command \"x\"; wva --help lists them"),
-            ("-x", "unknown command \"-x\"; wva --help lists them"),
+            ("-x", "unknown argument \"-x\"; wva --help lists them"),
             (
                 "--version=1",
-                "unknown command \"--version=1\", did you mean \"--version\"?; wva --help lists them",
+                "--version takes no value, and has \"1\"; leave the value out",
+            ),
+            (
+                "--help=",
+                "--help takes no value, and has \"\"; leave the value out",
+            ),
+            (
+                "complete",
+                "unknown command \"complete\", did you mean \"completions\"?; wva --help lists them",
+            ),
+            (
+                "--snapshto f.yaml",
+                "unknown argument \"--snapshto\", did you mean \"--snapshot\" of wva plan?; \
+                 wva plan --help lists them",
+            ),
+            (
+                "--leader-elct=true",
+                "unknown argument \"--leader-elct\", did you mean \"--leader-elect\" of wva controller?; \
+                 wva controller --help lists them",
+            ),
+            (
+                "--print-confg",
+                "unknown argument \"--print-confg\", did you mean \"--print-config\" of wva controller?; \
+                 wva controller --help lists them",
             ),
             (
                 "--snapshot f.yaml --explain",
@@ -234,6 +282,9 @@ mod tests {
             "help plan extra",
             "crds --help extra",
             "completions --help extra",
+            "controller --help extra",
+            "controller --help --foo",
+            "controller --version extra",
             "plan --schema --snapshot f.yaml",
         ] {
             let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();

@@ -8,6 +8,7 @@ use clap::{Command, Parser};
 use strsim::jaro;
 
 use super::args::dashed;
+use super::completions::commands_with;
 
 /// Likeness from 0 to 1 above which a flag is suggested. Above 0.7, as clap has it, `--verbose` is like
 /// `--version`.
@@ -70,23 +71,40 @@ fn prepared(command: Command) -> Command {
     command.no_binary_name(true).bin_name(name)
 }
 
+/// The one of the `known` words, flags without their dashes, that is most like a word.
+pub(super) fn likeliest<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let word = word.trim_start_matches('-').to_ascii_lowercase();
+    known
+        .into_iter()
+        .map(|known| (jaro(&word, known), known))
+        .filter(|(likeness, _)| *likeness > ALIKE)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}
+
 /// What is wrong with an argument that does not exist, with the one of the `known` flags, given without
-/// their dashes, that is most like it.
+/// their dashes, that is most like it, else the commands that have it.
 pub(super) fn unknown<'a>(
     argument: &str,
     known: impl IntoIterator<Item = &'a str>,
     help: &str,
 ) -> String {
-    let word = argument.trim_start_matches('-').to_ascii_lowercase();
-    let meant = known
-        .into_iter()
-        .map(|flag| (jaro(&word, flag), flag))
-        .filter(|(likeness, _)| *likeness > ALIKE)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other));
-    let meant = meant.map_or_else(String::new, |(_, flag)| {
-        format!(", did you mean {:?}?", dashed(flag))
-    });
-    format!("unknown argument {argument:?}{meant}; {help} lists them")
+    let remark = match likeliest(argument, known) {
+        Some(flag) => format!(", did you mean {:?}?", dashed(flag)),
+        None => match commands_with(argument).join(" and ") {
+            owners if owners.is_empty() => owners,
+            owners => format!(", which belongs to {owners}"),
+        },
+    };
+    format!("unknown argument {argument:?}{remark}; {help} lists them")
+}
+
+/// What is wrong with a value after a switch.
+pub(super) fn takes_no_value(flag: &str, value: &str) -> String {
+    format!("{flag} takes no value, and has {value:?}; leave the value out")
 }
 
 fn worded(error: &clap::Error, command: &Command) -> String {
@@ -131,9 +149,7 @@ fn worded(error: &clap::Error, command: &Command) -> String {
             let wanted = error.source().map(ToString::to_string);
             Refused::value(flag, &value, &wanted.unwrap_or_default()).0
         }
-        ErrorKind::TooManyValues => {
-            format!("{flag} takes no value, and has {value:?}; leave the value out")
-        }
+        ErrorKind::TooManyValues => takes_no_value(flag, &value),
         ErrorKind::ArgumentConflict if context(ContextKind::PriorArg) == argument => {
             format!("{flag} is given more than once; give it once")
         }

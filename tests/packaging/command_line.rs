@@ -44,6 +44,12 @@ fn every_command_refuses_its_arguments_alike() {
         (&["plan", "--schema", "--snapshot=x"], "give it alone"),
         (&["--snapshot", "x"], "run wva plan --snapshot x"),
         (&["completions", "--shell"], "one of bash, zsh or fish"),
+        (&["controller", "--help", "extra"], "\"extra\"; wva "),
+        (&["controller", "--help", "--foo"], "\"--foo\"; wva "),
+        (&["controller", "--snapshot=x"], "belongs to wva plan"),
+        (&["--snapshto", "x"], "\"--snapshot\" of wva plan"),
+        (&["--version=1"], "--version takes no value"),
+        (&["complete"], "\"completions\""),
     ] {
         let ended = wva(arguments, &[]);
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}");
@@ -82,10 +88,13 @@ fn print_config_exits_as_the_start_would() {
     assert_eq!(missing.status.code(), Some(1));
     let report = String::from_utf8(missing.stdout).unwrap();
     assert!(report.contains("configuration is required"), "{report}");
-    for flag in ["--no-such", "--leader-elect=mabye"] {
-        let misused = ["controller", "--print-config", flag];
+    for argument in ["--no-such", "extra", "--leader-elect=mabye"] {
+        let misused = ["controller", "--print-config", argument];
         let misused = wva(&misused, &address("https://prom:9090"));
-        assert_eq!(misused.status.code(), Some(2), "{flag}");
+        assert_eq!(misused.status.code(), Some(2), "{argument}");
+        assert!(misused.stdout.is_empty(), "{argument}");
+        let error = String::from_utf8(misused.stderr).unwrap();
+        assert!(error.starts_with("error: "), "{argument}: {error}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The arguments of `wva plan`.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, ValueEnum};
 
 use crate::cli::usage::{Given, Refused, read};
@@ -49,11 +50,11 @@ pub(super) enum Detail {
 )]
 pub(in crate::cli) struct PlanFlags {
     /// What is known of the fleet, as YAML or JSON; /debug/snapshot writes such a file
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     snapshot: Option<String>,
     /// Keys of --config-file, and the sections saturation, scaleToZero, queueingModel, serviceClasses and namespaces;
     /// without it every default applies
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     settings: Option<String>,
     /// The form of the answer
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]

@@ -260,6 +260,15 @@ fn arguments_are_read_in_every_form() {
     for (arguments, said) in [
         (&[][..], "--snapshot is missing"),
         (&["--snapshot"], "needs a value"),
+        (
+            &["--snapshot="],
+            "--snapshot needs a value; write --snapshot=<FILE>",
+        ),
+        (&["--snapshot=a", "--settings="], "needs a value"),
+        (
+            &["--print-config"],
+            "unknown argument \"--print-config\", which belongs to wva controller; wva plan --help",
+        ),
         (&["--snapshot=a", "--format=xml"], "table, json or yaml"),
         (&["--snapshot=a", "--explain=yes"], "takes no value"),
         (&["fleet.yaml"], "unknown argument \"fleet.yaml\""),
