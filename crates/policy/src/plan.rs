@@ -18,7 +18,9 @@ use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
 use wva_base::moment::Moment;
 
-pub use super::reason::{BoundSource, MissingInput, MissingSignal, Reason, TransitionReason};
+pub use super::reason::{
+    Abstention, BoundSource, MissingInput, MissingSignal, Reason, TransitionReason,
+};
 pub use super::spare::{Spare, SpareTrigger};
 pub use super::target_problem::TargetProblem;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::capacity::ServingRole;
+use super::capacity::{AnalyzerName, ServingRole};
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
 use super::limit::{HeldGpus, PoolFigures, WhyLimited, WhyRescaled, Withheld};
@@ -132,6 +132,9 @@ pub enum Reason {
         role: ServingRole,
         /// What its instances do not say.
         missing: Vec<MissingSignal>,
+        /// Why analyzers have no view whatever the instances say.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        abstaining: Vec<Abstention>,
     },
     /// Raised to the minimum.
     RaisedToMinimum {
@@ -259,7 +262,8 @@ pub enum Reason {
 /// An input of an analyzer that is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingSignal {
-    /// The engine instance, a pod or a rank of one, or the variant whose arguments they are.
+    /// The engine instance, a pod or a rank of one, the variant whose arguments cannot be read, or the
+    /// model whose router it is.
     pub instance: Arc<str>,
     /// The input.
     pub signal: MissingInput,
@@ -283,6 +287,34 @@ impl fmt::Display for MissingSignal {
             MissingInput::Signal(signal) => signal.as_str(),
         };
         write!(f, "{input} of {}", self.instance)
+    }
+}
+
+/// Why an analyzer has no view on a role that lacks no signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Abstention {
+    /// The role serves a part of each request, which the queueing model does not describe.
+    PartOfRequests,
+    /// Its load has not shown yet what a replica can take.
+    NothingLearned {
+        /// The analyzer.
+        analyzer: AnalyzerName,
+    },
+}
+
+impl fmt::Display for Abstention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (analyzer, why) = match self {
+            Self::PartOfRequests => (
+                AnalyzerName::QueueingModel,
+                "sizes only replicas that serve whole requests",
+            ),
+            Self::NothingLearned { analyzer } => {
+                (*analyzer, "has not learned the capacity of a replica yet")
+            }
+        };
+        write!(f, "{} {why}", analyzer.as_str())
     }
 }
 

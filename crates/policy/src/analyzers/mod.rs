@@ -4,12 +4,14 @@
 mod inputs;
 mod load;
 mod opinions;
+mod role_gap;
 mod selection;
 mod throughput_input;
 
 pub(super) use inputs::{AnalyzerInputs, analyzer_inputs, occupancy_of, queued_at};
 pub(super) use load::{load_of, waiting_of};
 pub(super) use opinions::{Opinions, liveness, opinions};
+pub(super) use role_gap::RoleGap;
 pub(super) use selection::{AnalyzerConfig, DecisionMode, decision_mode};
 
 use super::saturation::SampleReader;

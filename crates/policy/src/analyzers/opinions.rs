@@ -1,21 +1,17 @@
 //! What the analyzers say of one model.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::inputs::AnalyzerInputs;
 use super::selection::AnalyzerConfig;
-use crate::capacity::{AnalyzerName, Assessment, ServingRole};
+use crate::capacity::{AnalyzerName, Assessment};
 use crate::combine::{AnalyzerResult, Awaited, Consensus, Liveness, combine};
 use crate::key::{ModelKey, VariantKey};
 use crate::learned::Learned;
 use crate::params::DynamicSettings;
-use crate::plan::{MissingInput, MissingSignal};
 use crate::queueing::assess as queueing;
-use crate::snapshot::SignalName;
 use crate::throughput::role::Damping;
 use crate::throughput::{self, ThroughputReport};
-use crate::tokens::instance::Missing;
 use crate::tokens::{self, TokensReport};
 use crate::units::Cost;
 use wva_base::moment::Moment;
@@ -73,49 +69,6 @@ impl Opinions {
             .map(|(analyzer, _)| *analyzer)
     }
 
-    /// What the analyzers that vote do not know about each role, one input of each instance.
-    pub(crate) fn missing(
-        &self,
-        inputs: &AnalyzerInputs,
-        has_vote: impl Fn(AnalyzerName) -> bool,
-    ) -> BTreeMap<ServingRole, Vec<MissingSignal>> {
-        let mut missing: BTreeMap<ServingRole, Vec<MissingSignal>> = BTreeMap::new();
-        let mut add = |role: ServingRole, instance: &Arc<str>, signal: MissingInput| {
-            let instance = Arc::clone(instance);
-            let signal = MissingSignal { instance, signal };
-            let of_role = missing.entry(role).or_default();
-            if !of_role.contains(&signal) {
-                of_role.push(signal);
-            }
-        };
-        let tokens = (self.tokens.iter()).filter(|_| has_vote(AnalyzerName::Saturation));
-        for (key, figures) in tokens.flat_map(|report| &report.variants) {
-            let inputs = inputs.tokens.variants.get(key);
-            for (instance, signal) in inputs
-                .into_iter()
-                .flat_map(|inputs| figures.lacking(inputs))
-            {
-                add(figures.role, instance, signal_of(signal));
-            }
-        }
-        let throughput = (inputs.throughput.iter()).filter(|_| has_vote(AnalyzerName::Throughput));
-        for inputs in throughput {
-            for variant in inputs.variants.values() {
-                for (instance, signal) in variant.lacking(inputs.arrivals.is_some()) {
-                    add(variant.role, instance, signal);
-                }
-            }
-        }
-        if has_vote(AnalyzerName::QueueingModel) {
-            for variant in inputs.queueing.variants.values() {
-                for (instance, signal) in variant.lacking() {
-                    add(variant.role, instance, MissingInput::Signal(signal));
-                }
-            }
-        }
-        missing
-    }
-
     /// Combines the opinions of the chairs.
     pub(crate) fn combine(
         &self,
@@ -150,16 +103,6 @@ impl Opinions {
         }
         consensus
     }
-}
-
-fn signal_of(missing: Missing) -> MissingInput {
-    MissingInput::Signal(match missing {
-        Missing::KvUsage => SignalName::KvUsage,
-        Missing::KvCapacity => SignalName::KvCapacity,
-        Missing::Waiting => SignalName::QueueLength,
-        Missing::InputTokens => SignalName::InputTokens,
-        Missing::OutputTokens => SignalName::OutputTokens,
-    })
 }
 
 /// How an analyzer's silence is judged: by the logs of `learned`. One that was never informative is

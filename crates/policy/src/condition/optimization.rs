@@ -138,6 +138,7 @@ fn detail(why: &Reason) -> Option<&'static str> {
         }
         Reason::ShrinkOnPartial { .. } => Some("metrics are too incomplete to shrink on"),
         Reason::ShrinkOnSilent { .. } => Some("not every replica reports"),
+        Reason::NoView { missing, .. } if missing.is_empty() => Some(NO_VIEW),
         Reason::NoView { .. } => Some("a signal is missing that its analyzers need"),
         Reason::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
         Reason::NoReplicas => Some("there are no replicas"),

@@ -313,8 +313,13 @@ impl AnalyzerDecision {
 
     /// What the voters do not know; a few inputs.
     pub(super) fn missing(&self) -> Vec<MissingSignal> {
-        let all = self.guard.missing.values().flatten();
-        all.take(LISTED).cloned().collect()
+        let mut missing: Vec<MissingSignal> = Vec::new();
+        for signal in self.guard.gaps.values().flat_map(|gap| &gap.missing) {
+            if missing.len() < LISTED && !missing.contains(signal) {
+                missing.push(signal.clone());
+            }
+        }
+        missing
     }
 
     /// Every figure.
@@ -356,10 +361,8 @@ fn take(
         return;
     };
     let role = draft.view.template.role;
-    if let (WhyOptimized::NoMandate { .. }, Some(missing)) = (&change.why, guard.missing.get(&role))
-    {
-        let missing = missing.clone();
-        draft.keep(PlanStage::Optimizer, Reason::NoView { role, missing });
+    if let (WhyOptimized::NoMandate { .. }, Some(gap)) = (&change.why, guard.gaps.get(&role)) {
+        draft.keep(PlanStage::Optimizer, gap.reason(role));
         return;
     }
     let why = Reason::Optimized(change.why.clone());

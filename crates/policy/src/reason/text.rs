@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Reason, listed};
+use super::{Abstention, MissingSignal, Reason, listed};
+use crate::capacity::ServingRole;
 use crate::router_queue::QueueSource;
 use crate::zero::{WakeCause, wake_refused};
 
@@ -173,10 +174,11 @@ impl Reason {
             Self::WakeSignalFailed { why } => {
                 write!(f, "nobody knows whether requests wait for it: {why}")
             }
-            Self::NoView { role, missing } => {
-                write!(f, "no analyzer has a view on role {role}, missing: ")?;
-                listed(f, missing)
-            }
+            Self::NoView {
+                role,
+                missing,
+                abstaining,
+            } => no_view(f, *role, missing, abstaining),
             Self::WakeRefused {
                 cause,
                 obstacle,
@@ -188,4 +190,24 @@ impl Reason {
             _ => Ok(()),
         }
     }
+}
+
+fn no_view(
+    f: &mut fmt::Formatter<'_>,
+    role: ServingRole,
+    missing: &[MissingSignal],
+    abstaining: &[Abstention],
+) -> fmt::Result {
+    write!(f, "no analyzer has a view on role {role}")?;
+    let mut separator = ": ";
+    if !missing.is_empty() {
+        f.write_str(", missing: ")?;
+        listed(f, missing)?;
+        separator = "; ";
+    }
+    for why in abstaining {
+        write!(f, "{separator}{why}")?;
+        separator = "; ";
+    }
+    Ok(())
 }

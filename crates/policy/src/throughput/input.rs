@@ -247,12 +247,7 @@ impl ThroughputReplicaInput {
 
     /// The first signal without which it teaches nothing. What limits the requests that it works on at once
     /// matters where some wait.
-    fn lacking(
-        &self,
-        role: ServingRole,
-        has_arguments: bool,
-        has_arrivals: bool,
-    ) -> Option<MissingInput> {
+    fn lacking(&self, role: ServingRole, has_arguments: bool) -> Option<MissingInput> {
         let signals: &[(Option<f64>, SignalName)] = match role {
             ServingRole::Prefill => &[
                 (self.input_tokens, SignalName::InputTokens),
@@ -274,10 +269,6 @@ impl ThroughputReplicaInput {
         lacking(signals)
             .or_else(|| lacking(&[(self.running, SignalName::Running)]).filter(|_| is_limited))
             .or_else(|| (is_limited && !has_arguments).then_some(MissingInput::Arguments))
-            .or_else(|| {
-                let arrivals = lacking(&[(self.request_rate(), SignalName::ArrivalRate)]);
-                arrivals.filter(|_| !has_arrivals)
-            })
     }
 
     fn share_cached(&self) -> f64 {
@@ -288,17 +279,11 @@ impl ThroughputReplicaInput {
 }
 
 impl ThroughputVariantInput {
-    /// What its replicas lack, one input of each. `has_arrivals` says whether the arrivals of the model are known.
-    pub(crate) fn lacking(
-        &self,
-        has_arrivals: bool,
-    ) -> impl Iterator<Item = (&Arc<str>, MissingInput)> {
+    /// What its replicas lack, one input of each.
+    pub(crate) fn lacking(&self) -> impl Iterator<Item = (&Arc<str>, MissingInput)> {
         let has_arguments = self.max_sequences.is_some();
-        self.replicas.iter().filter_map(move |(pod, replica)| {
-            Some((
-                pod,
-                replica.lacking(self.role, has_arguments, has_arrivals)?,
-            ))
+        (self.replicas.iter()).filter_map(move |(pod, replica)| {
+            Some((pod, replica.lacking(self.role, has_arguments)?))
         })
     }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::Work;
-use crate::analyzers::{AnalyzerInputs, Opinions};
+use crate::analyzers::{AnalyzerInputs, Opinions, RoleGap};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, Liveness};
 use crate::key::VariantKey;
 use crate::limit::DemandGap;
 use crate::optimize::WhyOptimized;
-use crate::plan::{MissingSignal, Reason};
+use crate::plan::Reason;
 use crate::router_queue::HeldQueue;
 
 /// What keeps a voted model from shrinking, whatever the votes say.
@@ -28,7 +28,7 @@ pub(super) struct Guard {
     /// A voter that was never heard and may yet speak.
     pub(super) unheard: Option<BlockReason>,
     /// What the voters do not know, by role.
-    pub(super) missing: BTreeMap<ServingRole, Vec<MissingSignal>>,
+    pub(super) gaps: BTreeMap<ServingRole, RoleGap>,
     /// Requests in the router, which raise no variant without a report.
     pub(super) queue: Option<HeldQueue>,
 }
@@ -61,7 +61,7 @@ impl Guard {
             is_router_stale: inputs.is_router_stale,
             unjudged,
             unheard: voters.iter().find_map(unheard),
-            missing: opinions.missing(inputs, has_vote),
+            gaps: opinions.role_gaps(work.key, inputs, has_vote),
             queue: None,
         }
     }

@@ -1,0 +1,160 @@
+//! Why no analyzer has a view on a role.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::inputs::AnalyzerInputs;
+use super::opinions::Opinions;
+use crate::capacity::{AnalyzerName, ServingRole};
+use crate::key::{ModelKey, VariantKey};
+use crate::plan::{Abstention, MissingInput, MissingSignal, Reason};
+use crate::queueing::assess::Unsized;
+use crate::snapshot::SignalName;
+use crate::tokens::instance::Missing;
+
+/// What keeps the analyzers that vote from a view on one role.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RoleGap {
+    /// One input of each instance.
+    pub(crate) missing: Vec<MissingSignal>,
+    abstaining: Vec<Abstention>,
+}
+
+impl RoleGap {
+    pub(crate) fn reason(&self, role: ServingRole) -> Reason {
+        Reason::NoView {
+            role,
+            missing: self.missing.clone(),
+            abstaining: self.abstaining.clone(),
+        }
+    }
+}
+
+impl Opinions {
+    /// What the analyzers that vote do not know, by role; a role without an entry lacks nothing.
+    pub(crate) fn role_gaps(
+        &self,
+        key: &ModelKey,
+        inputs: &AnalyzerInputs,
+        has_vote: impl Fn(AnalyzerName) -> bool,
+    ) -> BTreeMap<ServingRole, RoleGap> {
+        let mut gaps = GapBuilder {
+            inputs,
+            gaps: BTreeMap::new(),
+        };
+        if has_vote(AnalyzerName::Saturation) {
+            gaps.add_saturation(self);
+        }
+        if has_vote(AnalyzerName::Throughput) {
+            gaps.add_throughput(key, self);
+        }
+        if has_vote(AnalyzerName::QueueingModel) {
+            gaps.add_queueing(self);
+        }
+        gaps.gaps
+    }
+}
+
+struct GapBuilder<'a> {
+    inputs: &'a AnalyzerInputs,
+    gaps: BTreeMap<ServingRole, RoleGap>,
+}
+
+impl GapBuilder<'_> {
+    fn add_saturation(&mut self, opinions: &Opinions) {
+        for (key, figures) in opinions.tokens.iter().flat_map(|report| &report.variants) {
+            let given = self.inputs.tokens.variants.get(key);
+            for (instance, signal) in given.into_iter().flat_map(|given| figures.lacking(given)) {
+                self.add(figures.role, instance, signal_of(signal));
+            }
+        }
+    }
+
+    /// Without the arrivals at the router there is no demand of any role.
+    fn add_throughput(&mut self, key: &ModelKey, opinions: &Opinions) {
+        let Some((input, report)) =
+            (self.inputs.throughput.as_ref()).zip(opinions.throughput.as_ref())
+        else {
+            return;
+        };
+        let mut explained: BTreeMap<ServingRole, bool> = BTreeMap::new();
+        for (variant, given) in &input.variants {
+            if report.arrivals.is_none() {
+                let arrivals = MissingInput::Signal(SignalName::RouterArrivalRate);
+                self.add(given.role, &key.model, arrivals);
+            }
+            self.add_unread(given.role, variant);
+            let figures = report.variants.get(variant);
+            let is_known = figures.is_some_and(|figures| figures.per_replica.is_some());
+            let mut is_explained = is_known || report.arrivals.is_none();
+            for (instance, signal) in given.lacking() {
+                is_explained = true;
+                self.add(given.role, instance, signal);
+            }
+            *explained.entry(given.role).or_default() |= is_explained;
+        }
+        self.add_unlearned(AnalyzerName::Throughput, explained);
+    }
+
+    fn add_queueing(&mut self, opinions: &Opinions) {
+        let mut explained: BTreeMap<ServingRole, bool> = BTreeMap::new();
+        for (variant, given) in &self.inputs.queueing.variants {
+            if given.role != ServingRole::Both {
+                self.abstain(given.role, Abstention::PartOfRequests);
+                continue;
+            }
+            self.add_unread(given.role, variant);
+            let figures = (opinions.queueing.as_ref()).and_then(|said| said.variants.get(variant));
+            let cause = figures.and_then(|figures| figures.unsized_because.as_ref());
+            let mut is_explained = cause != Some(&Unsized::NothingLearned);
+            for (instance, signal) in given.lacking() {
+                is_explained = true;
+                self.add(given.role, instance, MissingInput::Signal(signal));
+            }
+            *explained.entry(given.role).or_default() |= is_explained;
+        }
+        self.add_unlearned(AnalyzerName::QueueingModel, explained);
+    }
+
+    fn add_unlearned(&mut self, analyzer: AnalyzerName, is_explained: BTreeMap<ServingRole, bool>) {
+        for (role, _) in is_explained
+            .into_iter()
+            .filter(|(_, is_explained)| !is_explained)
+        {
+            self.abstain(role, Abstention::NothingLearned { analyzer });
+        }
+    }
+
+    /// An engine is sized by its defaults where its arguments cannot be read.
+    fn add_unread(&mut self, role: ServingRole, variant: &VariantKey) {
+        if self.inputs.arguments.contains_key(variant) {
+            self.add(role, &variant.name, MissingInput::Arguments);
+        }
+    }
+
+    fn add(&mut self, role: ServingRole, instance: &Arc<str>, signal: MissingInput) {
+        let instance = Arc::clone(instance);
+        let signal = MissingSignal { instance, signal };
+        let missing = &mut self.gaps.entry(role).or_default().missing;
+        if !missing.contains(&signal) {
+            missing.push(signal);
+        }
+    }
+
+    fn abstain(&mut self, role: ServingRole, why: Abstention) {
+        let abstaining = &mut self.gaps.entry(role).or_default().abstaining;
+        if !abstaining.contains(&why) {
+            abstaining.push(why);
+        }
+    }
+}
+
+fn signal_of(missing: Missing) -> MissingInput {
+    MissingInput::Signal(match missing {
+        Missing::KvUsage => SignalName::KvUsage,
+        Missing::KvCapacity => SignalName::KvCapacity,
+        Missing::Waiting => SignalName::QueueLength,
+        Missing::InputTokens => SignalName::InputTokens,
+        Missing::OutputTokens => SignalName::OutputTokens,
+    })
+}
