@@ -68,7 +68,6 @@ fn the_decision_core_is_pure() {
         "k8s_openapi",
         "tracing",
         "async ",
-        ".await",
         "HashMap",
         "HashSet",
         "Instant",
