@@ -320,7 +320,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1_500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 6 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
     /// A process that has just started knows of nobody whether it was ever heard.
     #[test]

@@ -111,7 +111,7 @@ impl Fleet {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(10)))]
     #[test]
     fn constant_load_reaches_a_fixed_point(arrivals in 3.0..150.0_f64, begin in 1_u32..12) {
         let shape = shape(4500.0, 200.0);
