@@ -24,11 +24,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use wva::actors::emitter::{self, Emitter};
 use wva::actors::event_recorder::Events;
-use wva::actors::mirrors::Mirrors;
 use wva::actors::retry_queue::RetryQueue;
-use wva::actors::shared_state::SharedState;
 use wva::actors::{collector, optimizer};
-use wva::claim::{Claim, ClaimDuration};
 use wva::env::{Clock, SeedTree};
 use wva::kit::{self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Role, Slot};
 use wva::metrics::{Metrics, Visibility};
@@ -40,11 +37,13 @@ use wva::policy::snapshot::{
     ResolvedTarget, TargetView, VariantView,
 };
 use wva::policy::units::{Cost, Replicas};
-use wva::settings::pool_group::PoolGroup;
+use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
 use wva::signals::{
     HttpPrometheus, PlainHttp, PromApi, PrometheusClientSettings, QueryError, QueryResult,
 };
+use wva::state::claim::{Claim, ClaimDuration};
+use wva::state::{Readers, SharedState};
 use wva_base::moment::WallTime;
 
 const PODS: usize = 10;
@@ -209,23 +208,29 @@ fn shared(url: &str, variants: usize) -> SharedState {
     let series = Arc::new(Metrics::new(None).unwrap());
     let shared = SharedState::new(
         Clock::real(),
-        Mirrors::new(scope, PoolGroup::default()),
+        scope,
         generation,
         series,
+        "".into(),
+        &Diagnostics::default(),
     );
     for variant in 0..variants {
         let view = view(variant);
         let epoch = Epoch::for_test(Role::Variant(view.key.clone()), 1);
-        shared.board.put(&epoch, Arc::new(view)).unwrap();
+        shared
+            .writers
+            .variants
+            .board
+            .put(&epoch, Arc::new(view))
+            .unwrap();
     }
     let claim = Claim {
         term: 1,
         hold: ClaimDuration::Unlimited,
     };
-    shared
-        .claim
-        .publish(&Epoch::for_test(Role::Leadership, 1), claim)
-        .unwrap();
+    let writer = &shared.writers.leadership.claim;
+    let epoch = Epoch::for_test(Role::Leadership, 1);
+    writer.publish(&epoch, Arc::new(claim)).unwrap();
     shared
 }
 
@@ -342,14 +347,20 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
         events: Events::new(shared.series.process.events_dropped.clone(), || {}),
         settled: DirtySet::new(|| {}),
     };
-    let clones = [shared.clone(), shared.clone(), shared.clone()];
+    let clones = [&shared.readers, &shared.readers, &shared.readers].map(Readers::clone);
+    let (writers, published) = (
+        Arc::clone(&shared.writers.collector),
+        Arc::clone(&shared.writers.emitter),
+    );
+    let (evaluations, cycles) = (Arc::default(), Arc::default());
     let [for_emitter, for_collector, for_optimizer] = clones;
     let to_optimizer = optimizer.clone();
     vec![
         kit::supervisor(
             Role::Egress,
             vec![kit::machine(Role::Emitter, &emitter, move |epoch| {
-                Emitter::new(for_emitter.clone(), epoch, connections.clone())
+                let (shared, writers) = (for_emitter.clone(), Arc::clone(&published));
+                Emitter::new(shared, writers, epoch, connections.clone())
             })],
         ),
         kit::supervisor(
@@ -358,13 +369,21 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
                 kit::machine(Role::Optimizer, &optimizer, move |_| {
                     optimizer::Optimizer::new(
                         for_optimizer.clone(),
+                        Arc::clone(&cycles),
                         plans.clone(),
                         Address::vacant(),
                     )
                 }),
                 kit::child(Role::Collector, &Address::vacant(), move |_| {
                     let (shared, api) = (for_collector.clone(), Arc::clone(&api));
-                    collector::Collector::new(shared, api, None, to_optimizer.clone())
+                    collector::Collector::new(
+                        shared,
+                        Arc::clone(&writers),
+                        Arc::clone(&evaluations),
+                        api,
+                        None,
+                        to_optimizer.clone(),
+                    )
                 }),
             ],
         ),

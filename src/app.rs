@@ -11,10 +11,8 @@ use kube::Client;
 use crate::actors::event_recorder::{EventRecorder, Events};
 use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
-use crate::actors::mirrors::{ExternalMetricsDoor, Mirrors};
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
-use crate::actors::shared_state::SharedState;
 use crate::actors::watches::{self, WatcherWiring};
 use crate::actors::{
     collector, config, emitter, event_recorder, leadership, mutations, optimizer, scale_reader,
@@ -29,11 +27,11 @@ use crate::metrics::Metrics;
 use crate::policy::filter::WatchScope;
 use crate::policy::lease::LeaseRules;
 use crate::settings::StaticSettings;
-use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
 use crate::settings::problem::Diagnostics;
 use crate::settings::sources::Sources;
 use crate::signals::{PromApi, RouterApi};
+use crate::state::{Readers, SharedState, Writers};
 use crate::telemetry::LevelHandle;
 
 mod engine;
@@ -126,14 +124,14 @@ impl Controller {
     }
 
     /// What it knows and shows; it stays readable while the controller runs.
-    pub fn shared(&self) -> SharedState {
-        self.wiring.shared.clone()
+    pub fn shared(&self) -> Readers {
+        self.wiring.readers.clone()
     }
 
     /// Runs until `shutdown` resolves or the tree gives up.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> ExitReason {
         let tree = self.wiring.tree(&self.env, &self.startup);
-        let lost = mutations::has_lost_its_lease(&self.wiring.shared);
+        let lost = mutations::has_lost_its_lease(&self.wiring.readers);
         let ends = async {
             select(pin!(shutdown), pin!(lost)).await;
         };
@@ -143,11 +141,12 @@ impl Controller {
 
 /// Addresses, bells, slots and facts: everything that outlives the actors.
 struct Wiring {
-    shared: SharedState,
+    readers: Readers,
+    writers: Writers,
     scope: WatchScope,
     statics: Arc<StaticSettings>,
     addresses: Addresses,
-    plans: Slot<optimizer::PlanProposal>,
+    plans: Slot<crate::state::PlanProposal>,
     changed: DirtySet<crate::policy::key::VariantKey>,
     settled: DirtySet<emitter::StatusWriteResult>,
     dirty: DirtySet<variants::Invalidation>,
@@ -203,16 +202,17 @@ impl Wiring {
         };
         let dropped = series.process.events_dropped.clone();
         series.show_settings(&startup.generation);
-        let door = match statics.serving.external_metrics {
-            BindAddress::Off => ExternalMetricsDoor::Closed,
-            BindAddress::On { .. } => ExternalMetricsDoor::Open,
-        };
-        let mirrors = Mirrors::new(scope.clone(), statics.scope.pool_group).with_door(door);
-        let clock = env.kit.clock.clone();
+        let SharedState { readers, writers } = SharedState::new(
+            env.kit.clock.clone(),
+            scope.clone(),
+            startup.generation.clone(),
+            series,
+            Arc::from(identity::manager(&statics)),
+            &startup.diagnostics,
+        );
         Self {
-            shared: SharedState::new(clock, mirrors, startup.generation.clone(), series)
-                .named(Arc::from(identity::manager(&statics)))
-                .with_reported_findings(&startup.diagnostics),
+            readers,
+            writers,
             plans: Slot::new(waker(&addresses.emitter, || {
                 emitter::EmitterMessage::PlanReady
             })),
@@ -266,11 +266,8 @@ impl Wiring {
     }
 
     fn config(&self, env: &Env, startup: &Startup) -> ChildSpec {
-        let (shared, scope, fixed) = (
-            self.shared.clone(),
-            self.scope.clone(),
-            startup.fixed.clone(),
-        );
+        let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.config));
+        let (scope, fixed) = (self.scope.clone(), startup.fixed.clone());
         let connections = config::ConfigConnections {
             sources: self.config.clone(),
             events: self.events.clone(),
@@ -281,6 +278,7 @@ impl Wiring {
         kit::machine(Role::Config, &self.addresses.config, move |epoch| {
             config::Config::new(
                 shared.clone(),
+                Arc::clone(&writers),
                 epoch,
                 scope.clone(),
                 fixed.clone(),
@@ -291,8 +289,8 @@ impl Wiring {
 
     fn leadership(&self, env: &Env) -> ChildSpec {
         let election = self.election(env);
-        let (claim, relists) = (self.shared.claim.clone(), self.shared.relists.clone());
-        let (requests, permissions) = (self.shared.requests.clone(), self.permissions(env));
+        let writers = Arc::clone(&self.writers.leadership);
+        let permissions = self.permissions(env);
         let generator = env.kit.seed.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
@@ -305,9 +303,7 @@ impl Wiring {
             move |_epoch| {
                 let generator = generator.child("leadership");
                 Leadership::new(
-                    claim.clone(),
-                    relists.clone(),
-                    requests.clone(),
+                    Arc::clone(&writers),
                     permissions.clone(),
                     election.clone(),
                     listeners.clone(),
@@ -352,7 +348,7 @@ impl Wiring {
     }
 
     fn emitter(&self) -> ChildSpec {
-        let shared = self.shared.clone();
+        let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
         let connections = emitter::EmitterConnections {
             plans: self.plans.clone(),
             changed: self.changed.clone(),
@@ -361,19 +357,21 @@ impl Wiring {
             settled: self.settled.clone(),
         };
         kit::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
-            emitter::Emitter::new(shared.clone(), epoch, connections.clone())
+            let (shared, writers) = (shared.clone(), Arc::clone(&writers));
+            emitter::Emitter::new(shared, writers, epoch, connections.clone())
         })
     }
 
     fn status_writer(&self, env: &Env) -> ChildSpec {
-        let (shared, statuses) = (self.shared.clone(), self.statuses.clone());
+        let (shared, statuses) = (self.readers.clone(), self.statuses.clone());
+        let requests = Arc::clone(&self.writers.status_writer);
         let connections = status_writer::StatusWriterConnections {
             settled: self.settled.clone(),
             permissions: self.permissions(env),
         };
         let api = StatusApi {
             client: env.kube.clone(),
-            manager: Arc::clone(&self.shared.manager),
+            manager: Arc::clone(&self.readers.manager),
             timeout: self.write_timeout(),
         };
         let seed = env.kit.seed.clone();
@@ -384,6 +382,7 @@ impl Wiring {
                 let generator = seed.child("status-writer");
                 status_writer::StatusWriter::new(
                     shared.clone(),
+                    Arc::clone(&requests),
                     statuses.clone(),
                     connections.clone(),
                     api.clone(),
@@ -394,7 +393,8 @@ impl Wiring {
     }
 
     fn event_recorder(&self, env: &Env) -> ChildSpec {
-        let (shared, events) = (self.shared.clone(), self.events.clone());
+        let (shared, events) = (self.readers.clone(), self.events.clone());
+        let requests = Arc::clone(&self.writers.event_recorder);
         let permissions = self.permissions(env);
         let api = EventApi {
             client: env.kube.clone(),
@@ -408,6 +408,7 @@ impl Wiring {
             move |_epoch| {
                 EventRecorder::new(
                     shared.clone(),
+                    Arc::clone(&requests),
                     events.clone(),
                     permissions.clone(),
                     api.clone(),
@@ -417,12 +418,14 @@ impl Wiring {
     }
 
     fn variants(&self) -> ChildSpec {
-        let shared = self.shared.clone();
+        let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.variants));
         let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
         let (optimizer, events) = (self.addresses.optimizer.clone(), self.events.clone());
-        kit::dynamic_supervisor(Role::Variants, &self.addresses.variants, move |_epoch| {
+        kit::dynamic_supervisor(Role::Variants, &self.addresses.variants, move |epoch| {
             variants::Variants::new(
                 shared.clone(),
+                Arc::clone(&writers),
+                epoch,
                 dirty.clone(),
                 changed.clone(),
                 optimizer.clone(),
@@ -438,7 +441,7 @@ impl Wiring {
     }
 
     fn scale_reader(&self, env: &Env) -> ChildSpec {
-        let shared = self.shared.clone();
+        let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.scale_reader));
         let api = ScaleApi {
             client: env.kube.clone(),
             timeout: SCALE_TIMEOUT.min(self.statics.rest_client_timeout),
@@ -452,7 +455,8 @@ impl Wiring {
             Role::ScaleReader,
             &self.addresses.scale_reader,
             move |_epoch| {
-                scale_reader::ScaleReader::new(shared.clone(), api.clone(), connections.clone())
+                let (shared, writers) = (shared.clone(), Arc::clone(&writers));
+                scale_reader::ScaleReader::new(shared, writers, api.clone(), connections.clone())
             },
         )
     }
@@ -461,7 +465,9 @@ impl Wiring {
         watches::watchers(&WatcherWiring {
             named: self.named.clone(),
             client: env.kube.clone(),
-            shared: self.shared.clone(),
+            shared: self.readers.clone(),
+            mirrors: &self.writers.mirrors,
+            relists: &self.writers.relists,
             dirty: self.dirty.clone(),
             config: self.config.clone(),
             statuses: self.statuses.clone(),
@@ -476,7 +482,7 @@ impl Wiring {
         let serving = &self.statics.serving;
         let doors = HttpServers::new(
             serving,
-            &self.shared,
+            &self.readers,
             actors,
             &env.kube,
             &self.permissions(env),

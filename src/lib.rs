@@ -3,7 +3,6 @@
 pub mod actors;
 pub mod api;
 pub mod app;
-pub mod claim;
 pub mod cli;
 pub mod cluster;
 #[cfg(test)]
@@ -15,6 +14,7 @@ pub mod serve;
 pub mod signals;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub mod state;
 pub mod telemetry;
 pub mod version;
 

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future;
 
-use crate::actors::shared_state::{InForce, SharedState};
 use crate::actors::{mutations, optimizer};
 use crate::env::Mutation;
 use crate::kit::{Actor, ActorError, Address, Context, Event};
@@ -17,8 +16,10 @@ use crate::policy::snapshot::{CycleId, MetricsSnapshot};
 use crate::signals::collect::QueryReport;
 use crate::signals::published::{Question, published};
 use crate::signals::{
-    CollectionReport, CollectionSettings, Namespace, PromApi, QueryError, collect, history,
+    CollectionReport, CollectionSettings, Evaluations, Namespace, PromApi, QueryError, collect,
+    history,
 };
+use crate::state::{CollectorWriters, InForce, Readers};
 use wva_base::moment::{Moment, WallTime};
 
 /// Messages of the collector.
@@ -48,7 +49,10 @@ pub enum CollectorMessage {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct Collector {
-    shared: SharedState,
+    shared: Readers,
+    writers: Arc<CollectorWriters>,
+    /// When the answers of the last collections of all lives were evaluated.
+    evaluations: Arc<Mutex<Evaluations>>,
     prometheus: Arc<dyn PromApi>,
     namespace: Option<Namespace>,
     optimizer: Address<optimizer::OptimizerMessage>,
@@ -74,13 +78,17 @@ struct Purge {
 impl Collector {
     /// A new life of the role.
     pub fn new(
-        shared: SharedState,
+        shared: Readers,
+        writers: Arc<CollectorWriters>,
+        evaluations: Arc<Mutex<Evaluations>>,
         prometheus: Arc<dyn PromApi>,
         namespace: Option<Namespace>,
         optimizer: Address<optimizer::OptimizerMessage>,
     ) -> Self {
         Self {
             shared,
+            writers,
+            evaluations,
             prometheus,
             namespace,
             optimizer,
@@ -142,8 +150,7 @@ impl Collector {
         // An absent optimizer finds the snapshot when it is back.
         self.optimizer
             .hint(optimizer::OptimizerMessage::SnapshotReady);
-        self.look_for_rivals().await;
-        Ok(())
+        self.look_for_rivals(cx).await
     }
 
     async fn collect(&mut self, cx: &Context<CollectorMessage>) -> Result<(), ActorError> {
@@ -156,7 +163,7 @@ impl Collector {
             history(&*self.prometheus, &settings, interval)
         });
         let collection = collect(&*self.prometheus, &settings, |told| {
-            let evaluations = self.shared.evaluations.lock();
+            let evaluations = self.evaluations.lock();
             let mut evaluations = evaluations.unwrap_or_else(PoisonError::into_inner);
             evaluations.repeated_for(told, cx.now())
         });
@@ -166,7 +173,7 @@ impl Collector {
         let snapshot = Arc::new(collection.into_snapshot(cx.now()));
         self.count_pods(&snapshot);
         mutations::collected(&self.shared.mutations, &snapshot);
-        self.shared.metrics.publish(cx.epoch(), snapshot)?;
+        self.writers.metrics.publish(cx.epoch(), snapshot)?;
         let snapshot = self.shared.snapshot(CycleId::default());
         let dynamic = &in_force.generation.dynamic;
         let known = self.shared.learned.load();
@@ -182,7 +189,9 @@ impl Collector {
         let at = mutations::taught_at(&self.shared.mutations, &known, cx.now());
         let dynamic = mutations::allowing(&self.shared.mutations, dynamic);
         let learned = policy::learn(&snapshot, &known, &dynamic, at);
-        self.shared.learned.publish(cx.epoch(), Arc::new(learned))?;
+        self.writers
+            .learned
+            .publish(cx.epoch(), Arc::new(learned))?;
         Ok(())
     }
 
@@ -199,7 +208,7 @@ impl Collector {
 
     /// Looks for others that publish our variants. Whoever gives way does so at the next plan. Both
     /// questions are asked at once: with the collection before them they take half an interval at most.
-    async fn look_for_rivals(&self) {
+    async fn look_for_rivals(&self, cx: &Context<CollectorMessage>) -> Result<(), ActorError> {
         let deadline = self.shared.settings.load().schedule.query_deadline();
         let held = self.shared.held_by_others();
         let views = self.shared.board.snapshot();
@@ -217,13 +226,11 @@ impl Collector {
             answer.inspect_err(told).ok()
         };
         let (several, any) = (answered(several), any.and_then(answered));
-        let mut ownership_conflicts = self
-            .shared
-            .ownership_conflicts
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        *ownership_conflicts =
-            ownership_conflicts.observe(several.as_ref(), any.as_ref(), &held, &managed);
+        let known = self.writers.ownership_conflicts.load();
+        let known = known.observe(several.as_ref(), any.as_ref(), &held, &managed);
+        let conflicts = &self.writers.ownership_conflicts;
+        conflicts.publish(cx.epoch(), Arc::new(known))?;
+        Ok(())
     }
 
     fn settings(&self, in_force: &InForce) -> CollectionSettings {
@@ -367,7 +374,7 @@ impl Actor for Collector {
         match event {
             Event::Started => {
                 if self.shared.mutations.has(Mutation::LearnedLost) {
-                    let learned = &self.shared.learned;
+                    let learned = &self.writers.learned;
                     learned.publish(cx.epoch(), Arc::default())?;
                 }
                 let is_first = self.shared.metrics.load().collected.is_none();

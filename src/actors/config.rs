@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::actors::event_recorder::Events;
-use crate::actors::shared_state::{InForce, SharedState};
 use crate::actors::{collector, optimizer};
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::mirror::ObjectKey;
@@ -21,6 +20,8 @@ use crate::settings::problem::{Diagnostics, Problem, Severity, Warning};
 use crate::settings::rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 use crate::settings::schema::{self, SettingState};
 use crate::settings::sources::Sources;
+use crate::state::findings::{ReportedFindings, lines};
+use crate::state::{ConfigWriters, InForce, Readers};
 use crate::telemetry::LevelHandle;
 use wva_base::moment::Moment;
 
@@ -45,44 +46,6 @@ pub enum ConfigSource {
     Variants,
 }
 
-/// What was said about settings last. Outlives config, so that nothing is told twice.
-#[derive(Debug, Default)]
-pub struct ReportedFindings {
-    /// Version of the main ConfigMap and the edits of it that were refused.
-    pub refused: Option<(Arc<str>, Vec<Rejected>)>,
-    diagnostics: Diagnostics,
-    /// Lines that the log has, of what is found now.
-    logged: BTreeSet<String>,
-    /// What the last event on each ConfigMap said.
-    noted: BTreeMap<ObjectKey, String>,
-}
-
-impl ReportedFindings {
-    /// What the start has logged.
-    pub fn at_start(diagnostics: &Diagnostics) -> Self {
-        Self {
-            logged: lines(diagnostics).collect(),
-            ..Self::default()
-        }
-    }
-
-    /// What is refused now, in words for the readiness page.
-    pub fn refusals(&self) -> Option<String> {
-        let (first, rest) = self.diagnostics.problems.split_first()?;
-        let more = match rest.len() {
-            0 => String::new(),
-            more => format!("; and {more} more, see the log"),
-        };
-        Some(format!("{first}{more}"))
-    }
-
-    /// The settings that wait for a restart, by their documented names.
-    pub fn waiting_for_restart(&self) -> Vec<&'static str> {
-        let refused = self.refused.iter().flat_map(|(_, rejected)| rejected);
-        refused.map(|rejected| rejected.display).collect()
-    }
-}
-
 /// What config asks its shell to do.
 #[derive(Debug)]
 pub enum ConfigEffect {
@@ -97,7 +60,8 @@ pub enum ConfigEffect {
 /// The machine behind the role.
 #[derive(Debug)]
 pub struct Config {
-    shared: SharedState,
+    shared: Readers,
+    writers: Arc<ConfigWriters>,
     epoch: Epoch,
     scope: WatchScope,
     /// Flags, environment and file; the rest is read from the mirrors.
@@ -123,7 +87,8 @@ pub struct ConfigConnections {
 impl Config {
     /// A new life of the role.
     pub fn new(
-        shared: SharedState,
+        shared: Readers,
+        writers: Arc<ConfigWriters>,
         epoch: &Epoch,
         scope: WatchScope,
         fixed: Sources,
@@ -131,6 +96,7 @@ impl Config {
     ) -> Self {
         Self {
             shared,
+            writers,
             epoch: epoch.clone(),
             scope,
             fixed,
@@ -216,7 +182,7 @@ impl Config {
         });
         let published = Arc::clone(&in_force);
         if self
-            .shared
+            .writers
             .settings
             .publish(&self.epoch, published)
             .is_err()
@@ -261,6 +227,11 @@ impl Config {
         })
     }
 
+    /// Notes what is reported; `None` where a younger life has noted already.
+    fn note<R>(&self, change: impl FnOnce(&mut ReportedFindings) -> R) -> Option<R> {
+        self.writers.findings.update(&self.epoch, change).ok()
+    }
+
     /// Once per version of the ConfigMap, all refused keys together.
     fn refuse(&self, rejected: &[Rejected]) {
         let system = &self.scope.system_namespace;
@@ -269,11 +240,9 @@ impl Config {
             let version = Arc::clone(&object.resource_version);
             (version, rejected.to_vec())
         });
-        let known_before = {
-            let mut told = self.shared.told();
-            std::mem::replace(&mut told.refused, known.clone())
-        };
-        let Some(object) = object.filter(|_| known_before != known) else {
+        let known_before = self.note(|found| std::mem::replace(&mut found.refused, known.clone()));
+        let is_new = known_before.is_some_and(|before| before != known);
+        let Some(object) = object.filter(|_| is_new) else {
             return;
         };
         if rejected.is_empty() {
@@ -302,14 +271,15 @@ impl Config {
     }
 
     fn report(&self, diagnostics: &Diagnostics) {
-        if self.shared.told().diagnostics == *diagnostics {
+        if self.shared.findings.load().diagnostics == *diagnostics {
             return;
         }
-        let logged = {
-            let mut told = self.shared.told();
-            told.diagnostics = diagnostics.clone();
-            std::mem::replace(&mut told.logged, lines(diagnostics).collect())
-        };
+        let logged = self.note(|found| {
+            found.diagnostics = diagnostics.clone();
+            std::mem::replace(&mut found.logged, lines(diagnostics).collect())
+        });
+        // A younger life of this role has reported the same findings.
+        let Some(logged) = logged else { return };
         self.shared.series.config.entries_invalid.reset();
         for ((purpose, namespace), count) in diagnostics.invalid_entries() {
             let place = namespace.as_deref().unwrap_or("");
@@ -348,7 +318,8 @@ impl Config {
             .iter()
             .map(|(key, (_, note))| (key.clone(), note.clone()))
             .collect();
-        let before = std::mem::replace(&mut self.shared.told().noted, now_noted);
+        let before = self.note(|found| std::mem::replace(&mut found.noted, now_noted));
+        let Some(before) = before else { return };
         for (key, (object, note)) in notes {
             if before.get(&key) != Some(&note) {
                 let event = notice(&object, EventReason::InvalidConfigEntry, "Parse", note);
@@ -382,12 +353,6 @@ pub fn log_notice(remark: &Warning) {
         Severity::Mistake | Severity::Warning => tracing::warn!(%remark, "about settings"),
         Severity::Remark => tracing::info!(%remark, "about settings"),
     }
-}
-
-/// Everything that a start or a review says in the log.
-fn lines(diagnostics: &Diagnostics) -> impl Iterator<Item = String> {
-    let problems = diagnostics.problems.iter().map(Problem::subject);
-    problems.chain(diagnostics.notices.iter().map(ToString::to_string))
 }
 
 fn notice(

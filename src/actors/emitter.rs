@@ -1,14 +1,12 @@
 //! Publishes decisions: gauges, status intents, events, one log line per change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
 use crate::actors::mutations;
-use crate::actors::optimizer::PlanProposal;
 use crate::actors::retry_queue::RetryQueue;
-use crate::actors::shared_state::SharedState;
 use crate::env::Mutation;
 use crate::kit::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
 use crate::metrics::VariantLabels;
@@ -18,6 +16,8 @@ use crate::policy::plan::{Action, Decision};
 use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::snapshot::{CycleId, VariantView};
 use crate::policy::units::Replicas;
+use crate::state::records::RecordTable;
+use crate::state::{EmitterWriters, PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
 
@@ -115,7 +115,8 @@ impl EmitterEffect {
 /// The machine behind the role.
 #[derive(Debug)]
 pub struct Emitter {
-    shared: SharedState,
+    shared: Readers,
+    writers: Arc<EmitterWriters>,
     epoch: Epoch,
     plans: Slot<PlanProposal>,
     changed: DirtySet<VariantKey>,
@@ -145,7 +146,12 @@ pub struct EmitterConnections {
 
 impl Emitter {
     /// A new life of the role.
-    pub fn new(shared: SharedState, epoch: &Epoch, connections: EmitterConnections) -> Self {
+    pub fn new(
+        shared: Readers,
+        writers: Arc<EmitterWriters>,
+        epoch: &Epoch,
+        connections: EmitterConnections,
+    ) -> Self {
         let EmitterConnections {
             plans,
             changed,
@@ -156,6 +162,7 @@ impl Emitter {
         let plan = shared.plan.load().as_ref().clone();
         Self {
             shared,
+            writers,
             epoch: epoch.clone(),
             plans,
             changed,
@@ -322,10 +329,7 @@ impl Emitter {
         } else {
             Arc::clone(view)
         };
-        let ownership_conflicts = self.shared.ownership_conflicts.read();
-        let exposure = ownership_conflicts
-            .unwrap_or_else(PoisonError::into_inner)
-            .exposure(&view.key);
+        let exposure = self.shared.ownership_conflicts.load().exposure(&view.key);
         let quarantine = self.shared.quarantine_of(&view.key);
         let troubles = Troubles {
             quarantine: quarantine.as_deref(),
@@ -361,12 +365,8 @@ impl Emitter {
         record: &Arc<PublishedRecord>,
         previous: Option<&Arc<PublishedRecord>>,
     ) {
-        if self
-            .shared
-            .records
-            .put(&self.epoch, &record.key, Some(Arc::clone(record)))
-            .is_err()
-        {
+        let put = |records: &mut RecordTable| records.put(Arc::clone(record));
+        if self.writers.records.update(&self.epoch, put).is_err() {
             return;
         }
         let before = previous.map(|previous| news::troubles(previous));
@@ -453,11 +453,8 @@ impl StateMachine for Emitter {
             EmitterEffect::Reveal(keys) => self.reveal(&keys),
             EmitterEffect::Forget { previous } => {
                 self.unstored.remove(&previous.key);
-                if self
-                    .shared
-                    .records
-                    .put(&self.epoch, &previous.key, None)
-                    .is_ok()
+                let remove = |table: &mut RecordTable| table.records.remove(&previous.key);
+                if self.writers.records.update(&self.epoch, remove).is_ok()
                     && !self.shared.mutations.has(Mutation::SeriesKept)
                 {
                     let series = &self.shared.series;
@@ -478,15 +475,13 @@ impl StateMachine for Emitter {
             EmitterEffect::Enter(term) => {
                 self.unstored.clear();
                 // Where a younger emitter has written already, it has seen to this.
-                drop(self.shared.records.enter(&self.epoch, term));
+                let records = &self.writers.records;
+                drop(records.update(&self.epoch, |records| records.term = term));
             }
             EmitterEffect::Adopt(proposal) => {
                 // Where a younger emitter has published already, its plan is the newer one.
-                drop(
-                    self.shared
-                        .plan
-                        .publish(&self.epoch, Arc::new(Some(proposal))),
-                );
+                let proposal = Arc::new(Some(proposal));
+                drop(self.writers.plan.publish(&self.epoch, proposal));
             }
             EmitterEffect::Keep(plan) => plan.show(&self.shared),
         }

@@ -1,18 +1,19 @@
 //! Delivers Kubernetes events: bounded, one per object and reason in a minute.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tracing::Instrument;
 
 use crate::actors::mutations;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::requests::Asker;
-use crate::actors::shared_state::SharedState;
 use crate::cluster::event::{
     self, EventApi, EventError, EventReason, Occurrence, Posted, Regarding,
 };
 use crate::cluster::permit::WritePermit;
 use crate::kit::{Actor, ActorError, Context, Event};
+use crate::state::Readers;
+use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
 
@@ -35,7 +36,8 @@ pub enum EventRecorderMessage {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct EventRecorder {
-    shared: SharedState,
+    shared: Readers,
+    requests: Arc<RequestReporter>,
     events: Events,
     permissions: PermissionReporter,
     api: EventApi,
@@ -52,13 +54,15 @@ pub struct EventRecorder {
 impl EventRecorder {
     /// A new life of the role.
     pub fn new(
-        shared: SharedState,
+        shared: Readers,
+        requests: Arc<RequestReporter>,
         events: Events,
         permissions: PermissionReporter,
         api: EventApi,
     ) -> Self {
         Self {
             shared,
+            requests,
             events,
             permissions,
             api,
@@ -93,7 +97,7 @@ impl EventRecorder {
         let published = event::publish(permit, &self.api, &occurrence, earlier);
         match published.instrument(in_cycle(notice.cycle)).await {
             Ok(posted) => {
-                self.shared.requests.worked(Asker::Events);
+                self.requests.worked();
                 if let Some(denied) = self.denied.take() {
                     self.permissions.tell("Publish", &denied);
                 }
@@ -116,9 +120,7 @@ impl EventRecorder {
         let _cycle = in_cycle(notice.cycle).entered();
         let object = &notice.regarding;
         tracing::warn!(namespace = &*object.namespace, name = &*object.name, reason = notice.reason.as_str(), note = notice.note, %error, "event not delivered");
-        self.shared
-            .requests
-            .failed(Asker::Events, &error.to_string());
+        self.requests.failed(&error.to_string());
         if error.is_denied() {
             self.denied = Some(error.to_string());
         }

@@ -7,7 +7,6 @@ use futures::future;
 use kube::Client;
 
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::shared_state::SharedState;
 use crate::kit::{Actor, ActorError, ActorRegistry, Context, Event};
 use crate::serve::access::Authorizer;
 use crate::serve::access::front_proxy::FrontProxies;
@@ -18,6 +17,7 @@ use crate::serve::server;
 use crate::serve::tls::{CertificateFiles, Http2, Tls};
 use crate::settings::address::BindAddress;
 use crate::settings::statics::ServingSettings;
+use crate::state::Readers;
 
 /// Messages of the HTTP role: none, it serves until it is stopped.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl HttpServers {
     /// What the settings open. What is known about readers and certificates outlives the role.
     pub fn new(
         settings: &ServingSettings,
-        shared: &SharedState,
+        shared: &Readers,
         actors: &ActorRegistry,
         client: &Client,
         permissions: &PermissionReporter,
@@ -80,7 +80,7 @@ fn connection_config<R>(door: Option<ProtectedServer>, routes: R) -> ConnectionC
 /// Readers of metrics come by themselves, with a token.
 fn metrics_door(
     settings: &ServingSettings,
-    shared: &SharedState,
+    shared: &Readers,
     client: &Client,
     permissions: &PermissionReporter,
 ) -> ProtectedServer {
@@ -105,7 +105,7 @@ fn metrics_door(
 /// Readers of external metrics come through the API server, which vouches for them.
 fn external_metrics_door(
     settings: &ServingSettings,
-    shared: &SharedState,
+    shared: &Readers,
     client: &Client,
     permissions: &PermissionReporter,
 ) -> ProtectedServer {
@@ -186,7 +186,6 @@ impl Actor for Http {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use http::request::Parts;
@@ -195,15 +194,15 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use tokio::time::sleep;
 
-    use crate::actors::mirrors::ExternalMetricsDoor;
-    use crate::actors::mirrors::tests::list;
-    use crate::actors::shared_state::SharedState;
     use crate::actors::variants::tests::shared;
     use crate::env::SeedTree;
     use crate::kit::{self, ActorRegistry, Kit, Role, WatchedKind};
     use crate::policy::readiness::ReadinessState;
     use crate::serve::connection::Routes;
     use crate::serve::routes::ProbeRoutes;
+    use crate::state::Readers;
+    use crate::state::mirrors::ExternalMetricsDoor;
+    use crate::state::mirrors::tests::list;
 
     fn head(method: Method, path: &str) -> Parts {
         let request = Request::builder().method(method).uri(path).body(());
@@ -223,7 +222,7 @@ mod tests {
     fn a_door_is_ready_once_it_knows_which_front_proxies_to_believe() {
         let kind = WatchedKind::AuthenticationConfigMap;
         let shared = shared();
-        let state = |shared: &SharedState| {
+        let state = |shared: &Readers| {
             let mut reasons = shared.readiness().into_iter();
             let name = format!("mirror/{}", kind.as_str());
             reasons
@@ -231,21 +230,20 @@ mod tests {
                 .map(|one| one.state)
         };
         assert_eq!(state(&shared), None, "nobody asks for it");
-        let shared = SharedState::new(
-            shared.clock.clone(),
-            shared.mirrors.clone().with_door(ExternalMetricsDoor::Open),
-            shared.settings.load().generation.clone(),
-            Arc::clone(&shared.series),
-        );
-        assert_eq!(state(&shared), Some(ReadinessState::NotReady));
-        list::<ConfigMap>(&shared.mirrors.authentication, kind, []);
-        assert_eq!(state(&shared), Some(ReadinessState::Ok));
+        let mirrors = shared.mirrors.clone().with_door(ExternalMetricsDoor::Open);
+        let readers = Readers {
+            mirrors,
+            ..shared.readers.clone()
+        };
+        assert_eq!(state(&readers), Some(ReadinessState::NotReady));
+        list::<ConfigMap>(&shared.writers.mirrors.authentication, kind, []);
+        assert_eq!(state(&readers), Some(ReadinessState::Ok));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_liveness_probe_names_roles_that_stand_still_and_nothing_else() {
         let (shared, actors) = (shared(), ActorRegistry::new());
-        let probes = ProbeRoutes::new(shared.clone(), actors.clone(), Vec::new());
+        let probes = ProbeRoutes::new(shared.readers.clone(), actors.clone(), Vec::new());
         let healthz = async || answer(&probes, Method::GET, "/healthz").await;
         let unavailable = StatusCode::SERVICE_UNAVAILABLE;
         let text = |status, text: &str| (status, text.to_owned());

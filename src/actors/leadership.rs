@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::relist_request::RelistRequest;
-use crate::actors::requests::{Asker, Requests};
 use crate::actors::{emitter, mutations, optimizer, status_writer};
-use crate::claim::{Claim, ClaimDuration, ClaimReader};
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::env::{Generator, Mutation};
-use crate::kit::{Actor, ActorError, Address, Context, Event};
+use crate::kit::{Actor, ActorError, Address, Context, Event, Fenced};
 use crate::policy::lease::{
     LeaseMove, LeaseProposal, LeaseRules, LeaseState, ProposalKind, claim_end, next_look,
 };
+use crate::state::LeadershipWriters;
+use crate::state::claim::{Claim, ClaimDuration, ClaimReader};
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
 const SPREAD: f64 = 0.2;
@@ -67,8 +66,7 @@ struct Look {
 #[derive(Debug)]
 pub struct Leadership {
     claim: ClaimReader,
-    relists: RelistRequest,
-    requests: Requests,
+    writers: Arc<LeadershipWriters>,
     permissions: PermissionReporter,
     election: Election,
     state: LeaseState,
@@ -81,18 +79,15 @@ pub struct Leadership {
 impl Leadership {
     /// A new life of the role.
     pub fn new(
-        claim: ClaimReader,
-        relists: RelistRequest,
-        requests: Requests,
+        writers: Arc<LeadershipWriters>,
         permissions: PermissionReporter,
         election: Election,
         listeners: Listeners,
         generator: Generator,
     ) -> Self {
         Self {
-            claim,
-            relists,
-            requests,
+            claim: ClaimReader::of(&writers.claim),
+            writers,
             permissions,
             election,
             state: LeaseState::default(),
@@ -171,8 +166,10 @@ impl Leadership {
             self.reading = None;
             return true;
         }
-        let number = *self.reading.get_or_insert_with(|| self.relists.asked() + 1);
-        let is_read = self.relists.ask(number, patience).await;
+        let number = *self
+            .reading
+            .get_or_insert_with(|| self.writers.relists.asked() + 1);
+        let is_read = self.writers.relists.ask(number, patience).await;
         if !is_read {
             tracing::warn!(
                 "leads only once VariantAutoscalings are listed, which has taken longer than {patience:?}"
@@ -193,7 +190,7 @@ impl Leadership {
         let gained = hold != ClaimDuration::NotOurs;
         let changed_hands = self.claim.may_write(cx.now()) != gained;
         let term = current.term + u64::from(changed_hands);
-        self.claim.publish(cx.epoch(), Claim { term, hold })?;
+        self.write(cx, Claim { term, hold })?;
         if changed_hands {
             tracing::info!(term, leading = gained, "right to write changed hands");
             // A listener that is not there reads the claim when it comes.
@@ -210,8 +207,12 @@ impl Leadership {
         Ok(())
     }
 
+    fn write(&self, cx: &Context<LeadershipMessage>, claim: Claim) -> Result<(), Fenced> {
+        self.writers.claim.publish(cx.epoch(), Arc::new(claim))
+    }
+
     fn failed(&self, error: &LeaseError) {
-        self.requests.failed(Asker::Lease, &error.to_string());
+        self.writers.requests.failed(&error.to_string());
         tracing::warn!(%error, "lease not renewed");
         if error.is_forbidden() {
             self.permissions.tell("Lead", error);
@@ -223,13 +224,11 @@ impl Leadership {
         if matches!(self.claim.load().hold, ClaimDuration::Until(_))
             && !self.claim.may_write(cx.now())
         {
-            self.claim.publish(
-                cx.epoch(),
-                Claim {
-                    term: self.claim.term() + 1,
-                    hold: ClaimDuration::NotOurs,
-                },
-            )?;
+            let ended = Claim {
+                term: self.claim.term() + 1,
+                hold: ClaimDuration::NotOurs,
+            };
+            self.write(cx, ended)?;
             tracing::warn!("right to write ran out: the lease could not be renewed in time");
             self.listeners
                 .emitter
@@ -256,7 +255,7 @@ impl Actor for Leadership {
         let free_at = match Self::contend(&mut self.state, cx, &rules, &api).await {
             Ok(look) => {
                 match look.trouble {
-                    None => self.requests.worked(Asker::Lease),
+                    None => self.writers.requests.worked(),
                     Some(error) => self.failed(&error),
                 }
                 if self
@@ -292,7 +291,7 @@ impl Actor for Leadership {
             term: self.claim.term() + 1,
             hold: ClaimDuration::NotOurs,
         };
-        if self.claim.publish(cx.epoch(), ended).is_ok()
+        if self.write(cx, ended).is_ok()
             && !cx.mutations().has(Mutation::LeaseNotReleased)
             && let Err(error) = api.release(rules, cx.now().wall).await
         {

@@ -5,9 +5,6 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::optimizer::PlanProposal;
-use crate::actors::shared_state::SharedState;
-use crate::claim::ClaimDuration;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::ScaleReading;
 use crate::cluster::status::StatusPatch;
@@ -21,6 +18,9 @@ use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
+use crate::state::PlanProposal;
+use crate::state::Readers;
+use crate::state::claim::ClaimDuration;
 use wva_base::moment::{Moment, WallTime};
 
 /// How long nobody waits who does not leave the API server alone.
@@ -157,7 +157,7 @@ fn speak_for_the_silent(snapshot: &mut ClusterSnapshot) {
 }
 
 /// Ready when a flawed controller has led and leads no more, so that it ends.
-pub(crate) async fn has_lost_its_lease(shared: &SharedState) {
+pub(crate) async fn has_lost_its_lease(shared: &Readers) {
     if !shared.mutations.has(Mutation::ExitsWithoutLease) {
         return std::future::pending().await;
     }

@@ -2,17 +2,16 @@
 //! an early one when a variant becomes resolved or requests come for a model at zero.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::actors::shared_state::SharedState;
 use crate::actors::{collector, mutations};
 use crate::env::Mutation;
 use crate::kit::{Address, Context, Event, Slot, StateMachine};
 use crate::policy;
-use crate::policy::metrics_gap::{MetricsGaps, metrics_gaps};
-use crate::policy::plan::Plan;
+use crate::policy::metrics_gap::metrics_gaps;
 use crate::policy::snapshot::CycleId;
+use crate::state::{PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
 
@@ -52,21 +51,12 @@ pub enum OptimizerEffect {
     Refresh,
 }
 
-/// A plan on its way to the emitter.
-#[derive(Debug, Clone)]
-pub struct PlanProposal {
-    /// The term of the claim under which it was made.
-    pub term: u64,
-    /// The plan.
-    pub plan: Arc<Plan>,
-    /// Why it had no metrics of some variants.
-    pub gaps: Arc<MetricsGaps>,
-}
-
 /// The machine behind the role.
 #[derive(Debug)]
 pub struct Optimizer {
-    shared: SharedState,
+    shared: Readers,
+    /// Number of the last cycle of all lives.
+    cycles: Arc<AtomicU64>,
     plans: Slot<PlanProposal>,
     collector: Address<collector::CollectorMessage>,
     timer_epoch: u64,
@@ -83,12 +73,14 @@ enum Early {
 impl Optimizer {
     /// A new life of the role.
     pub fn new(
-        shared: SharedState,
+        shared: Readers,
+        cycles: Arc<AtomicU64>,
         plans: Slot<PlanProposal>,
         collector: Address<collector::CollectorMessage>,
     ) -> Self {
         Self {
             shared,
+            cycles,
             plans,
             collector,
             timer_epoch: 0,
@@ -124,7 +116,7 @@ impl Optimizer {
             .with_label_values(&["success"]);
         let timer = duration.start_timer();
         let in_force = self.shared.settings.load();
-        let cycle = self.shared.cycles.fetch_add(1, Ordering::Relaxed) + 1;
+        let cycle = self.cycles.fetch_add(1, Ordering::Relaxed) + 1;
         let cycle = if self.shared.mutations.has(Mutation::CyclesFromOne) {
             self.timer_epoch + 1
         } else {

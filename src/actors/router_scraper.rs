@@ -9,14 +9,14 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 
 use crate::actors::optimizer;
-use crate::actors::shared_state::SharedState;
 use crate::cluster::mirror::ObjectKey;
-use crate::kit::{Actor, ActorError, Address, Context, Event};
+use crate::kit::{Actor, ActorError, Address, Context, Event, Writer};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, TargetKey};
 use crate::policy::router_queue::{CountedQueue, DirectQueue, DirectQueues};
 use crate::policy::units::Replicas;
 use crate::signals::{HeldRequests, RouterApi, RouterError};
+use crate::state::Readers;
 use wva_base::moment::Moment;
 
 /// From one round to the next, where there are few pools.
@@ -42,7 +42,8 @@ pub enum RouterScraperMessage {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct RouterScraper {
-    shared: SharedState,
+    shared: Readers,
+    writer: Arc<Writer<DirectQueues>>,
     routers: Arc<dyn RouterApi>,
     optimizer: Address<optimizer::OptimizerMessage>,
     waiting: VecDeque<ObjectKey>,
@@ -86,12 +87,14 @@ struct Heard {
 impl RouterScraper {
     /// A new life of the role.
     pub fn new(
-        shared: SharedState,
+        shared: Readers,
+        writer: Arc<Writer<DirectQueues>>,
         routers: Arc<dyn RouterApi>,
         optimizer: Address<optimizer::OptimizerMessage>,
     ) -> Self {
         Self {
             shared,
+            writer,
             routers,
             optimizer,
             waiting: VecDeque::new(),
@@ -232,7 +235,7 @@ impl RouterScraper {
             .into_iter()
             .map(|(model, asked)| (model.clone(), together(model, &asked)))
             .collect();
-        let before = self.shared.direct.load();
+        let before = self.writer.load();
         if *before == after {
             return Ok(());
         }
@@ -240,7 +243,7 @@ impl RouterScraper {
         let has_come = after
             .iter()
             .any(|(model, queue)| waits(queue) && !before.get(model).is_some_and(waits));
-        self.shared.direct.publish(cx.epoch(), Arc::new(after))?;
+        self.writer.publish(cx.epoch(), Arc::new(after))?;
         if has_come {
             // An absent optimizer finds the queue when it is back.
             self.optimizer

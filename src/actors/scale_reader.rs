@@ -8,11 +8,8 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
-use crate::actors::mirrors::target_of;
 use crate::actors::mutations;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::requests::Asker;
-use crate::actors::shared_state::SharedState;
 use crate::actors::variants::Invalidation;
 use crate::cluster::client::RequestError;
 use crate::cluster::project::variant::VariantRecord;
@@ -22,6 +19,8 @@ use crate::cluster::scale::{
 use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::key::TargetKey;
 use crate::policy::object::SpecReading;
+use crate::state::mirrors::target_of;
+use crate::state::{Readers, ScaleReaderWriters};
 use wva_base::moment::Moment;
 
 /// From one round to the next, where there are few targets.
@@ -64,7 +63,8 @@ type Reading = Option<Result<ScaleReading, ReadError>>;
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct ScaleReader {
-    shared: SharedState,
+    shared: Readers,
+    writers: Arc<ScaleReaderWriters>,
     api: ScaleApi,
     connections: ScaleReaderConnections,
     waiting: VecDeque<TargetKey>,
@@ -77,9 +77,15 @@ pub struct ScaleReader {
 
 impl ScaleReader {
     /// A new life of the role.
-    pub fn new(shared: SharedState, api: ScaleApi, connections: ScaleReaderConnections) -> Self {
+    pub fn new(
+        shared: Readers,
+        writers: Arc<ScaleReaderWriters>,
+        api: ScaleApi,
+        connections: ScaleReaderConnections,
+    ) -> Self {
         Self {
             shared,
+            writers,
             api,
             connections,
             waiting: VecDeque::new(),
@@ -201,8 +207,7 @@ impl ScaleReader {
 
     fn undiscovered(&self, kind: &ScaleKind, error: &RequestError) {
         tracing::warn!(kind = %kind.kind.kind, %error, "discovery failed");
-        let requests = &self.shared.requests;
-        requests.failed(Asker::Scale, &error.to_string());
+        self.writers.requests.failed(&error.to_string());
         if error.is_denied() {
             self.connections.permissions.tell("Discover", error);
         }
@@ -221,10 +226,10 @@ impl ScaleReader {
                 self.connections.permissions.tell("Read", error);
             }
         }
-        let requests = &self.shared.requests;
+        let requests = &self.writers.requests;
         match errors.first() {
-            Some(error) => requests.failed(Asker::Scale, &error.to_string()),
-            None if asked.count() > 0 => requests.worked(Asker::Scale),
+            Some(error) => requests.failed(&error.to_string()),
+            None if asked.count() > 0 => requests.worked(),
             None => {}
         }
     }
@@ -236,7 +241,7 @@ impl ScaleReader {
         named: &BTreeMap<TargetKey, ScaleKind>,
         readings: Vec<(TargetKey, Reading)>,
     ) -> Result<(), ActorError> {
-        let before = self.shared.mirrors.scales.load();
+        let before = self.writers.scales.load();
         let mut after: Scales = before
             .iter()
             .filter(|(target, _)| named.contains_key(target))
@@ -269,7 +274,7 @@ impl ScaleReader {
             .filter(|(target, reading)| before.get(target) != Some(reading))
             .map(|(target, _)| Invalidation::Target(target.clone()))
             .collect();
-        let scales = &self.shared.mirrors.scales;
+        let scales = &self.writers.scales;
         scales.publish(cx.epoch(), Arc::new(after))?;
         self.connections.dirty.insert_all(changed);
         Ok(())

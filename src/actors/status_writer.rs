@@ -1,7 +1,7 @@
 //! Writes the status of VariantAutoscalings: only what differs, at most eight at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -11,9 +11,7 @@ use tracing::{Instrument, Span};
 use crate::actors::emitter::StatusWriteResult;
 use crate::actors::mutations;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::requests::Asker;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
-use crate::actors::shared_state::SharedState;
 use crate::actors::status::{self, StatusDifference};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_status};
@@ -21,6 +19,8 @@ use crate::env::{Generator, Mutation};
 use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
+use crate::state::Readers;
+use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
@@ -70,7 +70,8 @@ pub struct StatusWriterConnections {
 /// The pump behind the role.
 #[derive(Debug)]
 pub struct StatusWriter {
-    shared: SharedState,
+    shared: Readers,
+    requests: Arc<RequestReporter>,
     intents: RetryQueue<VariantKey>,
     connections: StatusWriterConnections,
     api: StatusApi,
@@ -104,7 +105,8 @@ enum WriteOutcome {
 impl StatusWriter {
     /// A new life of the role.
     pub fn new(
-        shared: SharedState,
+        shared: Readers,
+        requests: Arc<RequestReporter>,
         intents: RetryQueue<VariantKey>,
         connections: StatusWriterConnections,
         api: StatusApi,
@@ -112,6 +114,7 @@ impl StatusWriter {
     ) -> Self {
         Self {
             shared,
+            requests,
             intents,
             connections,
             api,
@@ -251,7 +254,7 @@ impl StatusWriter {
                     tracing::warn!(variant = %key, rivals = ?written.ownership_conflicts, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
                 self.written.insert(key.clone(), now);
-                self.shared.requests.worked(Asker::Status);
+                self.requests.worked();
                 self.count("written");
                 self.settled(key, stored);
             }
@@ -322,10 +325,7 @@ impl StatusWriter {
     /// Controllers whose fields may be taken: those that are taken for dead, and those that left
     /// nothing but an old word.
     fn dead(&self, object: &VariantRecord, now: Moment) -> BTreeSet<String> {
-        let ownership_conflicts = self.shared.ownership_conflicts.read();
-        let mut dead = ownership_conflicts
-            .unwrap_or_else(PoisonError::into_inner)
-            .retired();
+        let mut dead = self.shared.ownership_conflicts.load().retired();
         let stale = status::stale_reports(object, &self.api.manager, now.wall);
         dead.extend(stale.map(|owner| owner.manager.to_string()));
         dead
@@ -334,7 +334,7 @@ impl StatusWriter {
     /// What concerns more than one object is said of the controller.
     fn tell(&self, error: &StatusError) {
         if let Some(grievance) = error.grievance() {
-            self.shared.requests.failed(Asker::Status, &grievance);
+            self.requests.failed(&grievance);
         }
         if matches!(error, StatusError::Forbidden { .. }) {
             self.connections.permissions.tell("Write", error);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::optimizer;
-use crate::actors::shared_state::SharedState;
 use crate::env::Mutation;
 use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 use crate::policy::variant::VariantState;
+use crate::state::{Readers, VariantsWriters};
 use wva_base::moment::Moment;
 
 /// Messages of a variant.
@@ -37,7 +37,8 @@ pub enum VariantEffect {
 #[derive(Debug)]
 pub struct VariantActor {
     key: VariantKey,
-    shared: SharedState,
+    shared: Readers,
+    writers: Arc<VariantsWriters>,
     epoch: Epoch,
     changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::OptimizerMessage>,
@@ -49,7 +50,8 @@ impl VariantActor {
     /// A new life of the role; it takes up the clocks that its predecessor left on the board.
     pub fn new(
         key: VariantKey,
-        shared: SharedState,
+        shared: Readers,
+        writers: Arc<VariantsWriters>,
         epoch: &Epoch,
         changed: DirtySet<VariantKey>,
         optimizer: Address<optimizer::OptimizerMessage>,
@@ -62,6 +64,7 @@ impl VariantActor {
         Self {
             key,
             shared,
+            writers,
             epoch: epoch.clone(),
             changed,
             optimizer,
@@ -87,7 +90,7 @@ impl VariantActor {
     }
 
     fn show(&self, view: &Arc<VariantView>) {
-        let Ok(replaced) = self.shared.board.put(&self.epoch, Arc::clone(view)) else {
+        let Ok(replaced) = self.writers.board.put(&self.epoch, Arc::clone(view)) else {
             return;
         };
         // Whoever shows it compares it with what is stored, too, which may be all that has changed.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
-use crate::actors::shared_state::SharedState;
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
-use crate::kit::{self, Address, ChildSpec, Context, DirtySet, Event, Order, Registry, Role};
+use crate::kit::{
+    self, Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry, Role,
+};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::ControllerRef;
+use crate::state::{QuarantinedVariants, Readers, VariantsWriters};
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -44,7 +46,9 @@ pub enum Invalidation {
 /// The keyed supervisor's domain part.
 #[derive(Debug)]
 pub struct Variants {
-    shared: SharedState,
+    shared: Readers,
+    writers: Arc<VariantsWriters>,
+    epoch: Epoch,
     dirty: DirtySet<Invalidation>,
     changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::OptimizerMessage>,
@@ -67,7 +71,9 @@ struct Child {
 impl Variants {
     /// A new life of the role.
     pub fn new(
-        shared: SharedState,
+        shared: Readers,
+        writers: Arc<VariantsWriters>,
+        epoch: &Epoch,
         dirty: DirtySet<Invalidation>,
         changed: DirtySet<VariantKey>,
         optimizer: Address<optimizer::OptimizerMessage>,
@@ -75,6 +81,8 @@ impl Variants {
     ) -> Self {
         Self {
             shared,
+            writers,
+            epoch: epoch.clone(),
             dirty,
             changed,
             optimizer,
@@ -106,6 +114,11 @@ impl Variants {
             };
             self.events.throw(self.shared.clock.now(), notice);
         }
+    }
+
+    /// Notes which actors keep failing. What a younger life has noted stands.
+    fn quarantine<R>(&self, change: impl FnOnce(&mut QuarantinedVariants) -> R) {
+        drop(self.writers.quarantined.update(&self.epoch, change));
     }
 
     /// Variants that must look again.
@@ -190,7 +203,7 @@ impl Registry for Variants {
         let mut dirty = self.dirty.drain();
         if matches!(event, Event::Started) {
             // A new life of the supervisor begins with nobody in quarantine.
-            self.shared.clear_quarantine();
+            self.quarantine(QuarantinedVariants::clear);
             dirty.insert(Invalidation::Everything);
         }
         let keys = self.affected(dirty);
@@ -206,16 +219,14 @@ impl Registry for Variants {
     fn child(&self, key: &VariantKey) -> ChildSpec {
         let known = self.children.get(key).map(|child| child.address.clone());
         let address = known.unwrap_or_else(Address::vacant);
-        let (shared, changed, optimizer) = (
-            self.shared.clone(),
-            self.changed.clone(),
-            self.optimizer.clone(),
-        );
+        let (shared, writers) = (self.shared.clone(), Arc::clone(&self.writers));
+        let (changed, optimizer) = (self.changed.clone(), self.optimizer.clone());
         let name = key.clone();
         kit::machine(Role::Variant(key.clone()), &address, move |epoch| {
             variant::VariantActor::new(
                 name.clone(),
                 shared.clone(),
+                Arc::clone(&writers),
                 epoch,
                 changed.clone(),
                 optimizer.clone(),
@@ -226,9 +237,9 @@ impl Registry for Variants {
     fn started(&mut self, _key: &VariantKey) {}
 
     fn ended(&mut self, key: &VariantKey) {
-        self.shared.board.remove(key);
+        self.writers.board.remove(key);
         // What comes back under its name has not failed.
-        self.shared.set_quarantine(key, None);
+        self.quarantine(|known| known.remove(key));
         self.changed.insert(key.clone());
         if let Some(next) = self.refused.pop_first() {
             self.dirty.insert(Invalidation::Variant(next));
@@ -237,7 +248,7 @@ impl Registry for Variants {
 
     fn quarantined(&mut self, key: &VariantKey, failures: usize, why: &str, retry_in: Duration) {
         tracing::error!(variant = %key, failures, why, ?retry_in, "variant keeps failing and is quarantined");
-        self.shared.set_quarantine(key, Some(why));
+        self.quarantine(|known| known.insert(key.clone(), Arc::from(why)));
         if let Some(regarding) = self.shared.regarding(key) {
             let note = format!(
                 "The controller's own handling of this object failed {failures} times ({why}); its last replica count is kept. Tried again in {} s, or when the object changes.",
@@ -258,7 +269,7 @@ impl Registry for Variants {
 
     fn released(&mut self, key: &VariantKey) {
         tracing::info!(variant = %key, "variant runs again");
-        self.shared.set_quarantine(key, None);
+        self.quarantine(|known| known.remove(key));
         self.changed.insert(key.clone());
     }
 }

@@ -13,15 +13,15 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::relist_request::RelistRequest;
-use crate::actors::shared_state::{InForce, SharedState};
-use crate::cluster::mirror::{Mirror, MirrorError, ObjectKey, ObjectUpdate, Relist};
+use crate::cluster::mirror::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, Relist};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
     Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
 use crate::env::Mutation;
 use crate::kit::{Actor, ActorError, Context, Event, WatchedKind};
+use crate::state::relist::RelistResponder;
+use crate::state::{InForce, Readers};
 
 /// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
 /// stands still differs from one that has nothing to hear. Longer than a request may take.
@@ -55,11 +55,11 @@ pub struct WatchSpec<K: Projected> {
     /// What is kept of an object that cannot be read; `None` treats it as absent.
     pub malformed: fn(&Malformed, &mut Interner) -> Option<K::View>,
     /// Where it is kept.
-    pub mirror: Mirror<K::View>,
+    pub mirror: Arc<MirrorWriter<K::View>>,
     /// Who is told.
     pub notify: UpdateHandler<K::View>,
     /// Who may ask for a fresh list; `None` where nobody does.
-    pub relists: Option<RelistRequest>,
+    pub relists: Option<Arc<RelistResponder>>,
 }
 
 impl<K: Projected> Clone for WatchSpec<K> {
@@ -71,7 +71,7 @@ impl<K: Projected> Clone for WatchSpec<K> {
             needed: self.needed,
             wanted: Arc::clone(&self.wanted),
             malformed: self.malformed,
-            mirror: self.mirror.clone(),
+            mirror: Arc::clone(&self.mirror),
             notify: Arc::clone(&self.notify),
             relists: self.relists.clone(),
         }
@@ -99,7 +99,7 @@ pub enum WatchUpdate<'a, V> {
 /// The pump behind the role.
 pub struct Watcher<K: Projected> {
     spec: WatchSpec<K>,
-    shared: SharedState,
+    shared: Readers,
     permissions: PermissionReporter,
     watch: Option<Watch<K>>,
     relist: Option<Relist<K::View>>,
@@ -124,7 +124,7 @@ where
     K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     /// A new life of the role.
-    pub fn new(spec: WatchSpec<K>, shared: SharedState, permissions: PermissionReporter) -> Self {
+    pub fn new(spec: WatchSpec<K>, shared: Readers, permissions: PermissionReporter) -> Self {
         Self {
             spec,
             shared,

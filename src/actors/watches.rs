@@ -17,7 +17,6 @@ use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::scale_reader::scale_target;
-use crate::actors::shared_state::{InForce, SharedState};
 use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate, Watcher};
 use crate::api::gpu::{HoldingPod, OfferingNode};
@@ -28,7 +27,7 @@ use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
-use crate::cluster::mirror::{Mirror, ObjectUpdate};
+use crate::cluster::mirror::{MirrorWriter, ObjectUpdate};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::scaler::ScalerObject;
@@ -42,6 +41,9 @@ use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
 use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
+use crate::state::mirrors::MirrorWriters;
+use crate::state::relist::RelistResponder;
+use crate::state::{InForce, Readers};
 
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
 /// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
@@ -53,11 +55,15 @@ const BOUND_PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=
 
 /// What every watcher is built from.
 #[derive(Clone)]
-pub struct WatcherWiring {
+pub struct WatcherWiring<'a> {
     /// The API server.
     pub client: Client,
-    /// Where facts go.
-    pub shared: SharedState,
+    /// What can be read.
+    pub shared: Readers,
+    /// The mirrors, of which each watcher writes one.
+    pub mirrors: &'a MirrorWriters,
+    /// Requests for VariantAutoscalings to be listed again.
+    pub relists: &'a Arc<RelistResponder>,
     /// The registry of variants.
     pub dirty: DirtySet<Invalidation>,
     /// Config.
@@ -74,7 +80,7 @@ pub struct WatcherWiring {
     pub statics: Arc<StaticSettings>,
 }
 
-impl fmt::Debug for WatcherWiring {
+impl fmt::Debug for WatcherWiring<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("WatcherWiring")
@@ -84,8 +90,8 @@ impl fmt::Debug for WatcherWiring {
 }
 
 /// The watchers, in the order in which they start.
-pub fn watchers(wiring: &WatcherWiring) -> Vec<ChildSpec> {
-    let mirrors = &wiring.shared.mirrors;
+pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec> {
+    let (mirrors, watched) = (wiring.mirrors, &wiring.shared.mirrors);
     let mut children = vec![
         wiring.variants(),
         wiring.workloads::<Deployment>(WatchedKind::Deployment, &mirrors.deployments),
@@ -96,31 +102,31 @@ pub fn watchers(wiring: &WatcherWiring) -> Vec<ChildSpec> {
         ),
         wiring.config_maps(WatchedKind::ConfigMap, wiring.api(), &mirrors.config_maps),
     ];
-    if mirrors.is_watched(WatchedKind::SystemConfigMap) {
+    if watched.is_watched(WatchedKind::SystemConfigMap) {
         children.push(wiring.config_maps(
             WatchedKind::SystemConfigMap,
-            Api::namespaced(wiring.client.clone(), &mirrors.scope().system_namespace),
+            Api::namespaced(wiring.client.clone(), &watched.scope().system_namespace),
             &mirrors.system_config_maps,
         ));
     }
-    if mirrors.is_watched(WatchedKind::Namespace) {
+    if watched.is_watched(WatchedKind::Namespace) {
         children.push(wiring.namespaces());
     }
     children.push(wiring.pods());
     children.push(wiring.replica_sets());
     children.push(wiring.nodes());
     children.push(wiring.holding_pods());
-    if mirrors.is_watched(WatchedKind::InferencePoolV1) {
+    if watched.is_watched(WatchedKind::InferencePoolV1) {
         children.push(wiring.plain::<v1::InferencePool, _, _>(
             WatchedKind::InferencePoolV1,
-            &mirrors.pools.v1,
+            &mirrors.pools_v1,
             |_| None,
         ));
     }
-    if mirrors.is_watched(WatchedKind::InferencePoolV1Alpha2) {
+    if watched.is_watched(WatchedKind::InferencePoolV1Alpha2) {
         children.push(wiring.plain::<v1alpha2::InferencePool, _, _>(
             WatchedKind::InferencePoolV1Alpha2,
-            &mirrors.pools.v1alpha2,
+            &mirrors.pools_v1alpha2,
             |_| None,
         ));
     }
@@ -132,13 +138,13 @@ pub fn watchers(wiring: &WatcherWiring) -> Vec<ChildSpec> {
         .push(wiring.scalers::<ScaledObject>(WatchedKind::ScaledObject, &mirrors.scaled_objects));
     children.push(wiring.services());
     children.push(wiring.service_monitors());
-    if mirrors.is_watched(WatchedKind::AuthenticationConfigMap) {
+    if watched.is_watched(WatchedKind::AuthenticationConfigMap) {
         children.push(wiring.authentication());
     }
     children
 }
 
-impl WatcherWiring {
+impl WatcherWiring<'_> {
     fn api<K>(&self) -> Api<Guarded<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -153,7 +159,7 @@ impl WatcherWiring {
     fn spec<K: Projected>(
         kind: WatchedKind,
         api: Api<Guarded<K>>,
-        mirror: &Mirror<K::View>,
+        mirror: &Arc<MirrorWriter<K::View>>,
         notify: impl Fn(WatchUpdate<'_, K::View>) + Send + Sync + 'static,
     ) -> WatchSpec<K> {
         WatchSpec {
@@ -163,7 +169,7 @@ impl WatcherWiring {
             needed: |_| true,
             wanted: Arc::new(|_| true),
             malformed: |_, _| None,
-            mirror: mirror.clone(),
+            mirror: Arc::clone(mirror),
             notify: Arc::new(notify),
             relists: None,
         }
@@ -182,7 +188,7 @@ impl WatcherWiring {
     }
 
     /// A kind of scale target; what one changes may also be below another one.
-    fn workloads<K>(&self, kind: WatchedKind, mirror: &Mirror<TargetObject>) -> ChildSpec
+    fn workloads<K>(&self, kind: WatchedKind, mirror: &Arc<MirrorWriter<TargetObject>>) -> ChildSpec
     where
         K: Projected<View = TargetObject>
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -205,7 +211,12 @@ impl WatcherWiring {
     }
 
     /// A namespaced kind whose changes concern the variants that `concerned` names.
-    fn plain<K, F, I>(&self, kind: WatchedKind, mirror: &Mirror<K::View>, concerned: F) -> ChildSpec
+    fn plain<K, F, I>(
+        &self,
+        kind: WatchedKind,
+        mirror: &Arc<MirrorWriter<K::View>>,
+        concerned: F,
+    ) -> ChildSpec
     where
         K: Projected
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -233,13 +244,13 @@ impl WatcherWiring {
     fn variants(&self) -> ChildSpec {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let (statuses, named) = (self.statuses.clone(), self.named.clone());
-        let mirror = &self.shared.mirrors.variants;
+        let mirror = &self.mirrors.variants;
         let notify = move |update: WatchUpdate<'_, VariantRecord>| match update {
             WatchUpdate::Changed(changed) => {
                 for record in changed.before.iter().chain(&changed.after) {
                     dirty.insert(Invalidation::Variant(record.object.key.clone()));
                     dirty.insert_all(
-                        crate::actors::mirrors::target_of(record).map(Invalidation::Target),
+                        crate::state::mirrors::target_of(record).map(Invalidation::Target),
                     );
                 }
                 if let Some(after) = &changed.after {
@@ -264,7 +275,7 @@ impl WatcherWiring {
             malformed: |malformed: &Malformed, texts: &mut Interner| {
                 Some(variant::malformed(malformed, texts))
             },
-            relists: Some(self.shared.relists.clone()),
+            relists: Some(Arc::clone(self.relists)),
             ..Self::spec(kind, self.api(), mirror, notify)
         })
     }
@@ -273,7 +284,7 @@ impl WatcherWiring {
         &self,
         kind: WatchedKind,
         api: Api<Guarded<ConfigMap>>,
-        mirror: &Mirror<ConfigMapObject>,
+        mirror: &Arc<MirrorWriter<ConfigMapObject>>,
     ) -> ChildSpec {
         let config = self.config.clone();
         let names = self.statics.config_maps.clone();
@@ -292,7 +303,7 @@ impl WatcherWiring {
     fn authentication(&self) -> ChildSpec {
         let api = Api::namespaced(self.client.clone(), front_proxy::NAMESPACE);
         let kind = WatchedKind::AuthenticationConfigMap;
-        let mirror = &self.shared.mirrors.authentication;
+        let mirror = &self.mirrors.authentication;
         self.watcher(WatchSpec::<ConfigMap> {
             options: WatchOptions {
                 fields: Some(format!("metadata.name={}", front_proxy::CONFIG_MAP)),
@@ -304,7 +315,7 @@ impl WatcherWiring {
 
     fn namespaces(&self) -> ChildSpec {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
-        let mirror = &self.shared.mirrors.namespaces;
+        let mirror = &self.mirrors.namespaces;
         let notify = move |update: WatchUpdate<'_, _>| {
             config.insert(config::ConfigSource::Namespaces);
             match update {
@@ -320,7 +331,7 @@ impl WatcherWiring {
 
     fn pods(&self) -> ChildSpec {
         let dirty = self.dirty.clone();
-        let mirror = &self.shared.mirrors.pods;
+        let mirror = &self.mirrors.pods;
         let notify = move |update: WatchUpdate<'_, PodObject>| match update {
             WatchUpdate::Changed(changed) => {
                 let states = changed.before.iter().chain(&changed.after);
@@ -342,7 +353,7 @@ impl WatcherWiring {
     /// Nobody is told: every cycle reads what there is.
     fn nodes(&self) -> ChildSpec {
         let api: Api<Guarded<OfferingNode>> = Api::all(self.client.clone());
-        let mirror = &self.shared.mirrors.nodes;
+        let mirror = &self.mirrors.nodes;
         self.watcher(WatchSpec::<OfferingNode> {
             options: WatchOptions {
                 page_size: LARGE_OBJECT_PAGE,
@@ -358,7 +369,7 @@ impl WatcherWiring {
     /// concern nobody else.
     fn holding_pods(&self) -> ChildSpec {
         let api: Api<Guarded<HoldingPod>> = Api::all(self.client.clone());
-        let mirror = &self.shared.mirrors.holding_pods;
+        let mirror = &self.mirrors.holding_pods;
         self.watcher(WatchSpec::<HoldingPod> {
             options: WatchOptions {
                 fields: Some(BOUND_PODS.to_owned()),
@@ -374,7 +385,7 @@ impl WatcherWiring {
     fn replica_sets(&self) -> ChildSpec {
         self.plain::<PartialObjectMeta<ReplicaSet>, _, _>(
             WatchedKind::ReplicaSet,
-            &self.shared.mirrors.replica_sets,
+            &self.mirrors.replica_sets,
             |changed: &ObjectUpdate<ReplicaSetObject>| {
                 let states = changed.before.iter().chain(&changed.after);
                 let dirty: BTreeSet<Invalidation> = states
@@ -385,7 +396,7 @@ impl WatcherWiring {
         )
     }
 
-    fn scalers<K>(&self, kind: WatchedKind, mirror: &Mirror<ScalerObject>) -> ChildSpec
+    fn scalers<K>(&self, kind: WatchedKind, mirror: &Arc<MirrorWriter<ScalerObject>>) -> ChildSpec
     where
         K: Projected<View = ScalerObject>
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -411,7 +422,7 @@ impl WatcherWiring {
     /// Nobody is told: they are read when a router is looked for. Which of them a pool names is asked
     /// then, too, since the pool may come later.
     fn services(&self) -> ChildSpec {
-        let mirror = &self.shared.mirrors.services;
+        let mirror = &self.mirrors.services;
         self.watcher(WatchSpec::<Service> {
             wanted: Arc::new(ServiceObject::has_metrics),
             ..Self::spec(WatchedKind::Service, self.api(), mirror, |_| {})
@@ -423,7 +434,7 @@ impl WatcherWiring {
     fn service_monitors(&self) -> ChildSpec {
         let (events, clock) = (self.events.clone(), self.shared.clock.clone());
         let system = &self.shared.mirrors.scope().system_namespace;
-        let mirror = &self.shared.mirrors.service_monitors;
+        let mirror = &self.mirrors.service_monitors;
         let notify = move |update: WatchUpdate<'_, ServiceMonitorObject>| {
             if let WatchUpdate::Changed(ObjectUpdate {
                 before: Some(gone),

@@ -17,7 +17,9 @@ impl Wiring {
     }
 
     fn collector(&self, env: &Env) -> ChildSpec {
-        let (shared, prometheus) = (self.shared.clone(), Arc::clone(&env.prometheus));
+        let (shared, prometheus) = (self.readers.clone(), Arc::clone(&env.prometheus));
+        let writers = Arc::clone(&self.writers.collector);
+        let evaluations = Arc::default();
         let optimizer = self.addresses.optimizer.clone();
         // Settings have validated it already.
         let namespace = self.statics.scope.watch_namespace.as_deref();
@@ -25,6 +27,8 @@ impl Wiring {
         kit::child(Role::Collector, &self.addresses.collector, move |_epoch| {
             collector::Collector::new(
                 shared.clone(),
+                Arc::clone(&writers),
+                Arc::clone(&evaluations),
                 Arc::clone(&prometheus),
                 namespace.clone(),
                 optimizer.clone(),
@@ -33,19 +37,27 @@ impl Wiring {
     }
 
     fn optimizer(&self) -> ChildSpec {
-        let (shared, plans) = (self.shared.clone(), self.plans.clone());
+        let (shared, plans) = (self.readers.clone(), self.plans.clone());
+        let cycles = Arc::default();
         let collector = self.addresses.collector.clone();
         kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_epoch| {
-            optimizer::Optimizer::new(shared.clone(), plans.clone(), collector.clone())
+            optimizer::Optimizer::new(
+                shared.clone(),
+                Arc::clone(&cycles),
+                plans.clone(),
+                collector.clone(),
+            )
         })
     }
 
     fn router_scraper(&self, env: &Env) -> ChildSpec {
-        let (shared, routers) = (self.shared.clone(), Arc::clone(&env.routers));
+        let (shared, routers) = (self.readers.clone(), Arc::clone(&env.routers));
+        let writer = Arc::clone(&self.writers.router_scraper);
         let optimizer = self.addresses.optimizer.clone();
         kit::child(Role::RouterScraper, &Address::vacant(), move |_epoch| {
             router_scraper::RouterScraper::new(
                 shared.clone(),
+                Arc::clone(&writer),
                 Arc::clone(&routers),
                 optimizer.clone(),
             )

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::kit::{Epoch, Fenced, Guard};
@@ -40,12 +41,16 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The mirror of one kind. Clones share their content. It outlives its writer: while a watcher is
+/// The mirror of one kind, to be read. Clones share their content. It outlives its writer: while a watcher is
 /// restarted, readers see the last state, and see it grow old.
 #[derive(Debug)]
 pub struct Mirror<V> {
     shared: Arc<Shared<V>>,
 }
+
+/// The half of a mirror that also writes. There is one, and it cannot be cloned: the watcher of the kind has it.
+#[derive(Debug)]
+pub struct MirrorWriter<V>(Mirror<V>);
 
 #[derive(Debug)]
 struct Shared<V> {
@@ -150,50 +155,22 @@ impl<V> Clone for Mirror<V> {
     }
 }
 
-impl<V> Default for Mirror<V> {
-    fn default() -> Self {
-        Self::with_capacity(CAPACITY)
+impl<V> Deref for MirrorWriter<V> {
+    type Target = Mirror<V>;
+
+    fn deref(&self) -> &Mirror<V> {
+        &self.0
     }
 }
 
 impl<V> Mirror<V> {
-    /// An empty mirror that was never synced and refuses more than `capacity` objects.
-    pub fn with_capacity(capacity: usize) -> Self {
-        Self::build(capacity, |_| None)
-    }
-
-    /// An empty mirror that also finds objects by what they name, see [`Mirror::naming`].
-    pub fn indexed(named: fn(&V) -> Option<ObjectKey>) -> Self {
-        Self::build(CAPACITY, named)
-    }
-
-    fn build(capacity: usize, named: fn(&V) -> Option<ObjectKey>) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                guard: Guard::new(),
-                capacity,
-                state: RwLock::new(State {
-                    objects: BTreeMap::new(),
-                    index: Index {
-                        named,
-                        naming: BTreeMap::new(),
-                    },
-                    revision: 0,
-                    sync: SyncState::Never,
-                    contact: None,
-                    trouble: None,
-                }),
-            }),
-        }
-    }
-
     /// The projection of one object.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
         self.read().objects.get(key).cloned()
     }
 
     /// All objects that name `named`, in order; none unless the mirror was made by
-    /// [`Mirror::indexed`].
+    /// [`MirrorWriter::indexed`].
     pub fn naming(&self, named: &ObjectKey) -> Vec<(ObjectKey, Arc<V>)> {
         let state = self.read();
         let keys = state.index.naming.get(named).into_iter().flatten();
@@ -251,6 +228,60 @@ impl<V> Mirror<V> {
         self.read().contact
     }
 
+    /// What keeps the mirror from being brought up to date, if something does.
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        self.read().trouble.clone()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<V>> {
+        self.shared
+            .state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<V> Default for MirrorWriter<V> {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+}
+
+impl<V> MirrorWriter<V> {
+    /// An empty mirror that was never synced and refuses more than `capacity` objects.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self::build(capacity, |_| None)
+    }
+
+    /// An empty mirror that also finds objects by what they name, see [`Mirror::naming`].
+    pub fn indexed(named: fn(&V) -> Option<ObjectKey>) -> Self {
+        Self::build(CAPACITY, named)
+    }
+
+    /// The half for everybody else.
+    pub fn reader(&self) -> Mirror<V> {
+        self.0.clone()
+    }
+
+    fn build(capacity: usize, named: fn(&V) -> Option<ObjectKey>) -> Self {
+        let shared = Arc::new(Shared {
+            guard: Guard::new(),
+            capacity,
+            state: RwLock::new(State {
+                objects: BTreeMap::new(),
+                index: Index {
+                    named,
+                    naming: BTreeMap::new(),
+                },
+                revision: 0,
+                sync: SyncState::Never,
+                contact: None,
+                trouble: None,
+            }),
+        });
+        Self(Mirror { shared })
+    }
+
     /// Notes that the API server was heard of.
     ///
     /// # Errors
@@ -260,11 +291,6 @@ impl<V> Mirror<V> {
             state.contact = Some(now);
             state.trouble = None;
         })
-    }
-
-    /// What keeps the mirror from being brought up to date, if something does.
-    pub fn trouble(&self) -> Option<Arc<str>> {
-        self.read().trouble.clone()
     }
 
     /// Notes what keeps the mirror from being brought up to date, until the API server is heard of.
@@ -331,30 +357,21 @@ impl<V> Mirror<V> {
         })
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State<V>> {
-        self.shared
-            .state
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write<R>(
         &self,
         epoch: &Epoch,
         change: impl FnOnce(&mut State<V>) -> R,
     ) -> Result<R, Fenced> {
-        self.shared.guard.admit(epoch, || {
-            let mut state: RwLockWriteGuard<'_, _> = self
-                .shared
-                .state
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
+        let shared = &*self.0.shared;
+        shared.guard.admit(epoch, || {
+            let mut state: RwLockWriteGuard<'_, _> =
+                shared.state.write().unwrap_or_else(PoisonError::into_inner);
             change(&mut state)
         })
     }
 }
 
-impl<V: PartialEq> Mirror<V> {
+impl<V: PartialEq> MirrorWriter<V> {
     /// Stores what is known of an object now; returns the change, if there is one.
     ///
     /// # Errors
@@ -388,7 +405,7 @@ impl<V: PartialEq> Mirror<V> {
         })?
     }
 
-    /// Begins a fresh list beside the content, which stays readable until [`Mirror::replace`].
+    /// Begins a fresh list beside the content, which stays readable until [`MirrorWriter::replace`].
     pub fn relist(&self) -> Relist<V> {
         Relist {
             objects: BTreeMap::new(),

@@ -4,7 +4,7 @@
 //! [`Address`], sends it [`Event::Started`], restarts it when it ends without being asked to, and
 //! fails in its turn when that does not help. Mailboxes die with the life that owns them, so a
 //! message is a hint and never the only copy of a fact: facts wait in a [`DirtySet`], a [`Slot`] or
-//! a [`Cell`], which outlive every life.
+//! a cell ([`Writer`], [`Reader`]), which outlive every life.
 
 mod actor;
 mod address;
@@ -28,7 +28,7 @@ mod timers;
 
 pub use actor::{Actor, ActorError, Context, Event};
 pub use address::{Address, Delivery};
-pub use cell::{Cell, CellFollower};
+pub use cell::{CellFollower, Reader, Writer};
 #[cfg(feature = "sim")]
 pub use chaos::{KillAt, Mishap};
 pub use child::ChildSpec;

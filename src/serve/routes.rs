@@ -10,23 +10,23 @@ use super::access::{AccessDenied, Authorizer};
 use super::answer::{self, HttpResponse, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
-use crate::actors::shared_state::SharedState;
 use crate::env::Mutation;
 use crate::kit::{ActorRegistry, Aliveness, Role};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness::{self, ReadinessReason};
+use crate::state::Readers;
 use wva_base::moment::Moment;
 
 /// `/metrics` and the debug page.
 #[derive(Debug)]
 pub struct MetricsRoutes {
-    shared: SharedState,
+    shared: Readers,
     actors: ActorRegistry,
 }
 
 impl MetricsRoutes {
     /// Serves what these hold.
-    pub fn new(shared: SharedState, actors: ActorRegistry) -> Self {
+    pub fn new(shared: Readers, actors: ActorRegistry) -> Self {
         Self { shared, actors }
     }
 
@@ -101,7 +101,7 @@ impl Routes for MetricsRoutes {
 /// `/healthz` and `/readyz`.
 #[derive(Debug)]
 pub struct ProbeRoutes {
-    shared: SharedState,
+    shared: Readers,
     actors: ActorRegistry,
     doors: Vec<ProtectedServer>,
 }
@@ -125,7 +125,7 @@ impl ProtectedServer {
 
 impl ProbeRoutes {
     /// Serves what these hold, and how well the `doors` are guarded.
-    pub fn new(shared: SharedState, actors: ActorRegistry, doors: Vec<ProtectedServer>) -> Self {
+    pub fn new(shared: Readers, actors: ActorRegistry, doors: Vec<ProtectedServer>) -> Self {
         Self {
             shared,
             actors,

@@ -7,9 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use wva::actors::mirrors::Mirrors;
-use wva::actors::shared_state::SharedState;
-use wva::cluster::mirror::{Mirror, ObjectKey};
+use wva::cluster::mirror::{MirrorWriter, ObjectKey};
 use wva::cluster::project::config_map::ConfigMapObject;
 use wva::env::Clock;
 use wva::kit::{Epoch, Role, WatchedKind};
@@ -21,15 +19,16 @@ use wva::serve::access::front_proxy::{CONFIG_MAP, FrontProxies, NAMESPACE};
 use wva::serve::connection::Routes;
 use wva::serve::external::ExternalMetricsRoutes;
 use wva::serve::tls::{CertificateFiles, certified};
-use wva::settings::pool_group::PoolGroup;
+use wva::settings::problem::Diagnostics;
 use wva::settings::statics::CertificatePair;
 use wva::settings::{Sources, start};
+use wva::state::{Readers, SharedState};
 
 use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;
 use crate::seeds::owned;
 
-fn shared() -> SharedState {
+fn shared() -> Readers {
     let mut sources = Sources::default();
     let url = "https://prometheus.invalid".to_owned();
     sources
@@ -40,12 +39,15 @@ fn shared() -> SharedState {
         watch_namespace: None,
         instance: None,
     };
-    SharedState::new(
+    let state = SharedState::new(
         Clock::real(),
-        Mirrors::new(scope, PoolGroup::default()),
+        scope,
         start(&sources).unwrap().generation,
         Arc::new(Metrics::new(None).unwrap()),
-    )
+        "".into(),
+        &Diagnostics::default(),
+    );
+    state.readers
 }
 
 /// A head as lines: method, target, and headers; `None` where HTTP itself refuses it.
@@ -199,7 +201,7 @@ fn changed(certificate: &CertificateDer<'static>, flips: &[u8]) -> CertificateDe
 }
 
 fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
-    let mirror = Mirror::default();
+    let mirror = MirrorWriter::default();
     let epoch = Epoch::for_test(Role::Watcher(WatchedKind::ConfigMap), 1);
     let object = ConfigMapObject {
         namespace: NAMESPACE.into(),
@@ -213,7 +215,7 @@ fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
     mirror
         .apply(&epoch, ObjectKey::new(NAMESPACE, CONFIG_MAP), object)
         .unwrap();
-    FrontProxies::new(mirror)
+    FrontProxies::new(mirror.reader())
 }
 
 /// The files of a server's certificate: the chain, after a line of `%%` the key.

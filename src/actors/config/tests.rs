@@ -1,6 +1,7 @@
 //! Config dies before and after each of its occasions; what it leaves behind is the same.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,8 +10,6 @@ use tokio::time::sleep;
 
 use super::{Config, ConfigConnections, ConfigMessage, ConfigSource};
 use crate::actors::event_recorder::Events;
-use crate::actors::mirrors::tests::list;
-use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::{shared, store};
 use crate::env::SeedTree;
 use crate::kit::{
@@ -18,6 +17,8 @@ use crate::kit::{
 };
 use crate::metrics::Visibility;
 use crate::settings::Sources;
+use crate::state::SharedState;
+use crate::state::mirrors::tests::list;
 
 const MAIN: &str = "wva-variantautoscaling-config";
 const SATURATION: &str = "wva-saturation-scaling-config";
@@ -75,7 +76,11 @@ fn store_maps(shared: &SharedState, version: usize, maps: Vec<Map>) {
             "data": data,
         })
     });
-    list::<ConfigMap>(&shared.mirrors.config_maps, WatchedKind::ConfigMap, maps);
+    list::<ConfigMap>(
+        &shared.writers.mirrors.config_maps,
+        WatchedKind::ConfigMap,
+        maps,
+    );
 }
 
 fn left(shared: &SharedState, events: Vec<(String, String, String)>) -> Left {
@@ -118,11 +123,13 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
         levels: None,
     };
     let (bell, events) = (connections.sources.clone(), connections.events.clone());
-    let of_config = shared.clone();
+    let of_config = shared.readers.clone();
+    let writers = Arc::clone(&shared.writers.config);
     let config = kit::machine(Role::Config, &address, move |epoch| {
         let scope = of_config.mirrors.scope().clone();
         let (shared, fixed) = (of_config.clone(), fixed.clone());
-        Config::new(shared, epoch, scope, fixed, connections.clone())
+        let writers = Arc::clone(&writers);
+        Config::new(shared, writers, epoch, scope, fixed, connections.clone())
     });
     let kit = Kit {
         clock: shared.clock.clone(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::news;
-use crate::actors::shared_state::SharedState;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Decision, DecisionOutcome, MetricsState, Plan};
+use crate::state::Readers;
 
 /// A plan, and the one that counted before it.
 #[derive(Debug)]
@@ -16,17 +16,9 @@ pub struct Succession {
     pub previous: Option<Arc<Plan>>,
 }
 
-impl SharedState {
-    /// The last plan that was published.
-    pub fn last_plan(&self) -> Option<Arc<Plan>> {
-        let last = self.plan.load();
-        last.as_ref().as_ref().map(|last| Arc::clone(&last.plan))
-    }
-}
-
 impl Succession {
     /// Shows it in the series, and logs what begins with it.
-    pub fn show(&self, shared: &SharedState) {
+    pub fn show(&self, shared: &Readers) {
         let Self { plan, previous } = self;
         let is_live = |key: &VariantKey| shared.records.get(key).is_some();
         shared.series.expose_plan(plan, is_live);

@@ -9,13 +9,9 @@ use tokio::time::sleep;
 
 use super::{Emitter, EmitterConnections, EmitterMessage, STORAGE_PATIENCE, StatusWriteResult};
 use crate::actors::event_recorder::Events;
-use crate::actors::mirrors::tests::list;
-use crate::actors::optimizer::PlanProposal;
 use crate::actors::retry_queue::RetryQueue;
-use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::claim::{Claim, ClaimDuration};
 use crate::env::SeedTree;
 use crate::kit::{
     self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, Role, Slot, WatchedKind,
@@ -29,6 +25,9 @@ use crate::policy::snapshot::{
     TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
+use crate::state::claim::{Claim, ClaimDuration};
+use crate::state::mirrors::tests::list;
+use crate::state::{PlanProposal, SharedState};
 
 pub(in crate::actors) fn key() -> VariantKey {
     VariantKey::new("ns", "v")
@@ -66,7 +65,12 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
 /// Puts the variant on the board and plans it: without metrics its minimum decides.
 fn plan(shared: &SharedState, min: u32, cycle: u64) -> PlanProposal {
     let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    shared.board.put(&epoch, Arc::new(view(min))).unwrap();
+    shared
+        .writers
+        .variants
+        .board
+        .put(&epoch, Arc::new(view(min)))
+        .unwrap();
     let generation = &shared.settings.load().generation;
     let plan = policy::plan(
         &shared.snapshot(CycleId(cycle)),
@@ -122,9 +126,10 @@ impl Running {
             events: Events::new(shared.series.process.events_dropped.clone(), || {}),
             settled: settled.clone(),
         };
-        let of_emitter = shared.clone();
+        let (readers, writers) = (shared.readers.clone(), Arc::clone(&shared.writers.emitter));
         let emitter = kit::machine(Role::Emitter, &address, move |epoch| {
-            Emitter::new(of_emitter.clone(), epoch, connections.clone())
+            let (shared, writers) = (readers.clone(), Arc::clone(&writers));
+            Emitter::new(shared, writers, epoch, connections.clone())
         });
         let actors = ActorRegistry::new();
         let kit = Kit {
@@ -169,7 +174,7 @@ fn put(shared: &SharedState, uid: &str, status: &Value) {
         "status": status,
     });
     let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&shared.mirrors.variants, kind, [object]);
+    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, [object]);
 }
 
 pub(in crate::actors) fn claim(shared: &SharedState, term: u64) {
@@ -178,7 +183,12 @@ pub(in crate::actors) fn claim(shared: &SharedState, term: u64) {
         hold: ClaimDuration::Unlimited,
     };
     let leadership = Epoch::for_test(Role::Leadership, 1);
-    shared.claim.publish(&leadership, claim).unwrap();
+    shared
+        .writers
+        .leadership
+        .claim
+        .publish(&leadership, Arc::new(claim))
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,7 +241,12 @@ async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier
         desired: Some(Replicas(8)),
         ..view(1)
     };
-    shared.board.put(&epoch, Arc::new(now)).unwrap();
+    shared
+        .writers
+        .variants
+        .board
+        .put(&epoch, Arc::new(now))
+        .unwrap();
     running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(
         gauge(&shared).await,
@@ -272,7 +287,12 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
         ..view(1)
     };
     let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    shared.board.put(&epoch, Arc::new(of_old_object)).unwrap();
+    shared
+        .writers
+        .variants
+        .board
+        .put(&epoch, Arc::new(of_old_object))
+        .unwrap();
     assert_eq!(
         gauge(&shared).await,
         "1",

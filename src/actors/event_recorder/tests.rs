@@ -53,10 +53,12 @@ async fn requests(answer: FakeResponse, times: &[u64], ends: bool) -> Vec<usize>
         instance: Arc::from("wva-0"),
         timeout: Duration::from_secs(1),
     };
-    let (of_recorder, ring) = (shared.clone(), events.clone());
+    let (of_recorder, ring) = (shared.readers.clone(), events.clone());
+    let requests = Arc::clone(&shared.writers.event_recorder);
     let recorder = kit::child(Role::EventRecorder, &address, move |_| {
         EventRecorder::new(
             of_recorder.clone(),
+            Arc::clone(&requests),
             ring.clone(),
             permissions.clone(),
             api.clone(),

@@ -10,15 +10,13 @@ use tokio::time::timeout;
 use super::{Election, Leadership, Listeners};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::relist_request::RelistRequest;
-use crate::actors::requests::Requests;
-use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::lease::LeaseApi;
 use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role};
 use crate::policy::lease::LeaseRules;
+use crate::state::SharedState;
 
 const ME: &str = "wva-me";
 
@@ -33,13 +31,12 @@ fn held_by(holder: &str, version: &str) -> Value {
 /// Leadership at work.
 struct Running {
     shared: SharedState,
-    relists: RelistRequest,
     task: JoinHandle<ExitReason>,
 }
 
 impl Running {
     fn start(server: &FakeServer) -> Self {
-        let (shared, relists) = (shared(), RelistRequest::default());
+        let shared = shared();
         let rules = LeaseRules {
             identity: Arc::from(ME),
             duration: Duration::from_secs(20),
@@ -59,12 +56,10 @@ impl Running {
             emitter: Address::vacant(),
             status_writer: Address::vacant(),
         };
-        let (claim, asks) = (shared.claim.clone(), relists.clone());
+        let writers = Arc::clone(&shared.writers.leadership);
         let leadership = kit::child(Role::Leadership, &Address::vacant(), move |_| {
             Leadership::new(
-                claim.clone(),
-                asks.clone(),
-                Requests::default(),
+                Arc::clone(&writers),
                 permissions.clone(),
                 election.clone(),
                 listeners.clone(),
@@ -79,7 +74,6 @@ impl Running {
         let tree = vec![leadership];
         Self {
             shared,
-            relists,
             task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
         }
     }
@@ -118,18 +112,18 @@ async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
         ]);
         let running = Running::start(&server);
         let mut claims = running.shared.claim.follow();
-        soon(running.relists.is_asked_beyond(0)).await;
-        assert_eq!(running.relists.asked(), 1);
+        soon(running.shared.writers.relists.is_asked_beyond(0)).await;
+        assert_eq!(running.shared.writers.relists.asked(), 1);
         assert!(!running.leads(), "nothing is read yet");
 
         soon(server.is_asked(3)).await;
-        running.relists.done(1);
-        soon(running.relists.is_asked_beyond(1)).await;
+        running.shared.writers.relists.done(1);
+        soon(running.shared.writers.relists.is_asked_beyond(1)).await;
         assert_eq!(server.asked().len(), 5);
-        assert_eq!(running.relists.asked(), 2);
+        assert_eq!(running.shared.writers.relists.asked(), 2);
         assert!(!running.leads(), "only what another reading tells counts");
 
-        running.relists.done(2);
+        running.shared.writers.relists.done(2);
         soon(claims.changed()).await;
         assert!(running.leads());
         assert_eq!(server.asked().len(), 5);

@@ -5,12 +5,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::*;
 use crate::actors::event_recorder::Events;
-use crate::actors::mirrors::tests::list;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, Kit, Role, WatchedKind};
+use crate::state::mirrors::tests::list;
 
 fn kinds() -> FakeResponse {
     let named = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
@@ -50,7 +50,7 @@ async fn requests<const N: usize>(
         },
     });
     let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&shared.mirrors.variants, kind, [variant]);
+    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, [variant]);
     let server = FakeServer::new(answers);
     let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let connections = ScaleReaderConnections {
@@ -62,9 +62,11 @@ async fn requests<const N: usize>(
         client: server.client(),
         timeout: Duration::from_secs(1),
     };
-    let of_reader = shared.clone();
+    let of_reader = shared.readers.clone();
+    let writers = Arc::clone(&shared.writers.scale_reader);
     let reader = kit::child(Role::ScaleReader, &Address::vacant(), move |_| {
-        ScaleReader::new(of_reader.clone(), api.clone(), connections.clone())
+        let (shared, writers) = (of_reader.clone(), Arc::clone(&writers));
+        ScaleReader::new(shared, writers, api.clone(), connections.clone())
     });
     let kit = Kit {
         clock: shared.clock.clone(),

@@ -11,7 +11,6 @@ use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
-use crate::actors::shared_state::SharedState;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
 use crate::env::SeedTree;
@@ -21,6 +20,8 @@ use crate::policy::key::VariantKey;
 use crate::policy::ownership::Ownership;
 use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::units::Replicas;
+use crate::state::SharedState;
+use crate::state::records::RecordTable;
 
 fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
     with(shared, server, RetryQueue::new(|| {}))
@@ -42,7 +43,15 @@ fn with(
         timeout: Duration::from_secs(1),
     };
     let generator = SeedTree::new(1).child("status-writer");
-    StatusWriter::new(shared.clone(), intents, connections, api, generator)
+    let requests = Arc::clone(&shared.writers.status_writer);
+    let shared = shared.readers.clone();
+    StatusWriter::new(shared, requests, intents, connections, api, generator)
+}
+
+fn enter(shared: &SharedState, term: u64) {
+    let emitter = Epoch::for_test(Role::Emitter, 1);
+    let records = &shared.writers.emitter.records;
+    records.update(&emitter, |table| table.term = term).unwrap();
 }
 
 /// The variant is published in this term.
@@ -54,11 +63,10 @@ fn publish(shared: &SharedState, term: u64) {
         standing: Ownership::Alone,
     };
     let record = PublishedRecord::of(&view(1), None, None, troubles, shared.clock.now());
-    let records = &shared.records;
-    records.enter(&emitter, term).unwrap();
-    records
-        .put(&emitter, &key(), Some(Arc::new(record)))
-        .unwrap();
+    enter(shared, term);
+    let records = &shared.writers.emitter.records;
+    let put = |records: &mut RecordTable| records.put(Arc::new(record));
+    records.update(&emitter, put).unwrap();
 }
 
 fn accepted() -> FakeResponse {
@@ -88,8 +96,7 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
     assert!(matches!(outcome, WriteOutcome::NoClaim), "{outcome:?}");
     assert!(server.asked().is_empty());
 
-    let emitter = Epoch::for_test(Role::Emitter, 1);
-    records.enter(&emitter, 3).unwrap();
+    enter(&shared, 3);
     server.then(accepted());
     let outcome = writer.write(now, &key()).await;
     assert!(
@@ -108,12 +115,12 @@ async fn requests(answer: FakeResponse, seconds: &[u64]) -> Vec<(usize, usize)> 
     let address = Address::vacant();
     let bell = address.clone();
     let intents = RetryQueue::new(move || bell.hint(StatusWriterMessage::Work));
-    let (of_writer, asked, clones) = (shared.clone(), server.clone(), intents.clone());
+    let (clock, asked, clones) = (shared.clock.clone(), server.clone(), intents.clone());
     let writer = kit::child(Role::StatusWriter, &address, move |_| {
-        with(&of_writer, &asked, clones.clone())
+        with(&shared, &asked, clones.clone())
     });
     let kit = Kit {
-        clock: shared.clock.clone(),
+        clock,
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };

@@ -7,8 +7,6 @@ use serde_json::json;
 
 use super::Variants;
 use crate::actors::event_recorder::Events;
-use crate::actors::mirrors::tests::{list, mirrors};
-use crate::actors::shared_state::SharedState;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::EventReason;
 use crate::env::Clock;
@@ -16,8 +14,10 @@ use crate::kit::{Address, DirtySet, Epoch, Order, Registry, Role, WatchedKind};
 use crate::metrics::Metrics;
 use crate::policy::key::VariantKey;
 use crate::policy::variant::VariantState;
-use crate::settings::pool_group::PoolGroup;
+use crate::settings::problem::Diagnostics;
 use crate::settings::{Sources, start};
+use crate::state::SharedState;
+use crate::state::mirrors::tests::{list, scope};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
@@ -31,9 +31,17 @@ pub(in crate::actors) fn shared() -> SharedState {
     }
     let generation = start(&sources).unwrap().generation;
     let series = Metrics::new(None).unwrap();
-    let mirrors = mirrors(PoolGroup::default());
-    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, WatchedKind::Namespace, []);
-    SharedState::new(Clock::real(), mirrors, generation, series.into())
+    let shared = SharedState::new(
+        Clock::real(),
+        scope(),
+        generation,
+        series.into(),
+        "".into(),
+        &Diagnostics::default(),
+    );
+    let namespaces = &shared.writers.mirrors.namespaces;
+    list::<PartialObjectMeta<Namespace>>(namespaces, WatchedKind::Namespace, []);
+    shared
 }
 
 pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
@@ -44,7 +52,11 @@ pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
         })
     });
     let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&shared.mirrors.variants, kind, variants);
+    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, variants);
+}
+
+fn registry_epoch() -> Epoch {
+    Epoch::for_test(Role::Variants, 1)
 }
 
 #[test]
@@ -53,7 +65,9 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let dirty = DirtySet::new(|| {});
     let mut registry = Variants::new(
-        shared.clone(),
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.variants),
+        &registry_epoch(),
         dirty.clone(),
         DirtySet::new(|| {}),
         Address::vacant(),
@@ -99,7 +113,9 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
     store(&shared, &["a"]);
     let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let mut registry = Variants::new(
-        shared.clone(),
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.variants),
+        &registry_epoch(),
         DirtySet::new(|| {}),
         DirtySet::new(|| {}),
         Address::vacant(),
@@ -120,7 +136,9 @@ fn a_variant_that_went_between_two_lives_leaves_nothing() {
     let changed = DirtySet::new(|| {});
     let life = || {
         Variants::new(
-            shared.clone(),
+            shared.readers.clone(),
+            Arc::clone(&shared.writers.variants),
+            &registry_epoch(),
             DirtySet::new(|| {}),
             changed.clone(),
             Address::vacant(),
@@ -134,7 +152,12 @@ fn a_variant_that_went_between_two_lives_leaves_nothing() {
         let epoch = Epoch::for_test(Role::Variant(key.clone()), 1);
         let mut state = VariantState::new(key.clone(), None);
         let refreshed = shared.refresh(key, &mut state, shared.clock.now()).unwrap();
-        shared.board.put(&epoch, refreshed.view).unwrap();
+        shared
+            .writers
+            .variants
+            .board
+            .put(&epoch, refreshed.view)
+            .unwrap();
     }
     drop(first);
     assert!(changed.drain().is_empty());
@@ -162,7 +185,12 @@ fn a_view_that_stays_replaces_itself() {
             .refresh(&key, &mut state, shared.clock.now())
             .unwrap()
             .view;
-        let replaced = shared.board.put(&epoch, Arc::clone(&view)).unwrap();
+        let replaced = shared
+            .writers
+            .variants
+            .board
+            .put(&epoch, Arc::clone(&view))
+            .unwrap();
         (view, replaced)
     };
     let (first, replaced) = show();

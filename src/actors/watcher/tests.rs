@@ -13,7 +13,6 @@ use tokio::time::sleep;
 use super::{WatchSpec, Watcher};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::shared_state::SharedState;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
@@ -22,6 +21,7 @@ use crate::env::SeedTree;
 use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role, WatchedKind};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
+use crate::state::SharedState;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -57,11 +57,11 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
         needed: |_| true,
         wanted: Arc::new(|_| true),
         malformed: |_, _| None,
-        mirror: shared.mirrors.variants.clone(),
+        mirror: Arc::clone(&shared.writers.mirrors.variants),
         notify: Arc::new(|_| {}),
-        relists: Some(shared.relists.clone()),
+        relists: Some(Arc::clone(&shared.writers.relists)),
     };
-    let of_watcher = shared.clone();
+    let of_watcher = shared.readers.clone();
     let role = Role::Watcher(WatchedKind::VariantAutoscaling);
     let watcher = kit::child(role, &Address::vacant(), move |_epoch| {
         Watcher::new(spec.clone(), of_watcher.clone(), permissions.clone())
@@ -96,14 +96,22 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
         Some(Replicas(3)),
         "nobody asked"
     );
-    let early = shared.relists.ask(1, Duration::from_millis(1)).await;
+    let early = shared
+        .writers
+        .leadership
+        .relists
+        .ask(1, Duration::from_millis(1))
+        .await;
     assert!(!early, "the first list failed");
-    assert!(shared.relists.ask(1, MINUTE).await);
+    assert!(shared.writers.leadership.relists.ask(1, MINUTE).await);
     assert_eq!(shared.mirrors.stored(&key), Some(Replicas(8)));
 
-    assert!(shared.relists.ask(1, MINUTE).await, "it is done already");
     assert!(
-        !shared.relists.ask(2, MINUTE).await,
+        shared.writers.leadership.relists.ask(1, MINUTE).await,
+        "it is done already"
+    );
+    assert!(
+        !shared.writers.leadership.relists.ask(2, MINUTE).await,
         "the server answers no more"
     );
     watcher.abort();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Mirror, MirrorError, ObjectKey, ObjectUpdate, SyncState};
+use super::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, SyncState};
 use crate::kit::{Epoch, Role, WatchedKind};
 use wva_base::moment::{Moment, WallTime};
 
@@ -33,8 +33,8 @@ fn names_of(changed: &[ObjectUpdate<u32>]) -> BTreeSet<ObjectKey> {
     changed.iter().map(|changed| changed.key.clone()).collect()
 }
 
-fn filled(objects: &[(&str, u32)]) -> Mirror<u32> {
-    let mirror = Mirror::default();
+fn filled(objects: &[(&str, u32)]) -> MirrorWriter<u32> {
+    let mirror = MirrorWriter::default();
     for (name, value) in objects {
         mirror.apply(&epoch(1), key(name), *value).unwrap();
     }
@@ -43,7 +43,7 @@ fn filled(objects: &[(&str, u32)]) -> Mirror<u32> {
 
 #[test]
 fn an_equal_projection_changes_nothing() {
-    let mirror = Mirror::default();
+    let mirror = MirrorWriter::default();
     let watcher = epoch(1);
     assert_eq!(mirror.revision(), 0);
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_list_that_never_ends_has_no_effect() {
 
 #[test]
 fn an_older_incarnation_writes_nothing_any_more() {
-    let mirror = Mirror::default();
+    let mirror = MirrorWriter::default();
     let (old, new) = (epoch(1), epoch(2));
     mirror.apply(&old, key("a/x"), 1).unwrap();
     mirror.apply(&new, key("a/x"), 2).unwrap();
@@ -146,7 +146,7 @@ fn a_kind_that_goes_takes_its_objects_along() {
 
 #[test]
 fn one_object_too_many_is_refused_by_name_and_the_rest_goes_on() {
-    let mirror = Mirror::with_capacity(2);
+    let mirror = MirrorWriter::with_capacity(2);
     let watcher = epoch(1);
     mirror.apply(&watcher, key("a/x"), 1).unwrap();
     mirror.apply(&watcher, key("a/y"), 1).unwrap();
@@ -208,7 +208,7 @@ proptest! {
     #[test]
     fn after_a_list_the_mirror_is_the_list(before in content(), after in content()) {
         let name = |number: u8| ObjectKey::new("n", number.to_string());
-        let mirror = Mirror::default();
+        let mirror = MirrorWriter::default();
         for (number, value) in before {
             mirror.apply(&epoch(1), name(number), value).unwrap();
         }
@@ -240,7 +240,7 @@ fn tens(value: &u32) -> Option<ObjectKey> {
     (*value >= 10).then(|| ObjectKey::new("tens", (value / 10).to_string()))
 }
 
-fn naming(mirror: &Mirror<u32>, tens: &str) -> Vec<String> {
+fn naming(mirror: &MirrorWriter<u32>, tens: &str) -> Vec<String> {
     let named = ObjectKey::new("tens", tens);
     mirror
         .naming(&named)
@@ -251,7 +251,7 @@ fn naming(mirror: &Mirror<u32>, tens: &str) -> Vec<String> {
 
 #[test]
 fn objects_are_found_by_what_they_name_through_every_kind_of_write() {
-    let mirror = Mirror::indexed(tens);
+    let mirror = MirrorWriter::indexed(tens);
     let watcher = epoch(1);
     for (name, value) in [("a/x", 10), ("a/y", 11), ("a/z", 3)] {
         mirror.apply(&watcher, key(name), value).unwrap();

@@ -95,15 +95,6 @@ pub struct InferencePools {
 }
 
 impl InferencePools {
-    /// Empty mirrors.
-    pub fn new(group: PoolGroup) -> Self {
-        Self {
-            group,
-            v1: Mirror::default(),
-            v1alpha2: Mirror::default(),
-        }
-    }
-
     /// All pools that are not being deleted.
     pub fn all(&self) -> BTreeMap<ObjectKey, Arc<PoolObject>> {
         let mut pools: BTreeMap<_, _> = self.v1alpha2.all().into_iter().collect();

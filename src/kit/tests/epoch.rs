@@ -1,12 +1,13 @@
 //! An old life cannot write over a newer one.
 
+use std::mem;
 use std::sync::{Arc, Mutex, mpsc};
 
 use futures::FutureExt;
 
 use super::stage::kit;
 use crate::kit::{
-    Address, Cell, Context, Epoch, Event, ExitReason, Fenced, Guard, Role, StateMachine, machine,
+    Address, Context, Epoch, Event, ExitReason, Fenced, Guard, Role, StateMachine, Writer, machine,
     run, supervisor,
 };
 use wva_base::moment::Moment;
@@ -17,7 +18,7 @@ fn epoch(number: u64) -> Epoch {
 
 #[test]
 fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
-    let cell = Cell::new("initial");
+    let cell = Writer::new("initial");
     let mut reader = cell.follow();
     assert_eq!(*cell.load(), "initial");
     assert!(reader.changed().now_or_never().is_none());
@@ -26,7 +27,9 @@ fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
     assert_eq!(*reader.changed().now_or_never().unwrap(), "third");
     assert!(reader.changed().now_or_never().is_none());
     cell.publish(&epoch(3), Arc::new("third again")).unwrap();
-    cell.clone().publish(&epoch(4), Arc::new("fourth")).unwrap();
+    let changed = cell.update(&epoch(4), |value| mem::replace(value, "fourth"));
+    assert_eq!(changed, Ok("third again"));
+    assert_eq!(*reader.changed().now_or_never().unwrap(), "fourth");
     let refusal = cell.publish(&epoch(3), Arc::new("too late")).unwrap_err();
     assert_eq!(
         refusal,
@@ -37,6 +40,7 @@ fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
         }
     );
     assert!(refusal.to_string().contains("optimizer no. 3"), "{refusal}");
+    assert!(cell.update(&epoch(3), |_| ()).is_err());
     assert_eq!(*cell.load(), "fourth");
 }
 
@@ -45,7 +49,7 @@ fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
 #[tokio::test]
 async fn those_who_wait_wake_in_the_order_in_which_they_began_to() {
     const FOLLOWERS: usize = 16;
-    let cell = Cell::new(0);
+    let cell = Writer::new(0);
     let woken = Arc::new(Mutex::new(Vec::new()));
     let mut followers = tokio::task::JoinSet::new();
     for place in 0..FOLLOWERS {
@@ -85,7 +89,7 @@ fn a_guard_does_not_run_a_refused_write_and_survives_a_panic_in_an_admitted_one(
 async fn many_lives_writing_at_once_are_seen_in_order() {
     const LIVES: u64 = 64;
     const WRITES: u64 = 500;
-    let cell = Cell::new((0, 0));
+    let cell = Arc::new(Writer::new((0, 0)));
     let guard = Arc::new(Guard::new());
     let admitted = Arc::new(Mutex::new(Vec::new()));
     let mut reader = cell.follow();
@@ -98,7 +102,8 @@ async fn many_lives_writing_at_once_are_seen_in_order() {
     });
     let mut writers = tokio::task::JoinSet::new();
     for number in 1..=LIVES {
-        let (cell, guard, admitted) = (cell.clone(), Arc::clone(&guard), Arc::clone(&admitted));
+        let (cell, guard, admitted) =
+            (Arc::clone(&cell), Arc::clone(&guard), Arc::clone(&admitted));
         writers.spawn(async move {
             let mut refused = 0;
             for write in 0..WRITES {
@@ -127,7 +132,7 @@ async fn many_lives_writing_at_once_are_seen_in_order() {
 /// Holds its first life in the middle of a handler, where it cannot be killed, until it is let go.
 struct Straggler {
     epoch: Epoch,
-    cell: Cell<u64>,
+    cell: Arc<Writer<u64>>,
     gate: Arc<Mutex<Option<mpsc::Receiver<()>>>>,
     outcomes: mpsc::Sender<(u64, Result<(), Fenced>)>,
 }
@@ -157,13 +162,13 @@ impl StateMachine for Straggler {
 async fn a_life_that_outlives_its_supervisor_cannot_write_over_its_successor() {
     let (open, gate) = mpsc::channel();
     let (outcomes, written) = mpsc::channel();
-    let cell = Cell::new(0);
+    let cell = Arc::new(Writer::new(0));
     let gate = Arc::new(Mutex::new(Some(gate)));
     let address = Address::vacant();
-    let (value, closed) = (cell.clone(), Arc::clone(&gate));
+    let (value, closed) = (Arc::clone(&cell), Arc::clone(&gate));
     let optimizer = machine(Role::Optimizer, &address, move |epoch| Straggler {
         epoch: epoch.clone(),
-        cell: value.clone(),
+        cell: Arc::clone(&value),
         gate: Arc::clone(&closed),
         outcomes: outcomes.clone(),
     });

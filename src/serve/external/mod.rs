@@ -15,11 +15,11 @@ use self::values::{ExternalMetric, ReplicaCounts, Unknown, list};
 use super::access::AccessDenied;
 use super::answer::{HttpResponse, challenge, json, status_of};
 use super::connection::Routes;
-use crate::actors::shared_state::SharedState;
 use crate::cluster::mirror::Mirror;
 use crate::cluster::review::Access;
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::Accelerator;
+use crate::state::Readers;
 use wva_base::moment::Moment;
 
 const GROUP: &str = "external.metrics.k8s.io";
@@ -32,7 +32,7 @@ const BLIND_AFTER: Duration = Duration::from_mins(6);
 /// The routes of the group.
 #[derive(Debug)]
 pub struct ExternalMetricsRoutes {
-    shared: SharedState,
+    shared: Readers,
 }
 
 /// What a path stands for.
@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
 
 impl ExternalMetricsRoutes {
     /// Serves what these hold.
-    pub fn new(shared: SharedState) -> Self {
+    pub fn new(shared: Readers) -> Self {
         Self { shared }
     }
 

@@ -20,11 +20,11 @@ use super::process_checker::{Cluster, Hears, KEPT_EVERY, LOOK_EVERY, ProcessChec
 use super::scale_to_zero::{ScaleToZeroModel, Sleep, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
-use crate::actors::optimizer::PlanProposal;
 use crate::env::Clock;
 use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::ControllerView;
+use crate::state::PlanProposal;
 
 mod ends;
 mod examine;

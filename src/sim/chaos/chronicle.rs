@@ -13,10 +13,10 @@ use tokio::time::sleep;
 
 use super::check::claims::Sent;
 use super::trace::Trace;
-use crate::claim::ClaimDuration;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::ControllerView;
+use crate::state::claim::ClaimDuration;
 
 /// Whatever may have replicas, by resource, and pods first.
 const FOLLOWED: [&str; 5] = [

@@ -7,7 +7,6 @@ use super::check::InvariantViolation;
 use super::check::spans::Span;
 use super::fleet::Fleet;
 use super::process_checker::ProcessChecker;
-use crate::actors::shared_state::SharedState;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{Decision, Plan, PlanStage};
 use crate::policy::units::Replicas;
@@ -15,6 +14,7 @@ use crate::policy::zero::LOOK;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::{LoadSource, Replica, Scenario, World};
+use crate::state::Readers;
 use wva_base::moment::Moment;
 
 /// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
@@ -230,7 +230,7 @@ impl Sleep {
 
     /// Whether all of it is seen, at zero and kept there, and not for want of GPUs: a start is refused where
     /// there is no room for it.
-    fn sleeps(&self, shared: &SharedState, fleet: &Fleet) -> bool {
+    fn sleeps(&self, shared: &Readers, fleet: &Fleet) -> bool {
         let plan = shared.last_plan();
         let settings = shared.settings.load();
         let is_refused = |key| {

@@ -12,7 +12,6 @@ use prometheus::proto::MetricFamily;
 
 use super::WorldError;
 use super::objects::SYSTEM;
-use crate::actors::shared_state::SharedState;
 use crate::app::{Controller, Env, Startup};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{ActorRegistry, Kit};
@@ -21,6 +20,7 @@ use crate::serve::routes::MetricsRoutes;
 use crate::settings::{Diagnostics, Sources, start};
 use crate::signals::{PromApi, RouterApi};
 use crate::sim::apiserver::ApiServer;
+use crate::state::Readers;
 
 /// The name of the controller's pod, where there is one.
 pub(super) const POD: &str = "wva-controller-0";
@@ -28,7 +28,7 @@ pub(super) const POD: &str = "wva-controller-0";
 /// What the world reads of a running controller.
 #[derive(Debug)]
 pub(in crate::sim) struct ControllerView {
-    pub(in crate::sim) shared: SharedState,
+    pub(in crate::sim) shared: Readers,
     pub(in crate::sim) actors: ActorRegistry,
     routes: MetricsRoutes,
 }

@@ -19,7 +19,6 @@ use super::record::Recorder;
 use super::routers::{self, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
-use crate::actors::optimizer::PlanProposal;
 use crate::env::Clock;
 use crate::kit::CellFollower;
 use crate::policy::key::VariantKey;
@@ -31,6 +30,7 @@ use crate::sim::number;
 use crate::sim::prometheus::{Conflicts, Outage, Prometheus, ScrapeTarget, Scraped};
 use crate::sim::workloads::object::{Object, stamp};
 use crate::sim::workloads::{Outages, Workloads, leader_worker_sets};
+use crate::state::PlanProposal;
 use wva_base::moment::{Moment, WallTime};
 
 /// How often requests are played and a frame is shown.

@@ -46,15 +46,15 @@ use self::controller::{ControllerView, Signals};
 use self::driver::{Driver, DriverState};
 use self::record::Recorder;
 use self::service::ModelService;
-use crate::actors::optimizer::PlanProposal;
 use crate::app::Controller;
 use crate::env::{Clock, SeedTree};
-use crate::kit::Cell;
+use crate::kit::{Reader, Writer};
 use crate::policy::plan::Plan;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
 use crate::sim::hpa::Autoscalers;
 use crate::sim::prometheus::{InProcess, Prometheus, Settings};
 use crate::sim::workloads::Workloads;
+use crate::state::PlanProposal;
 use wva_base::moment::WallTime;
 
 /// How long the controller is given to end.
@@ -106,7 +106,7 @@ pub struct World {
     pub clock: Clock,
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
-    plans: Cell<Option<PlanProposal>>,
+    plans: Reader<Option<PlanProposal>>,
     records: watch::Receiver<Option<RunRecord>>,
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
@@ -189,7 +189,7 @@ impl World {
         let is_staffed = staff.is_some();
         let doors = staff.unwrap_or_default();
         // Without one of its own the world hears of no plan.
-        let (mut plans, mut own) = (Cell::new(None), None);
+        let (mut plans, mut own) = (Writer::new(None).reader(), None);
         if !is_staffed {
             let signals = Signals {
                 prometheus: Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone())),

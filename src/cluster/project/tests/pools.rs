@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::project;
 use crate::api::inference_pool::{v1, v1alpha2};
-use crate::cluster::mirror::ObjectKey;
+use crate::cluster::mirror::{MirrorWriter, ObjectKey};
 use crate::cluster::project::pool::{InferencePools, PoolObject};
 use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::object::Lifecycle;
@@ -74,10 +74,17 @@ fn pool(key: &ObjectKey, selector: BTreeMap<Arc<str>, Arc<str>>) -> PoolObject {
     }
 }
 
-fn pools() -> (InferencePools, Epoch) {
-    let pools = InferencePools::new(PoolGroup::default());
+fn pools() -> ([MirrorWriter<PoolObject>; 2], InferencePools, Epoch) {
+    let writers = [MirrorWriter::default(), MirrorWriter::default()];
+    let [v1, v1alpha2] = writers.each_ref().map(MirrorWriter::reader);
+    let group = PoolGroup::default();
+    let pools = InferencePools {
+        group,
+        v1,
+        v1alpha2,
+    };
     let role = Role::Watcher(WatchedKind::InferencePoolV1);
-    (pools, Epoch::for_test(role, 1))
+    (writers, pools, Epoch::for_test(role, 1))
 }
 
 #[test]
@@ -85,18 +92,13 @@ fn pools_are_looked_up_as_the_vectors_say() {
     let vectors: PoolVectors = vectors!("pool.yaml");
     assert!(vectors.lookups.len() > 5);
     for vector in vectors.lookups {
-        let (pools, epoch) = pools();
+        let (writers, pools, epoch) = pools();
         for (index, (name, selector)) in vector.pools.into_iter().enumerate() {
             let (namespace, name) = name.split_once('/').unwrap();
             let key = ObjectKey::new(namespace, name);
             let view = pool(&key, selector);
             // The groups take turns: where a pool comes from makes no difference.
-            let mirror = if index % 2 == 0 {
-                &pools.v1
-            } else {
-                &pools.v1alpha2
-            };
-            mirror.apply(&epoch, key, view).unwrap();
+            writers[index % 2].apply(&epoch, key, view).unwrap();
         }
         let found = pools.selecting(&vector.namespace, &vector.labels);
         let found = found.map(|pool| format!("{}/{}", pool.namespace, pool.name));
@@ -106,26 +108,22 @@ fn pools_are_looked_up_as_the_vectors_say() {
 
 #[test]
 fn of_a_pool_in_both_groups_the_newer_one_counts() {
-    let (pools, epoch) = pools();
+    let ([v1, v1alpha2], pools, epoch) = pools();
     let key = ObjectKey::new("ns1", "p");
     let labels = |text: &str| BTreeMap::from([(Arc::from("app"), Arc::from(text))]);
-    pools
-        .v1alpha2
-        .apply(&epoch, key.clone(), pool(&key, labels("old")))
-        .unwrap();
+    let old = pool(&key, labels("old"));
+    v1alpha2.apply(&epoch, key.clone(), old).unwrap();
     assert_eq!(pools.get(&key).unwrap().selector, labels("old"));
     assert!(pools.selecting("ns1", &labels("old")).is_some());
 
-    pools
-        .v1
-        .apply(&epoch, key.clone(), pool(&key, labels("new")))
-        .unwrap();
+    let new = pool(&key, labels("new"));
+    v1.apply(&epoch, key.clone(), new).unwrap();
     assert_eq!(pools.get(&key).unwrap().selector, labels("new"));
     assert!(pools.selecting("ns1", &labels("old")).is_none());
 
     let mut going = pool(&key, labels("new"));
     going.lifecycle = Lifecycle::Deleting;
-    pools.v1.apply(&epoch, key.clone(), going).unwrap();
+    v1.apply(&epoch, key.clone(), going).unwrap();
     assert_eq!(pools.get(&key), None);
     assert!(pools.selecting("ns1", &labels("new")).is_none());
 }

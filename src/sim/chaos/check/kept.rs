@@ -1,14 +1,13 @@
 //! T5: what is kept is of what exists.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 
 use serde_json::Value;
 
 use super::InvariantViolation;
-use crate::actors::shared_state::SharedState;
 use crate::kit::{Role, RoleReport};
 use crate::policy::key::VariantKey;
+use crate::state::Readers;
 
 /// What is learned of the fleet as a whole, in bytes of JSON.
 const LEARNED_LEAST: usize = 64 << 10;
@@ -26,7 +25,7 @@ pub(in crate::sim::chaos) struct Kept {
 /// Where a process keeps something about variants.
 pub(in crate::sim::chaos) struct VariantStores<'a> {
     /// What outlives its roles.
-    pub(in crate::sim::chaos) shared: &'a SharedState,
+    pub(in crate::sim::chaos) shared: &'a Readers,
     /// Its roles.
     pub(in crate::sim::chaos) roles: &'a [RoleReport],
     /// The variants that its page names.
@@ -58,8 +57,7 @@ impl Kept {
             roles,
             page,
         } = places;
-        let quarantined = shared.quarantined.read();
-        let quarantined = quarantined.unwrap_or_else(PoisonError::into_inner);
+        let quarantined = shared.quarantined.load();
         let roles = roles.iter().filter_map(|one| match &one.role {
             Role::Variant(key) => Some(key.to_string()),
             _ => None,

@@ -10,7 +10,6 @@ use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::actors::mirrors::Mirrors;
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::v1::InferencePool;
 use crate::api::leader_worker_set::LeaderWorkerSet;
@@ -23,6 +22,7 @@ use crate::cluster::project::{Interner, Projected};
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::leader_worker_sets;
 use crate::sim::workloads::object::Object;
+use crate::state::mirrors::Mirrors;
 
 /// What is stored, as mirrors hold it. What has not changed since the last look is not read again.
 #[derive(Default)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Checker, CheckerState};
-use crate::actors::shared_state::SharedState;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::{DeclaredBounds, ResolvedTarget, TargetView, VariantView};
@@ -20,6 +19,7 @@ use crate::sim::chaos::fleet::Fleet;
 use crate::sim::chaos::process_checker::ProcessChecker;
 use crate::sim::chaos::prometheus_proxy::PodObservations;
 use crate::sim::chaos::surroundings::Surroundings;
+use crate::state::Readers;
 
 /// How long before the first plan of a term at most its process has read what is stored.
 const READ: Duration = Duration::from_mins(1);
@@ -169,7 +169,7 @@ fn bounds_of(view: &VariantView) -> Option<DeclaredBounds> {
 }
 
 /// How the names of the pods of a variant begin: they are called after their deployment.
-fn pods_of(shared: &SharedState, key: &VariantKey) -> String {
+fn pods_of(shared: &Readers, key: &VariantKey) -> String {
     let view = shared.board.get(key);
     let target = view.as_ref().and_then(|view| view.target.resolved());
     let name = target.map_or(&key.name, |target| &target.key.name);
@@ -178,7 +178,7 @@ fn pods_of(shared: &SharedState, key: &VariantKey) -> String {
 
 /// Whether a variant has had no series since the last plan: what was decided before is about a target that is
 /// gone.
-fn begins_anew(shared: &SharedState, last: Option<u64>, key: &VariantKey) -> bool {
+fn begins_anew(shared: &Readers, last: Option<u64>, key: &VariantKey) -> bool {
     let outlived = shared.records.get(key).map(|record| record.outlived);
     outlived.is_none_or(|outlived| outlived.is_some_and(|cycle| Some(cycle.0) >= last))
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
+use crate::cluster::mirror::{Mirror, MirrorWriter, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
-use crate::cluster::project::pool::InferencePools;
+use crate::cluster::project::pool::{InferencePools, PoolObject};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::Scales;
-use crate::kit::{Cell, WatchedKind};
+use crate::kit::{Reader, WatchedKind};
 use crate::policy::actuation::Scalers;
 use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
 use crate::policy::key::{TargetKey, VariantKey};
@@ -29,7 +29,7 @@ mod routers;
 mod targets;
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
 pub use routers::NoRouter;
 pub use targets::TargetLookup;
@@ -54,7 +54,62 @@ pub struct SyncStatus {
     pub trouble: Option<Arc<str>>,
 }
 
-/// One mirror per kind; each is written by its watcher alone.
+/// The halves of all mirrors that their watchers write.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each is the field of `Mirrors` of that name")]
+pub struct MirrorWriters {
+    pub variants: Arc<MirrorWriter<VariantRecord>>,
+    pub deployments: Arc<MirrorWriter<TargetObject>>,
+    pub stateful_sets: Arc<MirrorWriter<TargetObject>>,
+    pub leader_worker_sets: Arc<MirrorWriter<TargetObject>>,
+    pub config_maps: Arc<MirrorWriter<ConfigMapObject>>,
+    pub system_config_maps: Arc<MirrorWriter<ConfigMapObject>>,
+    pub namespaces: Arc<MirrorWriter<NamespaceObject>>,
+    pub pods: Arc<MirrorWriter<PodObject>>,
+    pub replica_sets: Arc<MirrorWriter<ReplicaSetObject>>,
+    pub nodes: Arc<MirrorWriter<NodeObject>>,
+    pub holding_pods: Arc<MirrorWriter<HoldingPodObject>>,
+    pub pools_v1: Arc<MirrorWriter<PoolObject>>,
+    pub pools_v1alpha2: Arc<MirrorWriter<PoolObject>>,
+    pub horizontal_pod_autoscalers: Arc<MirrorWriter<ScalerObject>>,
+    pub scaled_objects: Arc<MirrorWriter<ScalerObject>>,
+    pub services: Arc<MirrorWriter<ServiceObject>>,
+    pub service_monitors: Arc<MirrorWriter<ServiceMonitorObject>>,
+    pub authentication: Arc<MirrorWriter<ConfigMapObject>>,
+}
+
+impl Default for MirrorWriters {
+    fn default() -> Self {
+        Self {
+            variants: Arc::new(MirrorWriter::indexed(|record| {
+                Some(object_key(&target_of(record)?))
+            })),
+            deployments: Arc::new(MirrorWriter::indexed(workload_owner)),
+            stateful_sets: Arc::new(MirrorWriter::indexed(workload_owner)),
+            leader_worker_sets: Arc::new(MirrorWriter::indexed(workload_owner)),
+            config_maps: Arc::default(),
+            system_config_maps: Arc::default(),
+            namespaces: Arc::default(),
+            pods: Arc::new(MirrorWriter::indexed(|pod| {
+                owner(&pod.namespace, pod.controller.as_ref())
+            })),
+            replica_sets: Arc::new(MirrorWriter::indexed(|set| {
+                owner(&set.namespace, set.controller.as_ref())
+            })),
+            nodes: Arc::default(),
+            holding_pods: Arc::default(),
+            pools_v1: Arc::default(),
+            pools_v1alpha2: Arc::default(),
+            horizontal_pod_autoscalers: Arc::new(MirrorWriter::indexed(scaled)),
+            scaled_objects: Arc::new(MirrorWriter::indexed(scaled)),
+            services: Arc::default(),
+            service_monitors: Arc::default(),
+            authentication: Arc::default(),
+        }
+    }
+}
+
+/// One mirror per kind.
 #[derive(Debug, Clone)]
 pub struct Mirrors {
     /// VariantAutoscalings, found by the target they name.
@@ -66,7 +121,7 @@ pub struct Mirrors {
     /// LeaderWorkerSets, found by what controls them.
     pub leader_worker_sets: Mirror<TargetObject>,
     /// What the scale subresources of targets of other kinds said last.
-    pub scales: Cell<Scales>,
+    pub scales: Reader<Scales>,
     /// ConfigMaps with settings.
     pub config_maps: Mirror<ConfigMapObject>,
     /// Those of the controller's own namespace, where another one is watched.
@@ -108,35 +163,45 @@ pub enum ExternalMetricsDoor {
 }
 
 impl Mirrors {
-    /// Empty mirrors; `scope` says which variants are ours, `pool_group` which InferencePools count.
-    pub fn new(scope: WatchScope, pool_group: PoolGroup) -> Self {
+    /// The mirrors of these writers; `scope` says which variants are ours.
+    pub fn new(
+        writers: &MirrorWriters,
+        scales: Reader<Scales>,
+        scope: WatchScope,
+        group: PoolGroup,
+        door: ExternalMetricsDoor,
+    ) -> Self {
         Self {
-            variants: Mirror::indexed(|record| Some(object_key(&target_of(record)?))),
-            deployments: Mirror::indexed(workload_owner),
-            stateful_sets: Mirror::indexed(workload_owner),
-            leader_worker_sets: Mirror::indexed(workload_owner),
-            scales: Cell::new(Scales::new()),
-            config_maps: Mirror::default(),
-            system_config_maps: Mirror::default(),
-            namespaces: Mirror::default(),
-            pods: Mirror::indexed(|pod| owner(&pod.namespace, pod.controller.as_ref())),
-            replica_sets: Mirror::indexed(|set| owner(&set.namespace, set.controller.as_ref())),
-            nodes: Mirror::default(),
-            holding_pods: Mirror::default(),
-            pools: InferencePools::new(pool_group),
-            horizontal_pod_autoscalers: Mirror::indexed(scaled),
-            scaled_objects: Mirror::indexed(scaled),
-            services: Mirror::default(),
-            service_monitors: Mirror::default(),
-            authentication: Mirror::default(),
+            variants: writers.variants.reader(),
+            deployments: writers.deployments.reader(),
+            stateful_sets: writers.stateful_sets.reader(),
+            leader_worker_sets: writers.leader_worker_sets.reader(),
+            scales,
+            config_maps: writers.config_maps.reader(),
+            system_config_maps: writers.system_config_maps.reader(),
+            namespaces: writers.namespaces.reader(),
+            pods: writers.pods.reader(),
+            replica_sets: writers.replica_sets.reader(),
+            nodes: writers.nodes.reader(),
+            holding_pods: writers.holding_pods.reader(),
+            pools: InferencePools {
+                group,
+                v1: writers.pools_v1.reader(),
+                v1alpha2: writers.pools_v1alpha2.reader(),
+            },
+            horizontal_pod_autoscalers: writers.horizontal_pod_autoscalers.reader(),
+            scaled_objects: writers.scaled_objects.reader(),
+            services: writers.services.reader(),
+            service_monitors: writers.service_monitors.reader(),
+            authentication: writers.authentication.reader(),
             scope,
-            door: ExternalMetricsDoor::Closed,
+            door,
         }
     }
 
-    /// The same, with what is needed where external metrics are served.
-    #[must_use]
-    pub fn with_door(mut self, door: ExternalMetricsDoor) -> Self {
+    /// The same, where external metrics are served.
+    #[cfg(test)]
+    pub(crate) fn with_door(mut self, door: ExternalMetricsDoor) -> Self {
         self.door = door;
         self
     }

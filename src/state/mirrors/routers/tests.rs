@@ -6,14 +6,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::NoRouter;
-use crate::actors::mirrors::Mirrors;
-use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::pod::SlimPod;
 use crate::cluster::mirror::ObjectKey;
 use crate::kit::WatchedKind;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::settings::pool_group::PoolGroup;
+use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
 
 fn named(name: &str, rest: Value) -> Value {
     let mut object = rest;
@@ -50,7 +49,7 @@ fn pod(name: &str, app: &str, address: &str, ready: &str) -> Value {
     )
 }
 
-fn world() -> Mirrors {
+fn world() -> TestMirrors {
     let mirrors = mirrors(PoolGroup::default());
     let deployment = |name: &str, labels: &Value| {
         let template = json!({ "metadata": { "labels": labels } });
@@ -60,7 +59,7 @@ fn world() -> Mirrors {
         )
     };
     list::<Deployment>(
-        &mirrors.deployments,
+        &mirrors.writers.deployments,
         WatchedKind::Deployment,
         [
             deployment("a", &json!({ "app": "a", "tier": "x" })),
@@ -68,7 +67,7 @@ fn world() -> Mirrors {
         ],
     );
     list::<v1::InferencePool>(
-        &mirrors.pools.v1,
+        &mirrors.writers.pools_v1,
         WatchedKind::InferencePoolV1,
         [
             pool("of-a", &json!({ "app": "a" }), Some("epp")),
@@ -79,7 +78,7 @@ fn world() -> Mirrors {
         ],
     );
     list::<v1alpha2::InferencePool>(
-        &mirrors.pools.v1alpha2,
+        &mirrors.writers.pools_v1alpha2,
         WatchedKind::InferencePoolV1Alpha2,
         [],
     );
@@ -88,7 +87,7 @@ fn world() -> Mirrors {
         { "name": "http-metrics", "port": 8080, "targetPort": 9090 },
     ]);
     list::<Service>(
-        &mirrors.services,
+        &mirrors.writers.services,
         WatchedKind::Service,
         [
             service("epp", &json!({ "app": "epp" }), &metrics),
@@ -97,7 +96,7 @@ fn world() -> Mirrors {
         ],
     );
     list::<SlimPod>(
-        &mirrors.pods,
+        &mirrors.writers.pods,
         WatchedKind::Pod,
         [
             pod("epp-2", "epp", "10.0.0.2", "True"),
@@ -145,12 +144,12 @@ fn routers(service: Option<Value>, pods: &[[String; 4]]) -> Result<Vec<String>, 
     let mirrors = mirrors(PoolGroup::default());
     let kind = WatchedKind::InferencePoolV1;
     let pool = pool("p", &json!({}), Some("picker"));
-    list::<v1::InferencePool>(&mirrors.pools.v1, kind, [pool]);
-    list::<Service>(&mirrors.services, WatchedKind::Service, service);
+    list::<v1::InferencePool>(&mirrors.writers.pools_v1, kind, [pool]);
+    list::<Service>(&mirrors.writers.services, WatchedKind::Service, service);
     let pods = pods
         .iter()
         .map(|[name, app, address, ready]| pod(name, app, address, ready));
-    list::<SlimPod>(&mirrors.pods, WatchedKind::Pod, pods);
+    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
     let pool = mirrors.pools.get(&ObjectKey::new("ns", "p")).unwrap();
     let routers = mirrors.routers(&pool).map_err(|why| why.to_string())?;
     Ok(routers.iter().map(ToString::to_string).collect())

@@ -7,7 +7,7 @@ use crate::policy::readiness::{ReadinessReason, ReadinessState};
 
 /// Who asks. Watchers are not among them: their mirrors know how they fare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asker {
+pub(super) enum Asker {
     /// Leadership, for the Lease.
     Lease,
     /// The status writer, for VariantAutoscalings.
@@ -29,22 +29,38 @@ impl Asker {
     }
 }
 
-/// What the last request of each came to. Clones are handles on the same.
+/// The outcome of the last request of each. Clones are handles on the same.
 #[derive(Debug, Clone, Default)]
 pub struct Requests(Arc<Mutex<Outcomes>>);
 
 /// By who asks: answered, or why not.
 type Outcomes = BTreeMap<Asker, Result<(), Arc<str>>>;
 
-impl Requests {
+/// Reports the outcomes of one that asks.
+#[derive(Debug)]
+pub struct RequestReporter {
+    asker: Asker,
+    requests: Requests,
+}
+
+impl RequestReporter {
     /// The last request was answered as it should be.
-    pub fn worked(&self, asker: Asker) {
-        self.outcomes().insert(asker, Ok(()));
+    pub fn worked(&self) {
+        self.requests.outcomes().insert(self.asker, Ok(()));
     }
 
     /// The last request was refused, or not answered.
-    pub fn failed(&self, asker: Asker, why: &str) {
-        self.outcomes().insert(asker, Err(Arc::from(why)));
+    pub fn failed(&self, why: &str) {
+        let why = Err(Arc::from(why));
+        self.requests.outcomes().insert(self.asker, why);
+    }
+}
+
+impl Requests {
+    /// The writing half of one that asks.
+    pub(super) fn reporter(&self, asker: Asker) -> RequestReporter {
+        let requests = self.clone();
+        RequestReporter { asker, requests }
     }
 
     /// One reason for each that has asked.

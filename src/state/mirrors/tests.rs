@@ -1,17 +1,20 @@
 //! The published table IDX, through the mirrors that answer it: which variant a target or a pod
 //! belongs to.
 
+use std::ops::Deref;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::Mirrors;
+use super::{ExternalMetricsDoor, MirrorWriters, Mirrors};
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::mirror::Mirror;
+use crate::cluster::mirror::MirrorWriter;
 use crate::cluster::project::{Interner, Projected};
+use crate::cluster::scale::Scales;
 use crate::cluster::status::manager_name;
-use crate::kit::{Epoch, Role, WatchedKind};
+use crate::kit::{Epoch, Role, WatchedKind, Writer};
 use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::settings::pool_group::PoolGroup;
@@ -35,18 +38,47 @@ struct Expected {
     contested: Option<Vec<String>>,
 }
 
-pub(in crate::actors) fn mirrors(pool_group: PoolGroup) -> Mirrors {
-    let scope = WatchScope {
+/// Mirrors with the halves that fill them.
+pub(crate) struct TestMirrors {
+    pub(crate) readers: Mirrors,
+    pub(crate) writers: MirrorWriters,
+    pub(crate) scales: Writer<Scales>,
+}
+
+impl Deref for TestMirrors {
+    type Target = Mirrors;
+
+    fn deref(&self) -> &Mirrors {
+        &self.readers
+    }
+}
+
+pub(crate) fn mirrors(pool_group: PoolGroup) -> TestMirrors {
+    with(scope(), pool_group)
+}
+
+pub(crate) fn scope() -> WatchScope {
+    WatchScope {
         system_namespace: "system".into(),
         watch_namespace: None,
         instance: None,
-    };
-    Mirrors::new(scope, pool_group)
+    }
+}
+
+fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
+    let (writers, scales) = (MirrorWriters::default(), Writer::new(Scales::new()));
+    let door = ExternalMetricsDoor::Closed;
+    let readers = Mirrors::new(&writers, scales.reader(), scope, group, door);
+    TestMirrors {
+        readers,
+        writers,
+        scales,
+    }
 }
 
 /// Fills a mirror the way its watcher does: with a complete list.
-pub(in crate::actors) fn list<K>(
-    mirror: &Mirror<K::View>,
+pub(crate) fn list<K>(
+    mirror: &MirrorWriter<K::View>,
     kind: WatchedKind,
     objects: impl IntoIterator<Item = Value>,
 ) where
@@ -77,9 +109,9 @@ fn controlled(namespace: &str, name: &str, owner: (&str, &str)) -> Value {
 }
 
 /// The cluster of one case: its variants, and every Deployment that is spoken of.
-fn world(given: &Given) -> Mirrors {
+fn world(given: &Given) -> TestMirrors {
     let mirrors = mirrors(PoolGroup::default());
-    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, WatchedKind::Namespace, []);
+    list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, WatchedKind::Namespace, []);
     let variants = given
         .variants
         .iter()
@@ -93,21 +125,25 @@ fn world(given: &Given) -> Mirrors {
             })
         });
     let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&mirrors.variants, kind, variants);
+    list::<VariantAutoscaling>(&mirrors.writers.variants, kind, variants);
     let pod = given.pod.iter();
     let deployments = pod.clone().map(|(namespace, _, _, deployment)| {
         let uid = format!("uid-of-Deployment-{deployment}");
         json!({"metadata": {"namespace": namespace, "name": deployment, "uid": uid}})
     });
-    list::<Deployment>(&mirrors.deployments, WatchedKind::Deployment, deployments);
+    list::<Deployment>(
+        &mirrors.writers.deployments,
+        WatchedKind::Deployment,
+        deployments,
+    );
     let sets = pod.clone().map(|(namespace, _, _, deployment)| {
         controlled(namespace, "set", ("Deployment", deployment))
     });
     let kind = WatchedKind::ReplicaSet;
-    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.replica_sets, kind, sets);
+    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.writers.replica_sets, kind, sets);
     let pods = pod
         .map(|(namespace, name, controller, _)| controlled(namespace, name, (controller, "set")));
-    list::<SlimPod>(&mirrors.pods, WatchedKind::Pod, pods);
+    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
     mirrors
 }
 
@@ -186,7 +222,7 @@ fn an_object_of_another_instance_claims_what_it_names_once_it_is_handled() {
             watch_namespace: Some("ns".into()),
             instance: Some("blue".into()),
         };
-        let mirrors = Mirrors::new(scope, PoolGroup::default());
+        let mirrors = with(scope, PoolGroup::default());
         let object = |name: &str, instance: &str, entries: Value| {
             json!({
                 "metadata": {
@@ -201,7 +237,7 @@ fn an_object_of_another_instance_claims_what_it_names_once_it_is_handled() {
             object("other", instance, entries),
         ];
         let kind = WatchedKind::VariantAutoscaling;
-        list::<VariantAutoscaling>(&mirrors.variants, kind, objects);
+        list::<VariantAutoscaling>(&mirrors.writers.variants, kind, objects);
         let target = TargetKey::new("ns", TargetKind::Deployment, "d");
         let claimants = mirrors.claimants(&target).into_iter();
         claimants.map(|key| key.name.to_string()).collect()
@@ -226,7 +262,7 @@ fn an_object_that_makes_no_sense_claims_nothing() {
         let mirrors = mirrors(PoolGroup::default());
         let namespace = json!({"metadata": { "name": "ns" }});
         list::<PartialObjectMeta<Namespace>>(
-            &mirrors.namespaces,
+            &mirrors.writers.namespaces,
             WatchedKind::Namespace,
             [namespace],
         );
@@ -237,7 +273,7 @@ fn an_object_that_makes_no_sense_claims_nothing() {
             })
         };
         list::<VariantAutoscaling>(
-            &mirrors.variants,
+            &mirrors.writers.variants,
             WatchedKind::VariantAutoscaling,
             [object("sound", 3), object("other", max)],
         );

@@ -9,8 +9,6 @@ use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::TargetLookup;
-use crate::actors::mirrors::Mirrors;
-use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -21,6 +19,8 @@ use crate::policy::object::{ControllerRef, TargetObject};
 use crate::policy::snapshot::Readiness;
 use crate::policy::units::Replicas;
 use crate::settings::pool_group::PoolGroup;
+use crate::state::mirrors::Mirrors;
+use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
 
 /// An object with its controller, as `apiVersion`, kind and name; its uid is its kind and name.
 fn object(kind: &str, name: &str, owner: Option<(&str, &str, &str)>) -> Value {
@@ -51,11 +51,11 @@ const LWS: &str = "leaderworkerset.x-k8s.io/v1";
 
 /// Deployment, StatefulSet and LeaderWorkerSet `a`, the latter with two groups of two pods, and
 /// Rollout `a`, which has a pod of its own and another by a Deployment.
-fn world() -> Mirrors {
+fn world() -> TestMirrors {
     let mirrors = mirrors(PoolGroup::default());
     let rollout = ("argoproj.io/v1alpha1", "Rollout", "a");
     list::<Deployment>(
-        &mirrors.deployments,
+        &mirrors.writers.deployments,
         WatchedKind::Deployment,
         [
             object("Deployment", "a", None),
@@ -63,7 +63,7 @@ fn world() -> Mirrors {
         ],
     );
     list::<PartialObjectMeta<ReplicaSet>>(
-        &mirrors.replica_sets,
+        &mirrors.writers.replica_sets,
         WatchedKind::ReplicaSet,
         [
             object("ReplicaSet", "a", Some(("apps/v1", "Deployment", "a"))),
@@ -75,7 +75,7 @@ fn world() -> Mirrors {
         ],
     );
     list::<StatefulSet>(
-        &mirrors.stateful_sets,
+        &mirrors.writers.stateful_sets,
         WatchedKind::StatefulSet,
         [
             object("StatefulSet", "a", Some((LWS, "LeaderWorkerSet", "a"))),
@@ -84,12 +84,12 @@ fn world() -> Mirrors {
         ],
     );
     list::<LeaderWorkerSet>(
-        &mirrors.leader_worker_sets,
+        &mirrors.writers.leader_worker_sets,
         WatchedKind::LeaderWorkerSet,
         [object("LeaderWorkerSet", "a", None)],
     );
     list::<SlimPod>(
-        &mirrors.pods,
+        &mirrors.writers.pods,
         WatchedKind::Pod,
         [
             pod("d-1", ("apps/v1", "ReplicaSet", "a")),
@@ -122,7 +122,7 @@ fn pods(mirrors: &Mirrors, key: &TargetKey) -> Vec<String> {
 }
 
 /// What the reader of scale subresources publishes.
-fn read(mirrors: &Mirrors, reading: ScaleReading) {
+fn read(mirrors: &TestMirrors, reading: ScaleReading) {
     let epoch = Epoch::for_test(Role::ScaleReader, 1);
     let scales = BTreeMap::from([(rollout(), reading)]);
     mirrors.scales.publish(&epoch, Arc::new(scales)).unwrap();
@@ -158,7 +158,11 @@ fn a_leader_is_ready_when_its_workers_are() {
     workers["status"]["readyReplicas"] = 1.into();
     let leaders = object("StatefulSet", "a", Some((LWS, "LeaderWorkerSet", "a")));
     let sets = [leaders, workers];
-    list::<StatefulSet>(&mirrors.stateful_sets, WatchedKind::StatefulSet, sets);
+    list::<StatefulSet>(
+        &mirrors.writers.stateful_sets,
+        WatchedKind::StatefulSet,
+        sets,
+    );
     assert_eq!(readiness(), both(Readiness::Ready));
 }
 
@@ -233,13 +237,17 @@ fn a_kind_that_is_not_served_is_told_with_the_remedy() {
     let target = key(TargetKind::LeaderWorkerSet, "a");
     assert!(matches!(mirrors.sight(&target), TargetLookup::Unsynced));
     let epoch = Epoch::for_test(Role::Watcher(WatchedKind::LeaderWorkerSet), 1);
-    mirrors.leader_worker_sets.kind_absent(&epoch).unwrap();
+    mirrors
+        .writers
+        .leader_worker_sets
+        .kind_absent(&epoch)
+        .unwrap();
     let TargetLookup::Unscalable(why) = mirrors.sight(&target) else {
         panic!("it is not told")
     };
     assert!(why.contains("does not serve LeaderWorkerSet"), "{why}");
     list::<LeaderWorkerSet>(
-        &mirrors.leader_worker_sets,
+        &mirrors.writers.leader_worker_sets,
         WatchedKind::LeaderWorkerSet,
         [],
     );
@@ -249,7 +257,7 @@ fn a_kind_that_is_not_served_is_told_with_the_remedy() {
 #[test]
 fn targets_of_one_name_are_told_apart_by_kind() {
     let mirrors = mirrors(PoolGroup::default());
-    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, WatchedKind::Namespace, []);
+    list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, WatchedKind::Namespace, []);
     let variant = |name: &str, kind: &str| {
         json!({
             "metadata": { "namespace": "ns", "name": name, "uid": name },
@@ -257,7 +265,7 @@ fn targets_of_one_name_are_told_apart_by_kind() {
         })
     };
     list::<VariantAutoscaling>(
-        &mirrors.variants,
+        &mirrors.writers.variants,
         WatchedKind::VariantAutoscaling,
         [variant("one", "Deployment"), variant("two", "StatefulSet")],
     );

@@ -5,8 +5,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::PATIENCE;
-use crate::actors::mirrors::Mirrors;
-use crate::actors::mirrors::tests::{list, mirrors};
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::kit::{Epoch, Role, WatchedKind};
 use crate::policy::limit::Physical;
@@ -14,6 +12,8 @@ use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::GpuInventory;
 use crate::policy::units::Gpus;
 use crate::settings::pool_group::PoolGroup;
+use crate::state::mirrors::Mirrors;
+use crate::state::mirrors::tests::{list, mirrors};
 use wva_base::moment::{Moment, WallTime};
 
 fn at(seconds: u64) -> Moment {
@@ -56,10 +56,14 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
     let mirrors = mirrors(PoolGroup::default());
     let nodes = "nodes have not been listed yet";
     assert_eq!(why(&mirrors, at(0)).as_deref(), Some(nodes));
-    list::<OfferingNode>(&mirrors.nodes, WatchedKind::Node, [node(false)]);
+    list::<OfferingNode>(&mirrors.writers.nodes, WatchedKind::Node, [node(false)]);
     let pods = "pods of all namespaces have not been listed yet";
     assert_eq!(why(&mirrors, at(0)).as_deref(), Some(pods));
-    list::<HoldingPod>(&mirrors.holding_pods, WatchedKind::HoldingPod, [pod()]);
+    list::<HoldingPod>(
+        &mirrors.writers.holding_pods,
+        WatchedKind::HoldingPod,
+        [pod()],
+    );
     let sums =
         |mirrors: &Mirrors| match mirrors.inventory(at(0)).physical(&LabelSelector::default()) {
             Physical::Known { limits, used } => {
@@ -68,7 +72,7 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
             Physical::Unlimited | Physical::Unknown => panic!("it is not known"),
         };
     assert_eq!(sums(&mirrors), (Some(Gpus(8)), Some(Gpus(3))));
-    list::<OfferingNode>(&mirrors.nodes, WatchedKind::Node, [node(true)]);
+    list::<OfferingNode>(&mirrors.writers.nodes, WatchedKind::Node, [node(true)]);
     assert_eq!(sums(&mirrors), (None, None));
 }
 
@@ -76,17 +80,21 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
 fn silence_is_borne_for_a_minute_and_a_missing_right_is_named_at_once() {
     let mirrors = mirrors(PoolGroup::default());
     let epoch = Epoch::for_test(Role::Watcher(WatchedKind::Node), 1);
-    mirrors.nodes.fail(&epoch, "nodes is forbidden").unwrap();
+    mirrors
+        .writers
+        .nodes
+        .fail(&epoch, "nodes is forbidden")
+        .unwrap();
     let text = why(&mirrors, at(0)).unwrap();
     assert!(text.contains("nodes is forbidden; allow"), "{text}");
 
-    list::<OfferingNode>(&mirrors.nodes, WatchedKind::Node, [node(false)]);
-    list::<HoldingPod>(&mirrors.holding_pods, WatchedKind::HoldingPod, []);
-    mirrors.nodes.touch(&epoch, at(1)).unwrap();
-    mirrors.nodes.fail(&epoch, "no answer").unwrap();
+    list::<OfferingNode>(&mirrors.writers.nodes, WatchedKind::Node, [node(false)]);
+    list::<HoldingPod>(&mirrors.writers.holding_pods, WatchedKind::HoldingPod, []);
+    mirrors.writers.nodes.touch(&epoch, at(1)).unwrap();
+    mirrors.writers.nodes.fail(&epoch, "no answer").unwrap();
     assert_eq!(why(&mirrors, at(1 + PATIENCE.as_secs())), None);
     assert!(why(&mirrors, at(2 + PATIENCE.as_secs())).is_some());
-    mirrors.nodes.forget(&epoch).unwrap();
+    mirrors.writers.nodes.forget(&epoch).unwrap();
     assert_eq!(
         why(&mirrors, at(2)).as_deref(),
         Some("nodes have not been listed yet")

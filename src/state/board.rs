@@ -9,10 +9,14 @@ use crate::kit::{Epoch, Fenced, Guard};
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 
-/// Views by variant. Each entry is written by that variant's actor alone, and removed by the
-/// registry when the variant is gone.
+/// Views by variant, to be read.
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<DashMap<VariantKey, Entry>>);
+
+/// The half that writes. The registry of variants has it: each entry is written by the actor of its variant, and
+/// removed by the registry when the variant is gone.
+#[derive(Debug, Default)]
+pub struct BoardWriter(Board);
 
 #[derive(Debug)]
 struct Entry {
@@ -21,6 +25,26 @@ struct Entry {
 }
 
 impl Board {
+    /// The view of one variant.
+    pub fn get(&self, key: &VariantKey) -> Option<Arc<VariantView>> {
+        self.0.get(key).map(|entry| Arc::clone(&entry.view))
+    }
+
+    /// All views, sorted.
+    pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<VariantView>> {
+        self.0
+            .iter()
+            .map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view)))
+            .collect()
+    }
+}
+
+impl BoardWriter {
+    /// The half for everybody else.
+    pub fn reader(&self) -> Board {
+        self.0.clone()
+    }
+
     /// Puts a view up and hands back the one it replaces.
     ///
     /// # Errors
@@ -33,7 +57,7 @@ impl Board {
         // A view that has not changed is put up as the same one again, so that the one that is there says
         // nothing about whether any was.
         let mut is_first = false;
-        let mut entry = self.0.entry(view.key.clone()).or_insert_with(|| {
+        let mut entry = self.0.0.entry(view.key.clone()).or_insert_with(|| {
             is_first = true;
             Entry {
                 guard: Guard::new(),
@@ -47,21 +71,8 @@ impl Board {
         })
     }
 
-    /// The view of one variant.
-    pub fn get(&self, key: &VariantKey) -> Option<Arc<VariantView>> {
-        self.0.get(key).map(|entry| Arc::clone(&entry.view))
-    }
-
     /// Takes a variant down.
     pub fn remove(&self, key: &VariantKey) {
-        self.0.remove(key);
-    }
-
-    /// All views, sorted.
-    pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<VariantView>> {
-        self.0
-            .iter()
-            .map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view)))
-            .collect()
+        self.0.0.remove(key);
     }
 }

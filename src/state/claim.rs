@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::permit::WritePermit;
-use crate::kit::{Cell, CellFollower, Epoch, Fenced};
+use crate::kit::{CellFollower, Reader, Writer};
 use wva_base::moment::Moment;
 
 /// How far ahead a permit reaches whose claim has no end.
@@ -18,6 +18,14 @@ pub struct Claim {
     pub term: u64,
     /// How long this process may write.
     pub hold: ClaimDuration,
+}
+
+impl Claim {
+    /// Before the first look at the lease.
+    pub const NOBODYS: Self = Self {
+        term: 0,
+        hold: ClaimDuration::NotOurs,
+    };
 }
 
 /// How long a claim lasts.
@@ -42,23 +50,14 @@ impl ClaimDuration {
     }
 }
 
-/// The claim, for everybody to read. Leadership alone writes it.
+/// The claim, for everybody to read.
 #[derive(Debug, Clone)]
-pub struct ClaimReader(Cell<Claim>);
-
-impl Default for ClaimReader {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+pub struct ClaimReader(Reader<Claim>);
 
 impl ClaimReader {
-    /// Nobody's claim.
-    pub fn new() -> Self {
-        Self(Cell::new(Claim {
-            term: 0,
-            hold: ClaimDuration::NotOurs,
-        }))
+    /// Reads what this writes.
+    pub fn of(writer: &Writer<Claim>) -> Self {
+        Self(writer.reader())
     }
 
     /// Whether this process may write at `now`.
@@ -85,14 +84,6 @@ impl ClaimReader {
     /// The right to speak of this process itself, which nobody else does.
     pub fn permit_about_itself(&self) -> WritePermit {
         WritePermit::new(self.term(), Instant::now() + UNLIMITED)
-    }
-
-    /// Publishes a claim; for leadership.
-    ///
-    /// # Errors
-    /// When a younger incarnation of leadership has written already.
-    pub fn publish(&self, epoch: &Epoch, claim: Claim) -> Result<(), Fenced> {
-        self.0.publish(epoch, std::sync::Arc::new(claim))
     }
 
     /// Follows the claim; that it runs out is told by the clock alone.
