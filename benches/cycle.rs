@@ -27,7 +27,7 @@ use wva::actors::event_recorder::Events;
 use wva::actors::retry_queue::RetryQueue;
 use wva::actors::{collector, optimizer};
 use wva::env::{Clock, SeedTree};
-use wva::kit::{self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Role, Slot};
+use wva::kit::{self, ActorRegistry, Address, ChildSpec, DirtySet, Epoch, ExitReason, Kit, Slot};
 use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
 use wva::policy::filter::WatchScope;
@@ -37,6 +37,7 @@ use wva::policy::snapshot::{
     ResolvedTarget, TargetView, VariantView,
 };
 use wva::policy::units::{Cost, Replicas};
+use wva::roles::Role;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
 use wva::signals::{
@@ -311,7 +312,7 @@ async fn measure(variants: usize) {
 }
 
 /// Whether a role has something to do still.
-fn is_at_work(actors: &ActorRegistry, role: &Role) -> bool {
+fn is_at_work(actors: &ActorRegistry<Role>, role: &Role) -> bool {
     let report = actors.report();
     let mut of_role = report.iter().filter(|one| one.role == *role);
     of_role.any(|one| one.told != one.handled)
@@ -336,7 +337,7 @@ impl PromApi for Counting {
 }
 
 /// The part of the controller that runs every cycle.
-fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<kit::ChildSpec> {
+fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
     let (emitter, optimizer) = (Address::vacant(), Address::vacant());
     let bell = emitter.clone();
     let plans = Slot::new(move || bell.hint(emitter::EmitterMessage::PlanReady));

@@ -22,10 +22,11 @@ use crate::cluster::event::EventApi;
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
 use crate::cluster::status::StatusApi;
-use crate::kit::{self, Address, ChildSpec, DirtySet, ExitReason, Kit, Role, Slot};
+use crate::kit::{self, Address, ChildSpec, DirtySet, ExitReason, Kit, Slot};
 use crate::metrics::Metrics;
 use crate::policy::filter::WatchScope;
 use crate::policy::lease::LeaseRules;
+use crate::roles::Role;
 use crate::settings::StaticSettings;
 use crate::settings::generation::Generation;
 use crate::settings::problem::Diagnostics;
@@ -46,7 +47,7 @@ const SCALE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The world around the controller. In a simulation all of it is virtual.
 pub struct Env {
     /// Clock, randomness, census.
-    pub kit: Kit,
+    pub kit: Kit<Role>,
     /// The API server.
     pub kube: Client,
     /// Prometheus.
@@ -246,7 +247,7 @@ impl Wiring {
         }
     }
 
-    fn tree(&self, env: &Env, startup: &Startup) -> Vec<ChildSpec> {
+    fn tree(&self, env: &Env, startup: &Startup) -> Vec<ChildSpec<Role>> {
         vec![
             self.config(env, startup),
             self.leadership(env),
@@ -265,7 +266,7 @@ impl Wiring {
         ]
     }
 
-    fn config(&self, env: &Env, startup: &Startup) -> ChildSpec {
+    fn config(&self, env: &Env, startup: &Startup) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.config));
         let (scope, fixed) = (self.scope.clone(), startup.fixed.clone());
         let connections = config::ConfigConnections {
@@ -287,7 +288,7 @@ impl Wiring {
         })
     }
 
-    fn leadership(&self, env: &Env) -> ChildSpec {
+    fn leadership(&self, env: &Env) -> ChildSpec<Role> {
         let election = self.election(env);
         let writers = Arc::clone(&self.writers.leadership);
         let permissions = self.permissions(env);
@@ -347,7 +348,7 @@ impl Wiring {
         PermissionReporter::new(env.kit.clock.clone(), self.events.clone(), own_pod)
     }
 
-    fn emitter(&self) -> ChildSpec {
+    fn emitter(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
         let connections = emitter::EmitterConnections {
             plans: self.plans.clone(),
@@ -362,7 +363,7 @@ impl Wiring {
         })
     }
 
-    fn status_writer(&self, env: &Env) -> ChildSpec {
+    fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, statuses) = (self.readers.clone(), self.statuses.clone());
         let requests = Arc::clone(&self.writers.status_writer);
         let connections = status_writer::StatusWriterConnections {
@@ -392,7 +393,7 @@ impl Wiring {
         )
     }
 
-    fn event_recorder(&self, env: &Env) -> ChildSpec {
+    fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, events) = (self.readers.clone(), self.events.clone());
         let requests = Arc::clone(&self.writers.event_recorder);
         let permissions = self.permissions(env);
@@ -417,7 +418,7 @@ impl Wiring {
         )
     }
 
-    fn variants(&self) -> ChildSpec {
+    fn variants(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.variants));
         let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
         let (optimizer, events) = (self.addresses.optimizer.clone(), self.events.clone());
@@ -434,13 +435,13 @@ impl Wiring {
         })
     }
 
-    fn ingress(&self, env: &Env) -> Vec<ChildSpec> {
+    fn ingress(&self, env: &Env) -> Vec<ChildSpec<Role>> {
         let mut children = self.watchers(env);
         children.push(self.scale_reader(env));
         children
     }
 
-    fn scale_reader(&self, env: &Env) -> ChildSpec {
+    fn scale_reader(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.scale_reader));
         let api = ScaleApi {
             client: env.kube.clone(),
@@ -461,7 +462,7 @@ impl Wiring {
         )
     }
 
-    fn watchers(&self, env: &Env) -> Vec<ChildSpec> {
+    fn watchers(&self, env: &Env) -> Vec<ChildSpec<Role>> {
         watches::watchers(&WatcherWiring {
             named: self.named.clone(),
             client: env.kube.clone(),
@@ -477,7 +478,7 @@ impl Wiring {
         })
     }
 
-    fn http(&self, env: &Env) -> ChildSpec {
+    fn http(&self, env: &Env) -> ChildSpec<Role> {
         let actors = &env.kit.actors;
         let serving = &self.statics.serving;
         let doors = HttpServers::new(

@@ -10,6 +10,7 @@ mod docs;
 pub mod env;
 pub mod kit;
 pub mod metrics;
+pub mod roles;
 pub mod serve;
 pub mod signals;
 #[cfg(feature = "sim")]

@@ -8,6 +8,7 @@ use kube::Client;
 
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::kit::{Actor, ActorError, ActorRegistry, Context, Event};
+use crate::roles::Role;
 use crate::serve::access::Authorizer;
 use crate::serve::access::front_proxy::FrontProxies;
 use crate::serve::connection::ConnectionConfig;
@@ -39,7 +40,7 @@ impl HttpServers {
     pub fn new(
         settings: &ServingSettings,
         shared: &Readers,
-        actors: &ActorRegistry,
+        actors: &ActorRegistry<Role>,
         client: &Client,
         permissions: &PermissionReporter,
     ) -> Self {
@@ -195,9 +196,12 @@ mod tests {
     use tokio::time::sleep;
 
     use crate::actors::variants::tests::shared;
+    use crate::cluster::kinds::WatchedKind;
     use crate::env::SeedTree;
-    use crate::kit::{self, ActorRegistry, Kit, Role, WatchedKind};
+    use crate::kit;
+    use crate::kit::{ActorRegistry, Kit};
     use crate::policy::readiness::ReadinessState;
+    use crate::roles::Role;
     use crate::serve::connection::Routes;
     use crate::serve::routes::ProbeRoutes;
     use crate::state::Readers;

@@ -18,9 +18,8 @@ use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::zero::ActivityLog;
-use crate::state::PlanProposal;
-use crate::state::Readers;
 use crate::state::claim::ClaimDuration;
+use crate::state::{PlanProposal, Readers};
 use wva_base::moment::{Moment, WallTime};
 
 /// How long nobody waits who does not leave the API server alone.

@@ -7,11 +7,10 @@ use std::time::Duration;
 use crate::actors::event_recorder::Events;
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
-use crate::kit::{
-    self, Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry, Role,
-};
+use crate::kit::{self, Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::ControllerRef;
+use crate::roles::Role;
 use crate::state::{QuarantinedVariants, Readers, VariantsWriters};
 
 #[cfg(test)]
@@ -192,6 +191,7 @@ impl Variants {
 }
 
 impl Registry for Variants {
+    type Role = Role;
     type Key = VariantKey;
     type Msg = VariantsMessage;
 
@@ -216,7 +216,7 @@ impl Registry for Variants {
         keys.into_iter().filter_map(|key| self.order(key)).collect()
     }
 
-    fn child(&self, key: &VariantKey) -> ChildSpec {
+    fn child(&self, key: &VariantKey) -> ChildSpec<Role> {
         let known = self.children.get(key).map(|child| child.address.clone());
         let address = known.unwrap_or_else(Address::vacant);
         let (shared, writers) = (self.shared.clone(), Arc::clone(&self.writers));

@@ -13,15 +13,16 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, Relist};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
     Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
 use crate::env::Mutation;
-use crate::kit::{Actor, ActorError, Context, Event, WatchedKind};
+use crate::kit::{Actor, ActorError, Context, Event};
+use crate::state::Readers;
 use crate::state::relist::RelistResponder;
-use crate::state::{InForce, Readers};
 
 /// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
 /// stands still differs from one that has nothing to hear. Longer than a request may take.
@@ -48,8 +49,6 @@ pub struct WatchSpec<K: Projected> {
     pub api: Arc<Api<Guarded<K>>>,
     /// What is watched, and how patiently.
     pub options: WatchOptions,
-    /// Whether the settings in force have anybody read the kind.
-    pub needed: fn(&InForce) -> bool,
     /// Whether somebody here reads the object.
     pub wanted: ObjectFilter<K::View>,
     /// What is kept of an object that cannot be read; `None` treats it as absent.
@@ -68,7 +67,6 @@ impl<K: Projected> Clone for WatchSpec<K> {
             kind: self.kind,
             api: Arc::clone(&self.api),
             options: self.options.clone(),
-            needed: self.needed,
             wanted: Arc::clone(&self.wanted),
             malformed: self.malformed,
             mirror: Arc::clone(&self.mirror),
@@ -138,7 +136,7 @@ where
     }
 
     fn open(&self, cx: &Context<WatcherMessage>) -> Watch<K> {
-        let mut generator = cx.seed().child(&cx.role().to_string());
+        let mut generator = cx.seed().child(cx.epoch().role());
         let jitter = move |delay| generator.jitter(delay, 0.2);
         Watch::new((*self.spec.api).clone(), self.spec.options.clone(), jitter)
     }
@@ -156,8 +154,7 @@ where
             self.rests = true;
         }
         let mut settings = self.shared.settings.follow();
-        let needed = self.spec.needed;
-        let in_force = settings.wait_for(needed);
+        let in_force = settings.wait_for(|settings| settings.needs(self.spec.kind));
         Ok(timeout(PULL, in_force).await.is_ok())
     }
 
@@ -364,7 +361,7 @@ where
         cx: &Context<WatcherMessage>,
         _occasion: Event<WatcherMessage>,
     ) -> Result<(), ActorError> {
-        if !(self.spec.needed)(&self.shared.settings.load()) {
+        if !self.shared.settings.load().needs(self.spec.kind) {
             let is_needed = self.rest(cx).await?;
             if !is_needed {
                 cx.tell_self(WatcherMessage::Pull);

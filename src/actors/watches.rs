@@ -27,6 +27,7 @@ use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
+use crate::cluster::kinds::{KindSpec, WatchedKind};
 use crate::cluster::mirror::{MirrorWriter, ObjectUpdate};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
@@ -36,20 +37,19 @@ use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
-use crate::kit::{self, Address, ChildSpec, DirtySet, Role, WatchedKind};
+use crate::kit::{self, Address, ChildSpec, DirtySet};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
+use crate::roles::Role;
 use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
+use crate::state::Readers;
 use crate::state::mirrors::MirrorWriters;
 use crate::state::relist::RelistResponder;
-use crate::state::{InForce, Readers};
 
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
 /// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
 const OWN_SERVICE_MONITOR: &str = "-metrics-monitor";
-/// ConfigMaps and pods are large; their pages are small.
-const LARGE_OBJECT_PAGE: u32 = 100;
 /// Pods that hold resources of a node.
 const BOUND_PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
@@ -90,8 +90,9 @@ impl fmt::Debug for WatcherWiring<'_> {
 }
 
 /// The watchers, in the order in which they start.
-pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec> {
+pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
     let (mirrors, watched) = (wiring.mirrors, &wiring.shared.mirrors);
+    let system = &watched.scope().system_namespace;
     let mut children = vec![
         wiring.variants(),
         wiring.workloads::<Deployment>(WatchedKind::Deployment, &mirrors.deployments),
@@ -101,46 +102,39 @@ pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec> {
             &mirrors.leader_worker_sets,
         ),
         wiring.config_maps(WatchedKind::ConfigMap, wiring.api(), &mirrors.config_maps),
-    ];
-    if watched.is_watched(WatchedKind::SystemConfigMap) {
-        children.push(wiring.config_maps(
+        wiring.config_maps(
             WatchedKind::SystemConfigMap,
-            Api::namespaced(wiring.client.clone(), &watched.scope().system_namespace),
+            Api::namespaced(wiring.client.clone(), system),
             &mirrors.system_config_maps,
-        ));
-    }
-    if watched.is_watched(WatchedKind::Namespace) {
-        children.push(wiring.namespaces());
-    }
-    children.push(wiring.pods());
-    children.push(wiring.replica_sets());
-    children.push(wiring.nodes());
-    children.push(wiring.holding_pods());
-    if watched.is_watched(WatchedKind::InferencePoolV1) {
-        children.push(wiring.plain::<v1::InferencePool, _, _>(
+        ),
+        wiring.namespaces(),
+        wiring.pods(),
+        wiring.replica_sets(),
+        wiring.nodes(),
+        wiring.holding_pods(),
+        wiring.plain::<v1::InferencePool, _, _>(
             WatchedKind::InferencePoolV1,
             &mirrors.pools_v1,
             |_| None,
-        ));
-    }
-    if watched.is_watched(WatchedKind::InferencePoolV1Alpha2) {
-        children.push(wiring.plain::<v1alpha2::InferencePool, _, _>(
+        ),
+        wiring.plain::<v1alpha2::InferencePool, _, _>(
             WatchedKind::InferencePoolV1Alpha2,
             &mirrors.pools_v1alpha2,
             |_| None,
-        ));
-    }
-    children.push(wiring.scalers::<HorizontalPodAutoscaler>(
-        WatchedKind::HorizontalPodAutoscaler,
-        &mirrors.horizontal_pod_autoscalers,
-    ));
-    children
-        .push(wiring.scalers::<ScaledObject>(WatchedKind::ScaledObject, &mirrors.scaled_objects));
-    children.push(wiring.services());
-    children.push(wiring.service_monitors());
-    if watched.is_watched(WatchedKind::AuthenticationConfigMap) {
-        children.push(wiring.authentication());
-    }
+        ),
+        wiring.scalers::<HorizontalPodAutoscaler>(
+            WatchedKind::HorizontalPodAutoscaler,
+            &mirrors.horizontal_pod_autoscalers,
+        ),
+        wiring.scalers::<ScaledObject>(WatchedKind::ScaledObject, &mirrors.scaled_objects),
+        wiring.services(),
+        wiring.service_monitors(),
+        wiring.authentication(),
+    ];
+    children.retain(|child| match child.role() {
+        Role::Watcher(kind) => watched.is_watched(*kind),
+        _ => true,
+    });
     children
 }
 
@@ -162,11 +156,20 @@ impl WatcherWiring<'_> {
         mirror: &Arc<MirrorWriter<K::View>>,
         notify: impl Fn(WatchUpdate<'_, K::View>) + Send + Sync + 'static,
     ) -> WatchSpec<K> {
+        let KindSpec {
+            group, resource, ..
+        } = kind.spec();
+        debug_assert_eq!(
+            (K::group(&()), K::plural(&())),
+            (group.into(), resource.into())
+        );
         WatchSpec {
             kind,
             api: Arc::new(api),
-            options: WatchOptions::default(),
-            needed: |_| true,
+            options: WatchOptions {
+                page_size: kind.spec().page_size,
+                ..WatchOptions::default()
+            },
             wanted: Arc::new(|_| true),
             malformed: |_, _| None,
             mirror: Arc::clone(mirror),
@@ -175,7 +178,7 @@ impl WatcherWiring<'_> {
         }
     }
 
-    fn watcher<K>(&self, spec: WatchSpec<K>) -> ChildSpec
+    fn watcher<K>(&self, spec: WatchSpec<K>) -> ChildSpec<Role>
     where
         K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
@@ -188,7 +191,11 @@ impl WatcherWiring<'_> {
     }
 
     /// A kind of scale target; what one changes may also be below another one.
-    fn workloads<K>(&self, kind: WatchedKind, mirror: &Arc<MirrorWriter<TargetObject>>) -> ChildSpec
+    fn workloads<K>(
+        &self,
+        kind: WatchedKind,
+        mirror: &Arc<MirrorWriter<TargetObject>>,
+    ) -> ChildSpec<Role>
     where
         K: Projected<View = TargetObject>
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -216,7 +223,7 @@ impl WatcherWiring<'_> {
         kind: WatchedKind,
         mirror: &Arc<MirrorWriter<K::View>>,
         concerned: F,
-    ) -> ChildSpec
+    ) -> ChildSpec<Role>
     where
         K: Projected
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -241,7 +248,7 @@ impl WatcherWiring<'_> {
         ))
     }
 
-    fn variants(&self) -> ChildSpec {
+    fn variants(&self) -> ChildSpec<Role> {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let (statuses, named) = (self.statuses.clone(), self.named.clone());
         let mirror = &self.mirrors.variants;
@@ -285,35 +292,27 @@ impl WatcherWiring<'_> {
         kind: WatchedKind,
         api: Api<Guarded<ConfigMap>>,
         mirror: &Arc<MirrorWriter<ConfigMapObject>>,
-    ) -> ChildSpec {
+    ) -> ChildSpec<Role> {
         let config = self.config.clone();
         let names = self.statics.config_maps.clone();
         let notify = move |_: WatchUpdate<'_, _>| config.insert(config::ConfigSource::ConfigMaps);
         self.watcher(WatchSpec::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
-            options: WatchOptions {
-                page_size: LARGE_OBJECT_PAGE,
-                ..WatchOptions::default()
-            },
             ..Self::spec(kind, api, mirror, notify)
         })
     }
 
     /// Nobody is told: it is read whenever a client comes.
-    fn authentication(&self) -> ChildSpec {
+    fn authentication(&self) -> ChildSpec<Role> {
         let api = Api::namespaced(self.client.clone(), front_proxy::NAMESPACE);
         let kind = WatchedKind::AuthenticationConfigMap;
         let mirror = &self.mirrors.authentication;
-        self.watcher(WatchSpec::<ConfigMap> {
-            options: WatchOptions {
-                fields: Some(format!("metadata.name={}", front_proxy::CONFIG_MAP)),
-                ..WatchOptions::default()
-            },
-            ..Self::spec(kind, api, mirror, |_| {})
-        })
+        let mut spec = Self::spec::<ConfigMap>(kind, api, mirror, |_| {});
+        spec.options.fields = Some(format!("metadata.name={}", front_proxy::CONFIG_MAP));
+        self.watcher(spec)
     }
 
-    fn namespaces(&self) -> ChildSpec {
+    fn namespaces(&self) -> ChildSpec<Role> {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let mirror = &self.mirrors.namespaces;
         let notify = move |update: WatchUpdate<'_, _>| {
@@ -329,7 +328,7 @@ impl WatcherWiring<'_> {
         self.watcher(Self::spec(WatchedKind::Namespace, api, mirror, notify))
     }
 
-    fn pods(&self) -> ChildSpec {
+    fn pods(&self) -> ChildSpec<Role> {
         let dirty = self.dirty.clone();
         let mirror = &self.mirrors.pods;
         let notify = move |update: WatchUpdate<'_, PodObject>| match update {
@@ -342,24 +341,15 @@ impl WatcherWiring<'_> {
             WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
         };
         self.watcher(WatchSpec::<SlimPod> {
-            options: WatchOptions {
-                page_size: LARGE_OBJECT_PAGE,
-                ..WatchOptions::default()
-            },
             ..Self::spec(WatchedKind::Pod, self.api(), mirror, notify)
         })
     }
 
     /// Nobody is told: every cycle reads what there is.
-    fn nodes(&self) -> ChildSpec {
+    fn nodes(&self) -> ChildSpec<Role> {
         let api: Api<Guarded<OfferingNode>> = Api::all(self.client.clone());
         let mirror = &self.mirrors.nodes;
         self.watcher(WatchSpec::<OfferingNode> {
-            options: WatchOptions {
-                page_size: LARGE_OBJECT_PAGE,
-                ..WatchOptions::default()
-            },
-            needed: InForce::needs_nodes,
             wanted: Arc::new(NodeObject::has_gpus),
             ..Self::spec(WatchedKind::Node, api, mirror, |_| {})
         })
@@ -367,22 +357,16 @@ impl WatcherWiring<'_> {
 
     /// A second watch of pods, since those of other namespaces hold GPUs too and their containers
     /// concern nobody else.
-    fn holding_pods(&self) -> ChildSpec {
+    fn holding_pods(&self) -> ChildSpec<Role> {
         let api: Api<Guarded<HoldingPod>> = Api::all(self.client.clone());
         let mirror = &self.mirrors.holding_pods;
-        self.watcher(WatchSpec::<HoldingPod> {
-            options: WatchOptions {
-                fields: Some(BOUND_PODS.to_owned()),
-                page_size: LARGE_OBJECT_PAGE,
-                ..WatchOptions::default()
-            },
-            needed: InForce::needs_nodes,
-            wanted: Arc::new(HoldingPodObject::holds_gpus),
-            ..Self::spec(WatchedKind::HoldingPod, api, mirror, |_| {})
-        })
+        let mut spec = Self::spec(WatchedKind::HoldingPod, api, mirror, |_| {});
+        spec.options.fields = Some(BOUND_PODS.to_owned());
+        spec.wanted = Arc::new(HoldingPodObject::holds_gpus);
+        self.watcher(spec)
     }
 
-    fn replica_sets(&self) -> ChildSpec {
+    fn replica_sets(&self) -> ChildSpec<Role> {
         self.plain::<PartialObjectMeta<ReplicaSet>, _, _>(
             WatchedKind::ReplicaSet,
             &self.mirrors.replica_sets,
@@ -396,7 +380,11 @@ impl WatcherWiring<'_> {
         )
     }
 
-    fn scalers<K>(&self, kind: WatchedKind, mirror: &Arc<MirrorWriter<ScalerObject>>) -> ChildSpec
+    fn scalers<K>(
+        &self,
+        kind: WatchedKind,
+        mirror: &Arc<MirrorWriter<ScalerObject>>,
+    ) -> ChildSpec<Role>
     where
         K: Projected<View = ScalerObject>
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -421,7 +409,7 @@ impl WatcherWiring<'_> {
 
     /// Nobody is told: they are read when a router is looked for. Which of them a pool names is asked
     /// then, too, since the pool may come later.
-    fn services(&self) -> ChildSpec {
+    fn services(&self) -> ChildSpec<Role> {
         let mirror = &self.mirrors.services;
         self.watcher(WatchSpec::<Service> {
             wanted: Arc::new(ServiceObject::has_metrics),
@@ -431,7 +419,7 @@ impl WatcherWiring<'_> {
 
     /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still. It lies
     /// where the controller does, whatever is watched.
-    fn service_monitors(&self) -> ChildSpec {
+    fn service_monitors(&self) -> ChildSpec<Role> {
         let (events, clock) = (self.events.clone(), self.shared.clock.clone());
         let system = &self.shared.mirrors.scope().system_namespace;
         let mirror = &self.mirrors.service_monitors;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::{Env, Wiring};
 use crate::actors::{collector, optimizer, router_scraper};
-use crate::kit::{self, Address, ChildSpec, Role};
+use crate::kit::{self, Address, ChildSpec};
+use crate::roles::Role;
 use crate::signals::Namespace;
 
 impl Wiring {
-    pub(super) fn engine(&self, env: &Env) -> Vec<ChildSpec> {
+    pub(super) fn engine(&self, env: &Env) -> Vec<ChildSpec<Role>> {
         vec![
             self.collector(env),
             self.optimizer(),
@@ -16,7 +17,7 @@ impl Wiring {
         ]
     }
 
-    fn collector(&self, env: &Env) -> ChildSpec {
+    fn collector(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, prometheus) = (self.readers.clone(), Arc::clone(&env.prometheus));
         let writers = Arc::clone(&self.writers.collector);
         let evaluations = Arc::default();
@@ -36,7 +37,7 @@ impl Wiring {
         })
     }
 
-    fn optimizer(&self) -> ChildSpec {
+    fn optimizer(&self) -> ChildSpec<Role> {
         let (shared, plans) = (self.readers.clone(), self.plans.clone());
         let cycles = Arc::default();
         let collector = self.addresses.collector.clone();
@@ -50,7 +51,7 @@ impl Wiring {
         })
     }
 
-    fn router_scraper(&self, env: &Env) -> ChildSpec {
+    fn router_scraper(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, routers) = (self.readers.clone(), Arc::clone(&env.routers));
         let writer = Arc::clone(&self.writers.router_scraper);
         let optimizer = self.addresses.optimizer.clone();

@@ -4,6 +4,7 @@ pub mod client;
 pub mod discovery;
 pub mod event;
 mod fingerprint;
+pub mod kinds;
 pub mod lease;
 pub mod mirror;
 pub mod permit;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::address::Inbox;
 use super::epoch::Epoch;
 use super::incarnation::Incarnation;
-use super::role::Role;
+use super::role::TreeRole;
 use super::root::Kit;
 use super::timers::Timers;
-use crate::env::{Mutations, SeedTree};
+use crate::env::{Clock, Mutations, SeedTree};
 use wva_base::moment::Moment;
 
 /// Why a handler is called.
@@ -89,16 +89,24 @@ impl fmt::Display for ActorError {
 
 /// What an actor knows of its own life.
 pub struct Context<M> {
-    kit: Kit,
+    clock: Clock,
+    seed: SeedTree,
+    mutations: Mutations,
     incarnation: Arc<Incarnation>,
     inbox: Inbox<Event<M>>,
     timers: Timers,
 }
 
 impl<M: Send + 'static> Context<M> {
-    pub(super) fn new(kit: Kit, incarnation: Arc<Incarnation>, inbox: Inbox<Event<M>>) -> Self {
+    pub(super) fn new<R: TreeRole>(
+        kit: &Kit<R>,
+        incarnation: Arc<Incarnation>,
+        inbox: Inbox<Event<M>>,
+    ) -> Self {
         Self {
-            kit,
+            clock: kit.clock.clone(),
+            seed: kit.seed.clone(),
+            mutations: kit.actors.mutations().clone(),
             incarnation,
             inbox,
             timers: Timers::default(),
@@ -107,12 +115,7 @@ impl<M: Send + 'static> Context<M> {
 
     /// The present.
     pub fn now(&self) -> Moment {
-        self.kit.clock.now()
-    }
-
-    /// The role that is filled.
-    pub fn role(&self) -> &Role {
-        self.incarnation.role()
+        self.clock.now()
     }
 
     /// The right to write of this life.
@@ -128,12 +131,12 @@ impl<M: Send + 'static> Context<M> {
 
     /// The source of this process's randomness.
     pub fn seed(&self) -> &SeedTree {
-        &self.kit.seed
+        &self.seed
     }
 
     /// The defect of this process, if one is planted.
     pub fn mutations(&self) -> &Mutations {
-        self.kit.actors.mutations()
+        &self.mutations
     }
 
     /// Puts a message at the end of the own mailbox. Without progress in the outside world in

@@ -12,7 +12,7 @@ use ractor::{ActorCell, ActorRef, SpawnErr, SupervisionEvent};
 
 use super::incarnation::Incarnation;
 use super::registry::IncarnationGuard;
-use super::role::{ActorKind, Role, StopHow};
+use super::role::{ActorKind, StopHow, TreeRole};
 use super::root::Kit;
 use super::stall::StallWatch;
 use crate::env::Mutation;
@@ -29,32 +29,32 @@ const LAST_WAIT: Duration = Duration::from_millis(100);
 
 /// How to start a role, again and again.
 #[derive(Clone)]
-pub struct ChildSpec {
-    role: Role,
+pub struct ChildSpec<R: TreeRole> {
+    role: R,
     kind: ActorKind,
-    spawn: Arc<Spawn>,
+    spawn: Arc<Spawn<R>>,
 }
 
-type Spawn = dyn Fn(SpawnContext, Option<ActorCell>) -> BoxFuture<'static, Result<ActorCell, SpawnErr>>
+type Spawn<R> = dyn Fn(SpawnContext<R>, Option<ActorCell>) -> BoxFuture<'static, Result<ActorCell, SpawnErr>>
     + Send
     + Sync;
 
 /// What a life is given to begin with.
-pub(super) struct SpawnContext {
-    pub(super) kit: Kit,
-    pub(super) guard: IncarnationGuard,
+pub(super) struct SpawnContext<R: TreeRole> {
+    pub(super) kit: Kit<R>,
+    pub(super) guard: IncarnationGuard<R>,
 }
 
 /// Starts an actor, under a supervisor unless it is the root.
-pub(super) async fn spawn<A: ractor::Actor<Arguments = SpawnContext>>(
+pub(super) async fn spawn<R: TreeRole, A: ractor::Actor<Arguments = SpawnContext<R>>>(
     actor: A,
-    spawn_context: SpawnContext,
+    spawn_context: SpawnContext<R>,
     supervisor: Option<ActorCell>,
 ) -> Result<ActorRef<A::Msg>, SpawnErr> {
     #[cfg(feature = "sim")]
-    let (actors, incarnation) = (
+    let (actors, role) = (
         spawn_context.kit.actors.clone(),
-        Arc::clone(spawn_context.guard.incarnation()),
+        spawn_context.guard.role().clone(),
     );
     let (actor, task) = match supervisor {
         Some(supervisor) => {
@@ -63,16 +63,16 @@ pub(super) async fn spawn<A: ractor::Actor<Arguments = SpawnContext>>(
         None => ractor::Actor::spawn(None, actor, spawn_context).await?,
     };
     #[cfg(feature = "sim")]
-    actors.hold(incarnation.role(), task.abort_handle());
+    actors.hold(&role, task.abort_handle());
     #[cfg(not(feature = "sim"))]
     drop(task);
     Ok(actor)
 }
 
-impl ChildSpec {
-    pub(super) fn new<F, S>(role: Role, kind: ActorKind, spawn: F) -> Self
+impl<R: TreeRole> ChildSpec<R> {
+    pub(super) fn new<F, S>(role: R, kind: ActorKind, spawn: F) -> Self
     where
-        F: Fn(SpawnContext, Option<ActorCell>) -> S + Send + Sync + 'static,
+        F: Fn(SpawnContext<R>, Option<ActorCell>) -> S + Send + Sync + 'static,
         S: Future<Output = Result<ActorCell, SpawnErr>> + Send + 'static,
     {
         Self {
@@ -85,16 +85,15 @@ impl ChildSpec {
     }
 
     /// The role that is filled.
-    pub fn role(&self) -> &Role {
+    pub fn role(&self) -> &R {
         &self.role
     }
 
     /// Says what is wrong with this child at this place of the tree.
-    pub(super) fn check(&self, supervisor: Option<&Role>) -> Result<(), String> {
+    pub(super) fn check(&self, supervisor: Option<&R>) -> Result<(), String> {
         let parent = self.role.parent();
         if parent.as_ref() != supervisor {
-            let name =
-                |role: Option<&Role>| role.map_or_else(|| "nobody".to_owned(), Role::to_string);
+            let name = |role: Option<&R>| role.map_or_else(|| "nobody".to_owned(), R::to_string);
             return Err(format!(
                 "{} was put under {} but belongs under {}; move its specification",
                 self.role,
@@ -116,9 +115,9 @@ impl ChildSpec {
     /// Starts a life. The error says why there is none.
     pub(super) async fn start(
         &self,
-        kit: &Kit,
-        supervisor: Option<(&Role, ActorCell)>,
-    ) -> Result<Live, String> {
+        kit: &Kit<R>,
+        supervisor: Option<(&R, ActorCell)>,
+    ) -> Result<Live<R>, String> {
         self.check(supervisor.as_ref().map(|(role, _)| *role))?;
         let guard = kit.actors.begin(&self.role, kit.clock.now());
         let incarnation = Arc::clone(guard.incarnation());
@@ -130,6 +129,7 @@ impl ChildSpec {
             Ok(cell) => {
                 let started = kit.clock.now().monotonic;
                 Ok(Live {
+                    role: self.role.clone(),
                     cell,
                     incarnation,
                     started,
@@ -144,7 +144,7 @@ impl ChildSpec {
     }
 }
 
-impl fmt::Debug for ChildSpec {
+impl<R: TreeRole> fmt::Debug for ChildSpec<R> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ChildSpec")
@@ -155,7 +155,8 @@ impl fmt::Debug for ChildSpec {
 }
 
 /// The present life of a child.
-pub(super) struct Live {
+pub(super) struct Live<R> {
+    role: R,
     pub(super) cell: ActorCell,
     pub(super) incarnation: Arc<Incarnation>,
     /// Monotonic time of its start.
@@ -166,10 +167,10 @@ pub(super) struct Live {
     kill_reason: Option<String>,
 }
 
-impl Live {
+impl<R: TreeRole> Live<R> {
     /// Kills it if it stands still.
-    pub(super) fn sweep(&mut self, kit: &Kit, now: Duration) {
-        let role = self.incarnation.role();
+    pub(super) fn sweep(&mut self, kit: &Kit<R>, now: Duration) {
+        let role = &self.role;
         let Some(limit) = role.policy().stall_after else {
             return;
         };
@@ -202,19 +203,19 @@ impl Live {
     }
 
     /// Asks it to end by `deadline` (monotonic).
-    pub(super) fn ask_to_end(&self, kit: &Kit, deadline: Duration) {
+    pub(super) fn ask_to_end(&self, kit: &Kit<R>, deadline: Duration) {
         self.incarnation.set_stop_by(deadline);
-        match self.incarnation.role().policy().stop {
+        match self.role.policy().stop {
             StopHow::Stop => self.cell.stop(None),
-            StopHow::Kill => kit.actors.kill_tree(self.incarnation.role()),
+            StopHow::Kill => kit.actors.kill_tree(&self.role),
         }
     }
 
     /// Waits for its end until `deadline`, then kills it.
-    pub(super) async fn join(&self, kit: &Kit, deadline: Duration) {
+    pub(super) async fn join(&self, kit: &Kit<R>, deadline: Duration) {
         let left = deadline.saturating_sub(kit.clock.now().monotonic);
         if self.cell.wait(Some(left)).await.is_err() {
-            let role = self.incarnation.role();
+            let role = &self.role;
             tracing::warn!(%role, "did not stop within its grace and is killed");
             kit.actors.count_overdue();
             kit.actors.kill_tree(role);
@@ -222,7 +223,7 @@ impl Live {
                 return;
             }
         }
-        kit.actors.end(&self.incarnation);
+        kit.actors.end(&self.role, &self.incarnation);
     }
 }
 
@@ -251,18 +252,22 @@ pub(super) fn exit_of(event: SupervisionEvent) -> Option<(ActorCell, String)> {
 
 /// Until when a supervisor has to have stopped its children: a little before it has to be gone
 /// itself, or it would be killed with children that have not flushed.
-pub(super) fn children_stop_by(kit: &Kit, incarnation: &Incarnation) -> Duration {
+pub(super) fn children_stop_by<R: TreeRole>(kit: &Kit<R>, guard: &IncarnationGuard<R>) -> Duration {
     let now = kit.clock.now().monotonic;
-    let left = match incarnation.stop_by() {
+    let left = match guard.incarnation().stop_by() {
         Some(deadline) => deadline.saturating_sub(now),
-        None => incarnation.role().policy().grace,
+        None => guard.role().policy().grace,
     };
     now.saturating_add(left.saturating_mul(7) / 8)
 }
 
 /// Ends a supervisor that cannot help itself: its children first, in order, since the actor library
 /// would kill them in the random order of a hash map.
-pub(super) fn give_up(kit: &Kit, role: &Role, why: String) -> ractor::ActorProcessingErr {
+pub(super) fn give_up<R: TreeRole>(
+    kit: &Kit<R>,
+    role: &R,
+    why: String,
+) -> ractor::ActorProcessingErr {
     tracing::error!(%role, why, "gives up and ends with all its children");
     kit.actors.failed(role, &why);
     kit.actors.kill_children(role);

@@ -19,7 +19,7 @@ use super::child::{
 };
 use super::epoch::Epoch;
 use super::incarnation::run_handler;
-use super::role::{ActorKind, Role};
+use super::role::{ActorKind, TreeRole};
 
 /// Knows which keys there are. It is stepped like a machine and never awaits; the kit carries out
 /// its orders and restarts what fails.
@@ -27,6 +27,8 @@ use super::role::{ActorKind, Role};
 /// Its own life ends when too many of its children fail at once, or when it panics. All children end
 /// with it, and the next life orders them anew in its full pass.
 pub trait Registry: Send + 'static {
+    /// The roles of the tree.
+    type Role: TreeRole;
     /// Names a child. `Display` is for logs.
     type Key: Ord + Clone + Debug + Display + Send + 'static;
     /// What it can be told.
@@ -42,7 +44,7 @@ pub trait Registry: Send + 'static {
     ) -> Vec<Order<Self::Key>>;
 
     /// How to start the child of this key; asked once for each time it begins to be run.
-    fn child(&self, key: &Self::Key) -> ChildSpec;
+    fn child(&self, key: &Self::Key) -> ChildSpec<Self::Role>;
 
     /// A life of this child has begun, the first or a later one, and was sent its wake-up.
     fn started(&mut self, key: &Self::Key);
@@ -71,10 +73,10 @@ pub enum Order<K> {
 
 /// A keyed supervisor. `make` is called for every life.
 pub fn dynamic_supervisor<R: Registry>(
-    role: Role,
+    role: R::Role,
     address: &Address<R::Msg>,
     make: impl Fn(&Epoch) -> R + Send + Sync + 'static,
-) -> ChildSpec {
+) -> ChildSpec<R::Role> {
     let make: Arc<Make<R>> = Arc::new(make);
     let address = address.clone();
     ChildSpec::new(
@@ -112,12 +114,12 @@ enum Envelope<K, M> {
 impl<R: Registry> ractor::Actor for DynamicSupervisor<R> {
     type Msg = Envelope<R::Key, R::Msg>;
     type State = DynamicSupervisorState<R>;
-    type Arguments = SpawnContext;
+    type Arguments = SpawnContext<R::Role>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
-        spawn_context: SpawnContext,
+        spawn_context: SpawnContext<R::Role>,
     ) -> Result<Self::State, ActorProcessingErr> {
         spawn_context.guard.seat(myself.get_cell());
         let incarnation = Arc::clone(spawn_context.guard.incarnation());
@@ -137,17 +139,18 @@ impl<R: Registry> ractor::Actor for DynamicSupervisor<R> {
         envelope: Self::Msg,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let (kit, incarnation) = (state.kit.clone(), Arc::clone(state.guard.incarnation()));
+        let (kit, role) = (state.kit.clone(), state.guard.role().clone());
+        let incarnation = Arc::clone(state.guard.incarnation());
         #[cfg(feature = "sim")]
         match &envelope {
             Envelope::Event(event) => event.meet(&incarnation),
             Envelope::Internal(message) => incarnation.meet(message),
         }
         let work = AssertUnwindSafe(state.read(envelope)).catch_unwind();
-        match run_handler(&kit, &incarnation, work).await {
+        match run_handler(&kit, &role, &incarnation, work).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) => Err(give_up(&kit, incarnation.role(), why)),
-            Err(panic) => Err(give_up(&kit, incarnation.role(), panic_text(&*panic))),
+            Ok(Err(why)) => Err(give_up(&kit, &role, why)),
+            Err(panic) => Err(give_up(&kit, &role, panic_text(&*panic))),
         }
     }
 

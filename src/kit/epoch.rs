@@ -4,30 +4,30 @@
 //! may still run while its successor starts. So whoever writes what others read shows a tenure, and
 //! an older one is refused once a newer one has written.
 
-use std::sync::{Mutex, PoisonError};
-
-use super::role::Role;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One life of a role. Numbers grow over all lives of all roles of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Epoch {
-    role: Role,
+    role: Arc<str>,
     number: u64,
 }
 
 impl Epoch {
-    pub(super) fn new(role: Role, number: u64) -> Self {
+    pub(super) fn new(role: &impl fmt::Display, number: u64) -> Self {
+        let role = Arc::from(role.to_string());
         Self { role, number }
     }
 
     /// A tenure as a supervisor would give it, for tests and benchmarks.
     #[cfg(any(test, feature = "sim"))]
-    pub fn for_test(role: Role, number: u64) -> Self {
-        Self::new(role, number)
+    pub fn for_test(role: impl fmt::Display, number: u64) -> Self {
+        Self::new(&role, number)
     }
 
-    /// The role that is filled.
-    pub fn role(&self) -> &Role {
+    /// The name of the role that is filled.
+    pub fn role(&self) -> &str {
         &self.role
     }
 
@@ -42,7 +42,7 @@ impl Epoch {
 #[error("{role} no. {number} was superseded by no. {newest}; it must write nothing more and end")]
 pub struct Fenced {
     /// The role that tried to write.
-    pub role: Role,
+    pub role: Arc<str>,
     /// The life that tried to write.
     pub number: u64,
     /// The newest life that has written.
@@ -69,7 +69,7 @@ impl Guard {
         let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if epoch.number < *newest {
             return Err(Fenced {
-                role: epoch.role.clone(),
+                role: Arc::clone(&epoch.role),
                 number: epoch.number,
                 newest: *newest,
             });

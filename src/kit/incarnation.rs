@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{Instrument, Span, info_span};
 
 use super::epoch::Epoch;
-use super::role::Role;
+use super::role::TreeRole;
 use super::root::Kit;
 use wva_base::moment::{Moment, WallTime};
 
@@ -50,10 +50,6 @@ impl Incarnation {
 
     pub(super) fn epoch(&self) -> &Epoch {
         &self.epoch
-    }
-
-    pub(super) fn role(&self) -> &Role {
-        self.epoch.role()
     }
 
     pub(super) fn told(&self) -> u64 {
@@ -128,13 +124,18 @@ impl Incarnation {
     /// The span of whatever it does. Without a parent: the actor library opens spans with numbers
     /// that mean nothing to a reader and differ between two runs of the same simulation.
     pub(super) fn span(&self) -> Span {
-        info_span!(parent: None, "actor", role = %self.role(), incarnation = self.epoch.number())
+        info_span!(parent: None, "actor", role = self.epoch.role(), incarnation = self.epoch.number())
     }
 }
 
 /// Runs one handler: in the span of its life, counted, and struck by the kills that tests ask for.
-pub(super) async fn run_handler<T>(
-    kit: &Kit,
+#[cfg_attr(
+    not(feature = "sim"),
+    expect(unused_variables, reason = "kills are asked for in simulations alone")
+)]
+pub(super) async fn run_handler<R: TreeRole, T>(
+    kit: &Kit<R>,
+    role: &R,
     incarnation: &Incarnation,
     work: impl Future<Output = T>,
 ) -> T {
@@ -147,7 +148,7 @@ pub(super) async fn run_handler<T>(
         .hooks
         .strikes(super::chaos::KillAt::Before(turn))
     {
-        kit.actors.kill_tree(incarnation.role());
+        kit.actors.kill_tree(role);
         std::future::pending::<()>().await;
     }
     #[cfg(feature = "sim")]
@@ -158,7 +159,7 @@ pub(super) async fn run_handler<T>(
     incarnation.count_handled(kit.clock.now());
     #[cfg(feature = "sim")]
     if incarnation.hooks.strikes(super::chaos::KillAt::After(turn)) {
-        kit.actors.kill_tree(incarnation.role());
+        kit.actors.kill_tree(role);
     }
     outcome
 }

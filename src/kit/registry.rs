@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ractor::ActorCell;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tokio::sync::watch;
 
 #[cfg(feature = "sim")]
 use super::chaos::{KillHooks, PauseGate};
 use super::epoch::Epoch;
 use super::incarnation::Incarnation;
-use super::role::{ActorKind, Role};
+use super::role::{ActorKind, TreeRole};
 use crate::env::Mutations;
 use wva_base::moment::Moment;
 
@@ -27,15 +27,38 @@ use wva_base::moment::Moment;
 const SUPERVISOR_SILENCE: Duration = Duration::from_secs(30);
 
 /// The roles of one process and their lives.
-#[derive(Clone, Default)]
-pub struct ActorRegistry(Arc<Inner>);
+pub struct ActorRegistry<R>(Arc<Inner<R>>);
 
-#[derive(Default)]
-struct Inner {
+impl<R> Clone for ActorRegistry<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R> Default for ActorRegistry<R> {
+    fn default() -> Self {
+        Self(Arc::new(Inner {
+            incarnations: AtomicU64::new(0),
+            table: Mutex::default(),
+            forgotten: Mutex::default(),
+            living: watch::Sender::default(),
+            overdue: AtomicU64::new(0),
+            mutations: Mutations::default(),
+            #[cfg(feature = "sim")]
+            hooks: Mutex::default(),
+            #[cfg(feature = "sim")]
+            gate: PauseGate::default(),
+            #[cfg(feature = "sim")]
+            owner: std::sync::OnceLock::new(),
+        }))
+    }
+}
+
+struct Inner<R> {
     /// Last incarnation number given out; one sequence for all roles, so that a role which was
     /// forgotten and comes back cannot start below its former lives.
     incarnations: AtomicU64,
-    table: Mutex<BTreeMap<Role, Entry>>,
+    table: Mutex<BTreeMap<R, Entry>>,
     /// What roles did that were forgotten. Locked while the table is.
     forgotten: Mutex<BTreeMap<&'static str, RoleTotals>>,
     /// Lives that have not ended.
@@ -43,7 +66,7 @@ struct Inner {
     overdue: AtomicU64,
     mutations: Mutations,
     #[cfg(feature = "sim")]
-    hooks: Mutex<BTreeMap<Role, Arc<KillHooks>>>,
+    hooks: Mutex<BTreeMap<R, Arc<KillHooks>>>,
     #[cfg(feature = "sim")]
     gate: PauseGate,
     #[cfg(feature = "sim")]
@@ -91,11 +114,11 @@ pub enum RoleState {
 
 /// One role, over all its lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RoleReport {
+pub struct RoleReport<R> {
     /// Which role.
-    pub role: Role,
+    pub role: R,
     /// Its supervisor.
-    pub parent: Option<Role>,
+    pub parent: Option<R>,
     /// Number of the present life, or of the last one.
     pub incarnation: u64,
     /// Lives begun after the first.
@@ -135,17 +158,17 @@ impl RoleTotals {
 
 /// Whether the process should be left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Aliveness {
+pub enum Aliveness<R> {
     /// The root is running and nothing stands still.
     Alive,
     /// The root is not running.
     NoRoot,
     /// These roles have handlers that never await and never return. Nothing short of the end of the
     /// process ends them.
-    Stuck(Vec<Role>),
+    Stuck(Vec<R>),
 }
 
-impl ActorRegistry {
+impl<R: TreeRole> ActorRegistry<R> {
     /// Nobody has lived yet.
     pub fn new() -> Self {
         Self::default()
@@ -153,7 +176,7 @@ impl ActorRegistry {
 
     /// Every role that has lived, in the order of the tree. Children of a key that has gone are
     /// not listed any more.
-    pub fn report(&self) -> Vec<RoleReport> {
+    pub fn report(&self) -> Vec<RoleReport<R>> {
         self.table()
             .iter()
             .map(|(role, entry)| entry.report(role))
@@ -173,14 +196,14 @@ impl ActorRegistry {
     }
 
     /// Whether the process should be left alone; the answer to a liveness probe.
-    pub fn alive(&self, now: Moment) -> Aliveness {
+    pub fn alive(&self, now: Moment) -> Aliveness<R> {
         let table = self.table();
-        if !table.get(&Role::Root).is_some_and(|entry| entry.alive) {
+        if !table.get(&R::root()).is_some_and(|entry| entry.alive) {
             return Aliveness::NoRoot;
         }
-        let stuck: Vec<Role> = table
+        let stuck: Vec<R> = table
             .iter()
-            .filter(|(role, entry)| entry.is_stuck(role, now))
+            .filter(|(role, entry)| entry.is_stuck(*role, now))
             .map(|(role, _)| role.clone())
             .collect();
         if stuck.is_empty() {
@@ -201,10 +224,10 @@ impl ActorRegistry {
     }
 
     /// Begins a life; it ends when the guard is dropped.
-    pub(super) fn begin(&self, role: &Role, now: Moment) -> IncarnationGuard {
+    pub(super) fn begin(&self, role: &R, now: Moment) -> IncarnationGuard<R> {
         let number = self.0.incarnations.fetch_add(1, Ordering::AcqRel) + 1;
         let incarnation = Arc::new(Incarnation::new(
-            Epoch::new(role.clone(), number),
+            Epoch::new(role, number),
             now,
             #[cfg(feature = "sim")]
             self.hooks(role),
@@ -216,25 +239,26 @@ impl ActorRegistry {
             .or_insert_with(|| Entry::first(&incarnation));
         IncarnationGuard {
             actors: self.clone(),
+            role: role.clone(),
             incarnation,
         }
     }
 
     /// Notes that a life has ended; later calls for the same one change nothing.
-    pub(super) fn end(&self, incarnation: &Arc<Incarnation>) {
+    pub(super) fn end(&self, role: &R, incarnation: &Arc<Incarnation>) {
         if !incarnation.end() {
             return;
         }
         let mut table = self.table();
-        if let Some(entry) = table.get_mut(incarnation.role())
+        if let Some(entry) = table.get_mut(role)
             && Arc::ptr_eq(&entry.incarnation, incarnation)
         {
             entry.end();
         }
-        if incarnation.role().policy().kind == ActorKind::Supervisor {
+        if role.policy().kind == ActorKind::Supervisor {
             // Nobody is left to restart those that were waiting for it.
-            for (role, entry) in table.iter_mut() {
-                if !entry.alive && descends(role, incarnation.role()) {
+            for (below, entry) in table.iter_mut() {
+                if !entry.alive && descends(below, role) {
                     entry.state = RoleState::Stopped;
                 }
             }
@@ -244,31 +268,31 @@ impl ActorRegistry {
     }
 
     /// Notes that a life was killed for standing still.
-    pub(super) fn stalled(&self, role: &Role) {
+    pub(super) fn stalled(&self, role: &R) {
         self.set_state(role, RoleState::Stalled);
     }
 
     /// Notes what becomes of a role whose life has ended.
-    pub(super) fn set_state(&self, role: &Role, state: RoleState) {
+    pub(super) fn set_state(&self, role: &R, state: RoleState) {
         if let Some(entry) = self.table().get_mut(role) {
             entry.state = state;
         }
     }
 
     /// Notes why a life ended without being asked to.
-    pub(super) fn failed(&self, role: &Role, why: &str) {
+    pub(super) fn failed(&self, role: &R, why: &str) {
         if let Some(entry) = self.table().get_mut(role) {
             entry.last_failure = Some(why.to_owned());
         }
     }
 
     /// Why the latest life that failed did so.
-    pub(super) fn last_failure(&self, role: &Role) -> Option<String> {
+    pub(super) fn last_failure(&self, role: &R) -> Option<String> {
         self.table().get(role)?.last_failure.clone()
     }
 
     /// Forgets a role that will not come back.
-    pub(super) fn forget(&self, role: &Role) {
+    pub(super) fn forget(&self, role: &R) {
         let mut table = self.table();
         if let Some(entry) = table.remove(role) {
             self.remember(role, &entry);
@@ -276,7 +300,7 @@ impl ActorRegistry {
     }
 
     /// Forgets the children of a keyed supervisor, of which some may not come back.
-    pub(super) fn forget_children(&self, parent: &Role) {
+    pub(super) fn forget_children(&self, parent: &R) {
         self.table().retain(|role, entry| {
             let is_kept = role.parent().as_ref() != Some(parent);
             if !is_kept {
@@ -287,7 +311,7 @@ impl ActorRegistry {
     }
 
     /// Keeps what a role did that is forgotten. What it did not handle waits no longer.
-    fn remember(&self, role: &Role, entry: &Entry) {
+    fn remember(&self, role: &R, entry: &Entry) {
         let RoleReport { told, restarts, .. } = entry.report(role);
         let mut forgotten = self.forgotten();
         let total = forgotten.entry(role.label()).or_default();
@@ -296,7 +320,7 @@ impl ActorRegistry {
 
     /// Kills a role with everything below it, in a fixed order: the deepest first, then as in the
     /// tree.
-    pub(super) fn kill_tree(&self, role: &Role) {
+    pub(super) fn kill_tree(&self, role: &R) {
         self.kill_children(role);
         let cell = self.table().get(role).and_then(|entry| entry.cell.clone());
         if let Some(cell) = cell {
@@ -305,14 +329,14 @@ impl ActorRegistry {
     }
 
     /// Kills everything below a role, in the same order.
-    pub(super) fn kill_children(&self, role: &Role) {
+    pub(super) fn kill_children(&self, role: &R) {
         if role.policy().kind != ActorKind::Supervisor {
             return;
         }
         let mut below: Vec<(usize, ActorCell)> = self
             .table()
             .iter()
-            .filter(|(candidate, _)| descends(candidate, role))
+            .filter(|(candidate, _)| descends(*candidate, role))
             .filter_map(|(candidate, entry)| Some((depth(candidate), entry.cell.clone()?)))
             .collect();
         // Stable: the order of the tree stays within a depth.
@@ -334,7 +358,7 @@ impl ActorRegistry {
     }
 
     /// Roles that still have a life.
-    pub(super) fn survivors(&self) -> Vec<Role> {
+    pub(super) fn survivors(&self) -> Vec<R> {
         self.table()
             .iter()
             .filter(|(_, entry)| entry.alive)
@@ -349,12 +373,12 @@ impl ActorRegistry {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn table(&self) -> MutexGuard<'_, BTreeMap<Role, Entry>> {
+    fn table(&self) -> MutexGuard<'_, BTreeMap<R, Entry>> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for ActorRegistry {
+impl<R> fmt::Debug for ActorRegistry<R> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ActorRegistry")
@@ -403,13 +427,13 @@ impl Entry {
 
     /// Killed for standing still without ending, or a supervisor that has stopped its sweeps: those
     /// have nobody above them who would notice.
-    fn is_stuck(&self, role: &Role, now: Moment) -> bool {
+    fn is_stuck(&self, role: &impl TreeRole, now: Moment) -> bool {
         let silent = || now.since(self.incarnation.last_sign()) > SUPERVISOR_SILENCE;
         self.state == RoleState::Stalled
             || (self.alive && role.policy().kind == ActorKind::Supervisor && silent())
     }
 
-    fn report(&self, role: &Role) -> RoleReport {
+    fn report<R: TreeRole>(&self, role: &R) -> RoleReport<R> {
         let (handled, told) = if self.alive {
             (self.incarnation.handled(), self.incarnation.told())
         } else {
@@ -432,19 +456,24 @@ impl Entry {
 
 /// Holds a life open; part of everything that the life owns, so that its end is noticed however it
 /// comes.
-pub(super) struct IncarnationGuard {
-    actors: ActorRegistry,
+pub(super) struct IncarnationGuard<R: TreeRole> {
+    actors: ActorRegistry<R>,
+    role: R,
     incarnation: Arc<Incarnation>,
 }
 
-impl IncarnationGuard {
+impl<R: TreeRole> IncarnationGuard<R> {
+    pub(super) fn role(&self) -> &R {
+        &self.role
+    }
+
     pub(super) fn incarnation(&self) -> &Arc<Incarnation> {
         &self.incarnation
     }
 
     /// Notes by which cell this life can be killed.
     pub(super) fn seat(&self, cell: ActorCell) {
-        if let Some(entry) = self.actors.table().get_mut(self.incarnation.role())
+        if let Some(entry) = self.actors.table().get_mut(&self.role)
             && Arc::ptr_eq(&entry.incarnation, &self.incarnation)
         {
             entry.cell = Some(cell);
@@ -452,27 +481,20 @@ impl IncarnationGuard {
     }
 }
 
-impl Drop for IncarnationGuard {
+impl<R: TreeRole> Drop for IncarnationGuard<R> {
     fn drop(&mut self) {
-        self.actors.end(&self.incarnation);
+        self.actors.end(&self.role, &self.incarnation);
     }
 }
 
-fn ancestors(role: &Role) -> impl Iterator<Item = Role> {
-    std::iter::successors(role.parent(), Role::parent)
+fn ancestors<R: TreeRole>(role: &R) -> impl Iterator<Item = R> {
+    std::iter::successors(role.parent(), R::parent)
 }
 
-fn descends(role: &Role, from: &Role) -> bool {
+fn descends<R: TreeRole>(role: &R, from: &R) -> bool {
     ancestors(role).any(|ancestor| ancestor == *from)
 }
 
-fn depth(role: &Role) -> usize {
+fn depth(role: &impl TreeRole) -> usize {
     ancestors(role).count()
-}
-
-/// As its name in the debug tree.
-impl Serialize for Role {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }

@@ -8,19 +8,19 @@ use futures::future::{Either, select};
 
 use super::child::ChildSpec;
 use super::registry::ActorRegistry;
-use super::role::Role;
+use super::role::TreeRole;
 use super::supervisor::supervisor;
 use crate::env::{Clock, SeedTree};
 
 /// What the kit needs of the environment.
 #[derive(Debug, Clone)]
-pub struct Kit {
+pub struct Kit<R> {
     /// The time.
     pub clock: Clock,
     /// Randomness: the jitter of restarts.
     pub seed: SeedTree,
     /// Who is alive.
-    pub actors: ActorRegistry,
+    pub actors: ActorRegistry<R>,
 }
 
 /// Why the tree has ended.
@@ -36,15 +36,15 @@ pub enum ExitReason {
 /// How long the ends of killed lives are awaited before they are counted as left over.
 const EXTINCTION_WAIT: Duration = Duration::from_secs(1);
 
-/// Runs the tree: starts `children` in order under [`Role::Root`] until `shutdown` is ready or the
+/// Runs the tree: starts `children` in order under [`TreeRole::root`] until `shutdown` is ready or the
 /// root has failed, and then ends them. Dropping the future kills the whole tree.
-pub async fn run(
-    kit: Kit,
-    children: Vec<ChildSpec>,
+pub async fn run<R: TreeRole>(
+    kit: Kit<R>,
+    children: Vec<ChildSpec<R>>,
     shutdown: impl Future<Output = ()> + Send,
 ) -> ExitReason {
     let tree = KillOnDrop(&kit.actors);
-    let reason = match supervisor(Role::Root, children).start(&kit, None).await {
+    let reason = match supervisor(R::root(), children).start(&kit, None).await {
         Ok(root) => {
             let ended = root.cell.wait(None);
             match select(pin!(shutdown), pin!(ended)).await {
@@ -53,14 +53,14 @@ pub async fn run(
                         .clock
                         .now()
                         .monotonic
-                        .saturating_add(Role::Root.policy().grace);
+                        .saturating_add(R::root().policy().grace);
                     root.ask_to_end(&kit, end_by);
                     root.join(&kit, end_by).await;
                     ExitReason::Shutdown
                 }
                 Either::Right(_) => ExitReason::Failed(
                     kit.actors
-                        .last_failure(&Role::Root)
+                        .last_failure(&R::root())
                         .unwrap_or_else(|| "the root was killed".to_owned()),
                 ),
             }
@@ -76,10 +76,10 @@ pub async fn run(
     reason
 }
 
-struct KillOnDrop<'a>(&'a ActorRegistry);
+struct KillOnDrop<'a, R: TreeRole>(&'a ActorRegistry<R>);
 
-impl Drop for KillOnDrop<'_> {
+impl<R: TreeRole> Drop for KillOnDrop<'_, R> {
     fn drop(&mut self) {
-        self.0.kill_tree(&Role::Root);
+        self.0.kill_tree(&R::root());
     }
 }

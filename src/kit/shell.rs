@@ -1,5 +1,6 @@
 //! Runs a behaviour as an actor.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use ractor::{ActorProcessingErr, ActorRef};
@@ -12,41 +13,42 @@ use super::epoch::Epoch;
 use super::incarnation::{Incarnation, run_handler};
 use super::machine::{Machine, StateMachine};
 use super::registry::IncarnationGuard;
-use super::role::{ActorKind, Role};
+use super::role::{ActorKind, TreeRole};
 use super::root::Kit;
 
 /// A pump that fills a role. `make` is called for every life; what it must not lose lives elsewhere.
-pub fn child<B: Actor>(
-    role: Role,
+pub fn child<R: TreeRole, B: Actor>(
+    role: R,
     address: &Address<B::Msg>,
     make: impl Fn(&Epoch) -> B + Send + Sync + 'static,
-) -> ChildSpec {
+) -> ChildSpec<R> {
     leaf(role, ActorKind::Pump, address, make)
 }
 
 /// A machine that fills a role. `make` is called for every life; what it must not lose lives
 /// elsewhere.
-pub fn machine<D: StateMachine>(
-    role: Role,
+pub fn machine<R: TreeRole, D: StateMachine>(
+    role: R,
     address: &Address<D::Msg>,
     make: impl Fn(&Epoch) -> D + Send + Sync + 'static,
-) -> ChildSpec {
+) -> ChildSpec<R> {
     leaf(role, ActorKind::Machine, address, move |epoch| {
         Machine(make(epoch))
     })
 }
 
-fn leaf<B: Actor>(
-    role: Role,
+fn leaf<R: TreeRole, B: Actor>(
+    role: R,
     kind: ActorKind,
     address: &Address<B::Msg>,
     make: impl Fn(&Epoch) -> B + Send + Sync + 'static,
-) -> ChildSpec {
+) -> ChildSpec<R> {
     let make: Arc<Make<B>> = Arc::new(make);
     let address = address.clone();
     ChildSpec::new(role, kind, move |spawn_context, supervisor| {
         let shell = Shell {
             make: Arc::clone(&make),
+            role: PhantomData,
         };
         let address = address.clone();
         async move {
@@ -61,27 +63,28 @@ fn leaf<B: Actor>(
 
 type Make<B> = dyn Fn(&Epoch) -> B + Send + Sync;
 
-struct Shell<B> {
+struct Shell<R, B> {
     make: Arc<Make<B>>,
+    role: PhantomData<fn() -> R>,
 }
 
 /// Everything that belongs to one life; dropped with it.
-struct RunningActor<B: Actor> {
+struct RunningActor<R: TreeRole, B: Actor> {
     behaviour: B,
     cx: Context<B::Msg>,
-    kit: Kit,
-    guard: IncarnationGuard,
+    kit: Kit<R>,
+    guard: IncarnationGuard<R>,
 }
 
-impl<B: Actor> ractor::Actor for Shell<B> {
+impl<R: TreeRole, B: Actor> ractor::Actor for Shell<R, B> {
     type Msg = Event<B::Msg>;
-    type State = RunningActor<B>;
-    type Arguments = SpawnContext;
+    type State = RunningActor<R, B>;
+    type Arguments = SpawnContext<R>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
-        SpawnContext { kit, guard }: SpawnContext,
+        SpawnContext { kit, guard }: SpawnContext<R>,
     ) -> Result<Self::State, ActorProcessingErr> {
         guard.seat(myself.get_cell());
         let incarnation = guard.incarnation();
@@ -89,7 +92,7 @@ impl<B: Actor> ractor::Actor for Shell<B> {
             .span()
             .in_scope(|| (self.make)(incarnation.epoch()));
         let cx = Context::new(
-            kit.clone(),
+            &kit,
             Arc::clone(incarnation),
             inbox(Arc::clone(incarnation), myself),
         );
@@ -115,7 +118,8 @@ impl<B: Actor> ractor::Actor for Shell<B> {
         } = running;
         #[cfg(feature = "sim")]
         event.meet(guard.incarnation());
-        run_handler(kit, guard.incarnation(), behaviour.handle(cx, event))
+        let work = behaviour.handle(cx, event);
+        run_handler(kit, guard.role(), guard.incarnation(), work)
             .await
             .map_err(ActorError::into_inner)
     }

@@ -13,12 +13,12 @@ use super::child::{
     exit_of, give_up, spawn,
 };
 use super::incarnation::run_handler;
+use super::ledger::{ExitVerdict, RestartLedger, RestartPolicy};
 use super::registry::{IncarnationGuard, RoleState};
-use super::role::{ActorKind, ChildrenPolicy, Role};
+use super::role::{ActorKind, ChildrenPolicy, TreeRole};
 use super::root::Kit;
 use super::timers::Timers;
 use crate::env::{Generator, Mutation};
-use crate::policy::ledger::{ExitVerdict, RestartLedger, RestartPolicy};
 
 /// Grace that is kept for each child still to be stopped, however long the others take.
 const STOP_RESERVE: Duration = Duration::from_millis(250);
@@ -26,8 +26,8 @@ const STOP_RESERVE: Duration = Duration::from_millis(250);
 /// A supervisor. Its children start in the given order, each before the next, and stop in the
 /// reverse order. One that ends without being asked to is restarted after a delay, alone; when its
 /// budget is spent the supervisor fails, and its own supervisor starts all of them anew.
-pub fn supervisor(role: Role, children: Vec<ChildSpec>) -> ChildSpec {
-    let children: Arc<[ChildSpec]> = children.into();
+pub fn supervisor<R: TreeRole>(role: R, children: Vec<ChildSpec<R>>) -> ChildSpec<R> {
+    let children: Arc<[ChildSpec<R>]> = children.into();
     ChildSpec::new(role, ActorKind::Supervisor, move |spawn_context, parent| {
         let supervisor = Supervisor {
             children: Arc::clone(&children),
@@ -36,49 +36,50 @@ pub fn supervisor(role: Role, children: Vec<ChildSpec>) -> ChildSpec {
     })
 }
 
-struct Supervisor {
-    children: Arc<[ChildSpec]>,
+struct Supervisor<R: TreeRole> {
+    children: Arc<[ChildSpec<R>]>,
 }
 
-struct SupervisorState {
+struct SupervisorState<R: TreeRole> {
     policy: RestartPolicy,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<R>>,
     /// Reported and not yet settled, by slot.
     exits: BTreeMap<usize, String>,
     myself: ActorCell,
     inbox: Inbox<SupervisorMessage<usize>>,
     timers: Timers,
     jitter: Generator,
-    kit: Kit,
-    guard: IncarnationGuard,
+    kit: Kit<R>,
+    guard: IncarnationGuard<R>,
 }
 
-struct Slot {
-    spec: ChildSpec,
-    live: Option<Live>,
+struct Slot<R: TreeRole> {
+    spec: ChildSpec<R>,
+    live: Option<Live<R>>,
     generation: u64,
     ledger: RestartLedger,
 }
 
-impl ractor::Actor for Supervisor {
+impl<R: TreeRole> ractor::Actor for Supervisor<R> {
     type Msg = SupervisorMessage<usize>;
-    type State = SupervisorState;
-    type Arguments = SpawnContext;
+    type State = SupervisorState<R>;
+    type Arguments = SpawnContext<R>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
-        spawn_context: SpawnContext,
+        spawn_context: SpawnContext<R>,
     ) -> Result<Self::State, ActorProcessingErr> {
         spawn_context.guard.seat(myself.get_cell());
-        let (kit, incarnation) = (
+        let (kit, role) = (
             spawn_context.kit.clone(),
-            Arc::clone(spawn_context.guard.incarnation()),
+            spawn_context.guard.role().clone(),
         );
+        let span = spawn_context.guard.incarnation().span();
         SupervisorState::open(&self.children, myself, spawn_context)
-            .instrument(incarnation.span())
+            .instrument(span)
             .await
-            .map_err(|why| give_up(&kit, incarnation.role(), why))
+            .map_err(|why| give_up(&kit, &role, why))
     }
 
     async fn handle(
@@ -87,12 +88,13 @@ impl ractor::Actor for Supervisor {
         message: Self::Msg,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let (kit, incarnation) = (state.kit.clone(), Arc::clone(state.guard.incarnation()));
+        let (kit, role) = (state.kit.clone(), state.guard.role().clone());
+        let incarnation = Arc::clone(state.guard.incarnation());
         #[cfg(feature = "sim")]
         incarnation.meet(&message);
-        run_handler(&kit, &incarnation, state.attend_to(message))
+        run_handler(&kit, &role, &incarnation, state.attend_to(message))
             .await
-            .map_err(|why| give_up(&kit, incarnation.role(), why))
+            .map_err(|why| give_up(&kit, &role, why))
     }
 
     async fn handle_supervisor_evt(
@@ -118,22 +120,19 @@ impl ractor::Actor for Supervisor {
     }
 }
 
-impl SupervisorState {
+impl<R: TreeRole> SupervisorState<R> {
     async fn open(
-        children: &[ChildSpec],
+        children: &[ChildSpec<R>],
         myself: ActorRef<SupervisorMessage<usize>>,
-        SpawnContext { kit, guard }: SpawnContext,
+        SpawnContext { kit, guard }: SpawnContext<R>,
     ) -> Result<Self, String> {
-        let epoch = guard.incarnation().epoch();
-        let Some(ChildrenPolicy::Restart(policy)) = epoch.role().policy().children else {
+        let (role, epoch) = (guard.role(), guard.incarnation().epoch());
+        let Some(ChildrenPolicy::Restart(policy)) = role.policy().children else {
             return Err(format!(
-                "{} is no supervisor of fixed children; specify it with the constructor it needs",
-                epoch.role()
+                "{role} is no supervisor of fixed children; specify it with the constructor it needs"
             ));
         };
-        let jitter = kit
-            .seed
-            .child(&format!("{}#{}", epoch.role(), epoch.number()));
+        let jitter = kit.seed.child(&format!("{role}#{}", epoch.number()));
         let cell = myself.get_cell();
         let inbox = Inbox::new(Arc::clone(guard.incarnation()), move |message| {
             myself.send_message(message).is_ok()
@@ -222,7 +221,7 @@ impl SupervisorState {
         let Some(slot) = self.slots.get_mut(index) else {
             return Ok(());
         };
-        let supervisor = (self.guard.incarnation().role(), self.myself.clone());
+        let supervisor = (self.guard.role(), self.myself.clone());
         match slot.spec.start(&self.kit, Some(supervisor)).await {
             Ok(live) => {
                 slot.live = Some(live);
@@ -278,7 +277,7 @@ impl SupervisorState {
     /// Stops the children, last started first. One that hangs costs the others no more than their
     /// grace beyond the reserve.
     async fn close(&mut self) {
-        let deadline = children_stop_by(&self.kit, self.guard.incarnation());
+        let deadline = children_stop_by(&self.kit, &self.guard);
         while let Some(slot) = self.slots.pop() {
             let Some(live) = slot.live else {
                 continue;
@@ -296,8 +295,8 @@ impl SupervisorState {
         }
     }
 
-    fn role(&self) -> &Role {
-        self.guard.incarnation().role()
+    fn role(&self) -> &R {
+        self.guard.role()
     }
 
     fn arm(&self, after: Duration, message: SupervisorMessage<usize>) {

@@ -11,9 +11,10 @@ use super::answer::{self, HttpResponse, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
 use crate::env::Mutation;
-use crate::kit::{ActorRegistry, Aliveness, Role};
+use crate::kit::{ActorRegistry, Aliveness, TreeRole as _};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness::{self, ReadinessReason};
+use crate::roles::Role;
 use crate::state::Readers;
 use wva_base::moment::Moment;
 
@@ -21,12 +22,12 @@ use wva_base::moment::Moment;
 #[derive(Debug)]
 pub struct MetricsRoutes {
     shared: Readers,
-    actors: ActorRegistry,
+    actors: ActorRegistry<Role>,
 }
 
 impl MetricsRoutes {
     /// Serves what these hold.
-    pub fn new(shared: Readers, actors: ActorRegistry) -> Self {
+    pub fn new(shared: Readers, actors: ActorRegistry<Role>) -> Self {
         Self { shared, actors }
     }
 
@@ -102,7 +103,7 @@ impl Routes for MetricsRoutes {
 #[derive(Debug)]
 pub struct ProbeRoutes {
     shared: Readers,
-    actors: ActorRegistry,
+    actors: ActorRegistry<Role>,
     doors: Vec<ProtectedServer>,
 }
 
@@ -125,7 +126,7 @@ impl ProtectedServer {
 
 impl ProbeRoutes {
     /// Serves what these hold, and how well the `doors` are guarded.
-    pub fn new(shared: Readers, actors: ActorRegistry, doors: Vec<ProtectedServer>) -> Self {
+    pub fn new(shared: Readers, actors: ActorRegistry<Role>, doors: Vec<ProtectedServer>) -> Self {
         Self {
             shared,
             actors,

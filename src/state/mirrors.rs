@@ -1,7 +1,9 @@
 //! The mirrors of all kinds, and the questions that are asked of several of them.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::mirror::{Mirror, MirrorWriter, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
@@ -11,7 +13,7 @@ use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::Scales;
-use crate::kit::{Reader, WatchedKind};
+use crate::kit::Reader;
 use crate::policy::actuation::Scalers;
 use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
 use crate::policy::key::{TargetKey, VariantKey};
@@ -34,13 +36,6 @@ pub(crate) mod tests;
 pub use routers::NoRouter;
 pub use targets::TargetLookup;
 
-/// Kinds that settings depend on.
-const SETTINGS: [WatchedKind; 3] = [
-    WatchedKind::ConfigMap,
-    WatchedKind::SystemConfigMap,
-    WatchedKind::Namespace,
-];
-
 /// How well one kind is seen.
 #[derive(Debug, Clone)]
 pub struct SyncStatus {
@@ -54,103 +49,116 @@ pub struct SyncStatus {
     pub trouble: Option<Arc<str>>,
 }
 
-/// The halves of all mirrors that their watchers write.
-#[derive(Debug)]
-#[expect(missing_docs, reason = "each is the field of `Mirrors` of that name")]
-pub struct MirrorWriters {
-    pub variants: Arc<MirrorWriter<VariantRecord>>,
-    pub deployments: Arc<MirrorWriter<TargetObject>>,
-    pub stateful_sets: Arc<MirrorWriter<TargetObject>>,
-    pub leader_worker_sets: Arc<MirrorWriter<TargetObject>>,
-    pub config_maps: Arc<MirrorWriter<ConfigMapObject>>,
-    pub system_config_maps: Arc<MirrorWriter<ConfigMapObject>>,
-    pub namespaces: Arc<MirrorWriter<NamespaceObject>>,
-    pub pods: Arc<MirrorWriter<PodObject>>,
-    pub replica_sets: Arc<MirrorWriter<ReplicaSetObject>>,
-    pub nodes: Arc<MirrorWriter<NodeObject>>,
-    pub holding_pods: Arc<MirrorWriter<HoldingPodObject>>,
-    pub pools_v1: Arc<MirrorWriter<PoolObject>>,
-    pub pools_v1alpha2: Arc<MirrorWriter<PoolObject>>,
-    pub horizontal_pod_autoscalers: Arc<MirrorWriter<ScalerObject>>,
-    pub scaled_objects: Arc<MirrorWriter<ScalerObject>>,
-    pub services: Arc<MirrorWriter<ServiceObject>>,
-    pub service_monitors: Arc<MirrorWriter<ServiceMonitorObject>>,
-    pub authentication: Arc<MirrorWriter<ConfigMapObject>>,
+macro_rules! mirrors {
+    ($($(#[$doc:meta])* $field:ident: $view:ty = $kind:ident $(by $index:expr)?;)*) => {
+        /// The halves that watchers write.
+        #[derive(Debug)]
+        pub struct MirrorWriters {
+            $($(#[$doc])* pub $field: Arc<MirrorWriter<$view>>,)*
+        }
+
+        impl Default for MirrorWriters {
+            fn default() -> Self {
+                Self {
+                    $($field: Arc::new(mirrors!(@writer $($index)?)),)*
+                }
+            }
+        }
+
+        /// One mirror per kind.
+        #[derive(Debug, Clone)]
+        pub struct MirrorReaders {
+            $($(#[$doc])* pub $field: Mirror<$view>,)*
+        }
+
+        impl MirrorReaders {
+            fn of(writers: &MirrorWriters) -> Self {
+                Self {
+                    $($field: writers.$field.reader(),)*
+                }
+            }
+
+            fn sync(&self) -> [SyncStatus; WatchedKind::ALL.len()] {
+                [$(SyncStatus::of(WatchedKind::$kind, &self.$field),)*]
+            }
+        }
+    };
+    (@writer) => {
+        MirrorWriter::default()
+    };
+    (@writer $index:expr) => {
+        MirrorWriter::indexed($index)
+    };
 }
 
-impl Default for MirrorWriters {
-    fn default() -> Self {
+mirrors! {
+    /// VariantAutoscalings, found by the target they name.
+    variants: VariantRecord = VariantAutoscaling by |record| Some(object_key(&target_of(record)?));
+    /// Deployments, found by what controls them.
+    deployments: TargetObject = Deployment by workload_owner;
+    /// StatefulSets, found by what controls them.
+    stateful_sets: TargetObject = StatefulSet by workload_owner;
+    /// LeaderWorkerSets, found by what controls them.
+    leader_worker_sets: TargetObject = LeaderWorkerSet by workload_owner;
+    /// ConfigMaps with settings.
+    config_maps: ConfigMapObject = ConfigMap;
+    /// Those of the controller's own namespace, where another one is watched.
+    system_config_maps: ConfigMapObject = SystemConfigMap;
+    /// Namespaces.
+    namespaces: NamespaceObject = Namespace;
+    /// Pods, found by what controls them.
+    pods: PodObject = Pod by |pod| owner(&pod.namespace, pod.controller.as_ref());
+    /// ReplicaSets, found by what controls them.
+    replica_sets: ReplicaSetObject = ReplicaSet by |set| owner(&set.namespace, set.controller.as_ref());
+    /// Nodes with GPUs, while growth is limited to them.
+    nodes: NodeObject = Node;
+    /// Pods of all namespaces that hold GPUs, while growth is limited to free ones.
+    holding_pods: HoldingPodObject = HoldingPod;
+    /// InferencePools of the stable group.
+    pools_v1: PoolObject = InferencePoolV1;
+    /// InferencePools of the alpha group.
+    pools_v1alpha2: PoolObject = InferencePoolV1Alpha2;
+    /// HorizontalPodAutoscalers, found by the target they scale.
+    horizontal_pod_autoscalers: ScalerObject = HorizontalPodAutoscaler by scaled;
+    /// KEDA's ScaledObjects, found by the target they scale.
+    scaled_objects: ScalerObject = ScaledObject by scaled;
+    /// Services with a port for metrics.
+    services: ServiceObject = Service;
+    /// ServiceMonitors.
+    service_monitors: ServiceMonitorObject = ServiceMonitor;
+    /// The ConfigMap that says how the API server vouches for others, where external metrics are served.
+    authentication: ConfigMapObject = AuthenticationConfigMap;
+}
+
+impl SyncStatus {
+    fn of<V>(kind: WatchedKind, mirror: &Mirror<V>) -> Self {
         Self {
-            variants: Arc::new(MirrorWriter::indexed(|record| {
-                Some(object_key(&target_of(record)?))
-            })),
-            deployments: Arc::new(MirrorWriter::indexed(workload_owner)),
-            stateful_sets: Arc::new(MirrorWriter::indexed(workload_owner)),
-            leader_worker_sets: Arc::new(MirrorWriter::indexed(workload_owner)),
-            config_maps: Arc::default(),
-            system_config_maps: Arc::default(),
-            namespaces: Arc::default(),
-            pods: Arc::new(MirrorWriter::indexed(|pod| {
-                owner(&pod.namespace, pod.controller.as_ref())
-            })),
-            replica_sets: Arc::new(MirrorWriter::indexed(|set| {
-                owner(&set.namespace, set.controller.as_ref())
-            })),
-            nodes: Arc::default(),
-            holding_pods: Arc::default(),
-            pools_v1: Arc::default(),
-            pools_v1alpha2: Arc::default(),
-            horizontal_pod_autoscalers: Arc::new(MirrorWriter::indexed(scaled)),
-            scaled_objects: Arc::new(MirrorWriter::indexed(scaled)),
-            services: Arc::default(),
-            service_monitors: Arc::default(),
-            authentication: Arc::default(),
+            kind,
+            sync: mirror.sync(),
+            last: mirror.last_contact(),
+            trouble: mirror.trouble(),
         }
     }
 }
 
-/// One mirror per kind.
+/// The mirrors, with what several of them mean together.
 #[derive(Debug, Clone)]
 pub struct Mirrors {
-    /// VariantAutoscalings, found by the target they name.
-    pub variants: Mirror<VariantRecord>,
-    /// Deployments, found by what controls them.
-    pub deployments: Mirror<TargetObject>,
-    /// StatefulSets, found by what controls them.
-    pub stateful_sets: Mirror<TargetObject>,
-    /// LeaderWorkerSets, found by what controls them.
-    pub leader_worker_sets: Mirror<TargetObject>,
-    /// What the scale subresources of targets of other kinds said last.
+    kinds: MirrorReaders,
+    /// What the scale subresources of targets of kinds without a watcher said last.
     pub scales: Reader<Scales>,
-    /// ConfigMaps with settings.
-    pub config_maps: Mirror<ConfigMapObject>,
-    /// Those of the controller's own namespace, where another one is watched.
-    pub system_config_maps: Mirror<ConfigMapObject>,
-    /// Namespaces.
-    pub namespaces: Mirror<NamespaceObject>,
-    /// Pods, found by what controls them.
-    pub pods: Mirror<PodObject>,
-    /// ReplicaSets, found by what controls them.
-    pub replica_sets: Mirror<ReplicaSetObject>,
-    /// Nodes with GPUs, where somebody must know them.
-    pub nodes: Mirror<NodeObject>,
-    /// Pods of all namespaces that hold GPUs, where somebody must know them.
-    pub holding_pods: Mirror<HoldingPodObject>,
     /// InferencePools of both groups.
     pub pools: InferencePools,
-    /// HorizontalPodAutoscalers, found by the target they scale.
-    pub horizontal_pod_autoscalers: Mirror<ScalerObject>,
-    /// KEDA's ScaledObjects, found by the target they scale.
-    pub scaled_objects: Mirror<ScalerObject>,
-    /// Services with a port for metrics.
-    pub services: Mirror<ServiceObject>,
-    /// ServiceMonitors.
-    pub service_monitors: Mirror<ServiceMonitorObject>,
-    /// The ConfigMap that says how the API server vouches for others, where external metrics are
-    /// served.
-    pub authentication: Mirror<ConfigMapObject>,
     scope: WatchScope,
     door: ExternalMetricsDoor,
+}
+
+impl Deref for Mirrors {
+    type Target = MirrorReaders;
+
+    fn deref(&self) -> &MirrorReaders {
+        &self.kinds
+    }
 }
 
 /// Whether external metrics are served.
@@ -171,29 +179,15 @@ impl Mirrors {
         group: PoolGroup,
         door: ExternalMetricsDoor,
     ) -> Self {
+        let kinds = MirrorReaders::of(writers);
         Self {
-            variants: writers.variants.reader(),
-            deployments: writers.deployments.reader(),
-            stateful_sets: writers.stateful_sets.reader(),
-            leader_worker_sets: writers.leader_worker_sets.reader(),
-            scales,
-            config_maps: writers.config_maps.reader(),
-            system_config_maps: writers.system_config_maps.reader(),
-            namespaces: writers.namespaces.reader(),
-            pods: writers.pods.reader(),
-            replica_sets: writers.replica_sets.reader(),
-            nodes: writers.nodes.reader(),
-            holding_pods: writers.holding_pods.reader(),
             pools: InferencePools {
                 group,
-                v1: writers.pools_v1.reader(),
-                v1alpha2: writers.pools_v1alpha2.reader(),
+                v1: kinds.pools_v1.clone(),
+                v1alpha2: kinds.pools_v1alpha2.clone(),
             },
-            horizontal_pod_autoscalers: writers.horizontal_pod_autoscalers.reader(),
-            scaled_objects: writers.scaled_objects.reader(),
-            services: writers.services.reader(),
-            service_monitors: writers.service_monitors.reader(),
-            authentication: writers.authentication.reader(),
+            kinds,
+            scales,
             scope,
             door,
         }
@@ -301,7 +295,7 @@ impl Mirrors {
     pub fn all_config_maps(&self) -> Option<Vec<Arc<ConfigMapObject>>> {
         let complete = self
             .contacts()
-            .filter(|contact| SETTINGS.contains(&contact.kind))
+            .filter(|contact| contact.kind.spec().is_for_settings)
             .all(|contact| contact.sync != SyncState::Never);
         let listed = [&self.config_maps, &self.system_config_maps].map(Mirror::all);
         let objects = listed.into_iter().flatten().map(|(_, object)| object);
@@ -310,52 +304,20 @@ impl Mirrors {
 
     /// Whether objects of a kind are asked for in this scope.
     pub fn is_watched(&self, kind: WatchedKind) -> bool {
-        match kind {
-            // Namespaces cannot be listed with rights in one of them.
-            WatchedKind::Namespace => self.scope.watch_namespace.is_none(),
-            WatchedKind::SystemConfigMap => self.scope.system_lies_outside(),
-            WatchedKind::AuthenticationConfigMap => self.door == ExternalMetricsDoor::Open,
-            WatchedKind::InferencePoolV1 => self.pools.group.includes_stable(),
-            WatchedKind::InferencePoolV1Alpha2 => self.pools.group.includes_alpha(),
-            _ => true,
+        match kind.spec().condition {
+            WatchCondition::AllNamespaces => self.scope.watch_namespace.is_none(),
+            WatchCondition::SystemOutside => self.scope.system_lies_outside(),
+            WatchCondition::ExternalMetrics => self.door == ExternalMetricsDoor::Open,
+            WatchCondition::StablePools => self.pools.group.includes_stable(),
+            WatchCondition::AlphaPools => self.pools.group.includes_alpha(),
+            WatchCondition::Always | WatchCondition::GpuLimits => true,
         }
     }
 
     /// Every kind that is watched in this scope.
     pub fn contacts(&self) -> impl Iterator<Item = SyncStatus> {
-        fn contact<V>(kind: WatchedKind, mirror: &Mirror<V>) -> SyncStatus {
-            SyncStatus {
-                kind,
-                sync: mirror.sync(),
-                last: mirror.last_contact(),
-                trouble: mirror.trouble(),
-            }
-        }
-        [
-            contact(WatchedKind::VariantAutoscaling, &self.variants),
-            contact(WatchedKind::Deployment, &self.deployments),
-            contact(WatchedKind::StatefulSet, &self.stateful_sets),
-            contact(WatchedKind::LeaderWorkerSet, &self.leader_worker_sets),
-            contact(WatchedKind::ConfigMap, &self.config_maps),
-            contact(WatchedKind::SystemConfigMap, &self.system_config_maps),
-            contact(WatchedKind::Namespace, &self.namespaces),
-            contact(WatchedKind::Pod, &self.pods),
-            contact(WatchedKind::ReplicaSet, &self.replica_sets),
-            contact(WatchedKind::Node, &self.nodes),
-            contact(WatchedKind::HoldingPod, &self.holding_pods),
-            contact(WatchedKind::InferencePoolV1, &self.pools.v1),
-            contact(WatchedKind::InferencePoolV1Alpha2, &self.pools.v1alpha2),
-            contact(
-                WatchedKind::HorizontalPodAutoscaler,
-                &self.horizontal_pod_autoscalers,
-            ),
-            contact(WatchedKind::ScaledObject, &self.scaled_objects),
-            contact(WatchedKind::Service, &self.services),
-            contact(WatchedKind::ServiceMonitor, &self.service_monitors),
-            contact(WatchedKind::AuthenticationConfigMap, &self.authentication),
-        ]
-        .into_iter()
-        .filter(|contact| self.is_watched(contact.kind))
+        let all = self.kinds.sync().into_iter();
+        all.filter(|contact| self.is_watched(contact.kind))
     }
 }
 

@@ -8,6 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::permit::WritePermit;
 use crate::cluster::scale::Scales;
 #[cfg(feature = "sim")]
@@ -57,9 +58,14 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// Whether somebody must know what nodes offer and pods hold.
+    /// Whether growth is limited to what nodes offer and pods leave.
     pub fn needs_nodes(&self) -> bool {
         self.generation.dynamic.wants_nodes()
+    }
+
+    /// Whether a kind is to be watched now.
+    pub fn needs(&self, kind: WatchedKind) -> bool {
+        kind.spec().condition != WatchCondition::GpuLimits || self.needs_nodes()
     }
 }
 

@@ -3,36 +3,21 @@
 use super::Readers;
 use super::mirrors::SyncStatus;
 use crate::cluster::mirror::SyncState;
-use crate::kit::{ActorRegistry, RoleTotals, WatchedKind};
+use crate::kit::{ActorRegistry, RoleTotals};
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
+use crate::roles::Role;
 use wva_base::moment::Moment;
-
-/// Kinds without which nothing can be decided; the others make a difference only when they are there.
-const REQUIRED: [WatchedKind; 8] = [
-    WatchedKind::VariantAutoscaling,
-    WatchedKind::Deployment,
-    WatchedKind::ConfigMap,
-    WatchedKind::SystemConfigMap,
-    WatchedKind::Namespace,
-    WatchedKind::Pod,
-    WatchedKind::ReplicaSet,
-    // Before it is read, the API server is nobody to us, and the door would turn it away.
-    WatchedKind::AuthenticationConfigMap,
-];
 
 impl Readers {
     /// Every kind that is watched in this scope and with these settings.
     fn contacts(&self) -> Vec<SyncStatus> {
-        let needs_nodes = self.settings.load().needs_nodes();
-        let is_needed = |contact: &SyncStatus| match contact.kind {
-            WatchedKind::Node | WatchedKind::HoldingPod => needs_nodes,
-            _ => true,
-        };
+        let settings = self.settings.load();
+        let is_needed = |contact: &SyncStatus| settings.needs(contact.kind);
         self.mirrors.contacts().filter(is_needed).collect()
     }
 
     /// Brings the series up to date that are read off something else at each scrape.
-    pub fn refresh_process_series(&self, actors: &ActorRegistry, now: Moment) {
+    pub fn refresh_process_series(&self, actors: &ActorRegistry<Role>, now: Moment) {
         let ages = &self.series.process.mirror_age;
         for contact in self.mirrors.contacts() {
             let kind = [contact.kind.as_str()];
@@ -134,7 +119,7 @@ fn mirror_reason(contact: SyncStatus, now: Moment) -> ReadinessReason {
         trouble,
     } = contact;
     let age = last.map(|last| now.since(last));
-    let required = REQUIRED.contains(&kind);
+    let required = kind.spec().is_required;
     let state = match sync {
         SyncState::Complete if trouble.is_none() => ReadinessState::Ok,
         SyncState::Never if required => ReadinessState::NotReady,

@@ -63,7 +63,7 @@ impl RelistResponder {
         let mut asked = self.asked.clone();
         if asked.wait_for(|asked| *asked > number).await.is_err() {
             // The other half is gone.
-            pending().await
+            pending::<()>().await;
         }
     }
 

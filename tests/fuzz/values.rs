@@ -1,9 +1,9 @@
 //! Single values: durations, costs, selectors, names of roles, and every setting.
 
 use wva::cli::args;
-use wva::kit::Role;
 use wva::policy::params::LabelSelector;
 use wva::policy::units::Cost;
+use wva::roles::Role;
 use wva::settings::schema;
 use wva_base::duration::{format_duration, parse_duration};
 

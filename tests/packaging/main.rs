@@ -19,6 +19,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use wva::cluster::kinds::{KindSpec, WatchedKind};
 
 const CHART: &str = "charts/workload-variant-autoscaler";
 
@@ -45,6 +46,32 @@ fn copies_are_equal() {
         let copy = format!("{CHART}/files/{copy}");
         let original = text(original);
         is_current(&copy, &original);
+    }
+}
+
+/// What is watched may be listed and watched.
+#[test]
+fn the_role_grants_every_watched_kind() {
+    let role = yaml("config/rbac/role.yaml");
+    let has = |rule: &Value, field: &str, wanted: &str| {
+        let listed = rule[field].as_array().into_iter().flatten();
+        listed.into_iter().any(|one| one == wanted)
+    };
+    for kind in WatchedKind::ALL {
+        let KindSpec {
+            name,
+            group,
+            resource,
+            ..
+        } = kind.spec();
+        let mut rules = role["rules"].as_array().unwrap().iter();
+        let is_granted = rules.any(|rule| {
+            let verbs = ["list", "watch"];
+            has(rule, "apiGroups", group)
+                && has(rule, "resources", resource)
+                && verbs.iter().all(|verb| has(rule, "verbs", verb))
+        });
+        assert!(is_granted, "{name}");
     }
 }
 

@@ -22,7 +22,6 @@ pub mod key;
 pub mod learned;
 mod learner;
 pub mod lease;
-pub mod ledger;
 pub mod limit;
 pub mod metrics_gap;
 pub mod object;

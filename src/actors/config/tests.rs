@@ -11,11 +11,11 @@ use tokio::time::sleep;
 use super::{Config, ConfigConnections, ConfigMessage, ConfigSource};
 use crate::actors::event_recorder::Events;
 use crate::actors::variants::tests::{shared, store};
+use crate::cluster::kinds::WatchedKind;
 use crate::env::SeedTree;
-use crate::kit::{
-    self, ActorRegistry, Address, DirtySet, ExitReason, KillAt, Kit, Role, WatchedKind,
-};
+use crate::kit::{self, ActorRegistry, Address, DirtySet, ExitReason, KillAt, Kit};
 use crate::metrics::Visibility;
+use crate::roles::Role;
 use crate::settings::Sources;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;

@@ -12,10 +12,9 @@ use crate::actors::event_recorder::Events;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::kinds::WatchedKind;
 use crate::env::SeedTree;
-use crate::kit::{
-    self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, Role, Slot, WatchedKind,
-};
+use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, Slot};
 use crate::metrics::Visibility;
 use crate::policy;
 use crate::policy::actuation::Scalers;
@@ -25,6 +24,7 @@ use crate::policy::snapshot::{
     TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
+use crate::roles::Role;
 use crate::state::claim::{Claim, ClaimDuration};
 use crate::state::mirrors::tests::list;
 use crate::state::{PlanProposal, SharedState};
@@ -100,7 +100,7 @@ struct Running {
     address: Address<EmitterMessage>,
     plans: Slot<PlanProposal>,
     settled: DirtySet<StatusWriteResult>,
-    actors: ActorRegistry,
+    actors: ActorRegistry<Role>,
     task: JoinHandle<ExitReason>,
 }
 

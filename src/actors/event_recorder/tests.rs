@@ -13,7 +13,8 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::{EventApi, EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, Kit, Role};
+use crate::kit::{self, ActorRegistry, Address, Kit};
+use crate::roles::Role;
 
 fn notice(name: &str) -> EventNotice {
     EventNotice {

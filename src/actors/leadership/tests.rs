@@ -14,8 +14,9 @@ use crate::actors::variants::tests::shared;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::lease::LeaseApi;
 use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role};
+use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit};
 use crate::policy::lease::LeaseRules;
+use crate::roles::Role;
 use crate::state::SharedState;
 
 const ME: &str = "wva-me";

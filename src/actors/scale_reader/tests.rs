@@ -8,8 +8,10 @@ use crate::actors::event_recorder::Events;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
+use crate::cluster::kinds::WatchedKind;
 use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, Kit, Role, WatchedKind};
+use crate::kit::{self, ActorRegistry, Address, Kit};
+use crate::roles::Role;
 use crate::state::mirrors::tests::list;
 
 fn kinds() -> FakeResponse {

@@ -14,12 +14,13 @@ use crate::actors::retry_queue::RetryQueue;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
 use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, Kit, Role};
+use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, Kit};
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::ownership::Ownership;
 use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::units::Replicas;
+use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::records::RecordTable;
 

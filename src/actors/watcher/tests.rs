@@ -16,11 +16,13 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::kinds::WatchedKind;
 use crate::cluster::watch::WatchOptions;
 use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit, Role, WatchedKind};
+use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
+use crate::roles::Role;
 use crate::state::SharedState;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -54,7 +56,6 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),
         options: WatchOptions::default(),
-        needed: |_| true,
         wanted: Arc::new(|_| true),
         malformed: |_, _| None,
         mirror: Arc::clone(&shared.writers.mirrors.variants),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, SyncState};
-use crate::kit::{Epoch, Role, WatchedKind};
+use crate::cluster::kinds::WatchedKind;
+use crate::kit::Epoch;
+use crate::roles::Role;
 use wva_base::moment::{Moment, WallTime};
 
 fn epoch(number: u64) -> Epoch {

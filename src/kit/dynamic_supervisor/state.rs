@@ -13,11 +13,11 @@ use crate::kit::address::Inbox;
 use crate::kit::child::{
     ChildSpec, DELAY_JITTER, Live, SWEEP_EVERY, SpawnContext, SupervisorMessage, children_stop_by,
 };
+use crate::kit::ledger::{KeyLedger, KeyVerdict, QuarantinePolicy};
 use crate::kit::registry::{IncarnationGuard, RoleState};
-use crate::kit::role::ChildrenPolicy;
+use crate::kit::role::{ChildrenPolicy, TreeRole};
 use crate::kit::root::Kit;
 use crate::kit::timers::Timers;
-use crate::policy::ledger::{KeyLedger, KeyVerdict, QuarantinePolicy};
 
 /// How long a child that was quarantined must run before it is released.
 const PROBATION: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub(super) struct DynamicSupervisorState<R: Registry> {
     registry: R,
     cx: Context<R::Msg>,
     policy: QuarantinePolicy,
-    children: BTreeMap<R::Key, Child>,
+    children: BTreeMap<R::Key, Child<R::Role>>,
     /// Whose cell it is, for those that run or are about to end.
     cells: BTreeMap<ActorId, R::Key>,
     ledger: KeyLedger<R::Key>,
@@ -38,20 +38,20 @@ pub(super) struct DynamicSupervisorState<R: Registry> {
     inbox: Inbox<SupervisorMessage<R::Key>>,
     timers: Timers,
     jitter: Generator,
-    pub(super) kit: Kit,
-    pub(super) guard: IncarnationGuard,
+    pub(super) kit: Kit<R::Role>,
+    pub(super) guard: IncarnationGuard<R::Role>,
 }
 
-struct Child {
-    spec: ChildSpec,
-    phase: Phase,
+struct Child<R: TreeRole> {
+    spec: ChildSpec<R>,
+    phase: Phase<R>,
     quarantined: bool,
 }
 
-enum Phase {
+enum Phase<R> {
     /// Between creation and the first attempt to start; never seen between two letters.
     New,
-    Running(Live),
+    Running(Live<R>),
     /// For a restart, which may be brought forward from `due` to `earliest`.
     Waiting {
         generation: u64,
@@ -60,7 +60,7 @@ enum Phase {
     },
     /// On order, until `deadline`; then `again` says whether it has been ordered to run meanwhile.
     Ending {
-        live: Live,
+        live: Live<R>,
         deadline: Duration,
         again: bool,
     },
@@ -70,10 +70,10 @@ impl<R: Registry> DynamicSupervisorState<R> {
     pub(super) fn open(
         registry: R,
         myself: &ActorRef<Envelope<R::Key, R::Msg>>,
-        SpawnContext { kit, guard }: SpawnContext,
+        SpawnContext { kit, guard }: SpawnContext<R::Role>,
     ) -> Result<Self, String> {
         let incarnation = guard.incarnation();
-        let role = incarnation.role();
+        let role = guard.role();
         let Some(ChildrenPolicy::Quarantine(policy)) = role.policy().children else {
             return Err(format!(
                 "{role} is no supervisor of children by key; specify it with the constructor it \
@@ -95,7 +95,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
         });
         let state = Self {
             registry,
-            cx: Context::new(kit.clone(), Arc::clone(incarnation), occasions),
+            cx: Context::new(&kit, Arc::clone(incarnation), occasions),
             policy,
             children: BTreeMap::new(),
             cells: BTreeMap::new(),
@@ -146,7 +146,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
 
     /// Stops all children at the same time: they do not depend on each other.
     pub(super) async fn close(&mut self) {
-        let deadline = children_stop_by(&self.kit, self.guard.incarnation());
+        let deadline = children_stop_by(&self.kit, &self.guard);
         let mut ending = Vec::with_capacity(self.children.len());
         for child in std::mem::take(&mut self.children).into_values() {
             let (Phase::Running(live) | Phase::Ending { live, .. }) = child.phase else {
@@ -228,7 +228,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
         self.children.insert(key.clone(), child);
     }
 
-    fn forget(&mut self, key: &R::Key, spec: &ChildSpec) {
+    fn forget(&mut self, key: &R::Key, spec: &ChildSpec<R::Role>) {
         self.ledger.forget(key);
         self.kit.actors.forget(spec.role());
         self.registry.ended(key);
@@ -238,7 +238,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
         let Some(child) = self.children.get_mut(&key) else {
             return Ok(());
         };
-        let supervisor = (self.guard.incarnation().role(), self.myself.clone());
+        let supervisor = (self.guard.role(), self.myself.clone());
         match child.spec.start(&self.kit, Some(supervisor)).await {
             Ok(live) => {
                 self.cells.insert(live.cell.get_id(), key.clone());
@@ -356,7 +356,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
 }
 
 /// Whether a life has shown that it works: its wake-up is handled, nothing waits, and it has lasted.
-fn proven(live: &Live, now: Duration) -> bool {
+fn proven<R>(live: &Live<R>, now: Duration) -> bool {
     let handled = live.incarnation.handled();
     handled > 0
         && handled == live.incarnation.told()

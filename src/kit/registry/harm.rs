@@ -7,16 +7,16 @@ use allocations::Owner;
 
 use super::ActorRegistry;
 use crate::kit::chaos::{KillAt, KillHooks, Mishap};
-use crate::kit::role::Role;
+use crate::kit::role::TreeRole;
 
-impl ActorRegistry {
+impl<R: TreeRole> ActorRegistry<R> {
     /// How many lives have begun, of all roles.
     pub fn lives(&self) -> u64 {
         self.0.incarnations.load(Ordering::Acquire)
     }
 
     /// Kills the present life of a role now, with everything below it; `false` if there is none.
-    pub fn kill(&self, role: &Role) -> bool {
+    pub fn kill(&self, role: &R) -> bool {
         let alive = self.table().get(role).is_some_and(|entry| entry.alive);
         if alive {
             self.hooks(role).harm();
@@ -26,23 +26,23 @@ impl ActorRegistry {
     }
 
     /// Kills a role once, at a chosen occasion of it. One that has passed never comes.
-    pub fn kill_at(&self, role: &Role, moment: KillAt) {
+    pub fn kill_at(&self, role: &R, moment: KillAt) {
         self.hooks(role).add(moment);
     }
 
     /// Kills a role once, before or after the next occasion that it handles.
-    pub fn kill_next(&self, role: &Role, moment: fn(u64) -> KillAt) {
+    pub fn kill_next(&self, role: &R, moment: fn(u64) -> KillAt) {
         let hooks = self.hooks(role);
         hooks.add(moment(hooks.begun() + 1));
     }
 
     /// Lets something befall a role at the next occasion that it handles.
-    pub fn befall(&self, role: &Role, mishap: Mishap) {
+    pub fn befall(&self, role: &R, mishap: Mishap) {
         self.hooks(role).await_mishap(mishap);
     }
 
     /// Whether a kill or a mishap of this role has yet to come.
-    pub fn is_armed(&self, role: &Role) -> bool {
+    pub fn is_armed(&self, role: &R) -> bool {
         self.hooks(role).is_armed()
     }
 
@@ -53,21 +53,21 @@ impl ActorRegistry {
     }
 
     /// The roles whose handler never ends, since that was asked for.
-    pub fn hanging(&self) -> Vec<Role> {
+    pub fn hanging(&self) -> Vec<R> {
         let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         let hanging = hooks.iter().filter(|(_, hooks)| hooks.hangs());
         hanging.map(|(role, _)| role.clone()).collect()
     }
 
     /// How often something was done to this role, and to any: kills, aborted tasks, panics and hangs.
-    pub fn harmed(&self, role: &Role) -> (u64, u64) {
+    pub fn harmed(&self, role: &R) -> (u64, u64) {
         let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         let of_role = hooks.get(role).map_or(0, |hooks| hooks.harmed());
         (of_role, hooks.values().map(|hooks| hooks.harmed()).sum())
     }
 
     /// No kill and no mishap of this role is to come any more.
-    pub fn disarm_role(&self, role: &Role) {
+    pub fn disarm_role(&self, role: &R) {
         self.hooks(role).disarm();
     }
 
@@ -78,7 +78,7 @@ impl ActorRegistry {
     }
 
     /// Aborts the task of a role's present life; `false` if there is none.
-    pub fn abort(&self, role: &Role) -> bool {
+    pub fn abort(&self, role: &R) -> bool {
         let table = self.table();
         let entry = table.get(role).filter(|entry| entry.alive);
         let task = entry.and_then(|entry| entry.task.clone());
@@ -109,19 +109,19 @@ impl ActorRegistry {
     }
 
     /// Notes by which task the present life of a role can be aborted.
-    pub(in crate::kit) fn hold(&self, role: &Role, task: tokio::task::AbortHandle) {
+    pub(in crate::kit) fn hold(&self, role: &R, task: tokio::task::AbortHandle) {
         if let Some(entry) = self.table().get_mut(role) {
             entry.task = Some(task);
         }
     }
 
-    pub(super) fn hooks(&self, role: &Role) -> Arc<KillHooks> {
+    pub(super) fn hooks(&self, role: &R) -> Arc<KillHooks> {
         let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(hooks.entry(role.clone()).or_default())
     }
 
     /// Tells what each role was told since this was last asked: how often each message, by its name.
-    pub fn take_met(&self, mut tell: impl FnMut(&Role, &str, u64)) {
+    pub fn take_met(&self, mut tell: impl FnMut(&R, &str, u64)) {
         let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         for (role, hooks) in &*hooks {
             hooks.take_met(|name, times| tell(role, name, times));

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::nursery::Ensemble;
 use super::stage::{Act, Journal, Line, Noted, Post, Stage, rest, secs};
 use crate::env::SeedTree;
-use crate::kit::{ExitReason, KillAt, Mishap, Role, RoleState, supervisor};
+use crate::kit::{ExitReason, KillAt, Mishap, RoleState, TreeRole as _, supervisor};
+use crate::roles::Role;
 
 const TASKS: u32 = 5;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::nursery::{Notice, Nursery, key, variant};
 use super::stage::{Act, Curse, Journal, Noted, Stage, rest, secs, until};
-use crate::kit::{ExitReason, Order, Role, RoleState};
+use crate::kit::{ExitReason, Order, RoleState, TreeRole as _};
+use crate::roles::Role;
 
 async fn raise(variants: usize) -> (Stage, Nursery) {
     let journal = Journal::new();

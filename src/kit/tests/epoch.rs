@@ -7,13 +7,14 @@ use futures::FutureExt;
 
 use super::stage::kit;
 use crate::kit::{
-    Address, Context, Epoch, Event, ExitReason, Fenced, Guard, Role, StateMachine, Writer, machine,
-    run, supervisor,
+    Address, Context, Epoch, Event, ExitReason, Fenced, Guard, StateMachine, Writer, machine, run,
+    supervisor,
 };
+use crate::roles::Role;
 use wva_base::moment::Moment;
 
 fn epoch(number: u64) -> Epoch {
-    Epoch::new(Role::Optimizer, number)
+    Epoch::new(&Role::Optimizer, number)
 }
 
 #[test]
@@ -34,7 +35,7 @@ fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
     assert_eq!(
         refusal,
         Fenced {
-            role: Role::Optimizer,
+            role: "optimizer".into(),
             number: 3,
             newest: 4
         }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::stage::{Curse, Journal, Post, Stage, secs};
-use crate::kit::{ChildrenPolicy, ExitReason, Role, RoleState, WatchedKind, supervisor};
-use crate::policy::ledger::RestartPolicy;
+use crate::cluster::kinds::WatchedKind;
+use crate::kit::{ChildrenPolicy, ExitReason, RestartPolicy, RoleState, TreeRole as _, supervisor};
+use crate::roles::Role;
 
 fn policy(role: &Role) -> RestartPolicy {
     match role.policy().children {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::stage::{Act, Curse, Journal, Noted, Post, Stage, rest};
-use crate::kit::{Aliveness, ExitReason, Role, RoleState, supervisor};
+use crate::kit::{Aliveness, ExitReason, RoleState, supervisor};
+use crate::roles::Role;
 
 /// Two siblings; the first is the one that suffers.
 async fn pair(curse: Curse) -> (Stage, Post, Post) {

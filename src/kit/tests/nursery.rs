@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::stage::{Curse, Journal, Post};
+use crate::cluster::kinds::WatchedKind;
 use crate::kit::{
-    Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry, Role, WatchedKind,
+    Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry, TreeRole as _,
     dynamic_supervisor, supervisor,
 };
 use crate::policy::key::VariantKey;
+use crate::roles::Role;
 
 /// What the kit reported about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +99,7 @@ impl Nursery {
             .collect()
     }
 
-    pub(super) fn spec(&self) -> ChildSpec {
+    pub(super) fn spec(&self) -> ChildSpec<Role> {
         let nursery = self.clone();
         dynamic_supervisor(Role::Variants, &self.address, move |_: &Epoch| {
             Nurse(nursery.clone())
@@ -114,6 +116,7 @@ impl Nurse {
 }
 
 impl Registry for Nurse {
+    type Role = Role;
     type Key = VariantKey;
     type Msg = ();
 
@@ -140,7 +143,7 @@ impl Registry for Nurse {
             .collect()
     }
 
-    fn child(&self, key: &VariantKey) -> ChildSpec {
+    fn child(&self, key: &VariantKey) -> ChildSpec<Role> {
         self.0.posts.lock().unwrap()[key].spec()
     }
 
@@ -192,8 +195,8 @@ impl Ensemble {
         }
     }
 
-    pub(super) fn specs(&self) -> Vec<ChildSpec> {
-        let under = |parent: &Role| -> Vec<ChildSpec> {
+    pub(super) fn specs(&self) -> Vec<ChildSpec<Role>> {
+        let under = |parent: &Role| -> Vec<ChildSpec<Role>> {
             let children = self.posts.iter();
             children
                 .filter(|post| post.role.parent().as_ref() == Some(parent))

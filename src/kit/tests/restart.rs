@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::nursery::Ensemble;
 use super::stage::{Act, Journal, Noted, Stage, rest, secs};
 use crate::env::SeedTree;
-use crate::kit::{ActorKind, Delivery, ExitReason, Role, RoleState};
+use crate::kit::{ActorKind, Delivery, ExitReason, RoleState, TreeRole as _};
+use crate::roles::Role;
 
 fn events(journal: &Journal, role: &Role, number: u64) -> Vec<Noted> {
     journal

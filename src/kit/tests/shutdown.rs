@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::nursery::{Ensemble, variant};
 use super::stage::{Act, Curse, Journal, Noted, Stage, rest, secs};
+use crate::kit::TreeRole as _;
 use crate::kit::child::children_stop_by;
-use crate::kit::{ActorKind, ExitReason, Role, RoleState, StopHow};
+use crate::kit::{ActorKind, ExitReason, RoleState, StopHow};
+use crate::roles::Role;
 
 #[tokio::test(start_paused = true)]
 async fn children_start_top_down_and_stop_bottom_up() {
@@ -156,7 +158,7 @@ async fn a_supervisor_plans_with_the_time_it_was_given() {
             guard.incarnation().set_stop_by(now + given);
         }
         assert_eq!(
-            children_stop_by(&kit, guard.incarnation()),
+            children_stop_by(&kit, &guard),
             now + left,
             "given {given:?}"
         );

@@ -10,8 +10,10 @@ use tokio::task::JoinHandle;
 use crate::env::{Clock, SeedTree};
 use crate::kit::{
     Actor, ActorError, ActorKind, ActorRegistry, Address, ChildSpec, Context, Delivery, DirtySet,
-    Epoch, Event, ExitReason, Kit, Role, RoleReport, RoleState, StateMachine, child, machine, run,
+    Epoch, Event, ExitReason, Kit, RoleReport, RoleState, StateMachine, TreeRole as _, child,
+    machine, run,
 };
+use crate::roles::Role;
 use wva_base::moment::{Moment, WallTime};
 
 pub(super) const TICK: Duration = Duration::from_millis(1);
@@ -22,13 +24,13 @@ pub(super) fn secs(seconds: u64) -> Duration {
 
 /// A running tree.
 pub(super) struct Stage {
-    pub(super) kit: Kit,
+    pub(super) kit: Kit<Role>,
     pub(super) journal: Journal,
     curtain: Option<oneshot::Sender<()>>,
     play: JoinHandle<ExitReason>,
 }
 
-pub(super) fn kit() -> Kit {
+pub(super) fn kit() -> Kit<Role> {
     Kit {
         clock: Clock::at(WallTime(0)),
         seed: SeedTree::new(7),
@@ -38,7 +40,7 @@ pub(super) fn kit() -> Kit {
 
 impl Stage {
     /// Starts the tree and lets it come to rest.
-    pub(super) async fn raise(journal: Journal, children: Vec<ChildSpec>) -> Self {
+    pub(super) async fn raise(journal: Journal, children: Vec<ChildSpec<Role>>) -> Self {
         let (curtain, fallen) = oneshot::channel();
         let kit = journal.kit.clone();
         let play = tokio::spawn(run(kit.clone(), children, async {
@@ -70,12 +72,12 @@ impl Stage {
         self.play.abort();
     }
 
-    pub(super) fn report(&self, role: &Role) -> RoleReport {
+    pub(super) fn report(&self, role: &Role) -> RoleReport<Role> {
         report(&self.kit.actors, role).unwrap_or_else(|| panic!("{role} has never lived"))
     }
 
     /// Waits until `role` runs with a higher number than `number`, and is at rest.
-    pub(super) async fn reborn(&self, role: &Role, number: u64) -> RoleReport {
+    pub(super) async fn reborn(&self, role: &Role, number: u64) -> RoleReport<Role> {
         self.reborn_within(secs(60), role, number).await
     }
 
@@ -84,7 +86,7 @@ impl Stage {
         within: Duration,
         role: &Role,
         number: u64,
-    ) -> RoleReport {
+    ) -> RoleReport<Role> {
         until(within, &format!("{role} after no. {number}"), || {
             let now = self.report(role);
             (now.state == RoleState::Running && now.incarnation > number && now.told == now.handled)
@@ -98,7 +100,7 @@ impl Stage {
     }
 }
 
-pub(super) fn report(actors: &ActorRegistry, role: &Role) -> Option<RoleReport> {
+pub(super) fn report(actors: &ActorRegistry<Role>, role: &Role) -> Option<RoleReport<Role>> {
     actors.report().into_iter().find(|r| r.role == *role)
 }
 
@@ -147,7 +149,7 @@ pub(super) struct Line {
 /// What happened, in order.
 #[derive(Clone)]
 pub(super) struct Journal {
-    kit: Kit,
+    kit: Kit<Role>,
     lines: Arc<Mutex<Vec<Line>>>,
 }
 
@@ -162,13 +164,13 @@ impl Journal {
     pub(super) fn note(&self, epoch: &Epoch, event: Noted) {
         self.lines.lock().unwrap().push(Line {
             at: self.kit.clock.now().monotonic,
-            role: epoch.role().clone(),
+            role: epoch.role().parse().unwrap(),
             number: epoch.number(),
             event,
         });
     }
 
-    pub(super) fn kit(&self) -> Kit {
+    pub(super) fn kit(&self) -> Kit<Role> {
         self.kit.clone()
     }
 
@@ -259,7 +261,7 @@ impl Post {
     }
 
     /// As a machine or pump, as its role has it.
-    pub(super) fn spec(&self) -> ChildSpec {
+    pub(super) fn spec(&self) -> ChildSpec<Role> {
         let post = self.clone();
         match self.role.policy().kind {
             ActorKind::Pump => child(self.role.clone(), &self.address, move |epoch| {
@@ -317,7 +319,8 @@ impl Actor for Player {
     type Msg = Act;
 
     async fn handle(&mut self, cx: &Context<Act>, event: Event<Act>) -> Result<(), ActorError> {
-        assert_eq!((cx.epoch(), cx.role()), (&self.epoch, &self.post.role));
+        assert_eq!(cx.epoch(), &self.epoch);
+        assert_eq!(cx.epoch().role(), self.post.role.to_string());
         match event {
             Event::Started => {
                 self.note(Noted::Woke);

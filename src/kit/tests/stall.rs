@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::stage::{Act, Journal, Post, Stage, secs};
-use crate::kit::{Aliveness, ExitReason, Role, RoleState, WatchedKind, supervisor};
+use crate::cluster::kinds::WatchedKind;
+use crate::kit::{Aliveness, ExitReason, RoleState, TreeRole as _, supervisor};
+use crate::roles::Role;
 
 async fn one(role: Role) -> (Stage, Post) {
     let journal = Journal::new();

@@ -21,6 +21,7 @@ use super::scale_to_zero::{ScaleToZeroModel, Sleep, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
 use crate::env::Clock;
+use crate::kit::TreeRole as _;
 use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::ControllerView;

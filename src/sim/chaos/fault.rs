@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::env::SeedTree;
-use crate::kit::Role;
+use crate::roles::Role;
 
 /// What is made to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

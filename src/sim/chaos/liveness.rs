@@ -9,9 +9,10 @@ use super::checker::Checker;
 use super::conditions::untold;
 use super::process_manager::ProcessManager;
 use super::workload::{is_by_tokens, may_go_to_zero};
-use crate::kit::{Role, RoleReport, RoleState};
+use crate::kit::{RoleReport, RoleState};
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Plan, Reason};
+use crate::roles::Role;
 use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::ControllerView;
@@ -125,7 +126,10 @@ impl Stand {
     }
 
     /// The same, by what the roles of each place report now.
-    fn untouched(&mut self, reports: impl Iterator<Item = (usize, RoleReport)>) -> Option<String> {
+    fn untouched(
+        &mut self,
+        reports: impl Iterator<Item = (usize, RoleReport<Role>)>,
+    ) -> Option<String> {
         // One is at work, and that of a watcher waits for whatever comes.
         let waiting = reports.filter(|(_, role)| role.told > role.handled.saturating_add(1));
         let waiting: Waiting = waiting

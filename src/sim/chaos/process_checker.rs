@@ -27,10 +27,11 @@ use super::prometheus_proxy::PodObservations;
 use super::surroundings::Surroundings;
 use super::watches::Watches;
 use crate::cluster::mirror::ObjectKey;
-use crate::kit::{Role, RoleReport};
+use crate::kit::RoleReport;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::CycleId;
 use crate::policy::units::Replicas;
+use crate::roles::Role;
 use crate::settings::Sources;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::ControllerView;
@@ -110,7 +111,7 @@ pub(super) struct ProcessChecker {
     clocks: Clocks,
     /// Of which collection it last had learned.
     learned: Option<Duration>,
-    report: Vec<RoleReport>,
+    report: Vec<RoleReport<Role>>,
     /// What became of roles, to be told.
     news: Vec<String>,
     /// Since when nothing disturbs it.

@@ -8,9 +8,10 @@ use super::fault::{
     Api, ChaosFault, Class, Edit, LEADER, ObjectFault, ProcessFault, Prom, RoleFault,
     WorkloadFaultKind,
 };
+use crate::cluster::kinds::WatchedKind;
 use crate::env::SeedTree;
-use crate::kit::{Role, WatchedKind};
 use crate::policy::key::VariantKey;
+use crate::roles::Role;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);

@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use super::fault::{Api, LEADER, ObjectFault, Prom, RoleFault, WorkloadFaultKind};
 use super::*;
+use crate::cluster::kinds::WatchedKind;
 use crate::env::{Mutation, SeedTree};
-use crate::kit::{KillAt, Role, WatchedKind};
+use crate::kit::KillAt;
+use crate::roles::Role;
 use crate::sim::world::Replica;
 
 /// Plays a seed, and fails with everything that is known.

@@ -15,6 +15,7 @@ use super::objects::SYSTEM;
 use crate::app::{Controller, Env, Startup};
 use crate::env::{Clock, SeedTree};
 use crate::kit::{ActorRegistry, Kit};
+use crate::roles::Role;
 use crate::serve::connection::Routes;
 use crate::serve::routes::MetricsRoutes;
 use crate::settings::{Diagnostics, Sources, start};
@@ -29,7 +30,7 @@ pub(super) const POD: &str = "wva-controller-0";
 #[derive(Debug)]
 pub(in crate::sim) struct ControllerView {
     pub(in crate::sim) shared: Readers,
-    pub(in crate::sim) actors: ActorRegistry,
+    pub(in crate::sim) actors: ActorRegistry<Role>,
     routes: MetricsRoutes,
 }
 

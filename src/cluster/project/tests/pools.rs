@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use super::project;
 use crate::api::inference_pool::{v1, v1alpha2};
+use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::{MirrorWriter, ObjectKey};
 use crate::cluster::project::pool::{InferencePools, PoolObject};
-use crate::kit::{Epoch, Role, WatchedKind};
+use crate::kit::Epoch;
 use crate::policy::object::Lifecycle;
+use crate::roles::Role;
 use crate::settings::pool_group::PoolGroup;
 
 #[derive(Deserialize)]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::InvariantViolation;
-use crate::kit::{Aliveness, ChildrenPolicy, ExitReason, Role, RoleReport};
+use crate::kit::{Aliveness, ChildrenPolicy, ExitReason, RoleReport, TreeRole as _};
+use crate::roles::Role;
 
 /// In which life each role was last seen with a handler that never ends, since that was asked for.
 #[derive(Debug, Default)]
@@ -12,7 +13,7 @@ pub(in crate::sim::chaos) struct Hangs(BTreeMap<Role, u64>);
 
 impl Hangs {
     /// Takes in who hangs now.
-    pub(in crate::sim::chaos) fn note(&mut self, report: &[RoleReport], hanging: &[Role]) {
+    pub(in crate::sim::chaos) fn note(&mut self, report: &[RoleReport<Role>], hanging: &[Role]) {
         for role in hanging {
             let of_role = report.iter().find(|one| one.role == *role);
             if let Some(one) = of_role {
@@ -29,16 +30,17 @@ impl Hangs {
 /// T1: a life was ended between two looks since it stood still, and nobody had asked for that. It lasts for
 /// several looks until it is.
 pub(in crate::sim::chaos) fn hung(
-    (before, now): (&[RoleReport], &[RoleReport]),
+    (before, now): (&[RoleReport<Role>], &[RoleReport<Role>]),
     hangs: &Hangs,
 ) -> Option<InvariantViolation> {
-    let has_hung = |one: &&RoleReport| {
+    let has_hung = |one: &&RoleReport<Role>| {
         let why = one.last_failure.as_deref();
         why.is_some_and(|why| why.starts_with("hung: "))
     };
     let mut hung = now.iter().filter(has_hung).peekable();
     hung.peek()?;
-    let known: BTreeMap<&Role, &RoleReport> = before.iter().map(|one| (&one.role, one)).collect();
+    let known: BTreeMap<&Role, &RoleReport<Role>> =
+        before.iter().map(|one| (&one.role, one)).collect();
     let one = hung.find(|one| {
         let was = known.get(&one.role);
         was.is_some_and(|was| {
@@ -71,7 +73,7 @@ pub(in crate::sim::chaos) fn unasked(
 }
 
 /// What is wrong with a process that says for long that it is not alive: who hangs as was asked for is a reason.
-pub(in crate::sim::chaos) fn stuck(said: &Aliveness, hanging: &[Role]) -> Option<String> {
+pub(in crate::sim::chaos) fn stuck(said: &Aliveness<Role>, hanging: &[Role]) -> Option<String> {
     match said {
         Aliveness::Alive => None,
         Aliveness::Stuck(roles) if roles.iter().any(|role| hanging.contains(role)) => None,
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
     use crate::kit::RoleState;
 
-    fn one(role: Role, incarnation: u64, why: Option<&str>) -> RoleReport {
+    fn one(role: Role, incarnation: u64, why: Option<&str>) -> RoleReport<Role> {
         RoleReport {
             parent: role.parent(),
             role,

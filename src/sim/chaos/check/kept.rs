@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::InvariantViolation;
-use crate::kit::{Role, RoleReport};
+use crate::kit::RoleReport;
 use crate::policy::key::VariantKey;
+use crate::roles::Role;
 use crate::state::Readers;
 
 /// What is learned of the fleet as a whole, in bytes of JSON.
@@ -27,7 +28,7 @@ pub(in crate::sim::chaos) struct VariantStores<'a> {
     /// What outlives its roles.
     pub(in crate::sim::chaos) shared: &'a Readers,
     /// Its roles.
-    pub(in crate::sim::chaos) roles: &'a [RoleReport],
+    pub(in crate::sim::chaos) roles: &'a [RoleReport<Role>],
     /// The variants that its page names.
     pub(in crate::sim::chaos) page: &'a BTreeSet<VariantKey>,
 }

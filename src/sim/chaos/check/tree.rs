@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::InvariantViolation;
-use crate::kit::{ActorKind, ChildrenPolicy, Role, RoleReport, RoleState};
+use crate::kit::{ActorKind, ChildrenPolicy, RoleReport, RoleState, TreeRole as _};
+use crate::roles::Role;
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
 pub(in crate::sim::chaos) const MAILBOX: u64 = 40;
@@ -22,14 +23,18 @@ const LOOK: Duration = Duration::from_secs(2);
 const SWEEPS: Duration = Duration::from_secs(4);
 
 /// What became of roles between two looks: they ended, and began again.
-pub(in crate::sim::chaos) fn turns(before: &[RoleReport], now: &[RoleReport]) -> Vec<String> {
-    let is_same = |was: &RoleReport, is: &RoleReport| {
+pub(in crate::sim::chaos) fn turns(
+    before: &[RoleReport<Role>],
+    now: &[RoleReport<Role>],
+) -> Vec<String> {
+    let is_same = |was: &RoleReport<Role>, is: &RoleReport<Role>| {
         was.role == is.role && was.incarnation == is.incarnation && was.state == is.state
     };
     if before.len() == now.len() && before.iter().zip(now).all(|(was, is)| is_same(was, is)) {
         return Vec::new();
     }
-    let known: BTreeMap<&Role, &RoleReport> = before.iter().map(|one| (&one.role, one)).collect();
+    let known: BTreeMap<&Role, &RoleReport<Role>> =
+        before.iter().map(|one| (&one.role, one)).collect();
     let turns = now.iter().filter_map(|one| {
         let was = known.get(&one.role)?;
         let why = one.last_failure.as_deref().unwrap_or("asked to end");
@@ -88,7 +93,7 @@ struct Seen {
 
 impl Tree {
     /// Whether every role has the life that it had when last seen.
-    pub(in crate::sim::chaos) fn is_whole(&self, report: &[RoleReport]) -> bool {
+    pub(in crate::sim::chaos) fn is_whole(&self, report: &[RoleReport<Role>]) -> bool {
         report.iter().all(|one| {
             let seen = self.seen.get(&one.role);
             one.state == RoleState::Running
@@ -100,7 +105,7 @@ impl Tree {
     /// there are.
     pub(in crate::sim::chaos) fn judge(
         &mut self,
-        report: &[RoleReport],
+        report: &[RoleReport<Role>],
         changes: u64,
         variants: u64,
         now: Duration,
@@ -110,7 +115,8 @@ impl Tree {
         let missed = gap.saturating_sub(LOOK);
         // What changed just before the last look is heard of after it.
         let news = changes + std::mem::replace(&mut self.changes, changes) + variants;
-        let is_supervisor = |one: &&RoleReport| one.role.policy().kind == ActorKind::Supervisor;
+        let is_supervisor =
+            |one: &&RoleReport<Role>| one.role.policy().kind == ActorKind::Supervisor;
         let lives: BTreeMap<&Role, (u64, bool)> = report
             .iter()
             .filter(is_supervisor)
@@ -155,7 +161,7 @@ impl Tree {
 }
 
 impl Seen {
-    fn first(one: &RoleReport, parent: u64, now: Duration) -> Self {
+    fn first(one: &RoleReport<Role>, parent: u64, now: Duration) -> Self {
         Self {
             moved: now,
             incarnation: one.incarnation,
@@ -176,7 +182,7 @@ impl Seen {
         }
     }
 
-    fn note(&mut self, one: &RoleReport, parent: u64, now: Duration) {
+    fn note(&mut self, one: &RoleReport<Role>, parent: u64, now: Duration) {
         if self.parent != parent {
             self.restarts.clear();
         } else if self.incarnation != one.incarnation {
@@ -202,7 +208,7 @@ impl Seen {
 
     fn judge(
         &mut self,
-        one: &RoleReport,
+        one: &RoleReport<Role>,
         supervised: bool,
         now: Duration,
     ) -> Option<InvariantViolation> {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::Checker;
-use crate::kit::{ActorRegistry, Aliveness, ExitReason, Role, RoleState};
+use crate::kit::{ActorRegistry, Aliveness, ExitReason, RoleState};
+use crate::roles::Role;
 use crate::sim::chaos::check::InvariantViolation;
 use crate::sim::chaos::check::ends;
 use crate::sim::workloads::object::Object;
@@ -45,7 +46,7 @@ impl Checker {
     pub(in crate::sim::chaos) fn exited(
         &self,
         place: usize,
-        actors: &ActorRegistry,
+        actors: &ActorRegistry<Role>,
         why: &Result<ExitReason, String>,
     ) {
         if let Some(text) = ends::unasked(why, actors.harmed(&Role::Root)) {
@@ -64,8 +65,8 @@ impl Checker {
     pub(in crate::sim::chaos) fn stuck(
         &self,
         place: usize,
-        actors: &ActorRegistry,
-        said: &Aliveness,
+        actors: &ActorRegistry<Role>,
+        said: &Aliveness<Role>,
     ) {
         if let Some(text) = ends::stuck(said, &actors.hanging()) {
             self.report(InvariantViolation::new("T1", format!("c{place} {text}")));

@@ -6,7 +6,8 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{DATE, Run};
-use crate::kit::{ActorRegistry, KillAt, Mishap, Role, RoleReport, RoleState};
+use crate::kit::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
+use crate::roles::Role;
 use crate::sim::chaos::active_faults::{ActiveFaults, is_younger};
 use crate::sim::chaos::fault::{
     Api, ChaosFault, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
@@ -381,11 +382,11 @@ fn awaited(fault: &RoleFault) -> Option<&Role> {
 
 /// A number that grows each time a role has ended so often that its supervisor puts up with it no longer: it has
 /// failed itself, or starts the role again only after a long time.
-fn budgets_spent(actors: &ActorRegistry, role: &Role) -> u64 {
+fn budgets_spent(actors: &ActorRegistry<Role>, role: &Role) -> u64 {
     let report = actors.report();
     let of = |role: &Role| report.iter().find(|one| one.role == *role);
     let is_quarantined = of(role).is_some_and(|one| one.state == RoleState::Quarantined);
-    let has_failed = |parent: &&RoleReport| {
+    let has_failed = |parent: &&RoleReport<Role>| {
         let failure = parent.last_failure.as_deref().unwrap_or_default();
         failure.starts_with(&format!("{role} ended more than"))
             || failure.contains(&format!("at last {role}: "))

@@ -2,7 +2,9 @@
 
 use super::super::exhaustive::wrong;
 use super::super::*;
-use crate::kit::{KillAt, Role, WatchedKind};
+use crate::cluster::kinds::WatchedKind;
+use crate::kit::KillAt;
+use crate::roles::Role;
 
 /// Without a disturbance each scene comes to rest in its own way, and after one in the same.
 /// `wva chaos --everywhere` ends every role in each of them.

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use super::PATIENCE;
 use crate::api::gpu::{HoldingPod, OfferingNode};
-use crate::kit::{Epoch, Role, WatchedKind};
+use crate::cluster::kinds::WatchedKind;
+use crate::kit::Epoch;
 use crate::policy::limit::Physical;
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::GpuInventory;
 use crate::policy::units::Gpus;
+use crate::roles::Role;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
 use crate::state::mirrors::tests::{list, mirrors};

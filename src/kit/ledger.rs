@@ -23,7 +23,7 @@ pub struct RestartPolicy {
 
 /// Answer to the exit of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitVerdict {
+pub(super) enum ExitVerdict {
     /// Start it again after this delay, to which the supervisor adds jitter.
     RestartAfter(Duration),
     /// The budget is spent: the supervisor fails in its turn.
@@ -32,13 +32,13 @@ pub enum ExitVerdict {
 
 /// Recent exits of one child.
 #[derive(Debug, Clone, Default)]
-pub struct RestartLedger {
+pub(super) struct RestartLedger {
     exits: VecDeque<Duration>,
 }
 
 impl RestartLedger {
     /// Records an exit and decides. `now` is time since the process started and never goes back.
-    pub fn record_exit(&mut self, now: Duration, policy: &RestartPolicy) -> ExitVerdict {
+    pub(super) fn record_exit(&mut self, now: Duration, policy: &RestartPolicy) -> ExitVerdict {
         while self
             .exits
             .front()
@@ -76,7 +76,7 @@ pub struct QuarantinePolicy {
 
 /// Answer to the exit of a child that is known by key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyVerdict {
+pub(super) enum KeyVerdict {
     /// Start it again after this delay.
     RestartAfter(Duration),
     /// It keeps failing: report it, and try again after a delay or when its object changes.
@@ -98,7 +98,7 @@ pub enum KeyVerdict {
 /// Recent failures of all children of a keyed supervisor. Holds at most one record per key, and
 /// none for a key that was forgotten.
 #[derive(Debug, Clone)]
-pub struct KeyLedger<K> {
+pub(super) struct KeyLedger<K> {
     records: BTreeMap<K, KeyRecord>,
     /// Last failure of each key, oldest first, within the systemic window.
     recent: BTreeSet<(Duration, K)>,
@@ -112,7 +112,7 @@ struct KeyRecord {
 
 impl<K: Ord + Clone> KeyLedger<K> {
     /// No failures yet.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             records: BTreeMap::new(),
             recent: BTreeSet::new(),
@@ -121,7 +121,7 @@ impl<K: Ord + Clone> KeyLedger<K> {
 
     /// Records that `key`, one of `keys` keys, failed at `now` (time since the process started)
     /// after a life of `lived`, and decides.
-    pub fn record_exit(
+    pub(super) fn record_exit(
         &mut self,
         key: &K,
         now: Duration,
@@ -150,7 +150,7 @@ impl<K: Ord + Clone> KeyLedger<K> {
     }
 
     /// Drops everything about a key that is gone.
-    pub fn forget(&mut self, key: &K) {
+    pub(super) fn forget(&mut self, key: &K) {
         if let Some(record) = self.records.remove(key) {
             self.recent.remove(&(record.last, key.clone()));
         }

@@ -1,0 +1,342 @@
+//! Every role of the controller: its place in the tree, and how it is treated there.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::cluster::kinds::WatchedKind;
+use crate::kit::{
+    ActorKind, ChildrenPolicy, QuarantinePolicy, RestartPolicy, RolePolicy, StopHow, TreeRole,
+};
+use crate::policy::key::VariantKey;
+use wva_base::text::shortened;
+
+/// A place in the tree, filled by one life after another. Ordered as in the tree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Outermost supervisor.
+    Root,
+    /// Builds and judges generations of the configuration.
+    Config,
+    /// Holds or seeks the lease.
+    Leadership,
+    /// Supervisor of everything that writes.
+    Egress,
+    /// Publishes the gauges.
+    Emitter,
+    /// Applies the status of VariantAutoscaling objects.
+    StatusWriter,
+    /// Creates Kubernetes events.
+    EventRecorder,
+    /// Supervisor of measuring and deciding.
+    Engine,
+    /// Queries Prometheus.
+    Collector,
+    /// Plans every cycle.
+    Optimizer,
+    /// Asks the routers of models at zero for the requests that they hold.
+    RouterScraper,
+    /// Registry and supervisor of the variants.
+    Variants,
+    /// One variant.
+    Variant(VariantKey),
+    /// Supervisor of the watchers.
+    Ingress,
+    /// Keeps the mirror of one kind.
+    Watcher(WatchedKind),
+    /// Reads the scale subresources of targets whose kinds have no watcher.
+    ScaleReader,
+    /// Serves metrics, probes and debug pages.
+    Http,
+}
+
+impl Role {
+    /// Every role of which there is one: neither a watcher nor a variant.
+    pub const SINGLE: [Self; 15] = [
+        Self::Root,
+        Self::Config,
+        Self::Leadership,
+        Self::Egress,
+        Self::Emitter,
+        Self::StatusWriter,
+        Self::EventRecorder,
+        Self::Engine,
+        Self::Collector,
+        Self::Optimizer,
+        Self::RouterScraper,
+        Self::Variants,
+        Self::Ingress,
+        Self::ScaleReader,
+        Self::Http,
+    ];
+}
+
+impl TreeRole for Role {
+    fn root() -> Self {
+        Self::Root
+    }
+
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Config => "config",
+            Self::Leadership => "leadership",
+            Self::Egress => "egress",
+            Self::Emitter => "emitter",
+            Self::StatusWriter => "status-writer",
+            Self::EventRecorder => "event-recorder",
+            Self::Engine => "engine",
+            Self::Collector => "collector",
+            Self::Optimizer => "optimizer",
+            Self::RouterScraper => "router-scraper",
+            Self::Variants => "variants",
+            Self::Variant(_) => "variant",
+            Self::Ingress => "ingress",
+            Self::Watcher(_) => "watcher",
+            Self::ScaleReader => "scale-reader",
+            Self::Http => "http",
+        }
+    }
+
+    fn parent(&self) -> Option<Self> {
+        match self {
+            Self::Root => None,
+            Self::Config
+            | Self::Leadership
+            | Self::Egress
+            | Self::Engine
+            | Self::Variants
+            | Self::Ingress
+            | Self::Http => Some(Self::Root),
+            Self::Emitter | Self::StatusWriter | Self::EventRecorder => Some(Self::Egress),
+            Self::Collector | Self::Optimizer | Self::RouterScraper => Some(Self::Engine),
+            Self::Variant(_) => Some(Self::Variants),
+            Self::Watcher(_) | Self::ScaleReader => Some(Self::Ingress),
+        }
+    }
+
+    fn policy(&self) -> RolePolicy {
+        let (ms, s, min) = (
+            Duration::from_millis,
+            Duration::from_secs,
+            Duration::from_mins,
+        );
+        match self {
+            Self::Root => RolePolicy {
+                grace: s(8),
+                ..one_for_one(3, min(10), s(1))
+            },
+            Self::Egress | Self::Ingress => one_for_one(10, min(5), ms(200)),
+            Self::Engine => one_for_one(5, min(5), ms(500)),
+            Self::Variants => per_key(),
+            Self::Config | Self::Emitter | Self::Optimizer | Self::Variant(_) => machine(),
+            Self::Leadership => pump(StopHow::Stop, Some(s(90))),
+            Self::StatusWriter => RolePolicy {
+                grace: s(3),
+                ..pump(StopHow::Stop, Some(min(1)))
+            },
+            Self::EventRecorder => pump(StopHow::Stop, Some(min(1))),
+            Self::Collector | Self::RouterScraper | Self::ScaleReader => {
+                pump(StopHow::Kill, Some(min(1)))
+            }
+            // It looks up once a minute, whether anything has come or not.
+            Self::Watcher(_) => pump(StopHow::Kill, Some(s(90))),
+            // Its one handler serves for ever.
+            Self::Http => pump(StopHow::Kill, None),
+        }
+    }
+}
+
+const LEAF_GRACE: Duration = Duration::from_secs(1);
+const SUPERVISOR_GRACE: Duration = Duration::from_secs(4);
+
+fn one_for_one(max_restarts: usize, window: Duration, delay_base: Duration) -> RolePolicy {
+    supervising(ChildrenPolicy::Restart(RestartPolicy {
+        max_restarts,
+        window,
+        delay_base,
+        delay_cap: Duration::from_secs(30),
+    }))
+}
+
+fn per_key() -> RolePolicy {
+    supervising(ChildrenPolicy::Quarantine(QuarantinePolicy {
+        delay_base: Duration::from_secs(1),
+        delay_cap: Duration::from_mins(5),
+        quarantine_from: 3,
+        systemic_window: Duration::from_mins(1),
+        systemic_floor: 10,
+    }))
+}
+
+fn supervising(children: ChildrenPolicy) -> RolePolicy {
+    RolePolicy {
+        kind: ActorKind::Supervisor,
+        stop: StopHow::Stop,
+        grace: SUPERVISOR_GRACE,
+        stall_after: None,
+        children: Some(children),
+    }
+}
+
+fn machine() -> RolePolicy {
+    RolePolicy {
+        kind: ActorKind::Machine,
+        stop: StopHow::Stop,
+        grace: LEAF_GRACE,
+        stall_after: Some(Duration::from_secs(5)),
+        children: None,
+    }
+}
+
+fn pump(stop: StopHow, stall_after: Option<Duration>) -> RolePolicy {
+    RolePolicy {
+        kind: ActorKind::Pump,
+        stop,
+        grace: LEAF_GRACE,
+        stall_after,
+        children: None,
+    }
+}
+
+/// The label, with the variant or kind where there are several: `variant/ns-a/llama`,
+/// `watcher/Pod`.
+impl fmt::Display for Role {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variant(key) => write!(formatter, "{}/{key}", self.label()),
+            Self::Watcher(kind) => write!(formatter, "{}/{}", self.label(), kind.as_str()),
+            _ => formatter.write_str(self.label()),
+        }
+    }
+}
+
+/// The inverse of `Display`.
+impl FromStr for Role {
+    type Err = ParseRoleError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || ParseRoleError(shortened(text));
+        if let Some(key) = text.strip_prefix("variant/") {
+            let (namespace, name) = key.split_once('/').ok_or_else(unknown)?;
+            if namespace.is_empty() || name.is_empty() {
+                return Err(unknown());
+            }
+            return Ok(Self::Variant(VariantKey::new(namespace, name)));
+        }
+        if let Some(name) = text.strip_prefix("watcher/") {
+            let kind = WatchedKind::ALL.into_iter().find(|k| k.as_str() == name);
+            return kind.map(Self::Watcher).ok_or_else(unknown);
+        }
+        Self::SINGLE
+            .into_iter()
+            .find(|role| role.label() == text)
+            .ok_or_else(unknown)
+    }
+}
+
+/// No role has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no role is called {0:?}; use a name of the debug tree, such as \"optimizer\", \"watcher/Pod\" \
+     or \"variant/<namespace>/<name>\""
+)]
+pub struct ParseRoleError(String);
+
+/// As its name in the debug tree.
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every_role() -> Vec<Role> {
+        let variant = Role::Variant(VariantKey::new("ns-a", "llama"));
+        Role::SINGLE
+            .into_iter()
+            .chain(WatchedKind::ALL.map(Role::Watcher))
+            .chain([variant])
+            .collect()
+    }
+
+    #[test]
+    fn every_name_leads_back_to_its_role() {
+        for role in every_role() {
+            assert_eq!(role.to_string().parse(), Ok(role.clone()), "{role}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_quoted_in_part() {
+        let refusal = "role".repeat(10_000).parse::<Role>().unwrap_err();
+        assert!(refusal.to_string().len() < 300, "{refusal}");
+    }
+
+    #[test]
+    fn unknown_names_are_refused_by_name() {
+        let unknown = [
+            "",
+            "rooot",
+            "variant",
+            "variant/",
+            "variant/a",
+            "variant//b",
+            "variant/a/",
+            "watcher/",
+            "watcher/Nodes",
+            "Root",
+        ];
+        for text in unknown {
+            let refusal = text.parse::<Role>().expect_err(text).to_string();
+            assert!(refusal.contains(&format!("{text:?}")), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn labels_do_not_name_variants_or_kinds() {
+        for (name, label) in [
+            ("variant/a/b", "variant"),
+            ("watcher/InferencePool.v1alpha2", "watcher"),
+            ("status-writer", "status-writer"),
+        ] {
+            let role: Role = name.parse().unwrap();
+            assert_eq!((role.to_string().as_str(), role.label()), (name, label));
+        }
+    }
+
+    #[test]
+    fn the_tree_is_rooted_and_only_supervisors_have_children() {
+        for role in every_role() {
+            let mut ancestor = role.clone();
+            for _ in 0..3 {
+                let Some(parent) = ancestor.parent() else {
+                    break;
+                };
+                let policy = parent.policy();
+                assert_eq!(
+                    policy.kind,
+                    ActorKind::Supervisor,
+                    "{parent} over {ancestor}"
+                );
+                assert!(policy.grace > ancestor.policy().grace, "{ancestor}");
+                ancestor = parent;
+            }
+            assert_eq!(ancestor, Role::Root, "{role}");
+            let policy = role.policy();
+            assert_eq!(
+                policy.children.is_some(),
+                policy.kind == ActorKind::Supervisor,
+                "{role}"
+            );
+            if policy.kind == ActorKind::Machine {
+                assert_eq!(policy.stall_after, Some(Duration::from_secs(5)), "{role}");
+            }
+        }
+    }
+}
