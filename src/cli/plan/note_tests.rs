@@ -42,9 +42,7 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
     let note = "settings.yaml: global saturation ConfigMap, entry \"default\": limiters[0]: \
                 namespace \"serving\" stands in exclude and in namespaceQuotas; it is not limited, \
                 remove it from one of them";
-    let table = |settings: &str| {
-        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
-    };
+    let table = |settings: &str| shown(snapshot, settings);
     assert!(!table(&limited("other")).contains("note"));
     let said = table(&limited("serving"));
     assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
@@ -57,6 +55,12 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
         json(&limited("serving"))["notes"],
         serde_json::json!([note])
     );
+}
+
+#[test]
+fn what_shares_no_budget_is_told_beside_the_plan() {
+    let snapshot = block("`fleet.yaml`:");
+    let table = |settings: &str| shown(snapshot, settings);
     let rescaled =
         |more: &str| format!("{{saturation: {{default: {{enableRescale: true{more}}}}}}}");
     let by_tokens = ", enableLimiter: true, analyzerName: saturation";
@@ -87,7 +91,12 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
         let said = table(&said);
         assert!(said.ends_with(&format!("{note}\n")), "{said}");
     }
-    // Targets are in milliseconds.
+}
+
+#[test]
+fn a_target_in_seconds_is_told_beside_the_plan() {
+    let snapshot = block("`fleet.yaml`:");
+    let table = |settings: &str| shown(snapshot, settings);
     let targets = |slo: &str| {
         format!(
             "{{queueingModel: {{default: {{}}}}, serviceClasses: {{a: {{name: A, priority: 1, data: \
@@ -106,6 +115,10 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
     let note = "targetTTFT of 0.5 ms is shorter than any engine takes for one token; targets are in \
                 milliseconds, write 500 for 0.5 s";
     assert!(said.ends_with(&format!("{note}\n")), "{said}");
+}
+
+fn shown(snapshot: &str, settings: &str) -> String {
+    answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
 }
 
 fn notes(snapshot: &str, settings: &str) -> Vec<String> {
