@@ -223,7 +223,8 @@ fn arguments() {
         name: "values::arguments",
         grammar: Grammar::new(seeds, [], 1024),
         memory: Memory {
-            base: 64 * 1024,
+            // An unknown flag is looked up in the flags of every command.
+            base: 128 * 1024,
             per_byte: 400,
         },
         check: &check,
