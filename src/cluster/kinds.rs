@@ -3,7 +3,7 @@
 /// What is known of a watched kind before anything is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KindSpec {
-    /// The kind, with what tells it apart where it is watched twice.
+    /// The kind, with a suffix where it is watched twice.
     pub name: &'static str,
     /// Its API group; empty for the core.
     pub group: &'static str,
@@ -134,7 +134,7 @@ kinds! {
 }
 
 impl WatchedKind {
-    /// Name of the kind, with what tells it apart where it is watched twice.
+    /// Name of the kind, with a suffix where it is watched twice.
     pub fn as_str(self) -> &'static str {
         self.spec().name
     }

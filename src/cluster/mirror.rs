@@ -405,7 +405,7 @@ impl<V: PartialEq> MirrorWriter<V> {
         })?
     }
 
-    /// Begins a fresh list beside the content, which stays readable until [`MirrorWriter::replace`].
+    /// Begins a fresh list; the content stays readable until [`MirrorWriter::replace`].
     pub fn relist(&self) -> Relist<V> {
         Relist {
             objects: BTreeMap::new(),

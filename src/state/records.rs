@@ -11,7 +11,7 @@ use crate::policy::units::Replicas;
 /// Records of one term.
 #[derive(Debug, Clone, Default)]
 pub struct RecordTable {
-    /// The term of the claim that the records are of. Somebody else may have led since.
+    /// The term of the claim that the records are of. Another controller may have led since.
     pub term: u64,
     /// By variant.
     pub records: BTreeMap<VariantKey, Arc<PublishedRecord>>,

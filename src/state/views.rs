@@ -156,7 +156,7 @@ impl Readers {
     }
 }
 
-/// What readers of a snapshot want to see beside what decides.
+/// Context of a snapshot for its readers; it decides nothing.
 #[derive(Debug, Serialize)]
 struct DebugContext {
     sources: BTreeMap<SignalName, BTreeMap<Arc<str>, u64>>,

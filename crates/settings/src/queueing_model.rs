@@ -93,7 +93,7 @@ impl Entry for QueueingModelEntry {
 /// Shortest latency target that somebody can mean: no engine takes less for a token.
 const LEAST_TARGET: Duration = Duration::from_millis(1);
 
-/// Targets that are too short to be meant: whoever wrote them thought of seconds. Both names are
+/// Targets that are too short for milliseconds: they were meant as seconds. Both names are
 /// those of the fields, the one of the first token first.
 pub(super) fn too_short(targets: &LatencyTargets, names: [&str; 2]) -> Vec<String> {
     let targets = [targets.time_to_first_token, targets.inter_token_latency];

@@ -54,7 +54,7 @@ pub(crate) struct ControllerSpec<'a> {
 pub(crate) enum Build {
     /// That of the suite, see [`tools::wva`].
     Usual,
-    /// The debug build, which alone can be told to kill a role.
+    /// The debug build, the only one with the route that kills a role.
     Killable,
 }
 

@@ -6,7 +6,7 @@ pub const SATURATION: &str = "saturation";
 /// One of `analyzers[]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalyzerSettings {
-    /// Its type, which falls back to its name. Types that nobody knows are kept and ignored.
+    /// Its type, which falls back to its name. Unknown types are kept and ignored.
     pub kind: String,
     /// Whether it takes part.
     pub enabled: bool,

@@ -79,7 +79,7 @@ const MODES: [&str; 5] = [
     "{saturation: {default: {analyzerName: saturation}}, EXPERIMENTAL_PROACTIVE_MODEL: true}",
 ];
 
-/// Two replicas that say `signals`, `desired` of which are published, beside a variant without any.
+/// Two replicas that say `signals`, `desired` of which are published, and a variant without any.
 fn beside_cold(desired: u32, signals: &str, queue: u32) -> String {
     let pods =
         ["w0", "w1"].map(|name| format!("{{name: {name}, age: 2h, signals: {{{signals}}}}}"));

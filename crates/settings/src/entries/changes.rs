@@ -9,7 +9,7 @@ use crate::problem::EntryPlace;
 use wva_policy::key::ModelKey;
 use wva_policy::params::{DEFAULT_KEY, EntrySet, Identity, NamedModel, ScopedEntries};
 
-/// An entry that is for nobody, with the model that it names.
+/// An entry that serves no variant, with the model that it names.
 pub(crate) type Unserved = (EntryPlace, Option<Arc<str>>);
 
 /// Entries that name a model which is not among `served`, with that model's name, and those for all

@@ -12,7 +12,7 @@ use wva_policy::params::{Limiter, LimiterScope, Quota, Quotas};
 /// Largest quota of one accelerator type.
 const MAX_QUOTA: i64 = 1_048_576;
 
-/// Most contradictions of one limiter that are told.
+/// Most contradictions of one limiter that are reported.
 const MAX_TOLD: usize = 8;
 
 /// Namespaces that have a quota and are excluded: the quota does not count.
