@@ -16,7 +16,7 @@ use self::planned::PlannedSeries;
 use crate::env::{Mutation, Mutations};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
-use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SaturationMethod};
+use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SLO, SaturationMethod};
 use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
 use crate::policy::record::GaugeValues;
 use crate::policy::units::Replicas;
@@ -394,10 +394,12 @@ fn analyzer_name(settings: &DynamicSettings) -> &'static str {
         "hybrid"
     } else if settings.queueing_model.selected() {
         ANALYZER_NAME
-    } else if policy.analysis == SaturationMethod::Tokens {
-        "saturation"
     } else {
-        "saturation-percentage"
+        match policy.analysis {
+            SaturationMethod::Tokens => "saturation",
+            SaturationMethod::Slo => SLO,
+            SaturationMethod::Percentage => "saturation-percentage",
+        }
     }
 }
 

@@ -44,6 +44,8 @@ pub enum AnalyzerName {
     Throughput,
     /// State-dependent M/M/1/K queueing model.
     QueueingModel,
+    /// Arrivals against what a replica does within the latency objectives.
+    Slo,
 }
 
 impl AnalyzerName {
@@ -53,6 +55,7 @@ impl AnalyzerName {
             Self::Saturation => "saturation",
             Self::Throughput => "throughput",
             Self::QueueingModel => "queueing-model",
+            Self::Slo => "slo",
         }
     }
 }

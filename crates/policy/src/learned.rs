@@ -11,6 +11,7 @@ use super::combine::{AnalyzerLog, AskedLog};
 use super::key::VariantKey;
 use super::queueing::learned::LearnedParameters;
 use super::scale_down_memory::ScaleDownMemory;
+use super::slo::LearnedSlo;
 use super::startup::StartTimes;
 use super::throughput::LearnedThroughput;
 use super::tokens::LearnedTokens;
@@ -43,6 +44,9 @@ pub struct Learned {
     /// Latency lines and rates of engines, and how long each role has wanted the same.
     #[serde(default)]
     pub throughput: LearnedThroughput,
+    /// Requests, needs and latency curves.
+    #[serde(default, skip_serializing_if = "LearnedSlo::is_empty")]
+    pub slo: LearnedSlo,
     /// How long replicas take to be ready.
     #[serde(default)]
     pub starts: StartTimes,
@@ -78,6 +82,7 @@ impl Default for Learned {
             tokens: LearnedTokens::default(),
             queueing: LearnedParameters::default(),
             throughput: LearnedThroughput::default(),
+            slo: LearnedSlo::default(),
             starts: StartTimes::default(),
             analyzers: AnalyzerLog::default(),
             asked: AskedLog::default(),

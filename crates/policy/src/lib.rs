@@ -48,6 +48,7 @@ pub mod scale_down_memory;
 pub mod schedule;
 pub mod series;
 pub mod signal;
+pub mod slo;
 pub mod snapshot;
 mod spare;
 pub mod startup;

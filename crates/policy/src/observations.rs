@@ -15,6 +15,7 @@ use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
 use super::saturation::SampleReader;
 use super::scale_down_memory::{FleetState, Occupancy};
+use super::slo::SloGoal;
 use super::snapshot::{ClusterSnapshot, PodView, VariantView};
 use super::startup::StartOutlook;
 use super::throughput;
@@ -135,6 +136,14 @@ impl Observations {
             .collect()
     }
 
+    /// What the SLO analyzer is told of each model.
+    fn slo(&self) -> BTreeMap<ModelKey, (throughput::ThroughputModelInput, SloGoal)> {
+        let voted = self.voted.iter();
+        voted
+            .filter_map(|(key, (_, inputs))| Some((key.clone(), inputs.slo.clone()?)))
+            .collect()
+    }
+
     /// Adds the lesson to what is known.
     pub(super) fn update(self, before: Learned, now: Moment) -> Learned {
         let tokens = self
@@ -149,6 +158,7 @@ impl Observations {
             .collect();
         let mut next = before;
         next.throughput = next.throughput.learn(&self.throughput(), now);
+        next.slo = next.slo.learn(&self.slo(), now);
         next.tokens = next.tokens.learn(&tokens, now);
         next.queueing = next.queueing.learn(&queueing);
         let exists = |key: &VariantKey| self.variants.contains_key(key);

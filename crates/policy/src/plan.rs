@@ -11,6 +11,7 @@ use super::combine::Consensus;
 use super::key::{ModelKey, VariantKey};
 use super::limit::{BudgetClaim, HeadroomShare, PoolFigures};
 use super::queueing::assess as queueing;
+use super::slo::SloReport;
 use super::snapshot::{Accelerator, CycleId};
 use super::startup::StartEstimate;
 use super::throughput::ThroughputReport;
@@ -291,6 +292,9 @@ pub struct ModelFigures {
     /// The throughput analyzer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<ThroughputReport>,
+    /// The SLO analyzer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slo: Option<SloReport>,
     /// What the analyzers agreed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consensus: Option<Consensus>,

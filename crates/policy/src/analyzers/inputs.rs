@@ -15,6 +15,7 @@ use crate::queueing::assess as queueing;
 use crate::queueing::quantity::{Millis, RequestRate};
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::scale_down_memory::Occupancy;
+use crate::slo::SloGoal;
 use crate::snapshot::{Readiness, ResolvedTarget, VariantView};
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
@@ -27,6 +28,8 @@ pub(crate) struct AnalyzerInputs {
     pub(crate) queueing: queueing::QueueingModelInput,
     /// Only where the throughput analyzer looks at the model.
     pub(crate) throughput: Option<throughput::ThroughputModelInput>,
+    /// Only where the SLO analyzer looks at the model.
+    pub(crate) slo: Option<(throughput::ThroughputModelInput, SloGoal)>,
     /// Replicas with a sample that is too old to shrink on.
     pub(crate) stale: u32,
     /// Whether the router has one.
@@ -45,6 +48,10 @@ impl AnalyzerInputs {
             AnalyzerName::QueueingModel => self.hides_latency(),
             AnalyzerName::Throughput => {
                 (self.throughput.as_ref()).is_some_and(throughput_input::has_partial_metrics)
+            }
+            AnalyzerName::Slo => {
+                let input = self.slo.as_ref().map(|(input, _)| input);
+                input.is_some_and(throughput_input::has_partial_metrics)
             }
         }
     }
@@ -76,7 +83,8 @@ pub(crate) fn analyzer_inputs(
     policy: &SaturationPolicy,
 ) -> AnalyzerInputs {
     let looks = |analyzer| configs.iter().any(|config| config.analyzer == analyzer);
-    let mut by_throughput = looks(AnalyzerName::Throughput).then(BTreeMap::new);
+    let is_rated = looks(AnalyzerName::Throughput) || looks(AnalyzerName::Slo);
+    let mut by_throughput = is_rated.then(BTreeMap::new);
     let mut hearer = InputBuilder::of(subject);
     let mut stale = 0;
     let mut by_tokens = BTreeMap::new();
@@ -131,6 +139,17 @@ pub(crate) fn analyzer_inputs(
     let router = hearer.router(key);
     let throughput = by_throughput
         .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants));
+    let band = |analyzer| {
+        let config = configs.iter().find(|config| config.analyzer == analyzer);
+        config.map(|config| config.band)
+    };
+    let slo = band(AnalyzerName::Slo)
+        .zip(throughput.clone())
+        .map(|(band, mut input)| {
+            input.params.band = band;
+            (input, slo_goal(key, subject, settings))
+        });
+    let throughput = throughput.filter(|_| looks(AnalyzerName::Throughput));
     AnalyzerInputs {
         tokens: tokens::TokenModelInput {
             thresholds: policy.thresholds,
@@ -140,10 +159,18 @@ pub(crate) fn analyzer_inputs(
         },
         queueing: queueing_input(key, subject, settings, activity, by_rate),
         throughput,
+        slo,
         stale,
         is_router_stale: hearer.stale,
         arguments,
     }
+}
+
+/// The objectives of a model: those of its entry, else of its service class.
+fn slo_goal(key: &ModelKey, subject: AnalyzedModel<'_>, settings: &DynamicSettings) -> SloGoal {
+    let mut members = subject.members.iter();
+    let label = members.find_map(|(view, _)| view.template.service_class.as_deref());
+    settings.latency_goal(key, label).into()
 }
 
 fn queueing_input(

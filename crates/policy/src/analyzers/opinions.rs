@@ -10,6 +10,7 @@ use crate::key::{ModelKey, VariantKey};
 use crate::learned::Learned;
 use crate::params::DynamicSettings;
 use crate::queueing::assess as queueing;
+use crate::slo::{self, SloReport};
 use crate::throughput::role::Damping;
 use crate::throughput::{self, ThroughputReport};
 use crate::tokens::{self, TokensReport};
@@ -23,6 +24,7 @@ pub(crate) struct Opinions {
     pub(crate) tokens: Option<TokensReport>,
     pub(crate) queueing: Option<queueing::QueueingModelFigures>,
     pub(crate) throughput: Option<ThroughputReport>,
+    pub(crate) slo: Option<SloReport>,
 }
 
 /// Asks the analyzers that have a chair.
@@ -52,6 +54,14 @@ pub(crate) fn opinions(
                 };
                 let (said, report) = throughput::assess(key, input, &learned.throughput, now);
                 opinions.throughput = Some(report);
+                said
+            }
+            AnalyzerName::Slo => {
+                let Some((input, goal)) = &inputs.slo else {
+                    continue;
+                };
+                let (said, report) = slo::assess(key, input, *goal, &learned.slo, now);
+                opinions.slo = Some(report);
                 said
             }
         };

@@ -48,6 +48,9 @@ impl Opinions {
         if has_vote(AnalyzerName::Throughput) {
             gaps.add_throughput(key, self);
         }
+        if has_vote(AnalyzerName::Slo) {
+            gaps.add_slo(self);
+        }
         if has_vote(AnalyzerName::QueueingModel) {
             gaps.add_queueing(self);
         }
@@ -94,6 +97,24 @@ impl GapBuilder<'_> {
             *explained.entry(given.role).or_default() |= is_explained;
         }
         self.add_unlearned(AnalyzerName::Throughput, explained);
+    }
+
+    /// Roles that the SLO analyzer has no view of, and why.
+    fn add_slo(&mut self, opinions: &Opinions) {
+        let Some(((input, _), report)) = self.inputs.slo.as_ref().zip(opinions.slo.as_ref()) else {
+            return;
+        };
+        let mut explained: BTreeMap<ServingRole, bool> = BTreeMap::new();
+        for (variant, given) in &input.variants {
+            let is_known = report.variants.contains_key(variant);
+            let mut is_explained = is_known;
+            for (instance, signal) in given.lacking().filter(|_| !is_known) {
+                is_explained = true;
+                self.add(given.role, instance, signal);
+            }
+            *explained.entry(given.role).or_default() |= is_explained;
+        }
+        self.add_unlearned(AnalyzerName::Slo, explained);
     }
 
     fn add_queueing(&mut self, opinions: &Opinions) {

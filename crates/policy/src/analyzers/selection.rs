@@ -2,14 +2,20 @@
 
 use crate::capacity::AnalyzerName;
 use crate::combine::{Band, Participation, participation};
-use crate::params::{AnalyzerSettings, DynamicSettings, SaturationMethod, SaturationPolicy};
+use crate::params::{
+    AnalyzerSettings, DynamicSettings, SaturationMethod, SaturationPolicy, UtilizationBand,
+};
 
 /// Every analyzer, in the order in which they are asked.
-const ANALYZERS: [AnalyzerName; 3] = [
+const ANALYZERS: [AnalyzerName; 4] = [
     AnalyzerName::Saturation,
     AnalyzerName::Throughput,
     AnalyzerName::QueueingModel,
+    AnalyzerName::Slo,
 ];
+
+/// Share of the utilization that growth aims at down to which the SLO analyzer releases.
+const SLO_RELEASE: f64 = 0.95;
 
 /// How a model is decided on.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,19 +67,31 @@ pub(crate) fn decision_mode(settings: &DynamicSettings, policy: &SaturationPolic
         };
     }
     let selected = settings.queueing_model.selected();
-    if !by_tokens && !selected {
+    let is_slo = policy.analysis == SaturationMethod::Slo;
+    if policy.analysis == SaturationMethod::Percentage && !selected {
         return DecisionMode::Percentage;
     }
     let is_listed = !policy.analyzers.is_empty();
     let configs = ANALYZERS.into_iter().filter_map(|analyzer| {
         let part = match analyzer {
             AnalyzerName::QueueingModel if selected => Participation::Votes,
+            AnalyzerName::Slo if is_slo => Participation::Votes,
+            AnalyzerName::Saturation if is_slo && !is_listed => Participation::NotRun,
             AnalyzerName::Saturation if selected && !is_listed => Participation::Identity,
             _ => participation(&policy.analyzers, analyzer),
         };
         (part != Participation::NotRun).then(|| analyzer_config(policy, analyzer, part))
     });
     DecisionMode::MultiAnalyzer(configs.collect())
+}
+
+/// The SLO analyzer remembers needs, so that it needs no wide band against reversals: unless an entry of
+/// its own says otherwise, it releases down to just below what it grows at.
+fn slo_band(policy: &SaturationPolicy) -> UtilizationBand {
+    UtilizationBand {
+        scale_down_boundary: policy.common_band.scale_up_threshold * SLO_RELEASE,
+        ..policy.common_band
+    }
 }
 
 fn analyzer_config(
@@ -88,6 +106,7 @@ fn analyzer_config(
     let common = match analyzer {
         AnalyzerName::Saturation => policy.band,
         AnalyzerName::Throughput | AnalyzerName::QueueingModel => policy.common_band,
+        AnalyzerName::Slo => slo_band(policy),
     };
     let stated = |read: fn(&AnalyzerSettings) -> Option<f64>, otherwise: f64| {
         own.and_then(read).unwrap_or(otherwise)

@@ -26,7 +26,9 @@ pub fn participation(list: &[AnalyzerSettings], analyzer: AnalyzerName) -> Parti
         _ if is_listed => Participation::Votes,
         AnalyzerName::Saturation if list.is_empty() => Participation::Votes,
         AnalyzerName::Saturation => Participation::Identity,
-        AnalyzerName::Throughput | AnalyzerName::QueueingModel => Participation::NotRun,
+        AnalyzerName::Throughput | AnalyzerName::QueueingModel | AnalyzerName::Slo => {
+            Participation::NotRun
+        }
     }
 }
 

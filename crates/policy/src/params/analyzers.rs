@@ -3,6 +3,9 @@
 /// The analyzer that `analyzerName` and `analyzers[]` select today.
 pub const SATURATION: &str = "saturation";
 
+/// The analyzer that sizes a model for its latency objectives.
+pub const SLO: &str = "slo";
+
 /// One of `analyzers[]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalyzerSettings {

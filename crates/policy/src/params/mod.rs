@@ -11,7 +11,7 @@ mod scale_to_zero;
 mod selector;
 mod service_class;
 
-pub use analyzers::{AnalyzerSettings, SATURATION};
+pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
 pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
 pub use entries::{DEFAULT_KEY, EntrySet, Identity, NamedModel, ScopedEntries};
 pub use limiters::{Limiter, LimiterScope, Quota, Quotas};

@@ -1,6 +1,6 @@
 //! What the saturation entries of a model say: thresholds, analyzers, limiters.
 
-use super::analyzers::{AnalyzerSettings, SATURATION};
+use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
 use super::entries::{EntrySet, ScopedEntries};
 use super::limiters::Limiter;
 use crate::capacity::AnalyzerName;
@@ -56,6 +56,8 @@ pub enum SaturationMethod {
     Percentage,
     /// V2: tokens.
     Tokens,
+    /// Not by saturation: the SLO analyzer decides.
+    Slo,
 }
 
 /// Shares of a model's capacity between which the token-based analysis leaves it alone.
@@ -184,7 +186,9 @@ impl SaturationLayers {
         let top = if top.fault().is_some() { built_in } else { top };
         SaturationPolicy {
             thresholds: self.resolve(model),
-            analysis: if self.selects_tokens(model) {
+            analysis: if self.selects_slo(model) {
+                SaturationMethod::Slo
+            } else if self.selects_tokens(model) {
                 SaturationMethod::Tokens
             } else {
                 SaturationMethod::Percentage
@@ -201,11 +205,18 @@ impl SaturationLayers {
         }
     }
 
-    /// Whether a model is looked at by tokens.
+    /// Whether analyzers look at a model, and not percentages.
     pub fn selects_tokens(&self, model: &ModelKey) -> bool {
         let named = self.field(model, |entry| entry.analyzer_name.clone());
         let listed = self.field(model, |entry| entry.analyzers.clone());
-        named.as_deref() == Some(SATURATION) || listed.is_some_and(|list| !list.is_empty())
+        matches!(named.as_deref(), Some(SATURATION | SLO))
+            || listed.is_some_and(|list| !list.is_empty())
+    }
+
+    /// Whether the SLO analyzer is selected by name.
+    pub fn selects_slo(&self, model: &ModelKey) -> bool {
+        let named = self.field(model, |entry| entry.analyzer_name.clone());
+        named.as_deref() == Some(SLO)
     }
 
     /// Whether a model may go to zero, if its entries say so at all.
@@ -217,7 +228,7 @@ impl SaturationLayers {
     pub(super) fn any_by_tokens(&self) -> bool {
         let models = self.entries.models_named();
         let mut policies = models.iter().map(|named| self.policy(&named.model));
-        policies.any(|policy| policy.analysis == SaturationMethod::Tokens)
+        policies.any(|policy| policy.analysis != SaturationMethod::Percentage)
     }
 
     /// Whether the throughput analyzer looks at any model.

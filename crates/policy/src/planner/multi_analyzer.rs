@@ -328,6 +328,7 @@ impl AnalyzerDecision {
             tokens: self.opinions.tokens,
             queueing: self.opinions.queueing,
             throughput: self.opinions.throughput,
+            slo: self.opinions.slo,
             consensus: Some(self.consensus),
             arguments: self.arguments,
             ..ModelFigures::default()

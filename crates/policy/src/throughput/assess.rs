@@ -251,7 +251,7 @@ fn unit(
 }
 
 /// Even shares of the roles that generate tokens and have replicas; of all of them where none has.
-fn generating_roles(input: &ThroughputModelInput) -> BTreeMap<ServingRole, f64> {
+pub(crate) fn generating_roles(input: &ThroughputModelInput) -> BTreeMap<ServingRole, f64> {
     let roles = |needs_replicas: bool| -> BTreeSet<ServingRole> {
         input
             .variants

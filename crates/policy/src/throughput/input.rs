@@ -181,7 +181,7 @@ impl ThroughputReplicaInput {
     }
 
     /// Requests that wait in it.
-    pub(super) fn backlog(&self) -> f64 {
+    pub(crate) fn backlog(&self) -> f64 {
         positive(self.waiting).unwrap_or(0.0)
     }
 
@@ -191,7 +191,7 @@ impl ThroughputReplicaInput {
     }
 
     /// Whether its queue has reached the threshold.
-    pub(super) fn is_queued(&self, params: &Params) -> bool {
+    pub(crate) fn is_queued(&self, params: &Params) -> bool {
         self.waiting
             .is_some_and(|waiting| waiting > 0.0 && waiting >= params.queue_threshold)
     }
@@ -271,6 +271,24 @@ impl ThroughputReplicaInput {
             .or_else(|| (is_limited && !has_arguments).then_some(MissingInput::Arguments))
     }
 
+    /// The mean request of this replica and the rate that it counts by; none where a length is unknown.
+    pub(crate) fn shape(&self) -> Option<(RequestShape, f64)> {
+        let shape = RequestShape {
+            input: positive(self.input_tokens)?,
+            output: positive(self.output_tokens)?,
+            hit_rate: self.share_cached(),
+        };
+        Some((shape, self.request_rate().unwrap_or(0.0)))
+    }
+
+    /// Seconds for one computed prompt token while no request waits.
+    pub(crate) fn prompt_seconds(&self) -> Option<f64> {
+        let tokens = positive(self.input_tokens)? * (1.0 - self.share_cached());
+        let is_free = self.backlog() <= 0.0 && tokens > 1.0;
+        (is_free.then_some(()))?;
+        Some(positive(self.time_to_first_token)? / tokens)
+    }
+
     fn share_cached(&self) -> f64 {
         self.hit_rate
             .filter(|share| (0.0..=1.0).contains(share))
@@ -288,7 +306,7 @@ impl ThroughputVariantInput {
     }
 
     /// Requests that wait in its engines.
-    pub(super) fn backlog(&self) -> f64 {
+    pub(crate) fn backlog(&self) -> f64 {
         total(self.replicas.values().map(ThroughputReplicaInput::backlog))
     }
 
@@ -300,7 +318,12 @@ impl ThroughputVariantInput {
     }
 
     /// Mean requests of a shape that fill a replica; none where no KV capacity is known.
-    pub(super) fn full_sequences(&self, shape: RequestShape) -> Option<f64> {
+    pub(crate) fn resident_sequences(&self, shape: RequestShape) -> Option<f64> {
+        mean((self.capacities()).filter_map(|capacity| full_sequences(capacity, shape, None)))
+    }
+
+    /// Sequences of a full replica; none where no size of its KV cache is known.
+    pub(crate) fn full_sequences(&self, shape: RequestShape) -> Option<f64> {
         mean(
             (self.capacities())
                 .filter_map(|capacity| full_sequences(capacity, shape, self.max_sequences)),

@@ -10,7 +10,7 @@ use wva_base::yaml::DocumentField;
 use wva_policy::capacity::AnalyzerName;
 use wva_policy::combine::lacks_saturation_vote;
 use wva_policy::params::{
-    AnalyzerSettings, SATURATION, SaturationEntry, UtilizationBand, kv_fault, queue_fault,
+    AnalyzerSettings, SATURATION, SLO, SaturationEntry, UtilizationBand, kv_fault, queue_fault,
 };
 
 /// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
@@ -145,13 +145,14 @@ fn out_of_scope(
 }
 
 /// What `analyzerName` selects; anything else is the percentage-based analysis, too.
-const SELECTORS: [&str; 3] = [SATURATION, "percentage", ""];
+const SELECTORS: [&str; 4] = [SATURATION, SLO, "percentage", ""];
 
 /// Analyzers that may be listed.
-const KINDS: [&str; 3] = [
+const KINDS: [&str; 4] = [
     AnalyzerName::Saturation.as_str(),
     AnalyzerName::Throughput.as_str(),
     AnalyzerName::QueueingModel.as_str(),
+    AnalyzerName::Slo.as_str(),
 ];
 
 fn strange_name<const N: usize>(name: &str, known: [&'static str; N]) -> String {
@@ -234,7 +235,7 @@ fn judge_band(document: &SaturationDocument, faults: &mut Vec<String>) {
 /// Whether the entry selects the token-based analysis.
 fn selects_tokens(document: &SaturationDocument) -> bool {
     let listed = document.analyzers.as_ref();
-    document.analyzer_name.as_deref() == Some(SATURATION)
+    matches!(document.analyzer_name.as_deref(), Some(SATURATION | SLO))
         || listed.is_some_and(|list| !list.is_empty())
 }
 

@@ -1,0 +1,336 @@
+//! The analyzer's view of one model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::SloGoal;
+use super::capacity::{self, SloCapacity};
+use super::demand::{DemandObservation, DemandTrack};
+use super::landing::{FluidQueue, StartingReplica};
+use super::learned::{LearnedSlo, LearnedSloModel};
+use super::work;
+use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
+use crate::combine::Band;
+use crate::key::{ModelKey, VariantKey};
+use crate::throughput::assess::generating_roles;
+use crate::throughput::shape::RequestShape;
+use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
+use crate::total::total;
+use wva_base::moment::Moment;
+
+/// The least time in which a backlog is to be drained once ordered replicas are ready.
+const LEAST_DRAIN: Duration = Duration::from_secs(30);
+/// Share of the time of a start in which it is to be drained.
+const DRAIN_PER_START: u32 = 4;
+/// Seconds of arrivals that may wait without being a backlog that forbids a release.
+const TOLERATED_WAIT: f64 = 2.0;
+/// Distance to the edges of the band, so that rounding neither orders nor releases a replica.
+const MARGIN: f64 = 1e-9;
+
+/// Every figure behind the view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SloReport {
+    /// The objectives.
+    pub goal: SloGoal,
+    /// Its requests; `None` as long as no arrivals were ever known.
+    pub demand: Option<DemandTrack>,
+    /// Requests that wait, in the router and in engines.
+    pub backlog: f64,
+    /// By role.
+    pub roles: BTreeMap<ServingRole, SloRoleFigures>,
+    /// What one replica of each variant does; a variant without an entry is not known yet.
+    pub variants: BTreeMap<VariantKey, SloCapacity>,
+}
+
+/// Demand of one role, in work per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SloRoleFigures {
+    /// Work of one request.
+    pub per_request: f64,
+    /// Work that arrives.
+    pub arriving: f64,
+    /// Work that the sequences of now stand for; 0 where they are not known.
+    pub occupancy: f64,
+    /// The larger of both: what replicas are needed for now.
+    pub need: f64,
+    /// The largest arriving work of the horizon. Sequences are not remembered: while a backlog is drained
+    /// every replica is full, however many there are.
+    pub remembered: f64,
+    /// How long a need is remembered.
+    pub horizon: Duration,
+    /// Work that will wait when a replica that is ordered now is ready.
+    pub landing_backlog: f64,
+    /// Time in which it is to be drained from then on.
+    pub drain: Duration,
+    /// Whether nothing is released: too much waits, or needs have not been seen for a whole horizon.
+    pub hold: Option<ReleaseHold>,
+    /// What is stated as demand.
+    pub stated: f64,
+}
+
+/// Why nothing of a role is released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleaseHold {
+    /// Requests wait.
+    Backlog,
+    /// Needs are known for less than the horizon.
+    ShortMemory,
+}
+
+/// Sums over the replicas of a model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModelLoad {
+    arrivals: Option<f64>,
+    completions: f64,
+    queue: Option<f64>,
+    waiting: f64,
+    shape: Option<RequestShape>,
+}
+
+impl ModelLoad {
+    pub(super) fn of(input: &ThroughputModelInput) -> Self {
+        let replicas = || {
+            let variants = input.variants.values();
+            variants.flat_map(|variant| variant.replicas.values().map(|one| (variant.role, one)))
+        };
+        let rate = |read: fn(&ThroughputReplicaInput) -> Option<f64>| {
+            let known: Vec<f64> = replicas().filter_map(|(_, one)| read(one)).collect();
+            (!known.is_empty()).then(|| total(known.into_iter()))
+        };
+        let completions = rate(|replica| replica.completions);
+        Self {
+            arrivals: (input.arrivals)
+                .or_else(|| rate(|replica| replica.arrivals))
+                .or(completions)
+                .filter(|rate| rate.is_finite() && *rate >= 0.0),
+            completions: completions.unwrap_or(0.0),
+            queue: input.router_queue,
+            waiting: total(replicas().map(|(_, one)| one.backlog())),
+            shape: shape(replicas()),
+        }
+    }
+
+    pub(super) fn observation(&self) -> DemandObservation {
+        DemandObservation {
+            arrivals: self.arrivals,
+            completions: self.completions,
+            queue: self.queue,
+            shape: self.shape,
+        }
+    }
+
+    /// Requests that wait anywhere.
+    fn backlog(&self) -> f64 {
+        self.queue.unwrap_or(0.0) + self.waiting
+    }
+}
+
+/// The mean request: its answer as the generating replicas see it, its prompt as those that read it.
+fn shape<'a>(
+    replicas: impl Iterator<Item = (ServingRole, &'a ThroughputReplicaInput)>,
+) -> Option<RequestShape> {
+    let (reading, generating): (Vec<_>, Vec<_>) = replicas
+        .filter_map(|(role, replica)| Some((role, replica.shape()?)))
+        .partition(|(role, _)| *role == ServingRole::Prefill);
+    let mean = |shapes: &[(ServingRole, (RequestShape, f64))]| {
+        let shapes: Vec<_> = shapes.iter().map(|(_, weighted)| *weighted).collect();
+        RequestShape::weighted(&shapes)
+    };
+    let answer = mean(&generating)?;
+    Some(match mean(&reading) {
+        Some(prompt) => RequestShape {
+            output: answer.output,
+            ..prompt
+        },
+        None => answer,
+    })
+}
+
+/// States demand and supply of a model.
+pub fn assess(
+    key: &ModelKey,
+    input: &ThroughputModelInput,
+    goal: SloGoal,
+    learned: &LearnedSlo,
+    now: Moment,
+) -> (Assessment, SloReport) {
+    let report = report(input, goal, learned.get(key), now);
+    let capacities = input.variants.iter().filter_map(|(variant, given)| {
+        let capacity = VariantCapacity {
+            per_replica: report.variants.get(variant)?.per_second,
+            ..VariantCapacity::counted(given.role, given.ready, given.pending)
+        };
+        Some((variant.clone(), capacity))
+    });
+    let demand = (report.roles.iter()).map(|(role, figures)| (*role, figures.stated));
+    let assessment = Assessment {
+        analyzer: AnalyzerName::Slo,
+        unit: CapacityUnit::TokensPerSecond,
+        demand: demand.collect(),
+        variants: capacities.collect(),
+    };
+    (assessment, report)
+}
+
+pub(super) fn report(
+    input: &ThroughputModelInput,
+    goal: SloGoal,
+    learned: Option<&LearnedSloModel>,
+    now: Moment,
+) -> SloReport {
+    let load = ModelLoad::of(input);
+    let demand = learned.and_then(|model| model.demand);
+    let mut report = SloReport {
+        goal,
+        demand,
+        backlog: load.backlog(),
+        roles: BTreeMap::new(),
+        variants: BTreeMap::new(),
+    };
+    let Some((model, demand)) = learned.zip(demand) else {
+        return report;
+    };
+    let Some(shape) = demand.shape else {
+        return report;
+    };
+    let sized = input.variants.iter().filter_map(|(key, given)| {
+        let engine = model.engine(key, given)?;
+        let found = capacity::of(given, &engine.curve, engine.prompt_seconds, shape, goal)?;
+        Some((key.clone(), found))
+    });
+    report.variants = sized.collect();
+    let shares = generating_roles(input);
+    let roles: BTreeSet<ServingRole> = (input.variants.values())
+        .map(|variant| variant.role)
+        .collect();
+    for role in roles {
+        let share = match role {
+            ServingRole::Prefill => shares.get(&ServingRole::Decode),
+            ServingRole::Decode | ServingRole::Both => shares.get(&role),
+        };
+        let part = Part {
+            input,
+            report: &report,
+            load,
+            role,
+            per_request: work::of_request(role, shape) * share.copied().unwrap_or(0.0),
+        };
+        if let Some(figures) = part.figures(demand, model, now) {
+            report.roles.insert(role, figures);
+        }
+    }
+    report
+}
+
+/// One role of a model.
+struct Part<'a> {
+    input: &'a ThroughputModelInput,
+    report: &'a SloReport,
+    load: ModelLoad,
+    role: ServingRole,
+    per_request: f64,
+}
+
+impl Part<'_> {
+    fn variants(&self) -> impl Iterator<Item = (&ThroughputVariantInput, SloCapacity)> {
+        let own = (self.input.variants.iter()).filter(|(_, given)| given.role == self.role);
+        own.filter_map(|(key, given)| Some((given, *self.report.variants.get(key)?)))
+    }
+
+    /// None where no variant of the role is known.
+    fn figures(
+        &self,
+        demand: DemandTrack,
+        model: &LearnedSloModel,
+        now: Moment,
+    ) -> Option<SloRoleFigures> {
+        let start = self.variants().map(|(given, _)| given.start).max()?;
+        let service = total(
+            self.variants()
+                .map(|(given, one)| given.ready.to_f64() * one.per_second),
+        );
+        let anticipated =
+            total(self.variants().map(|(given, one)| {
+                (given.ready.to_f64() + given.pending.to_f64()) * one.per_second
+            }));
+        let rate = demand.rate();
+        let arriving = rate * self.per_request;
+        let occupancy = self.occupancy();
+        let need = arriving.max(occupancy);
+        let memory = model.needs.get(&self.role);
+        let remembered = memory.map_or(arriving, |memory| memory.peak(now)).max(arriving);
+        let waiting = self.waiting();
+        let landing_backlog = FluidQueue {
+            backlog: waiting * self.per_request,
+            arrivals: need,
+            service,
+            starting: self.starting(),
+        }
+        .after(start);
+        let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
+        let band = self.input.params.band;
+        let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
+        let hold = if waiting > TOLERATED_WAIT * rate && waiting >= 1.0 {
+            Some(ReleaseHold::Backlog)
+        } else if memory.is_none_or(|memory| !memory.is_complete(now)) {
+            Some(ReleaseHold::ShortMemory)
+        } else {
+            None
+        };
+        let floor = hold.map_or(0.0, |_| held(service, anticipated, band));
+        let stated = ordered.max(remembered).max(floor);
+        stated.is_finite().then_some(SloRoleFigures {
+            per_request: self.per_request,
+            arriving,
+            occupancy,
+            need,
+            remembered,
+            horizon: memory.map_or(Duration::ZERO, super::memory::NeedMemory::horizon),
+            landing_backlog,
+            drain,
+            hold,
+            stated,
+        })
+    }
+
+    /// Requests that wait for the role: those in its engines, and those in the router.
+    fn waiting(&self) -> f64 {
+        let own = (self.input.variants.values()).filter(|given| given.role == self.role);
+        self.load.queue.unwrap_or(0.0) + total(own.map(ThroughputVariantInput::backlog))
+    }
+
+    fn starting(&self) -> Vec<StartingReplica> {
+        let replicas = self.variants().flat_map(|(given, one)| {
+            let count = usize::try_from(given.pending.0).unwrap_or(usize::MAX);
+            let known = given.remaining.iter().take(count).copied();
+            known.map(move |remaining| StartingReplica {
+                remaining,
+                per_second: one.per_second,
+            })
+        });
+        replicas.collect()
+    }
+
+    /// Sequences that were generated at once over the last minute, in shares of what a replica runs at most
+    /// within its objectives. A full replica counts no more than once, so that this raises no fleet for
+    /// ever.
+    fn occupancy(&self) -> f64 {
+        let replicas = self.variants().flat_map(|(given, one)| {
+            given.replicas.values().filter_map(move |replica| {
+                let running = replica.decode_rate? * replica.inter_token_latency?;
+                let share = (running / one.concurrency).min(1.0);
+                (one.concurrency > 0.0).then_some(share * one.per_second)
+            })
+        });
+        total(replicas)
+    }
+}
+
+/// The least demand at which nothing is released, and at most what orders nothing.
+fn held(supply: f64, anticipated: f64, band: Band) -> f64 {
+    let orders_nothing = band.scale_up * anticipated * (1.0 - MARGIN);
+    (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing)
+}

@@ -1,0 +1,102 @@
+//! The work that one replica does within the objectives.
+
+use serde::{Deserialize, Serialize};
+
+use super::SloGoal;
+use super::curve::LatencyCurve;
+use super::work;
+use crate::capacity::ServingRole;
+use crate::throughput::ThroughputVariantInput;
+use crate::throughput::shape::RequestShape;
+
+/// Share of the objective for the latency of a token at which a mean may lie, so that most requests
+/// lie below the objective.
+const LATENCY_SHARE: f64 = 0.9;
+/// Largest utilization at which prompts are read.
+const MAX_PREFILL_UTILIZATION: f64 = 0.9;
+
+/// What limits a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapacityBound {
+    /// The latency of a token reaches its objective.
+    TokenLatency,
+    /// Its sequences or its KV cache are used up.
+    Sequences,
+    /// Requests were seen to wait at this concurrency.
+    ObservedQueue,
+    /// The time to the first token reaches its objective.
+    FirstToken,
+}
+
+/// What one replica does within the objectives.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SloCapacity {
+    /// Work per second, in the tokens of [`work`].
+    pub per_second: f64,
+    /// Sequences generated at once; 0 for prefill.
+    pub concurrency: f64,
+    /// Seconds between tokens then; for prefill, seconds for the prompt.
+    pub latency: f64,
+    /// What limits it.
+    pub bound: CapacityBound,
+}
+
+/// What one replica does, by the latency that was learned; none while too little is known.
+pub fn of(
+    given: &ThroughputVariantInput,
+    curve: &LatencyCurve,
+    prompt_seconds: Option<f64>,
+    shape: RequestShape,
+    goal: SloGoal,
+) -> Option<SloCapacity> {
+    match given.role {
+        ServingRole::Prefill => prefill(prompt_seconds?, shape, goal),
+        ServingRole::Decode | ServingRole::Both => generating(given, curve, shape, goal),
+    }
+}
+
+fn generating(
+    given: &ThroughputVariantInput,
+    curve: &LatencyCurve,
+    shape: RequestShape,
+    goal: SloGoal,
+) -> Option<SloCapacity> {
+    let sequences = given.full_sequences(shape);
+    let line = curve.line(given.resident_sequences(shape))?;
+    let by_latency = line
+        .asymptotic_rate()
+        .map(|rate| (goal.inter_token_latency * LATENCY_SHARE - line.intercept) * rate)
+        .map(|concurrency| (concurrency.max(1.0), CapacityBound::TokenLatency));
+    let by_sequences = sequences.map(|most| (most, CapacityBound::Sequences));
+    let by_queue = (curve.full()).map(|full| (full, CapacityBound::ObservedQueue));
+    let bounds = [by_latency, by_sequences, by_queue].into_iter().flatten();
+    let (concurrency, bound) = bounds.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let latency = line.at(concurrency);
+    let requests = concurrency / latency / shape.output;
+    let per_second = requests * work::of_request(given.role, shape);
+    (per_second.is_finite() && per_second > 0.0).then_some(SloCapacity {
+        per_second,
+        concurrency,
+        latency,
+        bound,
+    })
+}
+
+/// Prompts are read one after the other, so that one waits `rho / (2 (1 - rho))` times the reading of
+/// another one on average (M/D/1). Solved for the largest `rho` that keeps the objective.
+fn prefill(prompt_seconds: f64, shape: RequestShape, goal: SloGoal) -> Option<SloCapacity> {
+    let tokens = shape.effective_input();
+    let reading = prompt_seconds * tokens;
+    let room = goal.time_to_first_token / reading - 1.0;
+    let utilization = (2.0 * room / (1.0 + 2.0 * room)).min(MAX_PREFILL_UTILIZATION);
+    // A prompt that takes longer than its objective is read all the same, one at a time.
+    let utilization = if room > 0.0 { utilization } else { 0.5 };
+    let per_second = utilization / prompt_seconds;
+    (per_second.is_finite() && per_second > 0.0).then_some(SloCapacity {
+        per_second,
+        concurrency: 0.0,
+        latency: reading,
+        bound: CapacityBound::FirstToken,
+    })
+}

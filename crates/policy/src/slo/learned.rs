@@ -1,0 +1,178 @@
+//! What is learned of every model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::SloGoal;
+use super::assess::{self, ModelLoad};
+use super::curve::LatencyCurve;
+use super::demand::DemandTrack;
+use super::memory::{MAX_HORIZON, NeedMemory};
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
+use wva_base::moment::Moment;
+
+/// Most variants that are remembered.
+pub const MAX_VARIANTS: usize = 50_000;
+/// The least horizon of a need, whatever a start takes.
+const LEAST_HORIZON: Duration = Duration::from_mins(10);
+/// Starts of a replica for which a need is remembered at least.
+const STARTS_REMEMBERED: u32 = 4;
+/// The least horizon is no longer than this, whatever a start takes.
+const MOST_LEAST_HORIZON: Duration = Duration::from_mins(30);
+/// Rise per collection of the least time for a prompt token, so that a fast one is not for ever.
+const PROMPT_DRIFT: f64 = 1.002;
+
+/// Learned state of all models.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LearnedSlo {
+    models: BTreeMap<ModelKey, LearnedSloModel>,
+}
+
+/// Learned state of one model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LearnedSloModel {
+    /// Its requests; `None` as long as no arrivals were ever known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand: Option<DemandTrack>,
+    /// Needs by role.
+    #[serde(default)]
+    pub needs: BTreeMap<ServingRole, NeedMemory>,
+    /// Engines by variant.
+    #[serde(default)]
+    pub engines: BTreeMap<VariantKey, LearnedEngine>,
+}
+
+/// What is learned of the engine of one variant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LearnedEngine {
+    /// What makes the engine as fast as it is; empty where that is not known.
+    pub engine: Arc<str>,
+    /// Its latency over concurrency.
+    pub curve: LatencyCurve,
+    /// Least seconds for a computed prompt token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_seconds: Option<f64>,
+}
+
+impl LearnedSlo {
+    /// What is learned of a model.
+    pub fn get(&self, model: &ModelKey) -> Option<&LearnedSloModel> {
+        self.models.get(model)
+    }
+
+    /// Whether nothing is learned of any model.
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty()
+    }
+
+    /// Takes one collection in; models that are not in it are forgotten.
+    #[must_use]
+    pub fn learn(
+        &self,
+        models: &BTreeMap<ModelKey, (ThroughputModelInput, SloGoal)>,
+        now: Moment,
+    ) -> Self {
+        let mut left = MAX_VARIANTS;
+        let models = models.iter().map(|(key, (input, goal))| {
+            let before = self.get(key).cloned().unwrap_or_default();
+            let model = before.learn(input, *goal, left, now);
+            left = left.saturating_sub(model.engines.len());
+            (key.clone(), model)
+        });
+        Self {
+            models: models.collect(),
+        }
+    }
+}
+
+impl LearnedSloModel {
+    fn learn(
+        mut self,
+        input: &ThroughputModelInput,
+        goal: SloGoal,
+        room: usize,
+        now: Moment,
+    ) -> Self {
+        let engines = input.variants.iter().map(|(key, given)| {
+            let known = self.engines.remove(key).unwrap_or_default();
+            (key.clone(), known.learn(given, input, now))
+        });
+        self.engines = engines.take(room).collect();
+        let load = ModelLoad::of(input);
+        self.demand = DemandTrack::after(self.demand, load.observation(), now);
+        let report = assess::report(input, goal, Some(&self), now);
+        for (role, figures) in &report.roles {
+            let shortest = shortest_horizon(input, *role);
+            let memory =
+                (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest));
+            memory.observe(figures.arriving, shortest, now);
+        }
+        self
+    }
+
+    /// The engine of a variant: its own, else one of the same make.
+    pub(super) fn engine(
+        &self,
+        key: &VariantKey,
+        given: &ThroughputVariantInput,
+    ) -> Option<&LearnedEngine> {
+        let own = self.engines.get(key).filter(|engine| engine.is_known());
+        own.or_else(|| {
+            let mut like = self.engines.values().filter(|engine| engine.is_known());
+            like.find(|engine| !given.engine.is_empty() && engine.engine == given.engine)
+        })
+    }
+}
+
+impl LearnedEngine {
+    fn is_known(&self) -> bool {
+        !self.curve.is_empty() || self.prompt_seconds.is_some()
+    }
+
+    fn learn(
+        self,
+        given: &ThroughputVariantInput,
+        model: &ThroughputModelInput,
+        now: Moment,
+    ) -> Self {
+        let mut next = if self.engine == given.engine {
+            self
+        } else {
+            Self {
+                engine: Arc::clone(&given.engine),
+                ..Self::default()
+            }
+        };
+        next.prompt_seconds = next.prompt_seconds.map(|least| least * PROMPT_DRIFT);
+        for replica in given.replicas.values() {
+            if let Some((rate, latency)) = replica.decode_rate.zip(replica.inter_token_latency) {
+                let is_queued = replica.is_queued(&model.params);
+                next.curve.observe(rate, latency, is_queued, now);
+            }
+            if let Some(seconds) = replica.prompt_seconds() {
+                let least = next
+                    .prompt_seconds
+                    .map_or(seconds, |least| least.min(seconds));
+                next.prompt_seconds = Some(least);
+            }
+        }
+        next.curve.prune(now);
+        next
+    }
+}
+
+/// How long a need of a role is remembered at least.
+fn shortest_horizon(input: &ThroughputModelInput, role: ServingRole) -> Duration {
+    let variants = input.variants.values();
+    let own = variants.filter(|variant| variant.role == role);
+    let start = own.map(|variant| variant.start).max().unwrap_or_default();
+    (start.saturating_mul(STARTS_REMEMBERED))
+        .clamp(LEAST_HORIZON, MOST_LEAST_HORIZON)
+        .min(MAX_HORIZON)
+}

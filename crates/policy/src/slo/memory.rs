@@ -1,0 +1,119 @@
+//! The largest need of a while, so that what comes back finds its replicas. How long the while is, is
+//! learned: a need that comes back soon after it was forgotten doubles it, rest halves it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use wva_base::moment::Moment;
+
+/// Needs of this long are remembered by their largest.
+const BUCKET: Duration = Duration::from_secs(30);
+/// The longest horizon.
+pub const MAX_HORIZON: Duration = Duration::from_hours(1);
+/// Share of a forgotten need that is the same need once more.
+const SAME: f64 = 0.9;
+/// Horizons of rest after which the horizon is halved.
+const REST: u32 = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct NeedBucket {
+    at: Moment,
+    peak: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct ForgottenNeed {
+    at: Moment,
+    peak: f64,
+}
+
+/// Needs of one role, in work per second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NeedMemory {
+    /// When the first need was seen.
+    since: Moment,
+    /// When the horizon changed last.
+    changed: Moment,
+    horizon: Duration,
+    buckets: VecDeque<NeedBucket>,
+    /// The largest need that left the horizon and may come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forgotten: Option<ForgottenNeed>,
+}
+
+impl NeedMemory {
+    /// A memory that starts now.
+    pub fn new(now: Moment, shortest: Duration) -> Self {
+        Self {
+            since: now,
+            changed: now,
+            horizon: shortest.min(MAX_HORIZON),
+            buckets: VecDeque::new(),
+            forgotten: None,
+        }
+    }
+
+    /// The largest need within the horizon.
+    pub fn peak(&self, now: Moment) -> f64 {
+        let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) <= self.horizon);
+        within.map(|bucket| bucket.peak).fold(0.0, f64::max)
+    }
+
+    /// How long a need is remembered.
+    pub fn horizon(&self) -> Duration {
+        self.horizon
+    }
+
+    /// Whether needs have been seen for as long as they are remembered.
+    pub fn is_complete(&self, now: Moment) -> bool {
+        now.since(self.since) >= self.horizon
+    }
+
+    /// Takes a need in; `shortest` is the least horizon.
+    pub fn observe(&mut self, need: f64, shortest: Duration, now: Moment) {
+        let shortest = shortest.min(MAX_HORIZON);
+        let last = self.buckets.back().map_or(now, |bucket| bucket.at);
+        let before = self.peak(last);
+        let remembered = self.peak(now);
+        if remembered < before * SAME {
+            let peak = self
+                .forgotten
+                .map_or(before, |known| known.peak.max(before));
+            self.forgotten = Some(ForgottenNeed { at: now, peak });
+        }
+        if let Some(forgotten) = self.forgotten {
+            if need >= forgotten.peak * SAME && need > remembered {
+                self.resize(self.horizon.saturating_mul(2), shortest, now);
+                self.forgotten = None;
+            } else if now.since(forgotten.at) > self.horizon.saturating_mul(REST) {
+                self.forgotten = None;
+            }
+        }
+        if now.since(self.changed) >= self.horizon.saturating_mul(REST) {
+            self.resize(self.horizon / 2, shortest, now);
+        }
+        self.horizon = self.horizon.max(shortest);
+        self.push(need, now);
+    }
+
+    fn resize(&mut self, horizon: Duration, shortest: Duration, now: Moment) {
+        self.horizon = horizon.clamp(shortest, MAX_HORIZON);
+        self.changed = now;
+    }
+
+    fn push(&mut self, need: f64, now: Moment) {
+        match self.buckets.back_mut() {
+            Some(bucket) if now.since(bucket.at) < BUCKET => bucket.peak = bucket.peak.max(need),
+            _ => self.buckets.push_back(NeedBucket {
+                at: now,
+                peak: need,
+            }),
+        }
+        let is_old = |bucket: &NeedBucket| now.since(bucket.at) > MAX_HORIZON;
+        while self.buckets.front().is_some_and(is_old) {
+            self.buckets.pop_front();
+        }
+    }
+}

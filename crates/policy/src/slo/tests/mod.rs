@@ -1,0 +1,16 @@
+//! Tests of the SLO analyzer: its parts by exact values, and the whole in a loop with servers.
+
+mod closed_loop;
+mod parts;
+
+use std::time::Duration;
+
+use wva_base::moment::{Moment, WallTime};
+
+/// So many seconds after the start.
+fn at(seconds: u64) -> Moment {
+    Moment {
+        monotonic: Duration::from_secs(seconds),
+        wall: WallTime(i64::try_from(seconds).unwrap() * 1_000),
+    }
+}

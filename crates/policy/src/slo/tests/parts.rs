@@ -1,0 +1,213 @@
+//! Every part by exact values.
+
+use std::time::Duration;
+
+use super::at;
+use crate::capacity::ServingRole;
+use crate::slo::SloGoal;
+use crate::slo::capacity::{self, CapacityBound};
+use crate::slo::curve::LatencyCurve;
+use crate::slo::demand::{DemandObservation, DemandTrack};
+use crate::slo::landing::{FluidQueue, StartingReplica};
+use crate::slo::memory::NeedMemory;
+use crate::throughput::shape::RequestShape;
+use crate::throughput::{ThroughputReplicaInput, ThroughputVariantInput};
+
+const SHAPE: RequestShape = RequestShape {
+    input: 300.0,
+    output: 300.0,
+    hit_rate: 0.0,
+};
+
+fn close(found: f64, expected: f64) {
+    assert!(
+        (found - expected).abs() <= expected.abs() * 1e-9 + 1e-12,
+        "{found} instead of {expected}"
+    );
+}
+
+/// A curve that has seen these concurrencies of a server with `latency = 5 ms + 0.1 ms × concurrency`.
+fn curve(concurrencies: &[f64], is_queued: bool) -> LatencyCurve {
+    let mut curve = LatencyCurve::default();
+    for concurrency in concurrencies {
+        let latency = 0.005 + 0.0001 * concurrency;
+        curve.observe(concurrency / latency, latency, is_queued, at(0));
+    }
+    curve
+}
+
+#[test]
+fn a_line_is_fitted_once_concurrency_has_varied() {
+    assert_eq!(LatencyCurve::default().line(Some(300.0)), None);
+    // One concurrency: the latency doubles at a third of what fits into the cache.
+    let one = curve(&[10.0], false);
+    assert_eq!(one.line(None), None);
+    let line = one.line(Some(300.0)).unwrap();
+    close(line.at(10.0), 0.006);
+    close(line.at(100.0), 2.0 * line.intercept);
+    let line = curve(&[10.0, 40.0], false).line(Some(300.0)).unwrap();
+    close(line.intercept, 0.005);
+    close(line.slope, 0.0001);
+}
+
+#[test]
+fn points_age() {
+    let mut curve = curve(&[10.0, 40.0], false);
+    curve.prune(at(21_600));
+    assert!(!curve.is_empty());
+    curve.prune(at(21_601));
+    assert!(curve.is_empty());
+}
+
+#[test]
+fn waiting_requests_show_a_full_replica_near_the_most_that_was_seen_alone() {
+    assert_eq!(curve(&[10.0, 40.0], false).full(), None);
+    let mut seen = curve(&[40.0], true);
+    close(seen.full().unwrap(), 40.0);
+    // Requests waited for a moment of a quiet minute.
+    seen.observe(10.0 / 0.006, 0.006, true, at(15));
+    close(seen.full().unwrap(), 40.0);
+    // More ran without a queue.
+    seen.observe(50.0 / 0.010, 0.010, false, at(30));
+    close(seen.full().unwrap(), 50.0);
+}
+
+fn variant(max_sequences: Option<f64>) -> ThroughputVariantInput {
+    let replica = ThroughputReplicaInput {
+        kv_capacity: Some(450_000.0),
+        ..ThroughputReplicaInput::default()
+    };
+    ThroughputVariantInput {
+        max_sequences,
+        replicas: [("a".into(), replica)].into(),
+        ..ThroughputVariantInput::default()
+    }
+}
+
+fn goal(inter_token_latency: f64) -> SloGoal {
+    SloGoal {
+        inter_token_latency,
+        ..SloGoal::default()
+    }
+}
+
+#[test]
+fn the_tightest_bound_sizes_a_replica() {
+    // 450 tokens of a request: a thousand sequences fit into the cache.
+    for (goal_ms, sequences, is_queued, concurrency, bound) in [
+        (20.0, None, false, 130.0, CapacityBound::TokenLatency),
+        (20.0, Some(16.0), false, 16.0, CapacityBound::Sequences),
+        (500.0, None, false, 1_000.0, CapacityBound::Sequences),
+        (500.0, None, true, 40.0, CapacityBound::ObservedQueue),
+        // No latency is low enough: one sequence at a time.
+        (2.0, None, false, 1.0, CapacityBound::TokenLatency),
+    ] {
+        let curve = curve(&[10.0, 40.0], is_queued);
+        let given = variant(sequences);
+        let found = capacity::of(&given, &curve, None, SHAPE, goal(goal_ms / 1e3)).unwrap();
+        assert_eq!(found.bound, bound, "{goal_ms} {sequences:?}");
+        let expected = if is_queued {
+            curve.full().unwrap()
+        } else {
+            concurrency
+        };
+        close(found.concurrency, expected);
+        close(found.latency, 0.005 + 0.0001 * expected);
+        close(found.per_second, expected / found.latency * 375.0 / 300.0);
+    }
+}
+
+#[test]
+fn a_prompt_waits_for_half_of_another_one_at_the_utilization_that_keeps_its_objective() {
+    let given = ThroughputVariantInput {
+        role: ServingRole::Prefill,
+        ..ThroughputVariantInput::default()
+    };
+    let empty = LatencyCurve::default();
+    let goal = SloGoal {
+        time_to_first_token: 0.6,
+        ..SloGoal::default()
+    };
+    assert_eq!(capacity::of(&given, &empty, None, SHAPE, goal), None);
+    // 0.3 s a prompt: a wait of 0.3 s is rho / (2 (1 - rho)) × 0.3 s at rho = 2/3.
+    let found = capacity::of(&given, &empty, Some(0.001), SHAPE, goal).unwrap();
+    close(found.per_second, 1_000.0 * 2.0 / 3.0);
+    assert_eq!(found.bound, CapacityBound::FirstToken);
+}
+
+#[test]
+fn a_backlog_is_projected_to_the_landing() {
+    let queue = |backlog, starting: &[(u64, f64)]| FluidQueue {
+        backlog,
+        arrivals: 30.0,
+        service: 15.0,
+        starting: (starting.iter())
+            .map(|(remaining, per_second)| StartingReplica {
+                remaining: Duration::from_secs(*remaining),
+                per_second: *per_second,
+            })
+            .collect(),
+    };
+    let horizon = Duration::from_secs(100);
+    close(queue(0.0, &[]).after(horizon), 1_500.0);
+    close(queue(200.0, &[]).after(horizon), 1_700.0);
+    // From 60 s on 45 are served per second: 900 more, then 15 a second fewer for 40 s.
+    close(queue(0.0, &[(60, 30.0)]).after(horizon), 300.0);
+    close(queue(0.0, &[(60, 30.0), (100, 99.0)]).after(horizon), 300.0);
+    close(queue(0.0, &[(10, 90.0)]).after(horizon), 0.0);
+}
+
+#[test]
+fn a_rate_counts_once_it_exceeds_chance() {
+    let look = |arrivals, queue| DemandObservation {
+        arrivals: Some(arrivals),
+        completions: 20.0,
+        queue: Some(queue),
+        shape: Some(SHAPE),
+    };
+    let nothing = DemandObservation {
+        arrivals: None,
+        ..look(0.0, 0.0)
+    };
+    assert_eq!(DemandTrack::after(None, nothing, at(0)), None);
+    let first = DemandTrack::after(None, look(15.0, 0.0), at(0)).unwrap();
+    close(first.rate(), 15.0);
+    // Four deviations of 15 requests per second in a minute are 2.
+    let chance = DemandTrack::after(Some(first), look(16.9, 0.0), at(15)).unwrap();
+    assert!(chance.rate() < 16.0, "{}", chance.rate());
+    let rise = DemandTrack::after(Some(first), look(20.0, 0.0), at(15)).unwrap();
+    close(rise.rate(), 20.0);
+    // The router's queue grows by ten a second while twenty are served.
+    let queue = DemandTrack::after(Some(first), look(16.0, 150.0), at(15)).unwrap();
+    close(queue.rate(), 30.0);
+    // What is not known any more stays.
+    let lost = DemandTrack::after(Some(rise), nothing, at(30)).unwrap();
+    close(lost.recent, 20.0);
+}
+
+#[test]
+fn a_need_is_remembered_for_longer_once_it_came_back() {
+    let ten = Duration::from_mins(10);
+    let mut memory = NeedMemory::new(at(0), ten);
+    let mut seen = |from: u64, until: u64, need: f64| {
+        for second in (from..until).step_by(30) {
+            memory.observe(need, ten, at(second));
+        }
+        let end = at(until - 30);
+        (
+            memory.peak(end),
+            memory.horizon().as_secs(),
+            memory.is_complete(end),
+        )
+    };
+    assert_eq!(seen(0, 120, 50.0), (50.0, 600, false));
+    assert_eq!(seen(120, 690, 10.0), (50.0, 600, true));
+    assert_eq!(seen(690, 900, 10.0), (10.0, 600, true));
+    // It comes back after it was forgotten.
+    assert_eq!(seen(900, 930, 50.0), (50.0, 1_200, false));
+    assert_eq!(seen(930, 2_130, 10.0), (50.0, 1_200, true));
+    assert_eq!(seen(2_130, 2_160, 10.0), (10.0, 1_200, true));
+    // Four horizons of rest after the change.
+    assert_eq!(seen(2_160, 5_700, 10.0).1, 1_200);
+    assert_eq!(seen(5_700, 5_760, 10.0).1, 600);
+}
