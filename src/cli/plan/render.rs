@@ -13,6 +13,7 @@ use crate::policy::limit::PoolFigures;
 use crate::policy::plan::{
     self as decided, Decision, MetricsState, ModelFigures, Plan, PlanStage, Reason, VariantFigures,
 };
+use crate::policy::slo::SloReport;
 use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
 use wva_base::text::shortened;
@@ -194,6 +195,10 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
                     writeln!(text, "    note         {fault}").unwrap_or_default();
                 }
                 let throughput = figures.and_then(|figures| figures.throughput.as_ref());
+                let slo = figures.and_then(|figures| figures.slo.as_ref());
+                for line in slo.into_iter().flat_map(SloReport::lines) {
+                    writeln!(text, "    {line}").unwrap_or_default();
+                }
                 if let Some(note) = throughput.and_then(ThroughputReport::note) {
                     writeln!(text, "    note         {note}").unwrap_or_default();
                 }

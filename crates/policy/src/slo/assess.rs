@@ -44,6 +44,66 @@ pub struct SloReport {
     pub variants: BTreeMap<VariantKey, SloCapacity>,
 }
 
+impl SloReport {
+    /// Every term as a line of text: the objectives, the demand of each role, what a replica does.
+    pub fn lines(&self) -> Vec<String> {
+        let goal = self.goal;
+        let Some(demand) = self.demand else {
+            return vec!["slo: no arrivals are known yet".to_owned()];
+        };
+        let first = format!(
+            "slo: objectives {:.3} s to the first token, {:.4} s between tokens ({}); {:.2} requests/s \
+             ({:.2} smoothed, {:.2} in the last minute, the router's queue by {:+.2}), {:.0} waiting",
+            goal.time_to_first_token,
+            goal.inter_token_latency,
+            goal.source.as_str(),
+            demand.rate(),
+            demand.smoothed,
+            demand.recent,
+            demand.queue_growth,
+            self.backlog,
+        );
+        let roles = self.roles.iter().map(|(role, figures)| {
+            format!(
+                "slo {role}: {:.0} tokens/s arrive, {:.0} run, {:.0} remembered for {} s, {:.0} tokens wait \
+                 at landing, drained in {} s; demand {:.0}{}",
+                figures.arriving,
+                figures.occupancy,
+                figures.remembered,
+                figures.horizon.as_secs(),
+                figures.landing_backlog,
+                figures.drain.as_secs(),
+                figures.stated,
+                figures.hold.map_or("", ReleaseHold::text),
+            )
+        });
+        let variants = self.variants.iter().map(|(variant, capacity)| {
+            format!(
+                "slo {variant}: a replica does {:.0} tokens/s with {:.1} sequences at {:.4} s, limited by {}",
+                capacity.per_second,
+                capacity.concurrency,
+                capacity.latency,
+                capacity.bound.as_str(),
+            )
+        });
+        std::iter::once(first)
+            .chain(roles)
+            .chain(variants)
+            .collect()
+    }
+}
+
+impl ReleaseHold {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Backlog => "; nothing is released while requests wait",
+            Self::ShortMemory => {
+                "; nothing is released before needs were seen for the whole horizon"
+            }
+        }
+    }
+}
+
 /// Demand of one role, in work per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SloRoleFigures {
@@ -261,7 +321,9 @@ impl Part<'_> {
         let occupancy = self.occupancy();
         let need = arriving.max(occupancy);
         let memory = model.needs.get(&self.role);
-        let remembered = memory.map_or(arriving, |memory| memory.peak(now)).max(arriving);
+        let remembered = memory
+            .map_or(arriving, |memory| memory.peak(now))
+            .max(arriving);
         let waiting = self.waiting();
         let landing_backlog = FluidQueue {
             backlog: waiting * self.per_request,

@@ -29,6 +29,18 @@ pub enum CapacityBound {
     FirstToken,
 }
 
+impl CapacityBound {
+    /// The bound in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TokenLatency => "the time between tokens",
+            Self::Sequences => "its sequences or KV cache",
+            Self::ObservedQueue => "requests that waited",
+            Self::FirstToken => "the time to the first token",
+        }
+    }
+}
+
 /// What one replica does within the objectives.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SloCapacity {

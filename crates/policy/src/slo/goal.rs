@@ -36,6 +36,17 @@ pub enum GoalSource {
     Default,
 }
 
+impl GoalSource {
+    /// The source in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Entry => "of the model's entry",
+            Self::Class => "of its service class",
+            Self::Default => "built in",
+        }
+    }
+}
+
 impl SloGoal {
     fn of(targets: LatencyTargets, source: GoalSource) -> Self {
         Self {

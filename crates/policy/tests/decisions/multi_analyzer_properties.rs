@@ -21,10 +21,13 @@ use wva_policy::{check_plan, learn, plan};
 use wva_settings::bundle::read_bundle;
 
 /// Every way to decide, alone and together.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 17] = [
     "",
     "saturation: {default: {analyzerName: saturation}}",
     "saturation: {default: {analyzerName: saturation, enableLimiter: true}}",
+    "saturation: {default: {analyzerName: slo}}",
+    "saturation: {default: {analyzerName: slo, enableLimiter: true, enableRescale: true, limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]}, one: {modelId: n, namespace: ns, priority: 3}}",
+    "saturation: {default: {analyzers: [{name: saturation}, {name: slo}]}}",
     "saturation: {default: {analyzers: [{name: saturation}, {name: queueing-model, score: 2}, {name: throughput}]}}",
     "queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}",
     "EXPERIMENTAL_PROACTIVE_MODEL: true",

@@ -71,10 +71,11 @@ fn a_model_on_its_way_to_zero_stays_where_somebody_uses_it_again() {
     }
 }
 
-const MODES: [&str; 5] = [
+const MODES: [&str; 6] = [
     "{}",
     TOKENS,
     "saturation: {default: {analyzers: [{name: throughput}]}}",
+    "saturation: {default: {analyzerName: slo}}",
     "queueingModel: {default: {}}",
     "{saturation: {default: {analyzerName: saturation}}, EXPERIMENTAL_PROACTIVE_MODEL: true}",
 ];

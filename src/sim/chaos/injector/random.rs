@@ -199,7 +199,7 @@ const SATURATION_FIELDS: &[Field] = &[
     ("enableRescale", &["true", "false"]),
     (
         "analyzerName",
-        &["saturation", "percentage", "\"\"", "saturatoin"],
+        &["saturation", "slo", "percentage", "\"\"", "saturatoin"],
     ),
     ("scaleUpThreshold", SHARES),
     ("scaleDownBoundary", SHARES),
@@ -212,6 +212,7 @@ const SATURATION_FIELDS: &[Field] = &[
             "[{type: throughput}]",
             "[{type: saturation, score: 2}, {type: throughput}]",
             "[{type: queueing-model}]",
+            "[{type: saturation}, {type: slo}]",
             "[{type: saturation, enabled: false}]",
             "[{type: saturation, scaleUpThreshold: 0.6, scaleDownBoundary: 0.3}]",
         ],
